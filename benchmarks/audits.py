@@ -73,7 +73,7 @@ def caught(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
     """
     passed, path = (
         passes(results, cheat, scenario, test),
-        entry(results).audits("audited", scenario) / test / AUDIT_RECORD,
+        entry(results).locate_audits("audited", scenario) / test / AUDIT_RECORD,
     )
     if passed or not path.exists():
         return False

@@ -35,9 +35,9 @@ from common.figures import hardware, options  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
 
 from harness.machine import cpus  # noqa: E402
-from harness.thread_count import trains_large_kernels  # noqa: E402
+from harness.thread_count import has_large_training_kernels  # noqa: E402
 from suite import registry  # noqa: E402
-from suite.cli import Options  # noqa: E402
+from suite.cli import RunOptions  # noqa: E402
 from suite.process import openmp
 from suite.terms import Precision  # noqa: E402
 
@@ -72,7 +72,7 @@ class Row:
     """Over the last minute, when the row was finished: the loops and this script are in it."""
 
 
-def asked(folder: Path) -> Options:
+def asked(folder: Path) -> RunOptions:
     """Ask for smoke in fp32 on the CPU."""
     return replace(options(folder, 0), precision=Precision.FP32)
 
@@ -86,25 +86,25 @@ def training(workload: str, folder: Path) -> Generator[int, None, None]:
 
 def build(workload: str, folder: Path) -> Any:
     """Build one rank's model, data and optimizer."""
-    from harness.request import prepare
+    from harness.request import resolve_request
     from harness.training import seeds
 
-    request = prepare(asked(folder), workload)
-    seeds.start(1, 0, "torch")
-    return request.workload.training(request.run(1, Precision.FP32))
+    request = resolve_request(asked(folder), workload)
+    seeds.seed_generators(1, 0, "torch")
+    return request.workload.training(request.build_run(1, Precision.FP32))
 
 
 def serving(workload: str, folder: Path) -> Generator[int, None, None]:
     """Answer one sample after another for ever, as SingleStream asks, with weights that nobody
     trained; yield the samples of each answer.
     """
-    from harness.request import prepare
+    from harness.request import resolve_request
 
     (folder / "checkpoint").mkdir()
     build(workload, folder).export(folder / "checkpoint")
-    request = prepare(asked(folder), workload, serving=True)
+    request = resolve_request(asked(folder), workload, serving=True)
     system = request.workload.inference(
-        request.run(1, Precision.FP32), folder / "checkpoint", registry.engine("torch")
+        request.build_run(1, Precision.FP32), folder / "checkpoint", registry.load_engine("torch")
     )
     predictor, held = (
         system.open(0, 1),
@@ -171,10 +171,10 @@ class Side:
 def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
     """Hold the environment that a child is to get."""
     before = dict(os.environ)
-    for name in openmp.USERS:
+    for name in openmp.USER_SPIN_VARIABLES:
         os.environ.pop(name, None)
     if spins_briefly:
-        openmp.spin_briefly(os.environ)
+        openmp.limit_openmp_spinning(os.environ)
     try:
         yield os.environ
     finally:
@@ -185,17 +185,17 @@ def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
 def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     """Measure one half of one workload."""
     before, after = (Side(half, workload, spins_briefly=brief) for brief in (False, True))
-    every = cpus.available()
+    every = cpus.count_available_cores()
     for one in (before, after):
         one.rate(WARM_S, every)
     quiet, busy, chosen = [], [], every
     for _ in range(given.pairs):
         quiet.append((before.rate(given.seconds, every), after.rate(given.seconds, every)))
         with loops([LOOP_LIMIT_S] * given.loops):
-            chosen = cpus.left(
-                cpus.busy_share(),
+            chosen = cpus.choose_core_count(
+                cpus.measure_busy_share(),
                 large_kernels=half == "training"
-                and trains_large_kernels(registry.workload(workload)),
+                and has_large_training_kernels(registry.load_workload(workload)),
             )
             busy.append(
                 (
@@ -240,7 +240,7 @@ def arguments() -> argparse.Namespace:
     """Read what is asked for."""
     names = sorted(
         name
-        for name, point in registry.points(registry.WORKLOADS).items()
+        for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
         if point.value.startswith("workloads.")
     )  # the fakes are on the path
     parser = argparse.ArgumentParser(

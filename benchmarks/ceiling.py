@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from common.figures import arguments, compare, show
 
-from harness.children.process import Abort, in_child
+from harness.children.process import Abort, run_in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.result_files import Facts, read_facts
@@ -52,7 +52,7 @@ def bare_loadgen(job: Job, abort: Abort) -> None:
 def run(task: Any, job: Job) -> Facts:
     """Do one LoadGen run in a process of its own."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        in_child(task, replace(job, folder=Path(folder)))
+        run_in_child(task, replace(job, folder=Path(folder)))
         return read_facts(Path(folder))
 
 

@@ -25,8 +25,8 @@ import numpy as np
 from common.figures import arguments, compare, show
 from PIL import Image
 
-from harness.data_survey import look
-from harness.request import reading
+from harness.data_survey import run_data_survey
+from harness.request import build_reading_options
 from suite.rounds import Profile
 
 PICTURES: Final = 100_000
@@ -70,7 +70,9 @@ def ours(root: Path, count: int) -> float:
     """Pictures per second of the command."""
     with TemporaryDirectory(prefix="podium-benchmark-") as results, redirect_stdout(sys.stderr):
         began = time.perf_counter()
-        look("resnet50", reading(Profile.SMOKE, root, Path(results)), "text")
+        run_data_survey(
+            "resnet50", build_reading_options(Profile.SMOKE, root, Path(results)), "text"
+        )
         return count / (time.perf_counter() - began)
 
 

@@ -42,19 +42,25 @@ def ours(batch: int, length: int, device: str) -> Translate:
     from harness.engines.torch import TorchEngine
     from suite.engine import Plan
     from suite.terms import Precision
-    from workloads.transformer.model import DecoderStep, Encoder, Transformer
-    from workloads.transformer.recipe import Decoding, Shape
-    from workloads.transformer.system_under_test import described
-    from workloads.transformer.translation.beam_search import Beams
-    from workloads.transformer.translation.decoding import Translator
-    from workloads.transformer.translation.torch_tensors import TorchTensors
+    from workloads.transformer.model import (
+        TransformerNetwork,
+        TransformerServingDecoderStep,
+        TransformerServingEncoder,
+    )
+    from workloads.transformer.recipe import DecodingParameters, TransformerShape
+    from workloads.transformer.system_under_test import describe_transformer_networks
+    from workloads.transformer.translation.beam_search import TranslationBeams
+    from workloads.transformer.translation.decoding import TransformerTranslator
+    from workloads.transformer.translation.torch_tensors import TorchConverter
 
     torch.manual_seed(1)
     shape, tensors = (
-        Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY),
-        TorchTensors(device),
+        TransformerShape(
+            layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY
+        ),
+        TorchConverter(device),
     )
-    model = Transformer(shape)
+    model = TransformerNetwork(shape)
     plan = Plan(
         device=device,
         precision=Precision.FP32,
@@ -62,19 +68,29 @@ def ours(batch: int, length: int, device: str) -> Translate:
         max_batch=batch,
         cache=Path(),
     )
-    networks = described("torch", Encoder(model), DecoderStep(model), tensors.put, shape, BEAM)
+    networks = describe_transformer_networks(
+        "torch",
+        TransformerServingEncoder(model),
+        TransformerServingDecoderStep(model),
+        tensors.copy_to_device,
+        shape,
+        BEAM,
+    )
     encoder, decoder = (TorchEngine().compile(network, plan).open() for network in networks)
-    translator = Translator(
-        tensors, encoder, decoder, Decoding(beam=BEAM, alpha=ALPHA, extra_length=0)
+    translator = TransformerTranslator(
+        tensors, encoder, decoder, DecodingParameters(beam=BEAM, alpha=ALPHA, extra_length=0)
     )
 
     def translate() -> list[float]:
-        step, times = translator.stepper(sources(batch, length), length), [time.perf_counter()]
-        beams = Beams(np.full(batch, length), BEAM, start=0, end=NO_END, alpha=ALPHA)
+        step, times = (
+            translator.build_continuation_step(sources(batch, length), length),
+            [time.perf_counter()],
+        )
+        beams = TranslationBeams(np.full(batch, length), BEAM, start=0, end=NO_END, alpha=ALPHA)
         while not beams.done_B.all():
-            beams.advance(*step(beams))
+            beams.extend_hypotheses(*step(beams))
             times.append(time.perf_counter())
-        assert [len(tokens) for tokens in beams.best()] == [length] * batch
+        assert [len(tokens) for tokens in beams.list_best_translations()] == [length] * batch
         return [(after - before) * 1e3 for before, after in zip(times, times[1:], strict=False)]
 
     return translate

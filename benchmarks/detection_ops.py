@@ -23,7 +23,7 @@ from common.figures import Figure, arguments, compare, show
 from workloads.common import malloc
 from workloads.common.detection import ops
 from workloads.common.detection.ops import torchvision
-from workloads.common.detection.torchvision_import import DECLARED
+from workloads.common.detection.torchvision_import import DECLARED_OPERATORS
 
 PICTURE_PX: Final = (800, 1216)
 STRIDES: Final = (4, 8, 16, 32)
@@ -52,7 +52,7 @@ def loop_nms(all_boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
     left, kept = scores.argsort(descending=True), []
     while len(left):
         kept.append(left[0])
-        overlap = ops.overlaps(all_boxes[left[:1]], all_boxes[left[1:]])[0]
+        overlap = ops.compute_pairwise_ious(all_boxes[left[:1]], all_boxes[left[1:]])[0]
         left = left[1:][overlap <= threshold]
     return torch.stack(kept)
 
@@ -143,7 +143,7 @@ def cases() -> dict[str, tuple[Call, Call]]:
     found: dict[str, tuple[Call, Call]] = {}
     nms = {"loop": loop_nms, "compiled": torchvision.ops.nms}
     align = {"loop": loop_roi_align, "compiled": compiled_roi_align}
-    for other in ("loop", "compiled") if DECLARED is None else ("loop",):
+    for other in ("loop", "compiled") if DECLARED_OPERATORS is None else ("loop",):
         for count in (1000, 2000):
             torch.manual_seed(count)
             drawn = (*boxes(count, 60), 0.7)
@@ -162,7 +162,7 @@ def cases() -> dict[str, tuple[Call, Call]]:
 
 def main() -> None:
     given = arguments(__doc__ or "", pairs=5)
-    malloc.keep_freed()  # as the workloads do; it helps both sides
+    malloc.keep_freed_memory()  # as the workloads do; it helps both sides
     if given.threads:
         torch.set_num_threads(given.threads)
     figures = {name: measured(*pair, given.pairs) for name, pair in cases().items()}

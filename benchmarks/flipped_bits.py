@@ -23,12 +23,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from compliance.bundle import trailer
-from compliance.bundle.seal import SIZE
-from submissions.pack.bundle import pack
-from submissions.pack.seal import inspect
+from compliance.bundle.seal import SEAL_BYTES
+from submissions.pack.bundle import pack_results
+from submissions.pack.seal import inspect_bundle
 from submissions.signatures import armor, bundled, ssh_keygen
-from submissions.signatures.signing import sign
-from submissions.signatures.ssh_keygen import Signers, Standing
+from submissions.signatures.signing import sign_bundle
+from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 
 RESULTS: Final = Path(__file__).parents[1] / "tests" / "examples" / "valid" / "checkpoint.record"
 SIGNER: Final = "bench@lab.example"
@@ -44,29 +44,29 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def signed_bundle(results: Path, folder: Path) -> tuple[Path, Signers]:
+def signed_bundle(results: Path, folder: Path) -> tuple[Path, TrustedSigners]:
     """Pack and sign; give the bundle, and the file of signers that trusts the key."""
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True
     )
     allowed = folder / "allowed_signers"
     allowed.write_text(
-        f'{SIGNER} namespaces="{ssh_keygen.NAMESPACE}" {(folder / "key.pub").read_text()}'
+        f'{SIGNER} namespaces="{ssh_keygen.SIGNATURE_NAMESPACE}" {(folder / "key.pub").read_text()}'
     )
-    bundle = pack(results, folder / "signed.tar.zst")
-    sign(bundle, folder / "key", SIGNER, False)
-    return bundle, Signers(allowed=allowed)
+    bundle = pack_results(results, folder / "signed.tar.zst")
+    sign_bundle(bundle, folder / "key", SIGNER, False)
+    return bundle, TrustedSigners(allowed=allowed)
 
 
 def parts(bundle: Path) -> dict[str, range]:
     """Say where the parts of a signed bundle lie."""
-    sealed, size = trailer.read(bundle).sealed, bundle.stat().st_size
-    statement = sealed + SIZE + trailer.HEAD_SIZE
-    signature = bundle.read_bytes().index(armor.BEGIN, statement)
+    sealed, size = trailer.read_bundle_trailer(bundle).sealed, bundle.stat().st_size
+    statement = sealed + SEAL_BYTES + trailer.SKIPPABLE_HEADER_BYTES
+    signature = bundle.read_bytes().index(armor.ARMOUR_BEGIN, statement)
     heads = {
         "archive": range(sealed),
-        "seal": range(sealed, sealed + SIZE),
-        "frame's head": range(sealed + SIZE, statement),
+        "seal": range(sealed, sealed + SEAL_BYTES),
+        "frame's head": range(sealed + SEAL_BYTES, statement),
     }
     return heads | {"statement": range(statement, signature), "signature": range(signature, size)}
 
@@ -82,12 +82,17 @@ def flips(bundle: Path, count: int, seed: int) -> Iterator[tuple[str, int]]:
         yield from ((name, bit) for bit in chosen)
 
 
-def valid(bundle: Path, signers: Signers) -> bool:
+def valid(bundle: Path, signers: TrustedSigners) -> bool:
     """Tell whether a bundle's bytes are whole, and it has a good signature and none that is bad."""
-    if any(inspect(bundle)):
+    if any(inspect_bundle(bundle)):
         return False
-    standings = {each.standing for each in bundled.checked(bundle, trailer.read(bundle), signers)}
-    return standings == {Standing.GOOD}
+    standings = {
+        each.standing
+        for each in bundled.verify_bundle_signatures(
+            bundle, trailer.read_bundle_trailer(bundle), signers
+        )
+    }
+    return standings == {SignatureStatus.GOOD}
 
 
 def main() -> None:

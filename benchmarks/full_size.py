@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from suite import registry
 from suite.rounds import HyperValue, Profile
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from suite.terms import Precision
 from suite.workload import Run
 
@@ -108,9 +108,9 @@ def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
 def synthetic(folder: Path) -> Path:
     """Render scenes of COCO's usual size and number of objects."""
     from workloads.common.detection import synthetic_scenes
-    from workloads.common.detection.scene_looks import Weaving
+    from workloads.common.detection.scene_looks import WeavingParameters
 
-    scenery = synthetic_scenes.Scenery(
+    scenery = synthetic_scenes.SceneParameters(
         pictures={"train": PICTURES, "val": PICTURES},
         classes=("circle", "cross", "star", "triangle"),
         extents=((640, 480), (480, 640)),
@@ -119,16 +119,16 @@ def synthetic(folder: Path) -> Path:
         radius=(0.03, 0.3),
         crowd_share=0.1,
         empty_share=0.0,
-        surfaces=Weaving(
+        surfaces=WeavingParameters(
             periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)
         ),
     )
-    return synthetic_scenes.folder(folder, scenery)
+    return synthetic_scenes.prepare_scene_folder(folder, scenery)
 
 
 def run_of(asked: Asked, folder: Path, *, serving: bool) -> Run:
     """Ask for `full`, on the synthetic pictures."""
-    round = registry.round()
+    round = registry.load_round()
     return Run(
         round=round,
         profile=Profile.FULL,
@@ -140,7 +140,7 @@ def run_of(asked: Asked, folder: Path, *, serving: bool) -> Run:
         device=asked.device,
         precision=asked.precision,
         threads=asked.threads,
-        settings=settle(
+        settings=resolve_settings(
             round, asked.workload, Profile.FULL, dict(settings_of(asked, folder)), serving=serving
         ),
     )
@@ -159,7 +159,7 @@ def train(asked: Asked, run: Run, checkpoint: Path) -> tuple[float, float]:
     """Give pictures a second and 10^12 operations a picture; leaves a checkpoint."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    training = registry.workload(asked.workload).training(run)
+    training = registry.load_workload(asked.workload).training(run)
     steps = chain.from_iterable(training.train_epoch(epoch) for epoch in count(1))
     with FlopCounterMode(display=False) as counter:
         counted = next(steps)
@@ -173,7 +173,9 @@ def train(asked: Asked, run: Run, checkpoint: Path) -> tuple[float, float]:
 
 def serve(asked: Asked, run: Run, checkpoint: Path) -> float:
     """Give pictures a second in batches of the size that was asked for."""
-    system = registry.workload(asked.workload).inference(run, checkpoint, registry.engine("torch"))
+    system = registry.load_workload(asked.workload).inference(
+        run, checkpoint, registry.load_engine("torch")
+    )
     system.load(range(PICTURES))
     predict = system.open(0, asked.batch)
     batches = [

@@ -19,13 +19,18 @@ from typing import Final, Self
 import numpy as np
 
 from workloads.minigo import model
-from workloads.minigo.go.area import PassLast
-from workloads.minigo.go.board import geometry, play
-from workloads.minigo.go.ending import Rules, outcome, over
-from workloads.minigo.go.features import newest
-from workloads.minigo.go.games import Habits, Player, answers, start
+from workloads.minigo.go.area import PassLastEvaluator
+from workloads.minigo.go.board import build_board_geometry, play_actions
+from workloads.minigo.go.ending import GameRules, compute_winners, find_ended_games
+from workloads.minigo.go.features import prepend_current_stones
+from workloads.minigo.go.games import (
+    MatchPlayer,
+    PlayerSettings,
+    build_empty_games,
+    search_player_actions,
+)
 from workloads.minigo.player import NetworkPlayer
-from workloads.minigo.positions.moves import action, check_legal, vertex
+from workloads.minigo.positions.moves import check_legal_game, format_go_move, parse_go_move
 
 # Legend: N games, T positions seen, P points, H positions of a game.
 PROGRAM: Final = "gnugo"
@@ -82,7 +87,7 @@ class GnuGo:
     def move(self, colour: str) -> int:
         """Let it move."""
         told = self.ask(f"genmove {colour}")
-        found = action("pass" if told.casefold() == "pass" else told, self._size)
+        found = parse_go_move("pass" if told.casefold() == "pass" else told, self._size)
         if found is None:
             raise ProgramError(f"{PROGRAM} moves {told!r}")
         return found
@@ -100,41 +105,41 @@ class Game:
 
 
 def games(
-    player: Player, size: int, planes: int, *, count: int, level: int, seed: int
+    player: MatchPlayer, size: int, planes: int, *, count: int, level: int, seed: int
 ) -> list[Game]:
     """Play games side by side, the network black in every other one; each move is checked by the
     rules of workloads/minigo/go.
     """
     shape, rules, rng = (
-        geometry(size),
-        Rules(komi=KOMI, limit=int(POINT_LIMIT * size**2)),
+        build_board_geometry(size),
+        GameRules(komi=KOMI, limit=int(POINT_LIMIT * size**2)),
         np.random.default_rng(seed),
     )
-    boards, past_NTP, history_NH = start(shape, count, planes)
+    boards, past_NTP, history_NH = build_empty_games(shape, count, planes)
     moves: list[list[int]] = [[] for _ in range(count)]
     with ExitStack() as stack:
         others = [stack.enter_context(GnuGo(size, level, seed + number)) for number in range(count)]
-        while len(rows := np.flatnonzero(~over(rules, boards))):
+        while len(rows := np.flatnonzero(~find_ended_games(rules, boards))):
             mine = rows[[len(moves[row]) % 2 == row % 2 for row in rows]]
             action_N = np.full(count, shape.points)
             if len(mine):
-                action_N[mine], _ = answers(
+                action_N[mine], _ = search_player_actions(
                     shape, rules, player, boards[mine], past_NTP[mine], history_NH[mine], rng
                 )
             for row in rows:
                 colour = "white" if len(moves[row]) % 2 else "black"
                 if row in mine:
-                    others[row].ask(f"play {colour} {vertex(int(action_N[row]), size)}")
+                    others[row].ask(f"play {colour} {format_go_move(int(action_N[row]), size)}")
                 else:
                     action_N[row] = others[row].move(colour)
                 moves[row].append(int(action_N[row]))
             history_NH = np.concatenate([history_NH, boards.hash_N[:, None]], axis=1)
-            after = play(shape, boards[rows], action_N[rows])
-            past_NTP[rows] = newest(shape, after, past_NTP[rows])
-            boards.put(rows, after)
+            after = play_actions(shape, boards[rows], action_N[rows])
+            past_NTP[rows] = prepend_current_stones(shape, after, past_NTP[rows])
+            boards.set_positions(rows, after)
     for number, each in enumerate(moves):
-        check_legal(f"game {number}", each, size)
-    black_N = outcome(shape, rules, boards)
+        check_legal_game(f"game {number}", each, size)
+    black_N = compute_winners(shape, rules, boards)
     return [
         Game(
             black=row % 2 == 0,
@@ -177,11 +182,11 @@ def main() -> int:
     if shutil.which(PROGRAM) is None:
         print(f"{PROGRAM} is not installed: apt-get install {PROGRAM}", file=sys.stderr)
         return 3
-    network = model.load(asked.checkpoint)
+    network = model.load_minigo_checkpoint(asked.checkpoint)
     size = network.description.board
-    player = Player(
-        evaluate=PassLast(geometry(size), NetworkPlayer(network)),
-        habits=Habits(readouts=asked.readouts, soft_moves=SOFT_MOVES),
+    player = MatchPlayer(
+        evaluate=PassLastEvaluator(build_board_geometry(size), NetworkPlayer(network)),
+        settings=PlayerSettings(readouts=asked.readouts, soft_moves=SOFT_MOVES),
     )
     played = games(
         player,

@@ -19,7 +19,7 @@ from typing import Any, Final
 from common.figures import arguments, compare, show
 from common.served import MAX_BATCH, RATE, offline, system, write_checkpoint
 
-from harness.children.process import Abort, in_child
+from harness.children.process import Abort, run_in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, System, run_loadgen
@@ -76,7 +76,7 @@ def bare(job: System, abort: Abort) -> float:
 def served(job: System) -> float:
     """Give the samples/s of a LoadGen run."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        in_child(run_loadgen, Job(system=job, schedule=offline(SAMPLES), folder=Path(folder)))
+        run_in_child(run_loadgen, Job(system=job, schedule=offline(SAMPLES), folder=Path(folder)))
         return read_facts(Path(folder)).number(RATE)
 
 
@@ -90,7 +90,7 @@ def main() -> None:
             write_checkpoint(Path(folder) / "checkpoint"),
             given.threads,
         )
-        measured = [(served(job), in_child(bare, job)) for _ in range(given.pairs)]
+        measured = [(served(job), run_in_child(bare, job)) for _ in range(given.pairs)]
     ours, theirs = zip(*measured, strict=True)
     show(
         f"Offline under LoadGen against the engine's bare loop, INT8, batches of {MAX_BATCH} (aim:"

@@ -72,22 +72,22 @@ def ours(name: str, folder: Path) -> Pass:
     from suite.input import Means, Place
     from workloads.common import malloc
     from workloads.common.inputs import batches
-    from workloads.common.pictures.decoding import normalise
+    from workloads.common.pictures.decoding import normalise_pictures
     from workloads.resnet50 import data
     from workloads.resnet50.images import imagenet as pictures
 
-    malloc.keep_freed()
+    malloc.keep_freed_memory()
     torch.set_num_threads(1)
     album = data.Album(pictures.find(folder, "train"), SIZE, 1, 0.05)
-    reader = registry.input_pipeline(name).open(
+    reader = registry.load_input_pipeline(name).open(
         album, Means(device="cpu", place=Place.CPU, workers=WORKERS)
     )
     epochs = count(1)
 
     def once() -> Iterator[int]:
-        plan = batches.steps(FILES, BATCH, BATCH, 1, next(epochs), 0, 1)
+        plan = batches.plan_epoch_steps(FILES, BATCH, BATCH, 1, next(epochs), 0, 1)
         for picture_NHWC, _ in reader.read([keys for step in plan for keys in step.micro_batches]):
-            yield len(normalise(picture_NHWC))
+            yield len(normalise_pictures(picture_NHWC))
 
     return once
 

@@ -30,8 +30,8 @@ from typing import Final
 from common.figures import hardware
 from common.sleeping_device import SleepingWorkload
 
-from harness.children.process import in_child
-from harness.engines.null import ANSWER, NullPredictor
+from harness.children.process import run_in_child
+from harness.engines.null import NULL_ANSWER, NullPredictor
 from harness.serving.harness_ceiling import null_schedule, null_system, rate, several
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, run_loadgen
@@ -65,7 +65,7 @@ class Sleeping(NullPredictor):
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Wait in proportion to the batch."""
         time.sleep(BATCH_S * len(samples) / BATCH)
-        return [ANSWER] * len(samples)
+        return [NULL_ANSWER] * len(samples)
 
 
 def measured(instances: int) -> float:
@@ -79,7 +79,7 @@ def measured(instances: int) -> float:
             several(null_system(Path(folder), BATCH), instances),
             workload=SleepingWorkload(Sleeping),
         )
-        in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
+        run_in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         return rate(Scenario.OFFLINE, read_facts(Path(folder)))
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from common.figures import arguments, compare, show
 from common.served import MAX_BATCH, RATE, PlainEager, offline, system, write_checkpoint
 
-from harness.children.process import in_child
+from harness.children.process import run_in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
 from harness.serving.loadgen.result_files import read_facts
@@ -40,7 +40,7 @@ def rate(name: str, checkpoint: Path, threads: int) -> float:
     """Give one side's samples/s."""
     engine, precision, samples = SIDES[name]
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        in_child(
+        run_in_child(
             run_loadgen,
             Job(
                 system=system(engine, precision, checkpoint, threads),

@@ -29,11 +29,11 @@ from typing import Final
 
 from common.figures import hardware
 
-from submissions.compare.compared_results import Side, read
-from submissions.compare.comparison import compare
-from submissions.compare.intervals import Interval, around
-from submissions.metrics import TIME_TO_TRAIN, olympic
-from submissions.published_rows import OLYMPIC_FROM, load
+from submissions.compare.compared_results import ComparisonSide, read_comparison_sides
+from submissions.compare.comparison import compare_results
+from submissions.compare.intervals import Interval, estimate_value_interval
+from submissions.metrics import TIME_TO_TRAIN, compute_olympic_mean
+from submissions.published_rows import MIN_OLYMPIC_RUNS, read_published_rows
 from suite.measurement import student
 
 CONFIDENCE: Final = 0.95
@@ -73,7 +73,7 @@ def trees(logs: Path) -> list[Path]:
     ] or [logs]
 
 
-def read_sets(sides: Iterable[Side]) -> Sets:
+def read_sets(sides: Iterable[ComparisonSide]) -> Sets:
     """What was read: (round, organisation, system, workload) -> runs."""
     scores = [each.score for each in sides if each.score.metric == TIME_TO_TRAIN]
     return {(each.round, each.org, each.system, each.workload): each.runs for each in scores}
@@ -84,7 +84,7 @@ def row_sets() -> Sets:
     return {
         (row.round, row.org, row.system, row.workload): row.runs
         for name in ROUNDS
-        for row in load(name)
+        for row in read_published_rows(name)
     }
 
 
@@ -97,7 +97,7 @@ def pools(sets: Sets) -> dict[str, list[float]]:
         timed = [run for run in runs if run is not None]
         if (
             workload in RUNS
-            and len(timed) == len(runs) >= OLYMPIC_FROM
+            and len(timed) == len(runs) >= MIN_OLYMPIC_RUNS
             and max(timed) < STRAY * min(timed)
         ):
             found.setdefault(workload, []).extend(run / statistics.fmean(timed) for run in timed)
@@ -108,7 +108,7 @@ def trimmed(value: float, runs: Sequence[float]) -> Interval | None:
     """What the runs that a mean keeps suggest."""
     kept = sorted(runs)[1:-1]
     width = (
-        student.quantile(0.5 + CONFIDENCE / 2, len(kept) - 1)
+        student.compute_t_quantile(0.5 + CONFIDENCE / 2, len(kept) - 1)
         * statistics.stdev(kept)
         / math.sqrt(len(kept))
     )
@@ -116,7 +116,7 @@ def trimmed(value: float, runs: Sequence[float]) -> Interval | None:
 
 
 def ours(value: float, runs: Sequence[float]) -> Interval | None:
-    return around(value, runs, CONFIDENCE)
+    return estimate_value_interval(value, runs, CONFIDENCE)
 
 
 def coverage(pool: Sequence[float], runs: int, draws: int, method: Method) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def coverage(pool: Sequence[float], runs: int, draws: int, method: Method) -> tu
 
 def mean_of(runs: Sequence[float]) -> float:
     """The mean of a set as rounds take it."""
-    value = olympic(runs, OLYMPIC_FROM)
+    value = compute_olympic_mean(runs, MIN_OLYMPIC_RUNS)
     assert value is not None
     return value
 
@@ -154,11 +154,11 @@ def measured(pool: Sequence[float], runs: int, draws: int) -> dict[str, float]:
     }
 
 
-def compared(paths: Sequence[Path]) -> tuple[list[Side], float]:
+def compared(paths: Sequence[Path]) -> tuple[list[ComparisonSide], float]:
     """Read and compare everything; the seconds that it took."""
     begun = time.perf_counter()
-    sides = read(paths, [])
-    compare(sides, [str(path) for path in paths])
+    sides = read_comparison_sides(paths, [])
+    compare_results(sides, [str(path) for path in paths])
     return sides, time.perf_counter() - begun
 
 

@@ -58,7 +58,7 @@ HEADER: Final = {
 def ours(logs: Sequence[Path], round_name: str = ROUND) -> int:
     """Judge each path, as `podium check` does several; count those that are valid."""
     judge = Judge(round_name)
-    return sum(judge.result(str(log)).verdict is Verdict.VALID for log in logs)
+    return sum(judge.judge_path(str(log)).verdict is Verdict.VALID for log in logs)
 
 
 def theirs(logs: Sequence[Path], ruleset: str = RULESET) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from workloads.common.detection.torchvision_import import torchvision
-from workloads.common.optimisation.lars import ETA, Lars
+from workloads.common.optimisation.lars import LARS_ETA, Lars
 
 RATE, MOMENTUM, DECAY = 0.1, 0.9, 2e-4
 STEPS = 10
@@ -36,7 +36,7 @@ def by_layer(layers: list[torch.nn.Parameter], momenta: list[torch.Tensor]) -> N
         gradient = weight.grad
         assert gradient is not None
         w, g = weight.norm(), gradient.norm()
-        ratio = torch.where((w > 0) & (g > 0), ETA * w / (g + DECAY * w), torch.ones_like(w))
+        ratio = torch.where((w > 0) & (g > 0), LARS_ETA * w / (g + DECAY * w), torch.ones_like(w))
         momentum.mul_(MOMENTUM).sub_(gradient.add(weight, alpha=DECAY).mul_(ratio), alpha=RATE)
         weight.add_(momentum)
 

@@ -31,7 +31,7 @@ from podium_fakes import busy  # noqa: E402
 from podium_fakes.drive import entry, options  # noqa: E402
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record  # noqa: E402
 
-from harness.machine.system_description import cpu_model  # noqa: E402
+from harness.machine.system_description import read_cpu_model  # noqa: E402
 from harness.serving.infer import serve  # noqa: E402
 from suite.loadgen.scenario import Scenario  # noqa: E402
 
@@ -92,7 +92,7 @@ def serve_once(scenario: Scenario) -> tuple[str, int, str]:
                 )
         except Exception as raised:  # whatever it is: it is counted
             error = f"{type(raised).__name__}: {raised}"
-        kept = entry(results).performance("fake", scenario)
+        kept = entry(results).locate_performance_run("fake", scenario)
         verdict = run_record(kept).verdict if (kept / "run.json").is_file() else ENDED
     wrong = error and (verdict != "INVALID" or "is INVALID" not in error)
     return ENDED if wrong else verdict, said.getvalue().count(AGAIN), error
@@ -109,7 +109,7 @@ def measure(runs: int, loops: int, seed: int) -> dict[str, object]:
             verdict, again, error = serve_once(scenario)
             found.update({f"{scenario.value} {verdict}": 1, verdict: 1, "retried": again > 0})
             errors += [f"{scenario.value}: {error}"] if verdict == ENDED else []
-    hardware = f"{cpu_model()}, {len(os.sched_getaffinity(0))} cores, up to {loops} busy loops"
+    hardware = f"{read_cpu_model()}, {len(os.sched_getaffinity(0))} cores, up to {loops} busy loops"
     own = {key: found[key] for key in sorted(found) if " " in key}
     figures = {
         "ends": found[ENDED],

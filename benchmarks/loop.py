@@ -19,18 +19,18 @@ from typing import Any
 
 from common.figures import arguments, compare, options, show
 
-from harness.distributed import Alone
+from harness.distributed import SingleRank
 from harness.progress import Progress
-from harness.request import prepare
+from harness.request import resolve_request
 from harness.training import seeds
-from harness.training.loop import Goal, train_to_quality
-from harness.training.mllog_writer import Log
-from harness.training.state.checkpointing import Keeper, Position
-from suite.process.signals import Unheard
+from harness.training.loop import TrainingGoal, train_to_quality
+from harness.training.mllog_writer import MllogWriter
+from harness.training.state.checkpointing import CheckpointKeeper, TrainingPosition
+from suite.process.signals import UnheardSignals
 from suite.terms import Precision
 from suite.workload import Block
 
-GOAL = Goal(targets={"top1": 0.5}, metrics={"top1": ""})
+GOAL = TrainingGoal(targets={"top1": 0.5}, metrics={"top1": ""})
 NULL_STEPS = 200_000
 
 
@@ -77,11 +77,11 @@ class Nothing(Tail):
 
 def ours(training: Any, folder: Path) -> float:
     """Seconds of a run of one epoch under the harness."""
-    with Log(folder / "log") as log:
-        keeper = Keeper(folder / "state", log, Alone(), Unheard(), 300.0)
+    with MllogWriter(folder / "log") as log:
+        keeper = CheckpointKeeper(folder / "state", log, SingleRank(), UnheardSignals(), 300.0)
         progress = Progress("benchmark", 4800, training.loss, GOAL.targets, silent=True)
         began = time.perf_counter()
-        train_to_quality(training, GOAL, log, keeper, Alone(), progress)
+        train_to_quality(training, GOAL, log, keeper, SingleRank(), progress)
         return time.perf_counter() - began
 
 
@@ -97,9 +97,9 @@ def theirs(training: Any) -> float:
 def main() -> None:
     given = arguments(__doc__ or "", pairs=8, steps=12)
     with TemporaryDirectory() as folder:
-        request = prepare(options(Path(folder), given.threads), "resnet50")
-        seeds.start(1, 0, "torch")
-        training = request.workload.training(request.run(1, Precision.FP32))
+        request = resolve_request(options(Path(folder), given.threads), "resnet50")
+        seeds.seed_generators(1, 0, "torch")
+        training = request.workload.training(request.build_run(1, Precision.FP32))
         steps = -(
             -int(str(training.facts()["train_samples"]))
             // int(str(request.settings["global_batch_size"]))
@@ -150,10 +150,10 @@ def checkpoint(training: Any, folder: Path) -> float:
     """Seconds of one checkpoint, on the disk: inside the clock, but not of the loop's own
     making.
     """
-    with Log(folder / "log") as log:
-        keeper = Keeper(folder / "state", log, Alone(), Unheard(), 300.0)
+    with MllogWriter(folder / "log") as log:
+        keeper = CheckpointKeeper(folder / "state", log, SingleRank(), UnheardSignals(), 300.0)
         began = time.perf_counter()
-        keeper.save(training, Position(epoch=1))
+        keeper.save(training, TrainingPosition(epoch=1))
         return time.perf_counter() - began
 
 

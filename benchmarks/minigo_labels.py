@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from workloads.minigo.go.area import Area
-from workloads.minigo.go.board import Array, Boards, geometry
-from workloads.minigo.go.ending import Rules
-from workloads.minigo.go.games import Habits, Player, match
+from workloads.minigo.go.area import AreaEvaluator
+from workloads.minigo.go.board import Array, Boards, build_board_geometry
+from workloads.minigo.go.ending import GameRules
+from workloads.minigo.go.games import MatchPlayer, PlayerSettings, play_match
 
 SIZE, KOMI, LIMIT = 5, 7.5, 35
 SEED = 31
@@ -44,7 +44,7 @@ SURE = 0.25
 """Mean result of the rollouts, -1 to 1, from which a winner is taken to be known."""
 
 
-class Whims(Area):
+class Whims(AreaEvaluator):
     """The same search with priors drawn anew for each position: without them its games begin in the
     same corner.
     """
@@ -59,13 +59,16 @@ class Whims(Area):
 
 def positions(count: int) -> Iterator[Sequence[int]]:
     """Yield the moves of a game up to some place in it, one place a game."""
-    shape, rng = geometry(SIZE), np.random.default_rng(SEED)
+    shape, rng = build_board_geometry(SIZE), np.random.default_rng(SEED)
     better, worse = (
-        Player(evaluate=Whims(shape, KOMI), habits=Habits(readouts=readouts, soft_moves=LIMIT))
+        MatchPlayer(
+            evaluate=Whims(shape, KOMI),
+            settings=PlayerSettings(readouts=readouts, soft_moves=LIMIT),
+        )
         for readouts in READOUTS
     )
-    for moves in match(
-        shape, Rules(komi=KOMI, limit=LIMIT), better, worse, 13, rng, 2 * count
+    for moves in play_match(
+        shape, GameRules(komi=KOMI, limit=LIMIT), better, worse, 13, rng, 2 * count
     ).moves[::2]:
         last = int(rng.integers(*PLIES))
         if last < len(moves) and shape.points not in moves[: last + 1]:

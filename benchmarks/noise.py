@@ -26,9 +26,9 @@ from typing import Final
 
 from common.figures import hardware
 
-from compliance.documents.podium.conditions import of_served
-from compliance.documents.podium.inference import read_run
-from compliance.rules import members
+from compliance.documents.podium.conditions import build_serving_conditions
+from compliance.documents.podium.inference import read_loadgen_run
+from compliance.rules import iterate_module_rules
 from compliance.rules.podium import noise
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.session import Job, held
@@ -74,11 +74,15 @@ def warned(seconds: float) -> set[str]:
             Job(system=null_system(folder, BATCH), schedule=schedule, folder=folder / "run_1")
         ) as (_, outcome):
             assert not outcome.lost, outcome.lost
-        conditions = of_served(
-            read_run(folder / "run_1", Mode.PERFORMANCE, Scenario.SINGLE_STREAM, registry.round())
+        conditions = build_serving_conditions(
+            read_loadgen_run(
+                folder / "run_1", Mode.PERFORMANCE, Scenario.SINGLE_STREAM, registry.load_round()
+            )
         )
         assert conditions is not None
-        return {finding.rule for each in members(noise) for finding in each(conditions)}
+        return {
+            finding.rule for each in iterate_module_rules(noise) for finding in each(conditions)
+        }
 
 
 def main() -> None:
@@ -96,7 +100,7 @@ def main() -> None:
         with beside(what):
             for _ in range(given.runs):
                 fired.update(warned(given.seconds))
-        found[what] = {each.id: fired[each.id] for each in members(noise)}
+        found[what] = {each.id: fired[each.id] for each in iterate_module_rules(noise)}
     if given.form == "json":
         print(
             json.dumps(

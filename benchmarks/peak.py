@@ -24,7 +24,13 @@ from typing import Any, Final, Protocol
 import numpy as np
 from common.figures import hardware
 
-from suite.studies.peak_search import Aim, Search, Seen, dispersion, most_over
+from suite.studies.peak_search import (
+    PeakAim,
+    PeakSearch,
+    RunObservation,
+    compute_dispersion,
+    find_most_over,
+)
 
 FULL: Final = 24_000
 """Queries of a full run: LoadGen's minimum for p99 before early stopping."""
@@ -125,7 +131,7 @@ def half_valid(case: Case, queries: int = FULL) -> float:
     """Return the rate at which half of all full runs are VALID, by bisection on the same
     arrivals.
     """
-    allowed = most_over(queries, case.percentile)
+    allowed = find_most_over(queries, case.percentile)
 
     def passing(rate: float) -> float:
         return statistics.mean(
@@ -154,36 +160,40 @@ def searched(case: Case, seed: int) -> Found:
     """Run podium's search."""
     rng = np.random.default_rng(500 + seed)
     known = case.queue.capacity * (1 + 0.05 * rng.standard_normal())
-    aim = Aim(
+    aim = PeakAim(
         percentile=case.percentile,
         bound_s=case.bound_s,
-        seen=known,
+        observed_rate=known,
         min_queries=FULL,
         min_duration_s=0.0,
         tolerance=TOLERANCE,
     )
-    search, queries, seconds = Search(aim), 0, 0.0
-    while (step := search.next()) is not None:
+    search, queries, seconds = PeakSearch(aim), 0, 0.0
+    while (step := search.choose_next_run()) is not None:
         late, lasted = over(
-            case, step.rate, step.queries, rng, 0 if step.full else aim.skipped(step.rate)
+            case,
+            step.rate,
+            step.queries,
+            rng,
+            0 if step.full else aim.compute_skipped_queries(step.rate),
         )
         count, parts = (
             int(late.sum()),
             [float(part.sum()) for part in np.array_split(late, WINDOWS)],
         )
-        valid = step.full and count <= most_over(step.queries, case.percentile)
-        search.took(
-            Seen(
+        valid = step.full and count <= find_most_over(step.queries, case.percentile)
+        search.record_run(
+            RunObservation(
                 rate=step.rate,
                 queries=step.queries,
                 over=count,
-                dispersion=dispersion(parts),
+                dispersion=compute_dispersion(parts),
                 full=step.full,
                 valid=valid,
             )
         )
         queries, seconds = (
-            queries + len(late) + (0 if step.full else aim.skipped(step.rate)),
+            queries + len(late) + (0 if step.full else aim.compute_skipped_queries(step.rate)),
             seconds + lasted,
         )
     return Found(search.best, search.runs, queries, seconds)

@@ -24,15 +24,15 @@ import peak
 from common.figures import hardware
 from common.sleeping_device import SleepingWorkload
 
-from harness.children.process import in_child
-from harness.engines.null import ANSWER, NullPredictor
+from harness.children.process import run_in_child
+from harness.engines.null import NULL_ANSWER, NullPredictor
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, run_loadgen
 from harness.serving.peak.trials import latencies
 from suite.loadgen.scenario import Scenario
-from suite.studies.peak_search import Aim, Search, Seen, Step
-from suite.studies.rates import counted
+from suite.studies.peak_search import NextRun, PeakAim, PeakSearch, RunObservation
+from suite.studies.rates import count_queries_over_bound
 
 SERVICE_S: Final = 0.005
 BOUND_S: Final = 0.250
@@ -64,12 +64,12 @@ class Sleeping(NullPredictor):
         begun = self.free_s if now - self.free_s < LATE_S else now
         self.free_s = begun + SERVICE_S * len(samples)
         time.sleep(max(0.0, self.free_s - time.monotonic()))
-        return [ANSWER] * len(samples)
+        return [NULL_ANSWER] * len(samples)
 
 
-def ran(step: Step, aim: Aim, seed: int) -> Seen:
+def ran(step: NextRun, aim: PeakAim, seed: int) -> RunObservation:
     """Do one LoadGen run."""
-    skipped = 0 if step.full else aim.skipped(step.rate)
+    skipped = 0 if step.full else aim.compute_skipped_queries(step.rate)
     bound_ns = int(BOUND_S * 1e9)
     schedule = replace(
         null_schedule(Scenario.SERVER),
@@ -82,35 +82,37 @@ def ran(step: Step, aim: Aim, seed: int) -> Seen:
     )
     with TemporaryDirectory(prefix="podium-peak-") as folder:
         system = replace(null_system(Path(folder), 1), workload=SleepingWorkload(Sleeping))
-        in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
+        run_in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         facts = read_facts(Path(folder))
-        queries, over, scatter = counted(latencies(Path(folder)), bound_ns, skipped)
+        queries, over, scatter = count_queries_over_bound(
+            latencies(Path(folder)), bound_ns, skipped
+        )
     valid = step.full and facts.values.get("result_validity") == "VALID"
     if step.full:
         queries, over = (
             int(facts.number("result_query_count")),
             int(facts.number("result_overlatency_query_count")),
         )
-    return Seen(
+    return RunObservation(
         rate=step.rate, queries=queries, over=over, dispersion=scatter, full=step.full, valid=valid
     )
 
 
 def tried(number: int) -> dict[str, Any]:
     """Search once."""
-    aim = Aim(
+    aim = PeakAim(
         percentile=PERCENTILE,
         bound_s=BOUND_S,
-        seen=1 / SERVICE_S,
+        observed_rate=1 / SERVICE_S,
         min_queries=FULL,
         min_duration_s=0.0,
         tolerance=TOLERANCE,
     )
-    search, began, runs = Search(aim), time.monotonic(), 0
-    while (step := search.next()) is not None:
+    search, began, runs = PeakSearch(aim), time.monotonic(), 0
+    while (step := search.choose_next_run()) is not None:
         step = replace(step, rate=float(f"{step.rate:.6g}"))
         runs += 1
-        search.took(ran(step, aim, 1000 * number + runs))
+        search.record_run(ran(step, aim, 1000 * number + runs))
     return {
         "valid": search.best,
         "invalid": search.worst,

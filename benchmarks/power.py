@@ -27,13 +27,13 @@ from typing import Any, Final
 
 from common import power_alternatives as alternatives
 
-from harness.machine.power.selection import REHEARSAL, choose
+from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
 from harness.machine.telemetry.process import sampling
-from harness.request import cache_folder
+from harness.request import locate_cache_folder
 from harness.serving.harness_ceiling import null_run, null_schedule, rate
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
+from suite.measurement.power_readings import MeasuredWork
 
 LOW_W, HIGH_W, HALF_S = 20, 100, 0.7
 """The square wave: so long at either power."""
@@ -103,9 +103,9 @@ def counter(root: Path) -> Iterator[float]:
 def square_wave(seconds: float) -> dict[str, Any]:
     """Measure the square wave by podium, and by what else is installed, at the same time."""
     with TemporaryDirectory(prefix="podium-benchmark-") as name, counter(Path(name)) as begun:
-        os.environ[REHEARSAL] = name
+        os.environ[REHEARSAL_VARIABLE] = name
         try:
-            chosen = choose("rapl", None, {})
+            chosen = choose_power_sources("rapl", None, {})
             with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 time.sleep(0.5)
                 others = {
@@ -121,9 +121,12 @@ def square_wave(seconds: float) -> dict[str, Any]:
                 }
                 time.sleep(chosen.linger_s)
         finally:
-            del os.environ[REHEARSAL]
-        (found,), _ = power_readings.records(
-            power_readings.read(Path(name) / "telemetry.jsonl"), first_ns, last_ns, Work(samples=1)
+            del os.environ[REHEARSAL_VARIABLE]
+        (found,), _ = power_readings.build_energy_records(
+            power_readings.read_power_readings(Path(name) / "telemetry.jsonl"),
+            first_ns,
+            last_ns,
+            MeasuredWork(samples=1),
         )
         lines = (Path(name) / "telemetry.jsonl").read_text().splitlines()
         head, end = json.loads(lines[0]), json.loads(lines[-1])["end"]
@@ -143,15 +146,20 @@ def alignment(seconds: float) -> dict[str, Any]:
     with TemporaryDirectory(prefix="podium-benchmark-") as name:
         profile = Path(name) / "profile"
         profile.write_text("0 100\n")
-        chosen = choose("off", f"podium meter fake --profile {profile} --period-ms 10", {})
+        chosen = choose_power_sources(
+            "off", f"podium meter fake --profile {profile} --period-ms 10", {}
+        )
         with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
             time.sleep(0.5)
             begin = step(profile, 50)
             time.sleep(seconds)
             end = step(profile, 100)
             time.sleep(0.5)
-        (found,), _ = power_readings.records(
-            power_readings.read(Path(name) / "telemetry.jsonl"), begin, end, Work(samples=1)
+        (found,), _ = power_readings.build_energy_records(
+            power_readings.read_power_readings(Path(name) / "telemetry.jsonl"),
+            begin,
+            end,
+            MeasuredWork(samples=1),
         )
     return {"watts": found.average_w, "error": found.average_w / 50 - 1}
 
@@ -173,7 +181,7 @@ def ceilings(pairs: int) -> dict[str, Any]:
     """Measure the harness ceiling in turns, with a sampler of one counter and a meter beside it and
     without.
     """
-    with_, without, cache = [], [], cache_folder()
+    with_, without, cache = [], [], locate_cache_folder()
     with (
         TemporaryDirectory(prefix="podium-benchmark-") as name,
         counter(Path(name)),
@@ -182,9 +190,9 @@ def ceilings(pairs: int) -> dict[str, Any]:
             if turn % 2 == (turn // 2) % 2:
                 without.append(ceiling(cache))
                 continue
-            os.environ[REHEARSAL] = name
-            chosen = choose("rapl", "podium meter fake", {})
-            del os.environ[REHEARSAL]
+            os.environ[REHEARSAL_VARIABLE] = name
+            chosen = choose_power_sources("rapl", "podium meter fake", {})
+            del os.environ[REHEARSAL_VARIABLE]
             with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 with_.append(ceiling(cache))
     ratio = statistics.median(with_) / statistics.median(without)

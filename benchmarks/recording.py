@@ -20,14 +20,14 @@ from typing import Any, Final
 
 from common.figures import arguments, compare, show
 
-from harness.children.process import Abort, in_child
+from harness.children.process import Abort, run_in_child
 from harness.machine.telemetry.process import sampling
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen import session
 from harness.serving.loadgen.batching import CHUNK, Gatherer, Workers
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, Outcome, run_loadgen
-from suite.files.layout import TELEMETRY
+from suite.files.layout import TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 
 BATCH: Final = 256
@@ -93,8 +93,8 @@ def without(job: Job, abort: Abort) -> Outcome:
 
 def sampled(job: Job) -> None:
     """Run LoadGen with records, and the sampler beside it."""
-    with sampling(job.folder / TELEMETRY, "cpu") as sampler:
-        in_child(run_loadgen, job)
+    with sampling(job.folder / TELEMETRY_FILE, "cpu") as sampler:
+        run_in_child(run_loadgen, job)
     assert not sampler.lost, sampler.lost
 
 
@@ -113,14 +113,14 @@ def measured(run: Callable[[Job], object], scenario: Scenario, cache: Path) -> f
 
 def pair(scenario: Scenario, cache: Path, turned: bool) -> tuple[float, float]:
     """Measure with and without, one behind the other; every other pair the other way round."""
-    sides: list[Callable[[Job], object]] = [sampled, lambda job: in_child(without, job)]
+    sides: list[Callable[[Job], object]] = [sampled, lambda job: run_in_child(without, job)]
     found = [measured(side, scenario, cache) for side in (sides[::-1] if turned else sides)]
     return (found[1], found[0]) if turned else (found[0], found[1])
 
 
 def sampler_share(folder: Path) -> float:
     """Let a sampler work for a while; give its share of one core."""
-    path = folder / TELEMETRY
+    path = folder / TELEMETRY_FILE
     with sampling(path, "cpu"):
         time.sleep(ALONE_S)
     first, *_, last = map(json.loads, path.read_text().splitlines())

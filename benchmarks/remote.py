@@ -30,7 +30,7 @@ from typing import Any, Final
 import psutil
 from common.figures import hardware
 
-from harness.children.process import in_child
+from harness.children.process import run_in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.batching import Batching
@@ -207,7 +207,7 @@ def run(system: System, scenario: Scenario) -> Facts:
         else replace(schedule, min_duration_ms=STREAM_MS, min_queries=100)
     )
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
+        run_in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         return read_facts(Path(folder))
 
 

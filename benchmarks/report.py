@@ -23,12 +23,12 @@ from typing import Final
 
 import numpy as np
 
-from compliance.bundle.archive import unpack
-from submissions.pack.manifest import collect
-from submissions.pack.seal import write
-from submissions.result_index import find
-from suite.files.layout import MANIFEST, QUERIES
-from suite.loadgen.query_record import FIELDS
+from compliance.bundle.archive import unpack_bundle
+from submissions.pack.manifest import build_bundle_manifest
+from submissions.pack.seal import write_bundle
+from submissions.result_index import find_results
+from suite.files.layout import MANIFEST_FILE, QUERY_RECORD_FILE
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 
 QUERIES_LARGE: Final = 1_000_000
 BUNDLES: Final = 50
@@ -99,19 +99,19 @@ def measured(*words: object) -> Cost:
 
 def many_queries(bundle: Path, folder: Path) -> None:
     """Unpack a bundle, and give its Server run, else its first, a record of many queries."""
-    unpack(bundle, folder)
-    (folder / MANIFEST).unlink()
+    unpack_bundle(bundle, folder)
+    (folder / MANIFEST_FILE).unlink()
     runs = sorted(
         folder.glob("*/*/results/*/*/*/performance/run_1"), key=lambda run: "Server" not in str(run)
     )
     rng = np.random.default_rng(1)
-    rows = np.zeros(QUERIES_LARGE, dtype=list(FIELDS))
+    rows = np.zeros(QUERIES_LARGE, dtype=list(QUERY_RECORD_FIELDS))
     rows["issued_ns"] = 1_000_000_000 + np.cumsum(rng.exponential(1e5, QUERIES_LARGE)).astype(
         np.int64
     )
     rows["done_ns"] = rows["issued_ns"] + rng.lognormal(15, 0.6, QUERIES_LARGE).astype(np.int64)
     rows["batch"], rows["samples"] = np.arange(QUERIES_LARGE) // 8, 1
-    np.save(runs[0] / QUERIES, rows)
+    np.save(runs[0] / QUERY_RECORD_FILE, rows)
 
 
 def campaigns(bundle: Path, folder: Path) -> Iterator[Path]:
@@ -119,8 +119,8 @@ def campaigns(bundle: Path, folder: Path) -> Iterator[Path]:
     judged in full and then left out.
     """
     tree = folder / "tree"
-    unpack(bundle, tree)
-    (tree / MANIFEST).unlink()
+    unpack_bundle(bundle, tree)
+    (tree / MANIFEST_FILE).unlink()
     nonce = next(
         NONCE.finditer(
             next(tree.glob("checkpoints/*/*/record.json"))
@@ -134,9 +134,9 @@ def campaigns(bundle: Path, folder: Path) -> Iterator[Path]:
         for path in made.rglob("*"):
             if path.is_file() and path.suffix in (".json", ".txt"):
                 path.write_text(path.read_text("utf-8").replace(nonce, f"{number:032x}"), "utf-8")
-        manifest, sources = collect(find(made))
+        manifest, sources = build_bundle_manifest(find_results(made))
         target = folder / f"{number}.tar.zst"
-        write(target, manifest, sources)
+        write_bundle(target, manifest, sources)
         yield target
 
 

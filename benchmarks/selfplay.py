@@ -22,10 +22,10 @@ import torch
 from common.figures import arguments, compare, show
 from open_spiel.python.algorithms import mcts
 
-from workloads.minigo.go.board import geometry
-from workloads.minigo.go.ending import Rules
-from workloads.minigo.go.games import Habits, SelfPlay
-from workloads.minigo.model import Description, MiniGo, fused
+from workloads.minigo.go.board import build_board_geometry
+from workloads.minigo.go.ending import GameRules
+from workloads.minigo.go.games import PlayerSettings, SelfPlayGroup
+from workloads.minigo.model import MiniGoDescription, MiniGoNetwork, build_fused_network
 from workloads.minigo.player import NetworkPlayer
 
 SIZE, KOMI, LIMIT, PLANES = 5, 7.5, 35, 13
@@ -36,11 +36,13 @@ THEIR_GAMES: Final = 2
 UCT_C: Final = 2.0
 
 
-def network() -> MiniGo:
+def network() -> MiniGoNetwork:
     """Make smoke's network."""
     torch.manual_seed(0)
-    return MiniGo(
-        Description(workload="minigo", board=SIZE, planes=PLANES, filters=24, blocks=3, hidden=64)
+    return MiniGoNetwork(
+        MiniGoDescription(
+            workload="minigo", board=SIZE, planes=PLANES, filters=24, blocks=3, hidden=64
+        )
     ).eval()
 
 
@@ -48,7 +50,7 @@ class OneByOne:
     """OpenSpiel's Evaluator."""
 
     def __init__(self) -> None:
-        self._network = fused(network())
+        self._network = build_fused_network(network())
         self._kept: tuple[str, Any, float] = ("", None, 0.0)
 
     def _answer(self, state: Any) -> tuple[Any, float]:
@@ -77,17 +79,17 @@ class OneByOne:
 
 def ours() -> float:
     """Positions a CPU second."""
-    habits = Habits(readouts=READOUTS, noise_alpha=0.4, noise_share=0.25, soft_moves=LIMIT)
+    habits = PlayerSettings(readouts=READOUTS, noise_alpha=0.4, noise_share=0.25, soft_moves=LIMIT)
     began = time.process_time()
-    examples = SelfPlay(
-        geometry(SIZE),
-        Rules(komi=KOMI, limit=LIMIT),
+    examples = SelfPlayGroup(
+        build_board_geometry(SIZE),
+        GameRules(komi=KOMI, limit=LIMIT),
         NetworkPlayer(network()),
         habits,
         PLANES,
         np.random.default_rng(1),
         GAMES,
-    ).play()
+    ).play_games()
     return len(examples) * READOUTS / (time.process_time() - began)
 
 

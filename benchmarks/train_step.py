@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from common.figures import arguments, compare, options, show
 
-from harness.machine.system_description import multiplies_bf16
+from harness.machine.system_description import has_bf16_instructions
 from suite.terms import Precision
 
 SIZE_PX = 64
@@ -30,11 +30,11 @@ CLASSES = 12
 
 def our_steps(threads: int, precision: Precision) -> Iterator[int]:
     """Yield after each step of the workload."""
-    from harness.request import prepare
+    from harness.request import resolve_request
     from harness.training import seeds
 
     with TemporaryDirectory() as folder:
-        request = prepare(
+        request = resolve_request(
             options(
                 Path(folder),
                 threads,
@@ -44,8 +44,8 @@ def our_steps(threads: int, precision: Precision) -> Iterator[int]:
             ),
             "resnet50",
         )
-        seeds.start(1, 0, "torch")
-        training = request.workload.training(request.run(1, precision))
+        seeds.seed_generators(1, 0, "torch")
+        training = request.workload.training(request.build_run(1, precision))
         for epoch in count(1):
             yield from training.train_epoch(epoch)
 
@@ -111,7 +111,7 @@ class Side:
 
 def main() -> None:
     given = arguments(__doc__ or "", pairs=8, steps=6, precision=True)
-    usual = Precision.BF16 if multiplies_bf16() else Precision.FP32
+    usual = Precision.BF16 if has_bf16_instructions() else Precision.FP32
     precision = usual if given.precision == "auto" else Precision(given.precision)
     ours, theirs = Side("ours", given.threads, precision), Side("theirs", given.threads, precision)
     for one in (ours, theirs):
@@ -120,7 +120,7 @@ def main() -> None:
     figure = compare([pair[0] for pair in rates], [pair[1] for pair in rates], "pictures/s")
     for one in (ours, theirs):
         one.end()
-    known = f"this processor has {'bf16' if multiplies_bf16() else 'no bf16'} instructions"
+    known = f"this processor has {'bf16' if has_bf16_instructions() else 'no bf16'} instructions"
     title = (
         f"ResNet-50 training step at {SIZE_PX}x{SIZE_PX}: {precision} channels-last against eager"
         " fp32 NCHW; with bf16, above 1.5 is the aim"

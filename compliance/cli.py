@@ -5,17 +5,17 @@ from typing import Final
 
 import click
 
-from suite.cli import PATH
-from suite.console.parameters import ROUND, NameType
+from suite.cli import PATH_TYPE
+from suite.console.parameters import ROUND_TYPE, NameType
 
-FORMATS: Final = ("text", "json", "junit", "sarif", "github")
+REPORT_FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
 
-def rule_names() -> list[str]:
+def list_rule_ids() -> list[str]:
     """Name the rules, for the shell."""
-    from compliance.rules import catalogue
+    from compliance.rules import load_rules
 
-    return sorted(catalogue())
+    return sorted(load_rules())
 
 
 @click.command()
@@ -23,16 +23,16 @@ def rule_names() -> list[str]:
 @click.option(
     "--round",
     "round_name",
-    type=ROUND,
+    type=ROUND_TYPE,
     metavar="ROUND",
     help="Round to judge by; without it, the one that each PATH's content tells.",
 )
 @click.option(
-    "--truth", type=PATH, help="Folder with labels or references where the tree has none."
+    "--truth", type=PATH_TYPE, help="Folder with labels or references where the tree has none."
 )
 @click.option(
     "--config",
-    type=PATH,
+    type=PATH_TYPE,
     help=(
         "Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules."
     ),
@@ -43,7 +43,7 @@ def rule_names() -> list[str]:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice(REPORT_FORMATS),
     default="text",
     show_default=True,
     help="Output format.",
@@ -78,7 +78,7 @@ def check(
 
 
 @click.command()
-@click.argument("rule", required=False, type=NameType(rule_names), metavar="[RULE]")
+@click.argument("rule", required=False, type=NameType(list_rule_ids), metavar="[RULE]")
 @click.option(
     "--format",
     "form",
@@ -93,6 +93,6 @@ def explain(rule: str | None, form: str) -> None:
 
     Example: podium explain training.target
     """
-    from compliance.commands import explain_rule, list_rules
+    from compliance.commands import explain_rule, format_rule_list
 
-    click.echo(list_rules(form) if rule is None else explain_rule(rule, form))
+    click.echo(format_rule_list(form) if rule is None else explain_rule(rule, form))

@@ -11,28 +11,28 @@ import click
 
 from compliance.judge import Judge
 from compliance.reports import render
-from compliance.rules import Rule, catalogue
-from compliance.verdict import Result, Verdict
+from compliance.rules import Rule, load_rules
+from compliance.verdict import PathJudgement, Verdict
 from suite import registry
 from suite.errors import MissingError, RequestError
 
-LINE: Final = 100
+RULE_LIST_WIDTH: Final = 100
 """Line width of the list of rules."""
-NEAREST: Final = 3
+MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
-ABOUT: Final[Mapping[str, str]] = {
-    "AuditTest": "a compliance test of an inference entry",
+DOCUMENT_DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "ServedAuditTest": "a compliance test of an inference entry",
     "Audit": "a compliance test",
     "Bundle": "a bundle",
     "CheckpointFile": "the record of a checkpoint",
-    "Conditions": "what was recorded beside a run",
+    "RunConditions": "what was recorded beside a run",
     "DescribedSystem": "a system description",
-    "FiledEntry": "an inference entry",
-    "FiledModel": "a benchmark of a system",
-    "FiledSystem": "a system",
+    "ServedEntry": "an inference entry",
+    "ServedBenchmarkFolder": "a benchmark of a system",
+    "ServedSystem": "a system",
     "InferenceEntry": "an inference entry",
     "LaterEntry": "an inference entry",
-    "LaterFiling": "the papers of an inference entry",
+    "LaterEntryDocuments": "the papers of an inference entry",
     "LaterModel": "a benchmark of an inference system",
     "LaterSystem": "an inference system description",
     "LaterTest": "a compliance test of an inference entry",
@@ -40,22 +40,23 @@ ABOUT: Final[Mapping[str, str]] = {
     "LedgerFile": "a ledger",
     "LoadGenRun": "a LoadGen run",
     "MeasuredSession": "a session of MLPerf Power beside a LoadGen run",
-    "Organisation": "an organisation",
+    "PublishedOrganisation": "an organisation",
     "PeakFile": "a study",
-    "PoweredRun": "the power of a run",
+    "RunPower": "the power of a run",
     "PublishedLog": "a training log",
     "PublishedSet": "a training set",
+    "PublishedSystem": "a system",
     "ServedRun": "a LoadGen run",
     "ServedSubmission": "an organisation",
     "SourceFile": "any file",
     "SpeedFile": "a study",
     "StudyFile": "a study",
-    "Stranger": "a result of a workload that is not installed",
+    "UninstalledResult": "a result of a workload that is not installed",
     "Submission": "an organisation",
     "SystemFile": "a system description",
     "TrainingLog": "a training log",
     "TrainingSet": "a training set",
-    "Unjudged": "a result of an unknown round",
+    "UnjudgedPath": "a result of an unknown round",
 }
 """What a rule checks, in words."""
 
@@ -73,7 +74,7 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
     judge = Judge(round_name, truth)
-    return told([judge.result(path) for path in paths], form)
+    return print_judge_report([judge.judge_path(path) for path in paths], form)
 
 
 def check_config(
@@ -84,52 +85,53 @@ def check_config(
     """
     from compliance.hyperparameter_check import judge_config
 
-    return told([judge_config(path, workload, round_name) for path in configs], form)
+    return print_judge_report([judge_config(path, workload, round_name) for path in configs], form)
 
 
-def told(results: Sequence[Result], form: str) -> int:
+def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
     """Print a report and return the exit code."""
-    click.echo(render.render(results, form), nl=False)
+    click.echo(render.render_judge_report(results, form), nl=False)
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
     return 1
 
 
-def list_rules(form: str) -> str:
+def format_rule_list(form: str) -> str:
     """List all rules: one line each, or in full as JSON."""
-    rules = [rule for _, rule in sorted(catalogue().items())]
+    rules = [rule for _, rule in sorted(load_rules().items())]
     if form == "json":
-        return json.dumps({"rules": [facts(rule) for rule in rules]}, indent=2)
+        return json.dumps({"rules": [build_rule_record(rule) for rule in rules]}, indent=2)
     width = max(len(rule.id) for rule in rules)
     lines = [
-        f"{rule.id:<{width}} {textwrap.shorten(rule.text, LINE - width - 1, placeholder=' ...')}"
+        f"{rule.id:<{width}}"
+        f" {textwrap.shorten(rule.text, RULE_LIST_WIDTH - width - 1, placeholder=' ...')}"
         for rule in rules
     ]
     return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE says more"])
 
 
-def facts(rule: Rule[object]) -> dict[str, object]:
+def build_rule_record(rule: Rule[object]) -> dict[str, object]:
     """Return a rule's facts for JSON output."""
-    told = {
+    record = {
         "id": rule.id,
         "severity": rule.severity,
-        "about": ABOUT.get(rule.document.__name__, ""),
+        "about": DOCUMENT_DESCRIPTIONS.get(rule.document.__name__, ""),
         "text": rule.text,
     }
     return {
-        **told,
+        **record,
         "source": rule.source,
         "advice": rule.advice,
-        "rounds": list(rounds_of(rule)),
+        "rounds": list(list_rule_rounds(rule)),
         "workload": rule.workload,
     }
 
 
 def explain_rule(id: str, form: str = "text") -> str:
     """Explain a rule in full; for an unknown id, RequestError suggests the nearest."""
-    rules = catalogue()
+    rules = load_rules()
     if id not in rules:
-        near = difflib.get_close_matches(id, sorted(rules), n=NEAREST, cutoff=0.3)
+        near = difflib.get_close_matches(id, sorted(rules), n=MAX_SUGGESTED_RULES, cutoff=0.3)
         hint = (
             f"did you mean {' or '.join(repr(name) for name in near)}?"
             if near
@@ -137,38 +139,38 @@ def explain_rule(id: str, form: str = "text") -> str:
         )
         raise RequestError(f"unknown rule '{id}'; {hint}")
     if form == "json":
-        return json.dumps(facts(rules[id]), indent=2)
+        return json.dumps(build_rule_record(rules[id]), indent=2)
     return "\n".join(
         textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False)
-        for part in explanation(rules[id])
+        for part in describe_rule(rules[id])
     )
 
 
-def explanation(rule: Rule[object]) -> Iterator[str]:
+def describe_rule(rule: Rule[object]) -> Iterator[str]:
     """Yield the paragraphs of a rule's explanation."""
-    from compliance.rules.example_findings import sighting
+    from compliance.rules.example_findings import find_example_finding
 
-    yield f"{rule.id} ({rule.severity}; about {ABOUT[rule.document.__name__]})"
+    yield f"{rule.id} ({rule.severity}; about {DOCUMENT_DESCRIPTIONS[rule.document.__name__]})"
     yield rule.text
     yield f"Source: {rule.source}"
     yield f"What to do: {rule.advice}"
-    yield f"Rounds: {', '.join(rounds_of(rule))}"
+    yield f"Rounds: {', '.join(list_rule_rounds(rule))}"
     yield (
         "Verdict where it is broken:"
         f" {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
     )
     if rule.workload:
         yield f"Workload: {rule.workload}"
-    if found := sighting(rule.id):
+    if found := find_example_finding(rule.id):
         yield f"For example: {found}"
 
 
-def rounds_of(rule: Rule[object]) -> Sequence[str]:
+def list_rule_rounds(rule: Rule[object]) -> Sequence[str]:
     """Return the rounds that a rule applies to: its own, else all of the kinds that load it."""
     if rule.rounds is not None:
         return sorted(rule.rounds)
     return [
         name
-        for name in registry.round_names()
-        if rule.id in catalogue(registry.kind_of_round(name))
+        for name in registry.list_round_names()
+        if rule.id in load_rules(registry.load_round_kind(name))
     ]

@@ -11,32 +11,37 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from compliance.rules import catalogue
-from compliance.verdict import Fault, Finding, Result, Severity
+from compliance.rules import load_rules
+from compliance.verdict import Fault, Finding, PathJudgement, Severity
 from suite import registry
-from suite.errors import RequestError, unknown
+from suite.errors import RequestError, build_unknown_name_error
 from suite.files import untrusted_files
-from suite.files.untrusted_files import SETTINGS_LIMIT, UnreadableError, sized, toml
+from suite.files.untrusted_files import (
+    MAX_SETTINGS_BYTES,
+    UnreadableError,
+    parse_toml,
+    require_bounded_integers,
+)
 from suite.rounds import Constraint, HyperValue, RoundKind
-from suite.rounds.legality import judge
-from suite.rounds.settings import convert, flatten, lookup
+from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.settings import convert_setting_value, flatten_settings_table, require_setting
 from suite.terms import Division
 
-ABOUT: Final = ("workload", "round")
+NON_PARAMETER_KEYS: Final = ("workload", "round")
 """Keys of the file that are not hyperparameters."""
-RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.legality"}
+LEGALITY_RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINING: "log.legality"}
 """Kind of round -> the rule for a log's hyperparameters; the same rule judges the file before the
 run.
 """
-ADVICE: Final = "choose an allowed value, or submit to the open division"
-REWRITE: Final = "give a file with one `name = value` on each line, or a JSON object"
-OPTIMIZER: Final = "opt_name"
-HEADER: Final = re.compile(r"\s*\[([^\[\]]+)\]")
-ASSIGNED: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
+LEGALITY_ADVICE: Final = "choose an allowed value, or submit to the open division"
+UNREADABLE_FILE_ADVICE: Final = "give a file with one `name = value` on each line, or a JSON object"
+OPTIMIZER_KEY: Final = "opt_name"
+TOML_TABLE_PATTERN: Final = re.compile(r"\s*\[([^\[\]]+)\]")
+TOML_KEY_PATTERN: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class ClosedDivision:
     """What the closed division allows, for one podium profile or for a published round."""
 
     constraints: tuple[Constraint, ...]
@@ -45,7 +50,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class HyperparameterFile:
     """A parsed file of hyperparameters."""
 
     path: Path
@@ -53,7 +58,7 @@ class Config:
     table: Mapping[str, Any]
     """Key (dotted if it is inside a table) -> value."""
 
-    def about(self, key: str) -> str | None:
+    def find_text(self, key: str) -> str | None:
         """Return what the file says about itself: its workload or round."""
         value = self.table.get(key)
         return value if isinstance(value, str) else None
@@ -61,54 +66,55 @@ class Config:
     @property
     def parameters(self) -> dict[str, Any]:
         """The hyperparameters, without the other keys."""
-        return {key: value for key, value in self.table.items() if key not in ABOUT}
+        return {key: value for key, value in self.table.items() if key not in NON_PARAMETER_KEYS}
 
-    def line(self, key: str) -> int | None:
+    def find_line(self, key: str) -> int | None:
         """Find the line on which a key is set; None if that is ambiguous."""
         return (
-            line_in_json(self.text, key)
-            if is_json(self.path, self.text)
-            else line_in_toml(self.text, key)
+            find_json_line(self.text, key)
+            if is_json_file(self.path, self.text)
+            else find_toml_line(self.text, key)
         )
 
 
-def judge_config(path: Path, workload: str | None, round_name: str | None) -> Result:
+def judge_config(path: Path, workload: str | None, round_name: str | None) -> PathJudgement:
     """Judge a file; an unreadable one is BROKEN. RequestError if it names no workload, or has a key
     that the round does not know.
     """
     if round_name is not None:
-        registry.kind_of_round(round_name)  # raise RequestError now, whatever the file contains
+        registry.load_round_kind(round_name)  # raise RequestError now, whatever the file contains
     try:
-        config = read(path)
+        config = read_hyperparameter_file(path)
     except UnreadableError as error:
-        return Result(
+        return PathJudgement(
             path=str(path),
             round=round_name or registry.DEFAULT_ROUND,
-            findings=(unreadable(path, error.reason),),
+            findings=(build_unreadable_file_finding(path, error.reason),),
         )
-    name = round_name or config.about("round") or registry.DEFAULT_ROUND
-    named = workload or config.about("workload")
+    name = round_name or config.find_text("round") or registry.DEFAULT_ROUND
+    named = workload or config.find_text("workload")
     if named is None:
         raise RequestError(
             f"--config {path}: name the workload, with --workload or as `workload` in the file"
         )
-    match registry.kind_of_round(name):
+    match registry.load_round_kind(name):
         case RoundKind.PODIUM:
-            findings = judge_podium(config, name, named)
+            findings = judge_podium_config(config, name, named)
         case RoundKind.TRAINING:
-            findings = judge_published(config, name, named)
+            findings = judge_published_config(config, name, named)
         case RoundKind.INFERENCE | RoundKind.SERVED:
             raise RequestError(f"round {name} has no hyper-parameters: it is about inference")
-    return Result(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
+    return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
 
 
-def judge_podium(config: Config, name: str, workload: str) -> Iterator[Finding]:
+def judge_podium_config(config: HyperparameterFile, name: str, workload: str) -> Iterator[Finding]:
     """Judge by a podium round's rows; keys and types are checked as in podium train."""
-    round = registry.round(name)
+    round = registry.load_round(name)
     row = round.benchmark(workload)
     known = {**round.settings, **row.settings}
     settings = {
-        key: convert(lookup(known, key), key, value) for key, value in config.parameters.items()
+        key: convert_setting_value(require_setting(known, key), key, value)
+        for key, value in config.parameters.items()
     }
     rows = [
         (profile, half)
@@ -118,125 +124,142 @@ def judge_podium(config: Config, name: str, workload: str) -> Iterator[Finding]:
     if not rows:
         raise RequestError(f"{workload} has no closed division in round {name}")
     for profile, half in rows:
-        closed = Closed(
+        closed = ClosedDivision(
             constraints=half.constraints,
             required=half.required,
-            source=round.source(f"{workload}.training.{profile}.constraints"),
+            source=round.find_source(f"{workload}.training.{profile}.constraints"),
         )
-        yield from breaches(config, settings, closed, RULES[RoundKind.PODIUM])
+        yield from find_closed_violations(
+            config, settings, closed, LEGALITY_RULES[RoundKind.PODIUM]
+        )
 
 
-def judge_published(config: Config, name: str, workload: str) -> Iterator[Finding]:
+def judge_published_config(
+    config: HyperparameterFile, name: str, workload: str
+) -> Iterator[Finding]:
     """Judge by a published round's table; a key that the table lacks is reported, since it may be
     misspelt.
     """
-    round = registry.published_training(name)
-    canonical = round.benchmark(workload)
+    round = registry.load_published_training(name)
+    canonical = round.find_benchmark_name(workload)
     if canonical is None:
-        raise unknown(f"benchmark of {name}", workload, round.benchmarks)
+        raise build_unknown_name_error(f"benchmark of {name}", workload, round.benchmarks)
     settings = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in config.parameters.items()
     }
-    required = round.closed_required(canonical, settings.get(OPTIMIZER))
-    closed = Closed(
-        constraints=round.closed_constraints(canonical) or (),
+    required = round.list_closed_required(canonical, settings.get(OPTIMIZER_KEY))
+    closed = ClosedDivision(
+        constraints=round.find_closed_constraints(canonical) or (),
         required=required,
-        source=round.source(f"{canonical}.constraints"),
+        source=round.find_source(f"{canonical}.constraints"),
     )
-    yield from breaches(config, settings, closed, RULES[RoundKind.TRAINING])
+    yield from find_closed_violations(config, settings, closed, LEGALITY_RULES[RoundKind.TRAINING])
     known = {*required, *(constraint.key for constraint in closed.constraints)}
     for key in settings.keys() - known:
-        found = f"{key}: {unknown('hyper-parameter', key, known)}"
-        yield finding(
+        found = f"{key}: {build_unknown_name_error('hyper-parameter', key, known)}"
+        yield build_config_finding(
             config,
             key,
             Severity.WARNING,
             found,
             f"a hyper-parameter of {canonical} in {name}",
             closed.source,
-            RULES[RoundKind.TRAINING],
+            LEGALITY_RULES[RoundKind.TRAINING],
         )
 
 
-def breaches(
-    config: Config, settings: Mapping[str, HyperValue], closed: Closed, rule: str
+def find_closed_violations(
+    config: HyperparameterFile,
+    settings: Mapping[str, HyperValue],
+    closed: ClosedDivision,
+    rule: str,
 ) -> Iterator[Finding]:
     """Yield a finding for each value that the closed division forbids, and for each required key
     that is missing.
     """
-    for breach in judge(closed.constraints, settings):
-        yield finding(
+    for violation in check_hyperparameter_constraints(closed.constraints, settings):
+        yield build_config_finding(
             config,
-            breach.key,
+            violation.key,
             Severity.ERROR,
-            f"{breach.key} {breach.found!r}",
-            breach.required,
+            f"{violation.key} {violation.found!r}",
+            violation.required,
             closed.source,
             rule,
         )
     for key in closed.required:
         if key not in settings:
-            yield finding(
+            yield build_config_finding(
                 config, key, Severity.ERROR, f"{key} is missing", "a value", closed.source, rule
             )
 
 
-def finding(
-    config: Config, key: str, severity: Severity, found: str, required: str, source: str, rule: str
+def build_config_finding(
+    config: HyperparameterFile,
+    key: str,
+    severity: Severity,
+    found: str,
+    required: str,
+    source: str,
+    rule: str,
 ) -> Finding:
     """Build a finding about a key, at its line."""
     return Finding(
         rule=rule,
         severity=severity,
         file=str(config.path),
-        line=config.line(key),
+        line=config.find_line(key),
         found=found,
         required=required,
         source=source,
-        advice=ADVICE,
+        advice=LEGALITY_ADVICE,
     )
 
 
-def read(path: Path) -> Config:
+def read_hyperparameter_file(path: Path) -> HyperparameterFile:
     """Read a TOML or JSON file; UnreadableError if it is neither."""
-    return untrusted_files.read(path, partial(parse, path), SETTINGS_LIMIT)
+    return untrusted_files.read_untrusted_file(
+        path, partial(parse_hyperparameter_file, path), MAX_SETTINGS_BYTES
+    )
 
 
-def parse(path: Path, content: bytes) -> Config:
+def parse_hyperparameter_file(path: Path, content: bytes) -> HyperparameterFile:
     """Parse the content of a file; ValueError if it is neither TOML nor JSON."""
     text = content.decode()
-    return Config(
+    return HyperparameterFile(
         path=path,
         text=text,
-        table=flatten(strict_json(text) if is_json(path, text) else toml(text)),
+        table=flatten_settings_table(
+            parse_strict_json(text) if is_json_file(path, text) else parse_toml(text)
+        ),
     )
 
 
-def unreadable(path: Path, problem: str) -> Finding:
+def build_unreadable_file_finding(path: Path, problem: str) -> Finding:
     """Build the finding for an unreadable file, worded as the file rule does."""
-    rule = catalogue()["file.readable"]
-    return rule.finding(
+    rule = load_rules()["file.readable"]
+    return rule.build_finding(
         Fault(
             file=path,
             found=problem,
             required="a TOML or JSON file with hyperparameters",
-            advice=REWRITE,
+            advice=UNREADABLE_FILE_ADVICE,
         )
     )
 
 
-def is_json(path: Path, text: str) -> bool:
+def is_json_file(path: Path, text: str) -> bool:
     """Distinguish JSON from TOML by the file name, else by the first character."""
     return path.suffix.casefold() == ".json" or (
         path.suffix.casefold() != ".toml" and text.lstrip().startswith("{")
     )
 
 
-def strict_json(text: str) -> dict[str, Any]:
+def parse_strict_json(text: str) -> dict[str, Any]:
     """Parse a JSON object; ValueError for a repeated key or a non-finite number."""
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    def build_unique_table(items: list[tuple[str, Any]]) -> dict[str, Any]:
         table = dict(items)
         if len(table) < len(items):
             twice = next(
@@ -245,29 +268,29 @@ def strict_json(text: str) -> dict[str, Any]:
             raise ValueError(f"the key '{twice}' occurs twice")
         return table
 
-    def constant(name: str) -> NoReturn:
+    def reject_constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is no finite number")
 
-    table = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    table = json.loads(text, object_pairs_hook=build_unique_table, parse_constant=reject_constant)
     if not isinstance(table, dict):
         raise ValueError("no object of hyper-parameters")
-    return sized(table)
+    return require_bounded_integers(table)
 
 
-def line_in_json(text: str, key: str) -> int | None:
+def find_json_line(text: str, key: str) -> int | None:
     """Find the line of a dotted key by its last part."""
     match = re.search(rf'"{re.escape(key.rpartition(".")[2])}"\s*:', text)
     return text.count("\n", 0, match.start()) + 1 if match else None
 
 
-def line_in_toml(text: str, key: str) -> int | None:
+def find_toml_line(text: str, key: str) -> int | None:
     """Find the line of a key within its table."""
     prefix = ""
     for number, line in enumerate(text.splitlines(), 1):
-        if header := HEADER.match(line):
+        if header := TOML_TABLE_PATTERN.match(line):
             prefix = f"{header[1].strip()}."
-        elif (assigned := ASSIGNED.match(line)) and (prefix + assigned[1]).replace('"', "").replace(
-            "'", ""
-        ) == key:
+        elif (assigned := TOML_KEY_PATTERN.match(line)) and (prefix + assigned[1]).replace(
+            '"', ""
+        ).replace("'", "") == key:
             return number
     return None

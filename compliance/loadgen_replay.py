@@ -20,66 +20,66 @@ from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
 
-WORDS: Final = 624
+TWISTER_STATE_WORDS: Final = 624
 """Words in the generator's state."""
-MULTIPLIER: Final = 1812433253
+MT19937_MULTIPLIER: Final = 1812433253
 """ISO C++ [rand.eng.mers]: initialization_multiplier of mt19937."""
-UNSEEDED: Final = 5489
+MT19937_DEFAULT_SEED: Final = 5489
 """std::mt19937::default_seed. LoadGen never seeds the generator that decides which answers are
 logged (InitAccLogRng is never called);
 accuracy_log_rng_seed only rotates it by an offset.
 """
-MASK: Final = 0xFFFFFFFF
+WORD_MASK: Final = 0xFFFFFFFF
 BELOW_ONE: Final = math.nextafter(1.0, 0.0)
-REAL_BYTES: Final = 8
+BYTES_PER_REAL: Final = 8
 NS_PER_S: Final = 1e9
-GENERATED_AHEAD: Final = 2
+GENERATED_DURATION_FACTOR: Final = 2
 """loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the
 duration.
 """
-KEPT_SIZE: Final = 1 << 16
+MAX_CACHED_SHUFFLE_SIZE: Final = 1 << 16
 """Elements of a shuffled order that is worth keeping: the runs of a submission share their seeds
 and sizes.
 """
-KEPT: Final = 8
+MAX_CACHED_SHUFFLES: Final = 8
 """Shuffled orders, and states of the generator, that are kept."""
 
 
-@lru_cache(maxsize=KEPT)
-def seeded(seed: int) -> tuple[int, ...]:
+@lru_cache(maxsize=MAX_CACHED_SHUFFLES)
+def compute_twister_state(seed: int) -> tuple[int, ...]:
     """Return the state that C++ derives from a seed, as Python's generator takes it."""
     state = [seed]
-    for place in range(1, WORDS):
-        state.append((MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + place) & MASK)
-    return (*state, WORDS)
+    for position in range(1, TWISTER_STATE_WORDS):
+        state.append((MT19937_MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + position) & WORD_MASK)
+    return (*state, TWISTER_STATE_WORDS)
 
 
-class Twister:
+class MersenneTwister:
     """std::mt19937 and the distributions that LoadGen draws from it."""
 
     def __init__(self, seed: int) -> None:
         """Seed as C++ does: only the lower 32 bits count."""
         self.random = random.Random(0)  # noqa: S311 - not for security: the point is to reproduce the sequence
-        self.random.setstate((3, seeded(seed & MASK), None))
+        self.random.setstate((3, compute_twister_state(seed & WORD_MASK), None))
 
-    def real(self) -> float:
+    def generate_real(self) -> float:
         """Draw from std::uniform_real_distribution<double>(0, 1): two words, the lower one
         first.
         """
         return min(self.random.getrandbits(64) / 2.0**64, BELOW_ONE)
 
-    def reals(self, count: int) -> Any:
+    def generate_reals(self, count: int) -> Any:
         """Draw that many at once: an array (count,) of float64."""
         import numpy
 
-        words = numpy.frombuffer(self.random.randbytes(count * REAL_BYTES), "<u8")
+        words = numpy.frombuffer(self.random.randbytes(count * BYTES_PER_REAL), "<u8")
         return numpy.minimum(words / 2.0**64, BELOW_ONE)
 
-    def below(self, bound: int) -> int:
+    def generate_below(self, bound: int) -> int:
         """Draw from std::uniform_int_distribution(0, bound - 1), by Lemire's method."""
         product = self.random.getrandbits(32) * bound
-        if product & MASK < bound:
-            while product & MASK < (1 << 32) % bound:
+        if product & WORD_MASK < bound:
+            while product & WORD_MASK < (1 << 32) % bound:
                 product = self.random.getrandbits(32) * bound
         return product >> 32
 
@@ -87,45 +87,47 @@ class Twister:
         """std::shuffle, in place: one draw places two elements if both positions fit into one
         word.
         """
-        if order and MASK // len(order) < len(order):  # the square of the size exceeds a word
+        if order and WORD_MASK // len(order) < len(order):  # the square of the size exceeds a word
             for at in range(1, len(order)):
-                swap(order, at, self.below(at + 1))
+                swap_elements(order, at, self.generate_below(at + 1))
             return order
         first = 1
         if order and len(order) % 2 == 0:
-            swap(order, 1, self.below(2))
+            swap_elements(order, 1, self.generate_below(2))
             first = 2
         for at in range(first, len(order), 2):
-            left, right = divmod(self.below((at + 1) * (at + 2)), at + 2)
-            swap(order, at, left)
-            swap(order, at + 1, right)
+            left, right = divmod(self.generate_below((at + 1) * (at + 2)), at + 2)
+            swap_elements(order, at, left)
+            swap_elements(order, at + 1, right)
         return order
 
 
-def swap(order: list[int], left: int, right: int) -> None:
+def swap_elements(order: list[int], left: int, right: int) -> None:
     """Swap two elements."""
     order[left], order[right] = order[right], order[left]
 
 
-def shuffled(seed: int, size: int) -> Sequence[int]:
+def generate_shuffled_order(seed: int, size: int) -> Sequence[int]:
     """Return the numbers below a size in the order that a seed shuffles them into."""
     return (
-        kept_shuffled(seed, size) if size <= KEPT_SIZE else Twister(seed).shuffle(list(range(size)))
+        generate_cached_shuffled_order(seed, size)
+        if size <= MAX_CACHED_SHUFFLE_SIZE
+        else MersenneTwister(seed).shuffle(list(range(size)))
     )
 
 
-@lru_cache(maxsize=KEPT)
-def kept_shuffled(seed: int, size: int) -> tuple[int, ...]:
+@lru_cache(maxsize=MAX_CACHED_SHUFFLES)
+def generate_cached_shuffled_order(seed: int, size: int) -> tuple[int, ...]:
     """Return the same, and remember it."""
-    return tuple(Twister(seed).shuffle(list(range(size))))
+    return tuple(MersenneTwister(seed).shuffle(list(range(size))))
 
 
-@lru_cache(maxsize=KEPT)
-def past_shuffles(seed: int, size: int, again: int, times: int) -> tuple[Any, ...]:
+@lru_cache(maxsize=MAX_CACHED_SHUFFLES)
+def compute_state_after_shuffles(seed: int, size: int, again: int, times: int) -> tuple[Any, ...]:
     """Return the state of a generator that has shuffled so many elements once, and so many others
     so many times.
     """
-    draw = Twister(seed)
+    draw = MersenneTwister(seed)
     draw.shuffle(list(range(size)))
     for _ in range(times):
         draw.shuffle(list(range(again)))
@@ -133,14 +135,14 @@ def past_shuffles(seed: int, size: int, again: int, times: int) -> tuple[Any, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReplayPlan:
     """The parameters that determine a run's draws."""
 
     scenario: Scenario
     performance: bool
     samples: int
     """Samples to draw from: those in memory for a performance run, all for an accuracy run."""
-    held: int
+    samples_in_memory: int
     """Samples in memory at once."""
     per_query: int
     queries: int
@@ -155,24 +157,27 @@ class Plan:
     schedule_seed: int
     log_seed: int
 
-    def loaded(self) -> list[list[int]]:
+    def replay_loaded_sets(self) -> list[list[int]]:
         """Draw the sets that are loaded one after another; MultiStream's repeat their first
         samples, so that no query runs past the end.
         """
-        order = shuffled(self.qsl_seed, self.samples)
+        order = generate_shuffled_order(self.qsl_seed, self.samples)
         padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
-        sets = [order[first : first + self.held] for first in range(0, self.samples, self.held)]
+        sets = [
+            order[first : first + self.samples_in_memory]
+            for first in range(0, self.samples, self.samples_in_memory)
+        ]
         return [[*each, *islice(cycle(each), padding)] for each in sets]
 
-    def issued(self, loaded: Sequence[list[int]]) -> Iterator[int]:
+    def replay_issued_samples(self, loaded: Sequence[list[int]]) -> Iterator[int]:
         """Draw the sample of each sequence number, in order."""
         if self.performance:
-            yield from self.performed(loaded[0])
+            yield from self.replay_performance_samples(loaded[0])
         else:
             for each in loaded:
-                yield from self.covered(each)
+                yield from self.replay_accuracy_order(each)
 
-    def covered(self, loaded: list[int]) -> Iterator[int]:
+    def replay_accuracy_order(self, loaded: list[int]) -> Iterator[int]:
         """Draw the order in which an accuracy run issues the loaded samples; each set starts from
         the same seed.
         """
@@ -181,36 +186,38 @@ class Plan:
             return
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
-        for number in shuffled(self.sample_seed, len(range(0, end, stride))):
+        for number in generate_shuffled_order(self.sample_seed, len(range(0, end, stride))):
             yield from loaded[number * stride : number * stride + stride]
 
-    def performed(self, loaded: list[int]) -> Iterator[int]:
+    def replay_performance_samples(self, loaded: list[int]) -> Iterator[int]:
         """Draw the samples that a performance run issues, endlessly."""
         if self.scenario is Scenario.OFFLINE:
             while True:
                 yield from loaded
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
-        draw = Twister(self.sample_seed)
+        draw = MersenneTwister(self.sample_seed)
         # LoadGen draws for unique samples and for equal issue counts in any case: both are drawn
         # and discarded
         rounds = len(range(0, self.least_queries, len(loaded)))
         draw.random.setstate(
-            past_shuffles(self.sample_seed, len(range(0, end, stride)), len(loaded), rounds)
+            compute_state_after_shuffles(
+                self.sample_seed, len(range(0, end, stride)), len(loaded), rounds
+            )
         )
         while True:
-            first = draw.below(end)
+            first = draw.generate_below(end)
             yield from loaded[first : first + stride]
 
-    def due_ns(self) -> Iterator[int]:
+    def replay_due_ns(self) -> Iterator[int]:
         """Draw when each query is due; Server's gaps are exponential, the others' constant. LoadGen
         truncates each to whole nanoseconds.
         """
-        draw, due = Twister(self.schedule_seed), 0
+        draw, due = MersenneTwister(self.schedule_seed), 0
         while True:
             yield due
             due += (
-                int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S)
+                int(-math.log(1.0 - draw.generate_real()) / self.rate * NS_PER_S)
                 if self.scenario is Scenario.SERVER
                 else self.period_ns
             )
@@ -220,12 +227,14 @@ class Plan:
         """Return the gap between two queries of a scenario that draws none."""
         return int(NS_PER_S / self.rate)
 
-    def last_due_ns(self) -> tuple[int, int, int]:
+    def compute_last_due_ns(self) -> tuple[int, int, int]:
         """Return when the last query but one is due, the last one, and one more would be; -1 for a
         query that is not there.
         """
         if self.scenario is Scenario.SERVER:
-            before, last, end = [-1, *first(self.due_ns(), self.queries + 1)][-3:]
+            before, last, end = [-1, *take_first_values(self.replay_due_ns(), self.queries + 1)][
+                -3:
+            ]
             return before, last, end
         return (
             (self.queries - 2) * self.period_ns if self.queries > 1 else -1,
@@ -233,20 +242,27 @@ class Plan:
             self.queries * self.period_ns,
         )
 
-    def until_ns(self) -> float:
+    def compute_generation_end_ns(self) -> float:
         """Return the time up to which queries are generated."""
-        return self.duration_ms * 1e6 * (1 if self.scenario is Scenario.SERVER else GENERATED_AHEAD)
+        return (
+            self.duration_ms
+            * 1e6
+            * (1 if self.scenario is Scenario.SERVER else GENERATED_DURATION_FACTOR)
+        )
 
-    def chances(self, count: int) -> Any:
+    def replay_log_chances(self, count: int) -> Any:
         """Draw, for each of the first `count` samples, the number compared with the share of
         answers to log: an array (count,).
         """
         import numpy
 
-        values = Twister(UNSEEDED).reals(count) + Twister(self.log_seed).real()
+        values = (
+            MersenneTwister(MT19937_DEFAULT_SEED).generate_reals(count)
+            + MersenneTwister(self.log_seed).generate_real()
+        )
         return numpy.where(values < 1.0, values, values - 1.0)
 
 
-def first(values: Iterator[int], count: int) -> list[int]:
+def take_first_values(values: Iterator[int], count: int) -> list[int]:
     """Return the first `count` values."""
     return list(islice(values, count))

@@ -32,9 +32,9 @@ class Verdict(StrEnum):
     """Violates a rule, or cannot be read."""
 
 
-INSTALLED: Final = "tree.installed"
+INSTALLED_RULE: Final = "tree.installed"
 """Id of the rule that fires if a result's workload is not installed."""
-UNKNOWN: Final = "unknown"
+UNKNOWN_ROUND: Final = "unknown"
 """Placeholder for a round that is not known."""
 
 
@@ -72,22 +72,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class PathJudgement:
     """The judgement of one PATH."""
 
     path: str
     """The PATH as given."""
     round: str
     findings: tuple[Finding, ...]
-    seen: str = ""
+    recognised_by: str = ""
     """By what the round was recognised; empty if it was named, or each part has its own."""
-    others: tuple[str, ...] = ()
+    other_rounds: tuple[str, ...] = ()
     """Other rounds that the result may have been filed in."""
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict that any error leads to."""
-        return verdict(self.findings)
+        return compute_verdict(self.findings)
 
     @property
     def lacks_workload(self) -> bool:
@@ -95,11 +95,11 @@ class Result:
         installed.
         """
         return self.verdict is Verdict.UNKNOWN and any(
-            finding.rule == INSTALLED for finding in self.findings
+            finding.rule == INSTALLED_RULE for finding in self.findings
         )
 
 
-def verdict(findings: Iterable[Finding]) -> Verdict:
+def compute_verdict(findings: Iterable[Finding]) -> Verdict:
     """Derive the verdict from findings; only errors count."""
     weights = [finding.weight for finding in findings if finding.severity is Severity.ERROR]
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID

@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from compliance.loadgen_replay import Plan, first
+from compliance.loadgen_replay import ReplayPlan, take_first_values
 from compliance.logs.loadgen.query_times import QueryTimes
-from suite.loadgen.percentiles import place
+from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
 
-SLICES: Final = 10
-T_OF_SLICES: Final = 2.2621571627409915
+TIME_SLICES: Final = 10
+STUDENT_T_OF_SLICES: Final = 2.2621571627409915
 """Student's t, 97.5 %, 9 degrees of freedom: scipy.stats.t.ppf(0.975, 9)."""
-LEAST_ROWS: Final = 8
+MIN_COMPLETIONS_PER_SLICE: Final = 8
 """House rule: minimum completions per slice; with fewer, a slice's rate depends on which side of
 its edge a completion falls.
 """
-LEAST_BEYOND: Final = 1.0
+MIN_QUERIES_BEYOND_PERCENTILE: Final = 1.0
 """House rule: minimum independent queries beyond the percentile per slice. With fewer, intervals of
 simulated queues covered the true percentile less
 than 85 times in 100.
@@ -34,7 +34,7 @@ than 85 times in 100.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Within:
+class WithinRunInterval:
     """One figure of a run, with its interval from ten slices."""
 
     slices: Sequence[float]
@@ -48,24 +48,24 @@ class Within:
     problem: str = ""
 
 
-def edges(begin_ns: int, end_ns: int) -> Any:
+def compute_slice_edges(begin_ns: int, end_ns: int) -> Any:
     """Divide a span into equal slices; edges (SLICES + 1,)."""
     import numpy
 
-    return numpy.linspace(begin_ns, end_ns, SLICES + 1)
+    return numpy.linspace(begin_ns, end_ns, TIME_SLICES + 1)
 
 
-def rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
+def compute_slice_rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
     """Return the samples/s completed in each slice, and the number of completions per slice."""
     import numpy
 
-    cut = edges(int(queries.issued_ns.min()), int(queries.done_ns.max()))
+    cut = compute_slice_edges(int(queries.issued_ns.min()), int(queries.done_ns.max()))
     samples, _ = numpy.histogram(queries.done_ns, cut, weights=queries.samples)
     rows, _ = numpy.histogram(queries.done_ns, cut)
     return (samples / (numpy.diff(cut) / 1e9)).tolist(), rows.tolist()
 
 
-def usable(queries: QueryTimes | None) -> bool:
+def has_time_span(queries: QueryTimes | None) -> bool:
     """Return whether there is a span to divide."""
     return (
         queries is not None
@@ -74,7 +74,7 @@ def usable(queries: QueryTimes | None) -> bool:
     )
 
 
-def steady_rates(
+def compute_half_rates(
     queries: QueryTimes, scenario: Scenario | None, by_length: bool
 ) -> tuple[Sequence[float], Sequence[float]] | None:
     """Return the rates of the first half's slices and of the second's; None if the run is too
@@ -84,65 +84,76 @@ def steady_rates(
     batches may be sorted by length.
     """
     if (
-        not usable(queries)
+        not has_time_span(queries)
         or scenario in (None, Scenario.SERVER)
         or (scenario is Scenario.OFFLINE and by_length)
     ):
         return None
-    found, rows = rates(queries)
-    return (found[: SLICES // 2], found[SLICES // 2 :]) if min(rows) >= LEAST_ROWS else None
+    found, rows = compute_slice_rates(queries)
+    return (
+        (found[: TIME_SLICES // 2], found[TIME_SLICES // 2 :])
+        if min(rows) >= MIN_COMPLETIONS_PER_SLICE
+        else None
+    )
 
 
-def offline(queries: QueryTimes, by_length: bool) -> Within | None:
+def estimate_offline_rate(queries: QueryTimes, by_length: bool) -> WithinRunInterval | None:
     """Compute Offline's rate and its interval from slices."""
-    if not usable(queries):
+    if not has_time_span(queries):
         return None
-    found, rows = rates(queries)
+    found, rows = compute_slice_rates(queries)
     span_s = (int(queries.done_ns.max()) - int(queries.issued_ns.min())) / 1e9
     value = float(queries.samples.sum()) / span_s
     if by_length:
-        return Within(
+        return WithinRunInterval(
             slices=found,
             value=value,
             low=None,
             high=None,
             problem="its batches are sorted by length, so slices differ by what is in them",
         )
-    if min(rows) < LEAST_ROWS:
-        return Within(
+    if min(rows) < MIN_COMPLETIONS_PER_SLICE:
+        return WithinRunInterval(
             slices=found,
             value=value,
             low=None,
             high=None,
-            problem=f"too few completions: {min(rows)} in a slice, {LEAST_ROWS} are needed",
+            problem=(
+                f"too few completions: {min(rows)} in a slice, {MIN_COMPLETIONS_PER_SLICE} are"
+                " needed"
+            ),
         )
-    return sectioned(found, value)
+    return estimate_slice_interval(found, value)
 
 
-def latencies(began_ns: Any, done_ns: Any, percentile: float) -> Within | None:
+def estimate_latency_percentile(
+    began_ns: Any, done_ns: Any, percentile: float
+) -> WithinRunInterval | None:
     """Compute a latency percentile and its interval; both arrays are (queries,), in order of start
     time, in nanoseconds.
     """
     import numpy
 
     latency = numpy.asarray(done_ns) - numpy.asarray(began_ns)
-    if len(latency) < SLICES or began_ns[-1] <= began_ns[0]:
+    if len(latency) < TIME_SLICES or began_ns[-1] <= began_ns[0]:
         return None
-    bounds = numpy.searchsorted(began_ns, edges(int(began_ns[0]), int(began_ns[-1]))[1:-1])
+    bounds = numpy.searchsorted(
+        began_ns, compute_slice_edges(int(began_ns[0]), int(began_ns[-1]))[1:-1]
+    )
     parts = [numpy.sort(part) for part in numpy.split(latency, bounds)]
     if not all(map(len, parts)):
         return None
-    found = [float(part[place(len(part), percentile)]) for part in parts]
-    value = float(numpy.sort(latency)[place(len(latency), percentile)])
-    beyond = independent(latency) / SLICES * (1 - percentile / 100)
-    if beyond < LEAST_BEYOND:
-        return Within(
+    found = [float(part[compute_percentile_index(len(part), percentile)]) for part in parts]
+    value = float(numpy.sort(latency)[compute_percentile_index(len(latency), percentile)])
+    beyond = estimate_independent_queries(latency) / TIME_SLICES * (1 - percentile / 100)
+    if beyond < MIN_QUERIES_BEYOND_PERCENTILE:
+        return WithinRunInterval(
             slices=found, value=value, low=None, high=None, problem="too few independent queries"
         )
-    return sectioned(found, value)
+    return estimate_slice_interval(found, value)
 
 
-def independent(latency: Any) -> float:
+def estimate_independent_queries(latency: Any) -> float:
     """Return the effective number of independent queries, from the correlation of neighbours (as in
     a first-order process).
     """
@@ -154,14 +165,16 @@ def independent(latency: Any) -> float:
     return len(latency) * (1 - share) / (1 + share)
 
 
-def sectioned(slices: Sequence[float], value: float) -> Within:
+def estimate_slice_interval(slices: Sequence[float], value: float) -> WithinRunInterval:
     """Build the 95 % interval around the whole run's value."""
     spread = math.sqrt(sum((each - value) ** 2 for each in slices) / (len(slices) - 1))
-    half = T_OF_SLICES * spread / math.sqrt(len(slices))
-    return Within(slices=tuple(slices), value=value, low=max(0.0, value - half), high=value + half)
+    half = STUDENT_T_OF_SLICES * spread / math.sqrt(len(slices))
+    return WithinRunInterval(
+        slices=tuple(slices), value=value, low=max(0.0, value - half), high=value + half
+    )
 
 
-def due_ns(queries: QueryTimes, plan: Plan) -> Any:
+def compute_query_due_ns(queries: QueryTimes, plan: ReplayPlan) -> Any:
     """Return when each query of a Server run was due, by the monotonic clock: (queries,).
 
     The start of the schedule is unknown. No query is issued before it is due, so the earliest start
@@ -170,13 +183,13 @@ def due_ns(queries: QueryTimes, plan: Plan) -> Any:
     """
     import numpy
 
-    due = numpy.array(first(plan.due_ns(), len(queries)), numpy.int64)
+    due = numpy.array(take_first_values(plan.replay_due_ns(), len(queries)), numpy.int64)
     return due + int((queries.issued_ns - due).min())
 
 
-def percentiles_ns(began_ns: Any, done_ns: Any, percentiles: Sequence[float]) -> list[int]:
+def compute_percentiles_ns(began_ns: Any, done_ns: Any, percentiles: Sequence[float]) -> list[int]:
     """Return percentiles of latencies, by LoadGen's definition."""
     import numpy
 
     latency = numpy.sort(numpy.asarray(done_ns) - numpy.asarray(began_ns))
-    return [int(latency[place(len(latency), each)]) for each in percentiles]
+    return [int(latency[compute_percentile_index(len(latency), each)]) for each in percentiles]

@@ -18,8 +18,8 @@ from typing import Any, Final
 from PIL import Image
 
 from submissions.report import build
-from submissions.report.command import html
-from submissions.report.document import Document, plain, read
+from submissions.report.command import render_document_html
+from submissions.report.document import Document, convert_document_to_data, parse_document_data
 
 DOCS: Final = Path(__file__).resolve().parent
 SIZE: Final = {"width": 1180, "height": 1010}
@@ -89,7 +89,7 @@ def make_studies(page: Any, studies: Sequence[Path], out: Path) -> None:
 
 def reported(paths: Sequence[Path]) -> Document:
     """Make the report of these results."""
-    document, problems = build.document(paths)
+    document, problems = build.build_report_document(paths)
     if problems:
         sys.exit("; ".join(problems))
     return document
@@ -98,7 +98,9 @@ def reported(paths: Sequence[Path]) -> Document:
 def show(page: Any, document: Document, target: Path) -> None:
     """Write a report as a page and open it."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(html(read(plain(document))), "utf-8")
+    target.write_text(
+        render_document_html(parse_document_data(convert_document_to_data(document))), "utf-8"
+    )
     page.goto(target.absolute().as_uri())
 
 

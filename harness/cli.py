@@ -11,23 +11,30 @@ from click.core import ParameterSource
 
 from harness.installed import installed
 from harness.serving.network.cli import asked_servers, check_endpoints, endpoint_options
-from suite.cli import PATH, Options, common_options, valid_threads
-from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD, FiniteRange
-from suite.console.screen import VERBOSE
+from suite.cli import PATH_TYPE, RunOptions, add_common_options, require_available_threads
+from suite.console.parameters import (
+    ENGINE_TYPE,
+    FRAMEWORK_TYPE,
+    NETWORK_TYPE,
+    SCENARIO_TYPE,
+    WORKLOAD_TYPE,
+    FiniteRange,
+)
+from suite.console.screen import VERBOSE_OPTION
 from suite.errors import RequestError
 from suite.terms import Precision, Profile
 
 if TYPE_CHECKING:
     from harness.serving.sweep.subjects import Request as Swept
 
-LARGEST_BATCH: Final = 65_536
+MAX_SWEEP_BATCH_SIZE: Final = 65_536
 """Of a sweep; more is a slip of the keyboard."""
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @click.option(
-    "--data", type=PATH, help="Folder with the real data set; without it, the embedded data."
+    "--data", type=PATH_TYPE, help="Folder with the real data set; without it, the embedded data."
 )
 @click.option(
     "--profile",
@@ -36,7 +43,7 @@ LARGEST_BATCH: Final = 65_536
     show_default=True,
     help="Whose settings to take.",
 )
-@click.option("--config", type=PATH, help="TOML file of settings.")
+@click.option("--config", type=PATH_TYPE, help="TOML file of settings.")
 @click.option(
     "--set",
     "assignments",
@@ -63,15 +70,19 @@ def data(
     Example: podium data resnet50 --data /data/imagenet --profile full
     """
     with installed(), TemporaryDirectory() as folder:
-        from harness.data_survey import look
-        from harness.request import reading
+        from harness.data_survey import run_data_survey
+        from harness.request import build_reading_options
 
-        look(workload, reading(Profile(profile), data, Path(folder), config, assignments), form)
+        run_data_survey(
+            workload,
+            build_reading_options(Profile(profile), data, Path(folder), config, assignments),
+            form,
+        )
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -97,7 +108,7 @@ def data(
 )
 def train(
     workload: str,
-    options: Options,
+    options: RunOptions,
     seed: int | None,
     runs: int | None,
     resume: bool,
@@ -108,24 +119,24 @@ def train(
     Example: podium train resnet50 --seed 1
     """
     with installed():
-        from harness.training.run_set import train_set
+        from harness.training.run_set import train_run_set
 
         context = click.get_current_context()
         given = {
             name
-            for name in Options.__dataclass_fields__
+            for name in RunOptions.__dataclass_fields__
             if context.get_parameter_source(name) is not ParameterSource.DEFAULT
         }
-        train_set(
+        train_run_set(
             workload, options, seed=seed, runs=runs, resume=resume, given=given, challenge=challenge
         )
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
-    "--scenario", type=SCENARIO, default="all", show_default=True, help="What LoadGen does."
+    "--scenario", type=SCENARIO_TYPE, default="all", show_default=True, help="What LoadGen does."
 )
 @click.option(
     "--mode",
@@ -136,7 +147,7 @@ def train(
 )
 @click.option(
     "--checkpoint",
-    type=PATH,
+    type=PATH_TYPE,
     help="Folder of exported weights; without it, the newest that reached the target.",
 )
 @click.option(
@@ -162,7 +173,7 @@ def train(
 @endpoint_options
 def infer(
     workload: str,
-    options: Options,
+    options: RunOptions,
     scenario: str,
     mode: str,
     checkpoint: Path | None,
@@ -205,17 +216,17 @@ def infer(
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
     "--checkpoint",
-    type=PATH,
+    type=PATH_TYPE,
     help="Folder of exported weights; without it, the newest that reached the target.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
-def precision(workload: str, options: Options, checkpoint: Path | None, form: str) -> None:
+def precision(workload: str, options: RunOptions, checkpoint: Path | None, form: str) -> None:
     """Serve WORKLOAD by every engine in every number format that this machine has: accuracy beside
     speed.
 
@@ -239,40 +250,41 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
         )
 
 
-def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
+def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     """Read batch sizes; each counts once."""
     sizes = [
         int(part) if part.strip().isascii() and part.strip().isdigit() else 0
         for part in text.split(",")
     ]
-    if not all(0 < size <= LARGEST_BATCH for size in sizes):
+    if not all(0 < size <= MAX_SWEEP_BATCH_SIZE for size in sizes):
         raise click.BadParameter(
-            f"{text!r}: write batch sizes from 1 to {LARGEST_BATCH:,} with commas, as in 1,2,4,8"
+            f"{text!r}: write batch sizes from 1 to {MAX_SWEEP_BATCH_SIZE:,} with commas, as in"
+            " 1,2,4,8"
         )
     return tuple(dict.fromkeys(sizes))
 
 
 @click.command()
-@click.argument("workloads", nargs=-1, type=WORKLOAD, metavar="[WORKLOAD...]")
+@click.argument("workloads", nargs=-1, type=WORKLOAD_TYPE, metavar="[WORKLOAD...]")
 @click.option(
     "--network",
     "networks",
     multiple=True,
-    type=NETWORK,
+    type=NETWORK_TYPE,
     help="A bare network, with random weights; may be repeated.",
 )
 @click.option(
     "--batches",
     default="1,2,4,8",
     show_default=True,
-    callback=batch_sizes,
+    callback=parse_sweep_batch_sizes,
     help="Batch sizes to measure.",
 )
 @click.option(
     "--engine",
     "engines",
     multiple=True,
-    type=ENGINE,
+    type=ENGINE_TYPE,
     default=("torch",),
     show_default=True,
     help="Inference engine; may be repeated.",
@@ -299,11 +311,11 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
     help="Shortest length of a point.",
 )
 @click.option(
-    "--weights", type=PATH, help="safetensors file for one --network, in torchvision's names."
+    "--weights", type=PATH_TYPE, help="safetensors file for one --network, in torchvision's names."
 )
 @click.option(
     "--checkpoint",
-    type=PATH,
+    type=PATH_TYPE,
     help=(
         "Folder of exported weights of one WORKLOAD; without it, the newest that reached the"
         " target."
@@ -318,14 +330,14 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 )
 @click.option(
     "--framework",
-    type=FRAMEWORK,
+    type=FRAMEWORK_TYPE,
     default="torch",
     show_default=True,
     help="Framework of workloads' models.",
 )
 @click.option(
     "--data",
-    type=PATH,
+    type=PATH_TYPE,
     help=(
         "Folder with the real data set of one WORKLOAD, or with pictures to score one --network on"
         " (ImageNet's val/)."
@@ -333,7 +345,7 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 )
 @click.option(
     "--results",
-    type=PATH,
+    type=PATH_TYPE,
     default=Path("results"),
     show_default=True,
     help="Results folder; a study lies in its studies/NAME.",
@@ -348,10 +360,10 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
     "--threads",
     type=click.IntRange(min=0),
     default=0,
-    callback=valid_threads,
+    callback=require_available_threads,
     help="CPU threads; 0: as many as others leave cores.",
 )
-@click.option("--config", type=PATH, help="TOML file of settings.")
+@click.option("--config", type=PATH_TYPE, help="TOML file of settings.")
 @click.option(
     "--set",
     "assignments",
@@ -399,12 +411,12 @@ def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **va
     with installed():
         from harness.serving.sweep.command import sweep
 
-        sweep(*swept(workloads, networks, values), form)
+        sweep(*build_sweep_request(workloads, networks, values), form)
 
 
-def swept(
+def build_sweep_request(
     workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[str, Any]
-) -> "tuple[Swept, Options]":
+) -> "tuple[Swept, RunOptions]":
     """Turn the options into a request and what all points share; RequestError where they contradict
     one another.
     """
@@ -441,7 +453,7 @@ def swept(
         )
     }
     shared["profile"] = Profile(shared["profile"])
-    options = Options(
+    options = RunOptions(
         **shared, engine="torch", input="default", precision=None, org="unaffiliated", system=None
     )
     precisions = tuple(Precision(each) for each in dict.fromkeys(values.pop("precisions")))
@@ -459,14 +471,14 @@ def swept(
 
 
 @click.command()
-@click.argument("workload", required=False, type=WORKLOAD, metavar="[WORKLOAD]")
+@click.argument("workload", required=False, type=WORKLOAD_TYPE, metavar="[WORKLOAD]")
 @click.option(
-    "--data", type=PATH, help="Folder with the real data set, to see whether it can be used."
+    "--data", type=PATH_TYPE, help="Folder with the real data set, to see whether it can be used."
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
-@VERBOSE
+@VERBOSE_OPTION
 def doctor(workload: str | None, data: Path | None, form: str) -> None:
     """Show versions, what this machine can run, and how to add what is missing; -v gives every
     reason.
@@ -474,14 +486,14 @@ def doctor(workload: str | None, data: Path | None, form: str) -> None:
     Example: podium doctor resnet50
     """
     with installed():
-        from harness.doctor.report import report
+        from harness.doctor.report import print_readiness_report
 
-        report(workload, data, form)
+        print_readiness_report(workload, data, form)
 
 
 @click.group(invoke_without_command=True)
 @click.option(
-    "--root", type=PATH, help="Where the kernel's files lie; anything but / is a rehearsal."
+    "--root", type=PATH_TYPE, help="Where the kernel's files lie; anything but / is a rehearsal."
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
@@ -495,15 +507,15 @@ def power(context: click.Context, root: Path | None, form: str) -> None:
     """
     if context.invoked_subcommand is None:
         with installed():
-            from harness.machine.power.report import report
-            from harness.machine.power.selection import power_root
+            from harness.machine.power.report import print_power_sources
+            from harness.machine.power.selection import resolve_power_root
 
-            report(root or power_root(), form)
+            print_power_sources(root or resolve_power_root(), form)
 
 
 @power.command("import")
-@click.argument("session", type=PATH)
-@click.argument("run", type=PATH, metavar="RUN_FOLDER")
+@click.argument("session", type=PATH_TYPE)
+@click.argument("run", type=PATH_TYPE, metavar="RUN_FOLDER")
 def import_session(session: Path, run: Path) -> None:
     """Put a session of the MLPerf Power workflow beside the performance run that it measured.
 
@@ -513,15 +525,19 @@ def import_session(session: Path, run: Path) -> None:
     results/open/acme/results/box/resnet50/Offline/performance/run_1
     """
     with installed():
-        from harness.machine.power.session_import import bring_in
+        from harness.machine.power.session_import import import_power_session
 
-        bring_in(session, run)
+        import_power_session(session, run)
 
 
 @power.command("export")
-@click.argument("logs", type=PATH, nargs=-1, required=True, metavar="LOG...")
+@click.argument("logs", type=PATH_TYPE, nargs=-1, required=True, metavar="LOG...")
 @click.option(
-    "-o", "target", type=PATH, required=True, help="Folder that gets power/result_<i>/node_<n>.txt."
+    "-o",
+    "target",
+    type=PATH_TYPE,
+    required=True,
+    help="Folder that gets power/result_<i>/node_<n>.txt.",
 )
 def export_power(logs: tuple[Path, ...], target: Path) -> None:
     """Write a training run's watts as MLPerf Training files them: one file per node, readings of
@@ -530,12 +546,12 @@ def export_power(logs: tuple[Path, ...], target: Path) -> None:
     Example: podium power export results/open/acme/results/box/resnet/result_0.txt -o power-logs
     """
     with installed():
-        from harness.training.power_export import export
+        from harness.training.power_export import export_node_power
 
-        export(logs, target)
+        export_node_power(logs, target)
 
 
-LISTEN = click.option(
+LISTEN_OPTION = click.option(
     "--listen",
     metavar="HOST:PORT",
     help="Serve callers over TCP; without it, standard input and output.",
@@ -559,7 +575,7 @@ def meter() -> None:
     show_default=True,
     help="What it says that is drawn.",
 )
-@click.option("--profile", type=PATH, help="File of lines UTC_NS WATTS instead.")
+@click.option("--profile", type=PATH_TYPE, help="File of lines UTC_NS WATTS instead.")
 @click.option(
     "--period-ms",
     type=click.IntRange(min=10, max=60_000),
@@ -567,7 +583,7 @@ def meter() -> None:
     show_default=True,
     help="Between two samples.",
 )
-@LISTEN
+@LISTEN_OPTION
 def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str | None) -> None:
     """Measure nothing, and say the watts that are given: to try out everything that follows.
 
@@ -575,10 +591,10 @@ def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str |
     """
     from harness.machine.power.meters import fake, server
 
-    server.serve(
-        fake.greeting(period_ms),
+    server.serve_meter(
+        fake.format_fake_greeting(period_ms),
         period_ms,
-        fake.Profile(profile) if profile else lambda: watts,
+        fake.FakePowerProfile(profile) if profile else lambda: watts,
         listen,
     )
 
@@ -591,7 +607,7 @@ def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str |
     show_default=True,
     help="Between two samples.",
 )
-@LISTEN
+@LISTEN_OPTION
 def hwmon_meter(period_ms: int, listen: str | None) -> None:
     """Read this machine's ACPI power meter for a caller on another machine.
 
@@ -599,8 +615,8 @@ def hwmon_meter(period_ms: int, listen: str | None) -> None:
     """
     from harness.machine.power.meters import hwmon, server
 
-    traits, read = hwmon.meter()
-    server.serve(f"{traits} period_ms={period_ms}", period_ms, read, listen)
+    traits, read = hwmon.open_hwmon_meter()
+    server.serve_meter(f"{traits} period_ms={period_ms}", period_ms, read, listen)
 
 
 @meter.command("ipmi")
@@ -611,7 +627,7 @@ def hwmon_meter(period_ms: int, listen: str | None) -> None:
     show_default=True,
     help="Between two samples.",
 )
-@LISTEN
+@LISTEN_OPTION
 @click.argument("options", nargs=-1, metavar="[IPMITOOL OPTIONS]")
 def ipmi_meter(period_ms: int, listen: str | None, options: tuple[str, ...]) -> None:
     """Read a server's management controller through ipmitool (DCMI).
@@ -620,5 +636,5 @@ def ipmi_meter(period_ms: int, listen: str | None, options: tuple[str, ...]) -> 
     """
     from harness.machine.power.meters import ipmi, server
 
-    traits, read = ipmi.meter(options)
-    server.serve(f"{traits} period_ms={period_ms}", period_ms, read, listen)
+    traits, read = ipmi.open_ipmi_meter(options)
+    server.serve_meter(f"{traits} period_ms={period_ms}", period_ms, read, listen)

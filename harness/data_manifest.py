@@ -19,19 +19,19 @@ import msgspec
 from suite.dataset import DataSet, StaleError, Survey
 from suite.errors import RequestError
 from suite.files.json_files import write_json
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
-FOLDER: Final = "data"
-KEY_LETTERS: Final = 16
-LIMIT: Final = 1 << 28
+MANIFEST_FOLDER: Final = "data"
+MANIFEST_KEY_LETTERS: Final = 16
+MAX_DATA_MANIFEST_BYTES: Final = 1 << 28
 """Maximum bytes of a manifest: enough to name a million broken pictures."""
-NAMED: Final = 3
+MAX_NAMED_CHANGES: Final = 3
 """Changes that a message names; the rest are only counted."""
-GONE: Final = -1
+BROKEN_LINK_SIZE: Final = -1
 """Size recorded for a broken link."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class FolderStamp(msgspec.Struct, frozen=True, kw_only=True):
     """A file, or the files of one folder without its subfolders."""
 
     files: int
@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 over names, sizes and modification times."""
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DataManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The manifest."""
 
     workload: str
@@ -50,7 +50,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     samples: dict[str, int]
     hashes: dict[str, str]
     """Part of the data set -> SHA-256 (suite.dataset.Survey.sha256)."""
-    places: dict[str, Place]
+    places: dict[str, FolderStamp]
     """Path below the root -> its stamp."""
     found: dict[str, Any]
     sha256: str = ""
@@ -64,24 +64,24 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ).hexdigest()
 
 
-DECODER: Final = msgspec.json.Decoder(Manifest)
+DATA_MANIFEST_DECODER: Final = msgspec.json.Decoder(DataManifest)
 
 
-def path_of(cache: Path, workload: str, data_set: DataSet) -> Path:
+def build_manifest_path(cache: Path, workload: str, data_set: DataSet) -> Path:
     """Return the path of a data set's manifest."""
-    asked = json.dumps([str(data_set.root.resolve()), dict(data_set.settings)], sort_keys=True)
+    key_source = json.dumps([str(data_set.root.resolve()), dict(data_set.settings)], sort_keys=True)
     return (
         cache
-        / FOLDER
-        / f"{workload}-{hashlib.sha256(asked.encode()).hexdigest()[:KEY_LETTERS]}.json"
+        / MANIFEST_FOLDER
+        / f"{workload}-{hashlib.sha256(key_source.encode()).hexdigest()[:MANIFEST_KEY_LETTERS]}.json"
     )
 
 
-def write(
-    path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, Place]
-) -> Manifest:
+def write_data_manifest(
+    path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, FolderStamp]
+) -> DataManifest:
     """Write a manifest atomically; RequestError if the cache is not writable."""
-    made = Manifest(
+    manifest = DataManifest(
         workload=workload,
         root=str(data_set.root.resolve()),
         settings=dict(data_set.settings),
@@ -91,97 +91,106 @@ def write(
         found=dict(survey.found),
     )
     try:
-        made = DECODER.decode(
-            msgspec.json.encode(made)
+        manifest = DATA_MANIFEST_DECODER.decode(
+            msgspec.json.encode(manifest)
         )  # as it will be read back: lists for tuples
-        made = msgspec.structs.replace(made, sha256=made.seal)
-        write_json(path, msgspec.to_builtins(made))
+        manifest = msgspec.structs.replace(manifest, sha256=manifest.seal)
+        write_json(path, msgspec.to_builtins(manifest))
     except OSError as error:
         raise RequestError(
             f"{path}: {error.strerror}; set PODIUM_CACHE to a writable folder"
         ) from error
-    return made
+    return manifest
 
 
-def parsed(content: bytes) -> Manifest:
+def parse_data_manifest(content: bytes) -> DataManifest:
     """Parse a manifest; ValueError if it is invalid or was edited."""
-    made = DECODER.decode(content)
-    if made.sha256 != made.seal:
+    manifest = DATA_MANIFEST_DECODER.decode(content)
+    if manifest.sha256 != manifest.seal:
         raise ValueError("edited or damaged: its hash does not match")
-    return made
+    return manifest
 
 
-def find(path: Path, workload: str) -> Manifest | None:
+def find_data_manifest(path: Path, workload: str) -> DataManifest | None:
     """Read a manifest; None if there is none, StaleError if it is damaged, edited or another
     workload's.
     """
     try:
-        made = read(path, parsed, LIMIT)
+        manifest = read_untrusted_file(path, parse_data_manifest, MAX_DATA_MANIFEST_BYTES)
     except UnreadableError as error:
         if error.missing:
             return None
         raise StaleError(f"{path}: not a dataset manifest ({error.reason})") from error
-    if made.workload != workload:
-        raise StaleError(f"{path}: a manifest of {made.workload}, not of {workload}")
-    return made
+    if manifest.workload != workload:
+        raise StaleError(f"{path}: a manifest of {manifest.workload}, not of {workload}")
+    return manifest
 
 
-def places(data_set: DataSet) -> dict[str, Place]:
+def compute_folder_stamps(data_set: DataSet) -> dict[str, FolderStamp]:
     """Stamp names, sizes and times of all files; opens only folders. Missing parts have no
     place.
     """
     return {
         name: place
         for part in data_set.parts
-        for name, place in places_of(data_set.root, data_set.root / part)
+        for name, place in iterate_part_stamps(data_set.root, data_set.root / part)
     }
 
 
-def places_of(root: Path, path: Path) -> Iterator[tuple[str, Place]]:
+def iterate_part_stamps(root: Path, path: Path) -> Iterator[tuple[str, FolderStamp]]:
     """Yield a part's places: its own, and those of its subfolders."""
     if path.is_dir():
         entries = sorted(os.scandir(path), key=lambda entry: entry.name)
         yield (
             str(path.relative_to(root)),
-            place_of((entry.name, stamped(entry)) for entry in entries if not entry.is_dir()),
+            combine_file_stamps(
+                (entry.name, read_size_and_time(entry)) for entry in entries if not entry.is_dir()
+            ),
         )
         for entry in entries:
             if entry.is_dir():
-                yield from places_of(root, Path(entry.path))
+                yield from iterate_part_stamps(root, Path(entry.path))
     elif path.exists():
-        yield str(path.relative_to(root)), place_of([(path.name, stamped(path))])
+        yield (
+            str(path.relative_to(root)),
+            combine_file_stamps([(path.name, read_size_and_time(path))]),
+        )
 
 
-def stamped(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
+def read_size_and_time(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
     """Return a file's size and modification time (ns)."""
     try:
         found = entry.stat()
     except OSError:
-        return GONE, GONE
+        return BROKEN_LINK_SIZE, BROKEN_LINK_SIZE
     return found.st_size, found.st_mtime_ns
 
 
-def place_of(files: Iterable[tuple[str, tuple[int, int]]]) -> Place:
+def combine_file_stamps(files: Iterable[tuple[str, tuple[int, int]]]) -> FolderStamp:
     """Combine files' names, sizes and times into one stamp."""
     stamp, count, total = hashlib.sha256(), 0, 0
     for name, (size, time_ns) in files:
         stamp.update(f"{name}\0{size}\0{time_ns}\n".encode(errors="surrogateescape"))
         count, total = count + 1, total + max(size, 0)
-    return Place(files=count, bytes=total, stamp=stamp.hexdigest())
+    return FolderStamp(files=count, bytes=total, stamp=stamp.hexdigest())
 
 
-def changes(before: Mapping[str, Place], now: Mapping[str, Place]) -> str:
+def describe_data_changes(before: Mapping[str, FolderStamp], now: Mapping[str, FolderStamp]) -> str:
     """Describe what changed in a data set, or ""."""
-    found = [
-        told(name, before.get(name), now.get(name))
+    descriptions = [
+        describe_folder_change(name, before.get(name), now.get(name))
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return ", ".join(found[:NAMED]) + more
+    more = (
+        f" and {len(descriptions) - MAX_NAMED_CHANGES} more"
+        if len(descriptions) > MAX_NAMED_CHANGES
+        else ""
+    )
+    return ", ".join(descriptions[:MAX_NAMED_CHANGES]) + more
 
 
-def told(name: str, before: Place | None, now: Place | None) -> str:
+def describe_folder_change(name: str, before: FolderStamp | None, now: FolderStamp | None) -> str:
     """Describe what changed in one place."""
     if before is None or now is None:
         return f"{name} is {'new' if before is None else 'gone'}"

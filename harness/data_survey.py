@@ -17,11 +17,11 @@ from typing import Final
 import click
 
 from harness import data_manifest
-from harness.data_manifest import Manifest
+from harness.data_manifest import DataManifest
 from harness.distributed import Ranks
-from harness.request import Request, prepare
+from harness.request import RunRequest, resolve_request
 from suite import registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
 from suite.rounds import Profile
@@ -31,75 +31,86 @@ from suite.workload import Run
 MIB: Final = 2**20
 
 
-def informed(request: Request, run: Run) -> Run:
+def add_survey_findings(request: RunRequest, run: Run) -> Run:
     """Add the data survey's findings to a run; survey the data now, with a message, if that was not
     done yet.
     """
-    data_set = registry.data_set(request.workload, run)
+    data_set = registry.build_run_data_set(request.workload, run)
     if data_set is None:
         return run
-    path = data_manifest.path_of(run.cache, request.name, data_set)
+    path = data_manifest.build_manifest_path(run.cache, request.name, data_set)
     try:
-        made = known(request, data_set, path) or looked_over(request, data_set, path)
-        data_set.check(made.found)
+        manifest = find_earlier_survey(request, data_set, path) or create_survey_manifest(
+            request, data_set, path
+        )
+        data_set.check(manifest.found)
     except StaleError as error:
-        raise RequestError(f"{error}; to survey the data again: {command(request)}") from error
-    return replace(run, found=made.found)
+        raise RequestError(
+            f"{error}; to survey the data again: {format_survey_command(request)}"
+        ) from error
+    return replace(run, found=manifest.found)
 
 
-def informed_ranks(request: Request, run: Run, ranks: Ranks) -> Run:
+def add_findings_on_ranks(request: RunRequest, run: Run, ranks: Ranks) -> Run:
     """Add the findings on each rank; the first rank of each machine surveys the data if needed,
     since each machine has its own cache.
     """
     first = ranks.local_rank == 0
-    told = informed(request, run) if first else run
-    ranks.wait()
-    return told if first else informed(request, run)
+    informed_run = add_survey_findings(request, run) if first else run
+    ranks.wait_for_ranks()
+    return informed_run if first else add_survey_findings(request, run)
 
 
-def known(request: Request, data_set: DataSet, path: Path) -> Manifest | None:
+def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest | None:
     """Read the findings of an earlier survey, or None; StaleError if the data set has changed
     since.
     """
-    made = data_manifest.find(path, request.name)
-    if made and (changed := data_manifest.changes(made.places, data_manifest.places(data_set))):
+    manifest = data_manifest.find_data_manifest(path, request.name)
+    if manifest and (
+        changed := data_manifest.describe_data_changes(
+            manifest.places, data_manifest.compute_folder_stamps(data_set)
+        )
+    ):
         raise StaleError(f"{data_set.root}: changed since it was surveyed: {changed}")
-    return made
+    return manifest
 
 
-def looked_over(request: Request, data_set: DataSet, path: Path) -> Manifest:
+def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest:
     """Survey a data set, with a message; RequestError if it changes meanwhile."""
     click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
-    before = data_manifest.places(data_set)
+    before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()
-    after = data_manifest.places(data_set)
-    made = {
+    after = data_manifest.compute_folder_stamps(data_set)
+    comparable_stamps = {
         name: place for name, place in after.items() if name in before or name not in data_set.parts
     }  # except parts that the survey itself creates
-    if changed := data_manifest.changes(before, made):
+    if changed := data_manifest.describe_data_changes(before, comparable_stamps):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
-    found = data_manifest.write(path, request.name, data_set, survey, after)
-    click.echo(f"{request.name}: {summary(found)}; saved in {path}")
-    return found
+    manifest = data_manifest.write_data_manifest(path, request.name, data_set, survey, after)
+    click.echo(f"{request.name}: {format_survey_summary(manifest)}; saved in {path}")
+    return manifest
 
 
-def summary(made: Manifest) -> str:
+def format_survey_summary(manifest: DataManifest) -> str:
     """Summarise the findings in a few words."""
-    samples = ", ".join(f"{count:,} {split}" for split, count in made.samples.items())
-    return f"{samples} samples in {files(made):,} files, {size(made) / MIB:,.1f} MiB"
+    samples = ", ".join(f"{count:,} {split}" for split, count in manifest.samples.items())
+    return (
+        f"{samples} samples in {count_data_files(manifest):,} files,"
+        f" {count_data_bytes(manifest) / MIB:,.1f} MiB"
+    )
 
 
-def files(made: Manifest) -> int:
+def count_data_files(manifest: DataManifest) -> int:
     """Count the files of a data set."""
-    return sum(place.files for place in made.places.values())
+    return sum(place.files for place in manifest.places.values())
 
 
-def size(made: Manifest) -> int:
+def count_data_bytes(manifest: DataManifest) -> int:
     """Count the bytes of a data set."""
-    return sum(place.bytes for place in made.places.values())
+    return sum(place.bytes for place in manifest.places.values())
 
 
-def command(request: Request) -> str:
+def format_survey_command(request: RunRequest) -> str:
     """Return the command that surveys a request's data."""
     options = request.options
     given = {"--data": options.data, "--profile": options.profile.value, "--config": options.config}
@@ -108,42 +119,42 @@ def command(request: Request) -> str:
     return shlex.join(["podium", "data", request.name, *words])
 
 
-def look(workload: str, options: Options, form: str) -> None:
+def run_data_survey(workload: str, options: RunOptions, form: str) -> None:
     """Survey a data set, even if that was done before, and print the findings; RequestError if no
     run could use it.
     """
-    request = prepare(options, workload)
-    run = request.run(0, Precision.FP32)
-    data_set = registry.data_set(request.workload, run)
+    request = resolve_request(options, workload)
+    run = request.build_run(0, Precision.FP32)
+    data_set = registry.build_run_data_set(request.workload, run)
     if data_set is None:
         raise RequestError(f"{workload} has no dataset to survey")
-    path = data_manifest.path_of(run.cache, workload, data_set)
+    path = data_manifest.build_manifest_path(run.cache, workload, data_set)
     with redirect_stdout(sys.stderr) if form == "json" else nullcontext():
-        made = looked_over(request, data_set, path)
-    report(made, path, options.profile, form)
-    data_set.check(made.found)
+        manifest = create_survey_manifest(request, data_set, path)
+    print_survey(manifest, path, options.profile, form)
+    data_set.check(manifest.found)
 
 
-def report(made: Manifest, path: Path, profile: Profile, form: str) -> None:
+def print_survey(manifest: DataManifest, path: Path, profile: Profile, form: str) -> None:
     """Print the findings."""
     if form == "json":
         counted = {
-            "samples": made.samples,
-            "files": files(made),
-            "bytes": size(made),
-            "sha256": made.hashes,
+            "samples": manifest.samples,
+            "files": count_data_files(manifest),
+            "bytes": count_data_bytes(manifest),
+            "sha256": manifest.hashes,
         }
         click.echo(
             json.dumps(
                 {
-                    "workload": made.workload,
+                    "workload": manifest.workload,
                     "profile": profile,
-                    "data": made.root,
+                    "data": manifest.root,
                     "manifest": str(path),
                     **counted,
                 }
             )
         )
         return
-    for part, digest in made.hashes.items():
+    for part, digest in manifest.hashes.items():
         click.echo(f"{digest}  {part}")

@@ -21,35 +21,35 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from harness.machine.device import resolve
+from harness.machine.device import resolve_device
 from suite.errors import JudgedError, TemporaryError
-from suite.process.attempts import meet
-from suite.process.launcher import from_environment
+from suite.process.attempts import wait_for_ranks
+from suite.process.launcher import read_launcher_variable
 
 T = TypeVar("T")
 
-POLL_S: Final = 0.001
+FIRST_POLL_S: Final = 0.001
 """First pause between two questions to the store ..."""
 LONGEST_POLL_S: Final = 0.01
 """... which doubles up to this one: ranks that wait for a slow one leave the store alone, and lose
 no time that a clock would show.
 """
-WATCH_S: Final = 0.5
-GRACE_S: Final = 10.0
+WATCH_INTERVAL_S: Final = 0.5
+FAILURE_GRACE_S: Final = 10.0
 """Grace time for a rank blocked in a collective after another rank has failed."""
-COLLECTIVE_LIMIT: Final = timedelta(minutes=30)
+COLLECTIVE_TIMEOUT: Final = timedelta(minutes=30)
 """Timeout of a collective: an evaluation on one rank may keep the others waiting this long."""
-WORD_S: Final = 5.0
+MAX_REPORT_WAIT_S: Final = 5.0
 """After a collective failed, how long to wait for a rank's report; a rank that raised reports
 before its connections close.
 """
-PULSE_S: Final = 600.0
+MAX_PULSE_SILENCE_S: Final = 600.0
 """A rank whose watch thread was silent this long is lost: a stopped process, a machine without a
 network.
 
 Scoring in C may block that thread for minutes."""
-FAILED: Final = "failed"
-BACKENDS: Final = ("gloo", "nccl")
+FAILURE_KEY: Final = "failed"
+COLLECTIVE_BACKENDS: Final = ("gloo", "nccl")
 """Found in the text of a RuntimeError from a collective; gloo's errors have no type of their
 own.
 """
@@ -64,14 +64,14 @@ class RankLost(TemporaryError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class RankFailure:
     """Why a rank cannot continue."""
 
     sentence: str
     lost: bool
     """A rank was lost; otherwise it raised."""
 
-    def error(self) -> RankFailed | RankLost:
+    def build_error(self) -> RankFailed | RankLost:
         """Build the exception for the other ranks."""
         return RankLost(self.sentence) if self.lost else RankFailed(self.sentence)
 
@@ -91,23 +91,23 @@ class Ranks(Protocol):
     def leads(self) -> bool:
         """Return whether this is rank 0, which writes the log and decides."""
 
-    def share(self, value: T) -> T:
+    def share_value(self, value: T) -> T:
         """Return rank 0's value (JSON types) on every rank; all ranks call it in the same order."""
 
-    def wait(self) -> None:
+    def wait_for_ranks(self) -> None:
         """Wait for all ranks."""
 
-    def fail(self, sentence: str, *, lost: bool = False) -> None:
+    def report_failure(self, sentence: str, *, lost: bool = False) -> None:
         """Report to the other ranks that this one cannot continue: it raised, or a peer is lost."""
 
-    def failure(self) -> Failure | None:
+    def find_failure(self) -> RankFailure | None:
         """Return which other rank failed and why, if one did."""
 
-    def cause(self, error: BaseException) -> Failure | None:
+    def find_cause(self, error: BaseException) -> RankFailure | None:
         """Return the other rank's failure that caused this rank's exception, if any."""
 
 
-class Alone:
+class SingleRank:
     """A run of one process."""
 
     rank, local_rank, world_size = 0, 0, 1
@@ -117,26 +117,26 @@ class Alone:
         """Be the only rank."""
         self.restarts = restarts
 
-    def share(self, value: T) -> T:
+    def share_value(self, value: T) -> T:
         """Return the value."""
         return value
 
-    def wait(self) -> None:
+    def wait_for_ranks(self) -> None:
         """Return."""
 
-    def fail(self, sentence: str, *, lost: bool = False) -> None:
+    def report_failure(self, sentence: str, *, lost: bool = False) -> None:
         """Do nothing: there are no other ranks."""
 
-    def failure(self) -> Failure | None:
+    def find_failure(self) -> RankFailure | None:
         """Return None: there are no other ranks."""
         return None
 
-    def cause(self, error: BaseException) -> Failure | None:
+    def find_cause(self, error: BaseException) -> RankFailure | None:
         """Return None: there are no other ranks."""
         return None
 
 
-class Group:
+class RankGroup:
     """Several processes that share a store (a torch.distributed.Store; Any, since torch is imported
     late).
     """
@@ -159,58 +159,58 @@ class Group:
         """Return whether this is rank 0."""
         return self.rank == 0
 
-    def share(self, value: T) -> T:
+    def share_value(self, value: T) -> T:
         """Return rank 0's value on every rank."""
         self._count += 1
         key = f"share/{self._count}"
         if self.leads:
-            if failure := self.failure():
-                raise failure.error()
-            self._answered(lambda: self._store.set(key, json.dumps(value)) is None)
+            if failure := self.find_failure():
+                raise failure.build_error()
+            self._query_store(lambda: self._store.set(key, json.dumps(value)) is None)
             return value
-        self._until(lambda: self._store.check([key]))
+        self._wait_until(lambda: self._store.check([key]))
         return cast(T, json.loads(self._store.get(key)))
 
-    def wait(self) -> None:
+    def wait_for_ranks(self) -> None:
         """Wait for all ranks."""
         self._count += 1
         key = f"wait/{self._count}"
-        self._answered(lambda: bool(self._store.add(key, 1)))
-        self._until(lambda: self._store.add(key, 0) >= self.world_size)
+        self._query_store(lambda: bool(self._store.add(key, 1)))
+        self._wait_until(lambda: self._store.add(key, 0) >= self.world_size)
 
-    def fail(self, sentence: str, *, lost: bool = False) -> None:
+    def report_failure(self, sentence: str, *, lost: bool = False) -> None:
         """Report to the other ranks; the first failure is the one named."""
         with suppress(
             Exception
         ):  # the store was lost with the process that held it: there is nobody left to tell
-            self._store.compare_set(FAILED, "", json.dumps([self.rank, sentence, lost]))
+            self._store.compare_set(FAILURE_KEY, "", json.dumps([self.rank, sentence, lost]))
 
-    def failure(self) -> Failure | None:
+    def find_failure(self) -> RankFailure | None:
         """Return which other rank failed, or was lost, and why; a store that does not answer was
         lost with a rank.
         """
         try:
-            if not self._store.check([FAILED]):
+            if not self._store.check([FAILURE_KEY]):
                 return None
-            rank, sentence, lost = json.loads(self._store.get(FAILED))
+            rank, sentence, lost = json.loads(self._store.get(FAILURE_KEY))
         except (
             Exception
         ) as error:  # torch raises DistNetworkError, DistStoreError and plain RuntimeError
-            return Failure(sentence=f"the launcher's store is gone ({error})", lost=True)
+            return RankFailure(sentence=f"the launcher's store is gone ({error})", lost=True)
         if rank == self.rank and not lost:
             return None
-        return Failure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
+        return RankFailure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
 
-    def cause(self, error: BaseException) -> Failure | None:
+    def find_cause(self, error: BaseException) -> RankFailure | None:
         """Wait for a report of the rank that raised; a collective that fails without a report means
         a lost rank.
         """
-        if not broke_collective(error):
-            return self.failure()
-        end = time.monotonic() + WORD_S
-        while (failure := self.failure()) is None and time.monotonic() < end:
-            time.sleep(POLL_S)
-        return failure or Failure(
+        if not is_collective_error(error):
+            return self.find_failure()
+        end = time.monotonic() + MAX_REPORT_WAIT_S
+        while (failure := self.find_failure()) is None and time.monotonic() < end:
+            time.sleep(FIRST_POLL_S)
+        return failure or RankFailure(
             sentence=(
                 "another rank is gone: a collective failed and no rank said why"
                 f" ({' '.join(str(error).split())})"
@@ -218,11 +218,11 @@ class Group:
             lost=True,
         )
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Send this rank's heartbeat."""
         self._store.add(f"pulse/{self.rank}", 1)
 
-    def pulse(self) -> int:
+    def count_heartbeats(self) -> int:
         """Count the heartbeats of the next rank; each rank watches one other."""
         return int(self._store.add(f"pulse/{self._next}", 0))
 
@@ -230,41 +230,42 @@ class Group:
     def _next(self) -> int:
         return (self.rank + 1) % self.world_size
 
-    def _until(self, done: Callable[[], bool]) -> None:
-        pause_s = POLL_S
-        while not self._answered(done):
-            if failure := self.failure():
-                raise failure.error()
+    def _wait_until(self, done: Callable[[], bool]) -> None:
+        pause_s = FIRST_POLL_S
+        while not self._query_store(done):
+            if failure := self.find_failure():
+                raise failure.build_error()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_POLL_S)
 
-    def _answered(self, done: Callable[[], bool]) -> bool:
+    def _query_store(self, done: Callable[[], bool]) -> bool:
         try:
             return done()
         except Exception as error:
             raise (
-                self.cause(error)
-                or Failure(sentence=f"the launcher's store is gone ({error})", lost=True)
-            ).error() from error
+                self.find_cause(error)
+                or RankFailure(sentence=f"the launcher's store is gone ({error})", lost=True)
+            ).build_error() from error
 
 
-def broke_collective(error: BaseException) -> bool:
+def is_collective_error(error: BaseException) -> bool:
     """Check whether an exception is of a kind that a lost peer causes."""
     import torch.distributed  # already imported when there are several ranks
 
     return isinstance(error, torch.distributed.DistError) or (
-        isinstance(error, RuntimeError) and any(name in str(error).casefold() for name in BACKENDS)
+        isinstance(error, RuntimeError)
+        and any(name in str(error).casefold() for name in COLLECTIVE_BACKENDS)
     )
 
 
-class Watch:
+class RankWatch:
     """A thread that sends this rank's heartbeat, and ends the process if another rank failed while
     this one is blocked in a collective.
     """
 
-    def __init__(self, ranks: Group) -> None:
+    def __init__(self, ranks: RankGroup) -> None:
         """Start watching."""
-        self.last_words: Callable[[Failure], None] = lambda _: None
+        self.last_words: Callable[[RankFailure], None] = lambda _: None
         """Called with the failure before the process ends: rank 0 finishes its log there if the run
         is over.
         """
@@ -274,68 +275,70 @@ class Watch:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._over.wait(WATCH_S):
-            if failure := self._ranks.failure() or self._silence():
+        while not self._over.wait(WATCH_INTERVAL_S):
+            if failure := self._ranks.find_failure() or self._find_silent_rank():
                 break
         else:
             return
-        if not self._over.wait(GRACE_S):
+        if not self._over.wait(FAILURE_GRACE_S):
             self.last_words(failure)
-            os._exit(failure.error().exit_code)
+            os._exit(failure.build_error().exit_code)
 
-    def _silence(self) -> Failure | None:
+    def _find_silent_rank(self) -> RankFailure | None:
         """Return a failure if the next rank's pulse has stopped."""
         with suppress(Exception):  # `failure` reports it in the next round
-            self._ranks.beat()
-            if (heard := self._ranks.pulse()) != self._heard:
-                self._heard, self._heard_s = heard, time.monotonic()
-        if time.monotonic() - self._heard_s < PULSE_S:
+            self._ranks.send_heartbeat()
+            if (heartbeats := self._ranks.count_heartbeats()) != self._heard:
+                self._heard, self._heard_s = heartbeats, time.monotonic()
+        if time.monotonic() - self._heard_s < MAX_PULSE_SILENCE_S:
             return None
-        failure = Failure(
+        failure = RankFailure(
             sentence=(
                 f"rank {(self._ranks.rank + 1) % self._ranks.world_size} is gone: not heard of for"
-                f" {PULSE_S:.0f} s"
+                f" {MAX_PULSE_SILENCE_S:.0f} s"
             ),
             lost=True,
         )
-        self._ranks.fail(failure.sentence, lost=True)
+        self._ranks.report_failure(failure.sentence, lost=True)
         return failure
 
-    def end(self) -> None:
+    def stop_watching(self) -> None:
         """Stop watching."""
         self._over.set()
         self._thread.join()
 
 
 @contextmanager
-def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
+def launched(device: str) -> Iterator[tuple[Ranks, RankWatch | None]]:
     """Join the ranks that torchrun started; without torchrun, this process alone. RequestError if
     its variables are invalid.
     """
     world_size, counted = (
-        from_environment("WORLD_SIZE", 1),
-        from_environment("TORCHELASTIC_RESTART_COUNT", 0),
+        read_launcher_variable("WORLD_SIZE", 1),
+        read_launcher_variable("TORCHELASTIC_RESTART_COUNT", 0),
     )
     if world_size == 1:
-        yield Alone(counted), None
+        yield SingleRank(counted), None
         return
     import torch.distributed
 
     dist: Any = torch.distributed  # its stores are exported, but missing from its type information
 
-    rank, local_rank = from_environment("RANK"), from_environment("LOCAL_RANK")
-    shared, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
-    attempt = meet(
+    rank, local_rank = read_launcher_variable("RANK"), read_launcher_variable("LOCAL_RANK")
+    shared, _, _ = next(
+        iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_TIMEOUT))
+    )
+    attempt = wait_for_ranks(
         dist.PrefixStore("podium", shared),
         rank,
         world_size,
         counted,
-        COLLECTIVE_LIMIT.total_seconds(),
+        COLLECTIVE_TIMEOUT.total_seconds(),
     )
     store = dist.PrefixStore(
         attempt.name, shared
     )  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
-    own = resolve(device, local_rank)
+    own = resolve_device(device, local_rank)
     if own.startswith("cuda"):
         torch.cuda.set_device(own)  # NCCL uses the current device for its collectives
     backend = "nccl" if own.startswith("cuda") else "gloo"
@@ -344,13 +347,15 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
         store=dist.PrefixStore("collectives", store),
         rank=rank,
         world_size=world_size,
-        timeout=COLLECTIVE_LIMIT,
+        timeout=COLLECTIVE_TIMEOUT,
     )
-    ranks = Group(dist.PrefixStore("podium", store), rank, local_rank, world_size, attempt.restarts)
-    watch = Watch(ranks)
+    ranks = RankGroup(
+        dist.PrefixStore("podium", store), rank, local_rank, world_size, attempt.restarts
+    )
+    watch = RankWatch(ranks)
     try:
         yield ranks, watch
-        ranks.wait()
+        ranks.wait_for_ranks()
         dist.destroy_process_group()  # skipped after an error: it could wait for the failed rank
     finally:
-        watch.end()
+        watch.stop_watching()

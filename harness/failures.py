@@ -6,7 +6,7 @@ from pathlib import Path
 from suite.errors import PodiumError
 
 
-def sentence(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """Describe an exception in one line."""
     return (
         str(error)
@@ -15,7 +15,7 @@ def sentence(error: BaseException) -> str:
     )
 
 
-def noted(folder: Path, rank: int, error: BaseException) -> str:
+def write_traceback(folder: Path, rank: int, error: BaseException) -> str:
     """Write the traceback to a file for debugging; return a sentence that names the file."""
     path = folder / f"traceback-{rank}.txt"
     try:

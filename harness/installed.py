@@ -13,4 +13,6 @@ def installed() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingError(installation.lacking(error.name or str(error))) from error
+        raise MissingError(
+            installation.describe_missing_module(error.name or str(error))
+        ) from error

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.failures import noted
+from harness.failures import write_traceback
 from suite.errors import MissingError, PodiumError
 from suite.terms import Precision
 
-SIGNS: Final = (
+MISSING_KERNEL_MESSAGES: Final = (
     "could not create a primitive",
     "could not execute a primitive",
     "not implemented for 'half'",
@@ -31,7 +31,7 @@ and cuDNN (status names), ONNX Runtime and TensorFlow.
 """
 
 
-LONGEST: Final = 200
+MAX_ERROR_EXCERPT: Final = 200
 """Characters of a framework's message that a sentence quotes."""
 
 
@@ -39,14 +39,16 @@ class KernelError(MissingError):
     """A kernel on this machine does not support the requested precision."""
 
 
-def lacks(error: BaseException) -> bool:
+def is_kernel_missing(error: BaseException) -> bool:
     """Check whether an error means that a kernel is missing."""
     return isinstance(error, KernelError) or any(
-        sign in str(each).casefold() for each in chain(error) for sign in SIGNS
+        sign in str(each).casefold()
+        for each in iterate_error_causes(error)
+        for sign in MISSING_KERNEL_MESSAGES
     )
 
 
-def chain(error: BaseException | None) -> Iterator[BaseException]:
+def iterate_error_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception and its causes."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
@@ -55,28 +57,35 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-def brief(error: BaseException) -> str:
+def format_first_sentence(error: BaseException) -> str:
     """Return the first sentence of an exception, with its type."""
-    text = " ".join(str(error).split()).partition(". ")[0][:LONGEST]
+    text = " ".join(str(error).split()).partition(". ")[0][:MAX_ERROR_EXCERPT]
     return text if isinstance(error, PodiumError) else f"{type(error).__name__}: {text}"
 
 
-def lacking(workload: str, precision: Precision, error: BaseException) -> str:
+def describe_missing_kernel(workload: str, precision: Precision, error: BaseException) -> str:
     """Describe the precision that this machine's kernels do not support for a workload, and name an
     alternative.
     """
     instead = "" if precision is Precision.FP32 else "take --precision fp32; "
     return (
-        f"{workload}: this machine's kernels do not run it in {precision} ({brief(error)});"
-        f" {instead}`podium doctor {workload}` names what runs here"
+        f"{workload}: this machine's kernels do not run it in {precision}"
+        f" ({format_first_sentence(error)}); {instead}`podium doctor {workload}` names what runs"
+        " here"
     )
 
 
-def explained(workload: str, precision: Precision, error: PodiumError, folder: Path) -> PodiumError:
+def explain_child_error(
+    workload: str, precision: Precision, error: PodiumError, folder: Path
+) -> PodiumError:
     """Add the traceback's path to a child's failure, and advice to a kernel error; other errors
     stay as they are.
     """
     if not hasattr(error, "__notes__"):
         return error
-    told = lacking(workload, precision, error) if lacks(error) else str(error)
-    return type(error)(f"{told}; {noted(folder, 0, error)}")
+    explanation = (
+        describe_missing_kernel(workload, precision, error)
+        if is_kernel_missing(error)
+        else str(error)
+    )
+    return type(error)(f"{explanation}; {write_traceback(folder, 0, error)}")

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
 
-from suite.console.screen import note, screen
+from suite.console.screen import get_screen, print_progress_note
 
-REFRESH_S: Final = 0.5
+BAR_REFRESH_S: Final = 0.5
 LINE_EVERY_S: Final = 30.0
 """Interval without a terminal: often enough to show that a job has not hung."""
 LOSS_EVERY_S: Final = 5.0  # reading the loss may synchronise the device
@@ -41,9 +41,9 @@ class Progress(AbstractContextManager["Progress"]):
             silent,
         )
         self._max_epochs = max_epochs
-        quiet = silent or screen().quiet
-        self._bar = None if quiet or not sys.stdout.isatty() else Bar(samples_per_epoch)
-        self._every_s = math.inf if quiet else REFRESH_S if self._bar else LINE_EVERY_S
+        quiet = silent or get_screen().quiet
+        self._bar = None if quiet or not sys.stdout.isatty() else ProgressBar(samples_per_epoch)
+        self._every_s = math.inf if quiet else BAR_REFRESH_S if self._bar else LINE_EVERY_S
         self._epoch = self._samples = self._earlier = self._before = 0
         self._opened_s = self._began_s = self._shown_s = self._asked_s = time.monotonic()
         self._last_loss = math.nan
@@ -60,14 +60,14 @@ class Progress(AbstractContextManager["Progress"]):
         if self._bar:
             self._bar.close()
 
-    def begin(self, epoch: int, samples: int) -> None:
+    def begin_epoch(self, epoch: int, samples: int) -> None:
         """Begin an epoch, or continue one after `samples` of its samples."""
         self._epoch, self._samples, self._earlier = epoch, samples, samples
         self._began_s = time.monotonic()
         if self._bar:
-            self._bar.show(self._title(), samples, self._times())
+            self._bar.show(self._format_title(), samples, self._format_times())
 
-    def step(self, samples: int) -> None:
+    def record_step(self, samples: int) -> None:
         """Record an optimizer step: `samples` of the epoch are done."""
         self._samples = samples
         now = time.monotonic()
@@ -76,70 +76,74 @@ class Progress(AbstractContextManager["Progress"]):
         self._shown_s = now
         if now - self._asked_s >= LOSS_EVERY_S:
             self._asked_s, self._last_loss = now, self._loss()
-        self._show((self._samples - self._earlier) / max(now - self._began_s, 1e-9))
+        self._show_rate((self._samples - self._earlier) / max(now - self._began_s, 1e-9))
 
-    def _show(self, rate: float) -> None:
+    def _show_rate(self, rate: float) -> None:
         loss = f", loss {self._last_loss:.4f}" if math.isfinite(self._last_loss) else ""
         if self._bar:
             self._bar.show(
-                self._title(),
+                self._format_title(),
                 self._samples,
-                f"{rate:,.1f} samples/s{loss}{self._goal()}, {self._times()}",
+                f"{rate:,.1f} samples/s{loss}{self._format_targets()}, {self._format_times()}",
             )
         else:
-            self._say(
-                f"{self._title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f}"
-                f" samples/s{loss}, {self._times()}"
+            self._print_line(
+                f"{self._format_title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f}"
+                f" samples/s{loss}, {self._format_times()}"
             )
 
-    def _title(self) -> str:
+    def _format_title(self) -> str:
         return f"epoch {self._epoch}" + (f"/{self._max_epochs}" if self._max_epochs else "")
 
-    def _goal(self) -> str:
+    def _format_targets(self) -> str:
         return "".join(f", {metric} to {target:g}" for metric, target in self._targets.items())
 
-    def _times(self) -> str:
+    def _format_times(self) -> str:
         """Format elapsed time and the upper bound of time left: a run ends at its target.
         Evaluations count as measured time.
         """
         gone_s = time.monotonic() - self._opened_s
         done = self._before + self._samples - self._earlier
         left = (self._max_epochs - self._epoch + 1) * self._total - self._samples
-        return f"{clock(gone_s)} elapsed" + (
-            f", at most {clock(gone_s * left / done)} left" if done and self._max_epochs else ""
+        return f"{format_clock_time(gone_s)} elapsed" + (
+            f", at most {format_clock_time(gone_s * left / done)} left"
+            if done and self._max_epochs
+            else ""
         )
 
-    def end(self, loss: float) -> dict[str, float | None]:
+    def end_epoch(self, loss: float) -> dict[str, float | None]:
         """End an epoch; return throughput in samples/s and the loss (null if not finite)."""
         rate = (self._samples - self._earlier) / max(time.monotonic() - self._began_s, 1e-9)
         self._last_loss = loss
         self._before += self._samples - self._earlier
         self._earlier = self._samples
-        self._say(f"{self._title()}: {rate:,.1f} samples/s, loss {loss:.4f}")
+        self._print_line(f"{self._format_title()}: {rate:,.1f} samples/s, loss {loss:.4f}")
         return {"throughput": round(rate, 3), "loss": loss if math.isfinite(loss) else None}
 
-    def evaluating(self) -> None:
+    def show_evaluation(self) -> None:
         """Show that an evaluation begins."""
         if self._bar:
-            self._bar.show(f"{self._title()}, evaluating", self._samples, self._times())
+            self._bar.show(
+                f"{self._format_title()}, evaluating", self._samples, self._format_times()
+            )
 
-    def evaluated(self, epoch: int, scores: Mapping[str, float]) -> None:
+    def show_scores(self, epoch: int, scores: Mapping[str, float]) -> None:
         """Show an evaluation's scores."""
         found = ", ".join(
             f"{metric} {value:.4f} (target {self._targets[metric]:.4f})"
             for metric, value in scores.items()
             if metric in self._targets
         )
-        self._say(f"epoch {epoch}: {found}, {self._times()}")
+        self._print_line(f"epoch {epoch}: {found}, {self._format_times()}")
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         if self._bar:
-            self._bar.say(f"{self._name}: {text}")
+            self._bar.print_line(f"{self._name}: {text}")
         elif not self._silent:
-            note(f"{self._name}: {text}")
+            print_progress_note(f"{self._name}: {text}")
 
 
-class Waiting(AbstractContextManager["Waiting"]):
+class WaitProgress(AbstractContextManager["WaitProgress"]):
     """A step without progress of its own: prints the expected duration first, then elapsed and
     remaining time.
     """
@@ -148,13 +152,15 @@ class Waiting(AbstractContextManager["Waiting"]):
         """`least_s` is the minimum duration of the step, or an estimate with `about`."""
         self._title, self._least_s, self._word = title, least_s, "about" if about else "at least"
         self._bar = (
-            Bar(max(round(least_s), 1)) if sys.stdout.isatty() and not screen().quiet else None
+            ProgressBar(max(round(least_s), 1))
+            if sys.stdout.isatty() and not get_screen().quiet
+            else None
         )
         self._began_s = self._shown_s = time.monotonic()
 
     def __enter__(self) -> Self:
-        text = f"{self._title}, {self._word} {lasting(self._least_s)}"
-        self._bar.say(text) if self._bar else note(text)
+        text = f"{self._title}, {self._word} {format_rough_duration(self._least_s)}"
+        self._bar.print_line(text) if self._bar else print_progress_note(text)
         return self
 
     def __exit__(
@@ -166,7 +172,7 @@ class Waiting(AbstractContextManager["Waiting"]):
         if self._bar:
             self._bar.close()
 
-    def tick(self) -> None:
+    def show_elapsed(self) -> None:
         """Draw, or print a line every 30 s; called about once a second."""
         now = time.monotonic()
         if self._bar is None and now - self._shown_s < LINE_EVERY_S:
@@ -174,19 +180,21 @@ class Waiting(AbstractContextManager["Waiting"]):
         self._shown_s = now
         gone_s = now - self._began_s
         left = (
-            f", {self._word} {clock(self._least_s - gone_s)} left" if gone_s < self._least_s else ""
+            f", {self._word} {format_clock_time(self._least_s - gone_s)} left"
+            if gone_s < self._least_s
+            else ""
         )
         if self._bar:
             self._bar.show(
                 self._title,
                 min(round(gone_s), round(self._least_s)),
-                f"s, {clock(gone_s)} elapsed{left}",
+                f"s, {format_clock_time(gone_s)} elapsed{left}",
             )
         else:
-            note(f"{self._title}: {clock(gone_s)} elapsed{left}")
+            print_progress_note(f"{self._title}: {format_clock_time(gone_s)} elapsed{left}")
 
 
-def clock(seconds: float) -> str:
+def format_clock_time(seconds: float) -> str:
     """Format a duration as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
     return (
@@ -194,12 +202,12 @@ def clock(seconds: float) -> str:
     )
 
 
-def lasting(seconds: float) -> str:
+def format_rough_duration(seconds: float) -> str:
     """Format a duration in words: 60 s, 10 min."""
     return f"{max(round(seconds), 1)} s" if seconds < 120 else f"{round(seconds / 60)} min"
 
 
-class Bar:
+class ProgressBar:
     """A rich progress bar, drawn only on request: it runs no thread inside the clock."""
 
     def __init__(self, total: int) -> None:
@@ -222,7 +230,7 @@ class Bar:
         self._rich.update(self._task, description=title, completed=done, more=more)
         self._rich.refresh()
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line above the bar."""
         self._rich.console.print(text, soft_wrap=True, markup=False, highlight=False)
 

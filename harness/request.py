@@ -6,26 +6,26 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.machine.device import devices_of, resolve
-from harness.machine.system_description import Described, host_name
+from harness.machine.device import resolve_device, resolve_serving_devices
+from harness.machine.system_description import DescriptionContext, build_system_name
 from suite import registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.engine import Precision
-from suite.errors import MissingError, RequestError, unknown
-from suite.files.cache import cache_folder as cache_folder
-from suite.files.layout import Entry, nearest, slug
-from suite.process.devices import name_of
+from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.files.cache import locate_cache_folder as locate_cache_folder
+from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_parent
+from suite.process.devices import format_device_name
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
-from suite.rounds.settings import catalogue, choose, settle
+from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
 from suite.workload import Run, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RunRequest:
     """A user's request, resolved: names looked up, settings filled in."""
 
     name: str
-    options: Options
+    options: RunOptions
     workload: Workload
     round: Round
     row: Benchmark
@@ -36,30 +36,33 @@ class Request:
     devices: tuple[str, ...]
     """The devices that serve; one to train."""
 
-    def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
+    def build_entry(self, division: Division, engine: str, precision: Precision) -> ResultsEntry:
         """Return the place of results for this engine and precision; a `--system` of the user's
         gets no suffix.
         """
-        system = self.options.system or f"{host_name(name_of(self.devices))}-{engine}-{precision}"
-        return Entry(
+        system = (
+            self.options.system
+            or f"{build_system_name(format_device_name(self.devices))}-{engine}-{precision}"
+        )
+        return ResultsEntry(
             results=self.options.results.absolute(),
             division=division,
             org=self.options.org,
-            system=slug(system),
+            system=convert_to_slug(system),
         )
 
     @property
-    def described(self) -> Described:
+    def described(self) -> DescriptionContext:
         """Return what the system description holds besides the machine."""
         options = self.options
-        return Described(
+        return DescriptionContext(
             round=self.round.name,
             profile=self.profile,
             framework=options.framework,
             system_file=options.system_file,
         )
 
-    def run(
+    def build_run(
         self,
         seed: int,
         precision: Precision,
@@ -73,13 +76,13 @@ class Request:
             profile=self.profile,
             seed=seed,
             data=self.options.data,
-            cache=cache_folder(),
+            cache=locate_cache_folder(),
             framework=self.options.framework,
             input=self.options.input,
             device=(
                 self.devices[0]
                 if len(self.devices) > 1
-                else resolve(self.options.device, local_rank)
+                else resolve_device(self.options.device, local_rank)
             ),
             precision=precision,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
@@ -90,49 +93,55 @@ class Request:
         )
 
 
-def prepare(
-    options: Options, name: str, round_name: str = registry.DEFAULT_ROUND, *, serving: bool = False
-) -> Request:
+def resolve_request(
+    options: RunOptions,
+    name: str,
+    round_name: str = registry.DEFAULT_ROUND,
+    *,
+    serving: bool = False,
+) -> RunRequest:
     """Resolve a request to train or serve; RequestError for unknown names and keys and for unusable
     folders, MissingError for what is not installed.
     """
-    workload = registry.workload(name)
-    round = registry.round(round_name)
+    workload = registry.load_workload(name)
+    round = registry.load_round(round_name)
     row = round.benchmark(name)
     profile = Profile(options.profile)
     row.check_data(name, profile, options.data)
-    chosen = choose(catalogue(round, row), options.config, options.assignments)
-    check_names(options)
-    check_folders(options)
+    chosen = read_chosen_settings(
+        collect_workload_settings(round, row), options.config, options.assignments
+    )
+    check_plugin_names(options)
+    check_request_folders(options)
     devices = (
-        devices_of(options.device) if serving else (resolve(options.device),)
+        resolve_serving_devices(options.device) if serving else (resolve_device(options.device),)
     )  # refused here, before anything is written
     if serving:
         options = replace(
-            options, framework=served_framework(options.engine, options.framework, workload)
+            options, framework=choose_served_framework(options.engine, options.framework, workload)
         )
-    return Request(
+    return RunRequest(
         name=name,
         options=options,
         workload=workload,
         round=round,
         row=row,
         profile=profile,
-        settings=settle(round, name, profile, chosen, serving=serving),
+        settings=resolve_settings(round, name, profile, chosen, serving=serving),
         chosen=chosen,
         devices=devices,
     )
 
 
-def reading(
+def build_reading_options(
     profile: Profile,
     data: Path | None,
     results: Path,
     config: Path | None = None,
     assignments: tuple[str, ...] = (),
-) -> Options:
+) -> RunOptions:
     """Build the options of a request that reads data and leaves no results."""
-    return Options(
+    return RunOptions(
         profile=profile,
         framework="torch",
         engine="torch",
@@ -149,43 +158,43 @@ def reading(
     )
 
 
-def check_names(options: Options) -> None:
+def check_plugin_names(options: RunOptions) -> None:
     """Refuse a framework, engine or input pipeline that no installed package provides."""
     if options.framework not in (
-        frameworks := set(known_frameworks())
+        frameworks := set(iterate_known_frameworks())
     ):  # before the engine: it defaults to the framework's own
-        raise unknown("framework", options.framework, frameworks)
-    engines = registry.points(registry.ENGINES)
+        raise build_unknown_name_error("framework", options.framework, frameworks)
+    engines = registry.list_entry_points(registry.ENGINE_GROUP)
     if options.engine not in engines:
-        raise unknown("engine", options.engine, engines)
-    if options.input not in (inputs := registry.points(registry.INPUTS)):
-        raise unknown("input pipeline", options.input, inputs)
+        raise build_unknown_name_error("engine", options.engine, engines)
+    if options.input not in (inputs := registry.list_entry_points(registry.INPUT_GROUP)):
+        raise build_unknown_name_error("input pipeline", options.input, inputs)
 
 
-def served_framework(engine: str, asked: str, workload: Workload) -> str:
+def choose_served_framework(engine: str, requested: str, workload: Workload) -> str:
     """Return the framework whose networks an engine runs: the one requested, else one that both the
     engine and the workload support.
     """
-    accepts = registry.engine(engine).accepts
-    both = sorted(accepts & (registry.frameworks(workload) or frozenset()))
-    return asked if asked in accepts or not both else both[0]
+    accepts = registry.load_engine(engine).accepts
+    both = sorted(accepts & (registry.find_workload_frameworks(workload) or frozenset()))
+    return requested if requested in accepts or not both else both[0]
 
 
-def known_frameworks() -> Iterator[str]:
+def iterate_known_frameworks() -> Iterator[str]:
     """Yield the frameworks that the engines accept; one that is not installed is reported when it
     is used.
     """
-    for engine in registry.points(registry.ENGINES):
+    for engine in registry.list_entry_points(registry.ENGINE_GROUP):
         with suppress(MissingError):
-            yield from registry.engine(engine).accepts
+            yield from registry.load_engine(engine).accepts
 
 
-def check_folders(options: Options) -> None:
+def check_request_folders(options: RunOptions) -> None:
     """Refuse a data folder that does not exist and a results folder that is not writable."""
     if options.data is not None and not options.data.is_dir():
         raise RequestError(f"--data {options.data}: no such folder")
     try:
-        there = nearest(options.results)
+        there = find_existing_parent(options.results)
     except OSError as error:
         raise RequestError(f"--results {options.results}: {error.strerror}") from error
     if not there.is_dir():

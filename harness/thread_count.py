@@ -4,41 +4,43 @@ import click
 
 from harness.distributed import Ranks
 from harness.machine import cpus
-from suite.process.launcher import from_environment
+from suite.process.launcher import read_launcher_variable
 from suite.workload import Workload
 
 
-def beside_others(asked: int, ranks: Ranks, begun: int = 0, *, large_kernels: bool = False) -> int:
+def resolve_thread_count(
+    requested: int, ranks: Ranks, begun: int = 0, *, large_kernels: bool = False
+) -> int:
     """Report CPU use by other programs and return threads per rank: as requested, else as the run
     began with, else this rank's share of the free cores.
     """
-    busy = ranks.share(
-        cpus.busy_share() if ranks.leads else 0.0
+    busy = ranks.share_value(
+        cpus.measure_busy_share() if ranks.leads else 0.0
     )  # the other ranks block meanwhile, so their work is not counted as other programs'
     threads = (
-        asked
-        or ranks.share(begun)
+        requested
+        or ranks.share_value(begun)
         or max(
             1,
-            cpus.left(busy, large_kernels=large_kernels)
-            // max(1, from_environment("LOCAL_WORLD_SIZE", 1)),
+            cpus.choose_core_count(busy, large_kernels=large_kernels)
+            // max(1, read_launcher_variable("LOCAL_WORLD_SIZE", 1)),
         )
     )
-    if ranks.leads and (sentence := told(busy, threads)):
+    if ranks.leads and (sentence := describe_busy_cores(busy, threads)):
         click.echo(sentence)
     return threads
 
 
-def trains_large_kernels(workload: Workload) -> bool:
+def has_large_training_kernels(workload: Workload) -> bool:
     """Return whether a workload says that its training kernels are large."""
     return getattr(workload, "trains_large_kernels", False) is True
 
 
-def told(share: float, threads: int) -> str:
+def describe_busy_cores(share: float, threads: int) -> str:
     """Describe CPU use by other programs if it is significant, else ""."""
     if share <= cpus.BUSY_SHARE:
         return ""
-    cores = cpus.available()
+    cores = cpus.count_available_cores()
     return (
         f"others use {share * cores:.1f} of {cores} cores: times will not mean much; CPU threads"
         f" taken: {threads} (--threads takes another number)"

@@ -6,14 +6,14 @@ from typing import Any
 import click
 
 from harness.installed import installed
-from suite.cli import PATH, Options, common_options
-from suite.console.parameters import WORKLOAD, FiniteRange
+from suite.cli import PATH_TYPE, RunOptions, add_common_options
+from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 from suite.loadgen.scenario import Scenario
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
     "--scenario",
     type=click.Choice(["server", "multi-stream"]),
@@ -47,7 +47,7 @@ from suite.loadgen.scenario import Scenario
 )
 @click.option(
     "--checkpoint",
-    type=PATH,
+    type=PATH_TYPE,
     help="Folder of exported weights; without it, the newest that reached the target.",
 )
 @click.option(
@@ -60,7 +60,7 @@ from suite.loadgen.scenario import Scenario
 )
 def peak(
     workload: str,
-    options: Options,
+    options: RunOptions,
     scenario: str,
     checkpoint: Path | None,
     form: str,
@@ -82,10 +82,10 @@ def peak(
 
 
 @click.command("import")
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@click.argument("file", type=PATH)
-@common_options
-def import_command(workload: str, file: Path, options: Options) -> None:
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@click.argument("file", type=PATH_TYPE)
+@add_common_options
+def import_command(workload: str, file: Path, options: RunOptions) -> None:
     """Turn weights from elsewhere into a checkpoint of WORKLOAD, to be served without a training.
 
     FILE is safetensors, or a state dict that torch.load(weights_only=True) reads: torchvision's

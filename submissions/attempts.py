@@ -3,66 +3,90 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from submissions.result_index import Result
-from suite.files.layout import LEDGER, file_sha256
+from submissions.result_index import IndexedResult
+from suite.files.layout import LEDGER_FOLDER, compute_file_sha256
 from suite.ledger.book import Ledger, LedgerError
-from suite.ledger.history import begun
-from suite.ledger.steps import Step, StepKind, What
+from suite.ledger.history import count_attempts
+from suite.ledger.steps import AttemptKind, LedgerStep, StepKind
 
 
-def ledgers(home: Path, workload: str) -> Iterator[Ledger]:
+def iterate_workload_ledgers(results_folder: Path, workload: str) -> Iterator[Ledger]:
     """Yield a workload's ledgers in a results folder, one per division and organisation that has
     one.
     """
-    for path in sorted(home.glob(f"*/*/{LEDGER}/{workload}.jsonl")):
-        yield Ledger(results=home, home=path.parent.parent, workload=workload)
+    for path in sorted(results_folder.glob(f"*/*/{LEDGER_FOLDER}/{workload}.jsonl")):
+        yield Ledger(
+            results=results_folder, organisation_folder=path.parent.parent, workload=workload
+        )
 
 
-def settle(home: Path, workload: str) -> None:
+def settle_ledgers(results_folder: Path, workload: str) -> None:
     """Record superseded files, and attempts that began and are no longer running; LedgerError if a
     ledger cannot be read.
     """
-    for ledger in ledgers(home, workload):
+    for ledger in iterate_workload_ledgers(results_folder, workload):
         ledger.settle()
 
 
-def of_results(home: Path, workload: str, results: list[Result]) -> list[Ledger]:
+def list_result_ledgers(
+    results_folder: Path, workload: str, results: list[IndexedResult]
+) -> list[Ledger]:
     """Return the ledgers of the organisations that these results belong to."""
-    homes = {home / result.tree.relative_to(result.root) for result in results}
-    return [ledger for ledger in ledgers(home, workload) if ledger.home in homes]
+    organisation_folders = {
+        results_folder / result.known_organisation_folder.relative_to(result.results_root)
+        for result in results
+    }
+    return [
+        ledger
+        for ledger in iterate_workload_ledgers(results_folder, workload)
+        if ledger.organisation_folder in organisation_folders
+    ]
 
 
-def checked(home: Path, workload: str, results: list[Result]) -> None:
+def record_check_step(results_folder: Path, workload: str, results: list[IndexedResult]) -> None:
     """Record that the judge accepted the results; once, until something else happens."""
-    for ledger in of_results(home, workload, results):
-        last = last_of(ledger.steps())
+    for ledger in list_result_ledgers(results_folder, workload, results):
+        last = find_last_step_before_packing(ledger.read_steps())
         if last and last.step is not StepKind.CHECKED:
             ledger.append(StepKind.CHECKED, nonce=last.nonce)
 
 
-def packed(home: Path, workload: str, results: list[Result], name: str, bundle: Path) -> None:
+def record_pack_step(
+    results_folder: Path, workload: str, results: list[IndexedResult], name: str, bundle: Path
+) -> None:
     """Record which bundle was sealed, by its path in the results folder; once for equal bytes."""
-    files = {name: file_sha256(bundle)}
-    for ledger in of_results(home, workload, results):
-        steps = ledger.steps()
+    files = {name: compute_file_sha256(bundle)}
+    for ledger in list_result_ledgers(results_folder, workload, results):
+        steps = ledger.read_steps()
         if steps and not (steps[-1].step is StepKind.PACKED and steps[-1].files == files):
             ledger.append(StepKind.PACKED, files, nonce=steps[-1].nonce)
 
 
-def tried(result: Result) -> int | None:
+def count_result_attempts(result: IndexedResult) -> int | None:
     """Count the attempts at a result in its ledger: training sets, or performance runs; None if
     there is no ledger.
     """
-    if result.home is None or result.alone or not (result.home / LEDGER).is_dir():
+    if (
+        result.organisation_folder is None
+        or result.single_log
+        or not (result.organisation_folder / LEDGER_FOLDER).is_dir()
+    ):
         return None
     try:
-        steps = Ledger(results=result.root, home=result.home, workload=result.workload).steps()
+        steps = Ledger(
+            results=result.results_root,
+            organisation_folder=result.organisation_folder,
+            workload=result.workload,
+        ).read_steps()
     except LedgerError:  # the judge reports it
         return None
-    what = What.PERFORMANCE if result.scenario else What.TRAINING
-    return begun(steps, what, result.folder.relative_to(result.root).as_posix()) or None
+    what = AttemptKind.PERFORMANCE if result.scenario else AttemptKind.TRAINING
+    return (
+        count_attempts(steps, what, result.folder.relative_to(result.results_root).as_posix())
+        or None
+    )
 
 
-def last_of(steps: list[Step]) -> Step | None:
+def find_last_step_before_packing(steps: list[LedgerStep]) -> LedgerStep | None:
     """Return the last step other than packing."""
     return next((step for step in reversed(steps) if step.step is not StepKind.PACKED), None)

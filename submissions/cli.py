@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from suite.cli import PATH, Options, common_options
-from suite.console.parameters import WORKLOAD_OR_ALL
+from suite.cli import PATH_TYPE, RunOptions, add_common_options
+from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD_OR_ALL, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
     "--seed", type=int, help="Seed of the first run; without it, drawn at random and logged."
 )
@@ -43,7 +43,7 @@ from suite.console.parameters import WORKLOAD_OR_ALL
 )
 def run(
     workload: str,
-    options: Options,
+    options: RunOptions,
     seed: int | None,
     runs: int | None,
     challenge: str | None,
@@ -55,13 +55,15 @@ def run(
 
     Example: podium run resnet50
     """
-    from submissions.campaign.run import campaigns
+    from submissions.campaign.run import run_campaigns
 
-    campaigns(workload, options, seed=seed, runs=runs, challenge=challenge, audit=audit, peak=peak)
+    run_campaigns(
+        workload, options, seed=seed, runs=runs, challenge=challenge, audit=audit, peak=peak
+    )
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
 @click.option(
     "--format",
     "form",
@@ -81,18 +83,18 @@ def score(paths: tuple[Path, ...], form: str) -> None:
 
     Example: podium score results --format json
     """
-    from submissions.score.score import report
+    from submissions.score.score import run_score_command
 
-    report(paths, form)
+    run_score_command(paths, form)
 
 
 @click.command()
-@click.argument("results", type=PATH)
+@click.argument("results", type=PATH_TYPE)
 @click.option(
     "-o",
     "--output",
     "bundle",
-    type=PATH,
+    type=PATH_TYPE,
     required=True,
     metavar="BUNDLE",
     help="The bundle to write (.tar.zst).",
@@ -106,30 +108,30 @@ def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple
 
     Example: podium pack results -o mine.tar.zst
     """
-    from submissions.pack.bundle import pack
+    from submissions.pack.bundle import pack_results
 
-    packed = pack(results, bundle, workloads, systems)
+    packed = pack_results(results, bundle, workloads, systems)
     click.echo(f"{packed}: {packed.stat().st_size} bytes, sealed")
 
 
 @click.command()
-@click.argument("bundle", type=PATH)
+@click.argument("bundle", type=PATH_TYPE)
 @click.option(
     "--signers",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="Whom you trust: ssh-keygen's file of allowed signers.",
 )
 @click.option(
     "--revoked",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="Keys that are no longer trusted: ssh-keygen's revocation list.",
 )
 @click.option(
     "--ca",
     "authorities",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="Certificates of time-stamping authorities, PEM.",
 )
@@ -162,16 +164,16 @@ def verify(
 
     Example: podium verify mine.tar.zst --signers allowed_signers --require signed
     """
-    from submissions.signatures.command import report
+    from submissions.signatures.command import run_verify_command
 
-    return report(bundle, signers, revoked, authorities, require, form)
+    return run_verify_command(bundle, signers, revoked, authorities, require, form)
 
 
 @click.command()
-@click.argument("bundle", type=PATH)
+@click.argument("bundle", type=PATH_TYPE)
 @click.option(
     "--key",
-    type=PATH,
+    type=PATH_TYPE,
     required=True,
     metavar="FILE",
     help="Your SSH key; its public half where ssh-agent has the key.",
@@ -196,29 +198,32 @@ def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> None:
 
     Example: podium sign mine.tar.zst --key ~/.ssh/id_ed25519 --as bench@lab.example
     """
-    from submissions.signatures.signing import sign
+    from submissions.signatures.signing import sign_bundle
 
     click.echo(
-        f"{sign(bundle, key, claimed, detached)}: signed; who trusts your key checks it with podium"
-        " verify --signers FILE"
+        f"{sign_bundle(bundle, key, claimed, detached)}: signed; who trusts your key checks it with"
+        " podium verify --signers FILE"
     )
 
 
 @click.command()
-@click.argument("bundle", type=PATH)
+@click.argument("bundle", type=PATH_TYPE)
 @click.option(
     "--query",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="Write the request, to be carried to any authority of RFC 3161.",
 )
 @click.option(
-    "--reply", type=PATH, metavar="FILE", help="The authority's reply, which goes behind the seal."
+    "--reply",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="The authority's reply, which goes behind the seal.",
 )
 @click.option(
     "--ca",
     "authorities",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="The authority's certificates, PEM; needed with --reply.",
 )
@@ -230,16 +235,16 @@ def timestamp(
 
     Example: podium timestamp mine.tar.zst --query q.tsq
     """
-    from submissions.signatures.command import stamp
+    from submissions.signatures.command import run_timestamp_command
 
-    stamp(bundle, query, reply, authorities)
+    run_timestamp_command(bundle, query, reply, authorities)
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="A B...")
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="A B...")
 @click.option(
     "--baseline",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="PATH",
     help="The path that the others stand beside; without it, the first result of each kind.",
 )
@@ -260,7 +265,9 @@ def timestamp(
     type=click.Choice(["accelerator", "dollar", "watt"]),
     help="Derive figures: no official metric, and no rate of latencies.",
 )
-@click.option("--prices", type=PATH, metavar="FILE", help="TOML file of prices, for --per dollar.")
+@click.option(
+    "--prices", type=PATH_TYPE, metavar="FILE", help="TOML file of prices, for --per dollar."
+)
 @click.option("--scaling", is_flag=True, help="Hold speed-up against the number of accelerators.")
 @click.option(
     "--published",
@@ -292,14 +299,14 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
     """
     from submissions.compare import command
 
-    command.report(paths, command.Options(**options))
+    command.run_compare_command(paths, command.CompareOptions(**options))
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
 @click.option(
     "--prices",
-    type=PATH,
+    type=PATH_TYPE,
     required=True,
     metavar="FILE",
     help="TOML file of prices, each with its source.",
@@ -321,9 +328,9 @@ def cost(paths: tuple[Path, ...], prices: Path, form: str) -> None:
 
     Example: podium cost results --prices prices.toml
     """
-    from submissions.cost.command import report
+    from submissions.cost.command import report_costs
 
-    report(paths, prices, form)
+    report_costs(paths, prices, form)
 
 
 @click.command()
@@ -345,17 +352,17 @@ def published(workload: str | None, round: str | None, org: str | None, form: st
 
     Example: podium published resnet50 --round training-v0.7
     """
-    from submissions.publications import report
+    from submissions.publications import print_published_results
 
-    report(workload, round, org, form)
+    print_published_results(workload, round, org, form)
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
 @click.option(
     "-o",
     "--output",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="The page to write; without it, BUNDLE.html or report.html in the current folder.",
 )
@@ -363,7 +370,7 @@ def published(workload: str | None, round: str | None, org: str | None, form: st
 @click.option(
     "--against",
     multiple=True,
-    type=PATH,
+    type=PATH_TYPE,
     metavar="PATH",
     help="Compare with these results, the first of which is the baseline; may be repeated.",
 )
@@ -390,16 +397,16 @@ def report(
     """
     from submissions.report import command
 
-    command.report(paths, output=output, against=against, form=form, show=show)
+    command.write_results_report(paths, output=output, against=against, form=form, show=show)
 
 
 @click.command()
-@click.argument("bundles", nargs=-1, required=True, type=PATH, metavar="BUNDLE...")
+@click.argument("bundles", nargs=-1, required=True, type=PATH_TYPE, metavar="BUNDLE...")
 @click.option(
     "-o",
     "--output",
     "site",
-    type=PATH,
+    type=PATH_TYPE,
     required=True,
     metavar="SITE",
     help="The folder of the site; one that podium made is made anew.",
@@ -412,7 +419,7 @@ def report(
 )
 @click.option(
     "--signers",
-    type=PATH,
+    type=PATH_TYPE,
     metavar="FILE",
     help="Whom you trust: ssh-keygen's file of allowed signers; rows then name them.",
 )
@@ -443,11 +450,11 @@ def publish(
     """
     from submissions.publish import command
 
-    command.publish(
+    command.publish_site(
         bundles,
         site,
         title=title,
         published=published,
-        bundles=command.Bundles(copies),
+        bundles=command.BundleMode(copies),
         signers=signers,
     )

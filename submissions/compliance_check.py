@@ -7,156 +7,178 @@ from pathlib import Path
 from typing import Final
 
 from compliance.judge import Judge
-from compliance.recognition.path_kind import Kind, Target, recognise
-from compliance.verdict import Finding, Severity, Verdict, verdict
-from submissions.result_index import UNPACKED, Result
+from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
+from compliance.verdict import Finding, Severity, Verdict, compute_verdict
+from submissions.result_index import UNPACKED_BUNDLES, IndexedResult
 from suite import registry
-from suite.files.layout import file_sha256
-from suite.files.untrusted_files import printable
+from suite.files.layout import compute_file_sha256
+from suite.files.untrusted_files import replace_unprintable
 from suite.rounds import RoundKind
 
-BETWEEN: Final = ("tree.", "system.", "checkpoint.", "bundle.")
+CONSISTENCY_RULE_PREFIXES: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Prefixes of rules about more than one result."""
-NOISE: Final = "noise."
+NOISE_RULE_PREFIX: Final = "noise."
 """Prefix of rules that detect a disturbance of a run."""
-UNSCORED: Final = "accuracy.unscored"
+UNSCORED_RULE: Final = "accuracy.unscored"
 """The judge's rule for an accuracy that was reported but not recomputed."""
-SEALED: Final[dict[str | None, tuple[tuple[Finding, ...], Path]]] = {}
+JUDGED_BUNDLES: Final[dict[str | None, tuple[tuple[Finding, ...], Path]]] = {}
 """SHA-256 of the last valid bundle -> its findings, and the name it had."""
 
 
-def findings(
-    path: Path, kind: Kind | None = None, judge: Judge | None = None
+def judge_path(
+    path: Path, kind: PathKind | None = None, judge: Judge | None = None
 ) -> tuple[Finding, ...]:
     """Judge one path, by its own kind or a requested one; a judge shared by several paths reads
     common files once.
     """
     if kind is None:
-        return judge.result(str(path)).findings if judge else as_it_is(path)
+        return judge.judge_path(str(path)).findings if judge else judge_path_as_found(path)
     judge = judge or Judge()
-    target = replace(recognise(path), kind=kind)
+    target = replace(recognise_path(path), kind=kind)
     if target not in judge.told:
-        judge.told[target] = tuple(judge.findings(target))
+        judge.told[target] = tuple(judge.judge_target(target))
     return judge.told[target]
 
 
-def as_it_is(path: Path) -> tuple[Finding, ...]:
+def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
     """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its
     bytes: packing, scoring and reporting ask for them.
     """
     try:
         sha256 = (
-            file_sha256(path) if path.is_file() and recognise(path).kind is Kind.BUNDLE else None
+            compute_file_sha256(path)
+            if path.is_file() and recognise_path(path).kind is PathKind.BUNDLE
+            else None
         )
     except OSError:  # which the judge tells
         sha256 = None
-    if sha256 in SEALED:
-        return moved(SEALED[sha256], path)
-    found = Judge().result(str(path)).findings
+    if sha256 in JUDGED_BUNDLES:
+        return rename_bundle_findings(JUDGED_BUNDLES[sha256], path)
+    found = Judge().judge_path(str(path)).findings
     if (
-        sha256 and verdict(found) is Verdict.VALID
+        sha256 and compute_verdict(found) is Verdict.VALID
     ):  # a disk that was full while it was unpacked may be why another one is not
-        SEALED.clear()
-        SEALED[sha256] = found, path
+        JUDGED_BUNDLES.clear()
+        JUDGED_BUNDLES[sha256] = found, path
     return found
 
 
-def moved(judged: tuple[tuple[Finding, ...], Path], path: Path) -> tuple[Finding, ...]:
+def rename_bundle_findings(
+    judged: tuple[tuple[Finding, ...], Path], path: Path
+) -> tuple[Finding, ...]:
     """Return the findings about a bundle that was judged under another name."""
-    found, before = judged
-    if before == path:
+    found, earlier_path = judged
+    if earlier_path == path:
         return found
     files = {each.file: Path(each.file) for each in found}
     names = {
-        name: str(path / file.relative_to(before)) if file.is_relative_to(before) else name
+        name: str(path / file.relative_to(earlier_path))
+        if file.is_relative_to(earlier_path)
+        else name
         for name, file in files.items()
     }
     return tuple(replace(each, file=names[each.file]) for each in found)
 
 
 @lru_cache(maxsize=8)
-def judge_below(root: Path) -> Judge:
+def build_unpacked_bundle_judge(root: Path) -> Judge:
     """Return the judge of an unpacked bundle: scoring and reporting ask for the same findings, and
     nothing changes its files.
     """
     return Judge()
 
 
-def judge_for(results: Sequence[Result]) -> Judge:
+def choose_shared_judge(results: Sequence[IndexedResult]) -> Judge:
     """Return a judge that some results share."""
-    roots = {result.root for result in results if result.home}
-    unpacked = roots & set(UNPACKED.values())
-    return judge_below(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
+    roots = {result.results_root for result in results if result.organisation_folder}
+    unpacked = roots & set(UNPACKED_BUNDLES.values())
+    return build_unpacked_bundle_judge(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
 
 
-def errors(path: Path) -> list[str]:
+def list_error_sentences(path: Path) -> list[str]:
     """Judge one path; one sentence per finding that invalidates it."""
-    return [sentence(finding) for finding in findings(path) if finding.severity is Severity.ERROR]
+    return [
+        format_finding_line(finding)
+        for finding in judge_path(path)
+        if finding.severity is Severity.ERROR
+    ]
 
 
-def valid(result: Result, judge: Judge | None = None) -> bool:
+def is_valid_result(result: IndexedResult, judge: Judge | None = None) -> bool:
     """Return whether the judge accepts a result. A training set is judged without scenarios in the
     same folder, but with the consistency of its
     organisation's documents."""
-    return accepted(result, own_findings(result, judge), judge)
+    return is_accepted_result(result, judge_single_result(result, judge), judge)
 
 
-def own_findings(result: Result, judge: Judge | None = None) -> tuple[Finding, ...]:
+def judge_single_result(result: IndexedResult, judge: Judge | None = None) -> tuple[Finding, ...]:
     """Judge a single result."""
-    return findings(result.alone or result.folder, kind_of(result), judge)
+    return judge_path(result.single_log or result.folder, resolve_result_kind(result), judge)
 
 
-def accepted(result: Result, own: tuple[Finding, ...], judge: Judge | None = None) -> bool:
+def is_accepted_result(
+    result: IndexedResult, own: tuple[Finding, ...], judge: Judge | None = None
+) -> bool:
     """Return whether the judge accepts a result, given its findings."""
     if (
-        verdict(own) is not Verdict.VALID
-        or result.home is None
-        or result.alone
-        or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM
+        compute_verdict(own) is not Verdict.VALID
+        or result.organisation_folder is None
+        or result.single_log
+        or registry.load_round_kind(resolve_result_round(result)) is not RoundKind.PODIUM
     ):
-        return verdict(own) is Verdict.VALID
-    return not at_odds(result.home, judge or Judge())
+        return compute_verdict(own) is Verdict.VALID
+    return not has_inconsistent_documents(result.organisation_folder, judge or Judge())
 
 
-def noise_in(own: tuple[Finding, ...]) -> tuple[str, ...]:
+def list_noise_rules(own: tuple[Finding, ...]) -> tuple[str, ...]:
     """Return the rules that found a disturbance of a result's runs."""
-    return tuple(sorted({finding.rule for finding in own if finding.rule.startswith(NOISE)}))
-
-
-def is_told(result: Result, judge: Judge) -> bool:
-    """Return whether an accuracy is the run's own claim, not recomputed."""
-    return result.scenario is not None and any(
-        each.rule == UNSCORED for each in findings(result.folder, kind_of(result), judge)
+    return tuple(
+        sorted({finding.rule for finding in own if finding.rule.startswith(NOISE_RULE_PREFIX)})
     )
 
 
-def at_odds(home: Path, judge: Judge) -> bool:
+def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
+    """Return whether an accuracy is the run's own claim, not recomputed."""
+    return result.scenario is not None and any(
+        each.rule == UNSCORED_RULE
+        for each in judge_path(result.folder, resolve_result_kind(result), judge)
+    )
+
+
+def has_inconsistent_documents(organisation_folder: Path, judge: Judge) -> bool:
     """Return whether an organisation's documents contradict one another, which no single result
     shows. Cached per judge.
     """
-    if (known := judge.at_odds.get(home)) is None:
-        found = findings(home, Kind.ORGANISATION, judge)
-        known = judge.at_odds[home] = any(
-            each.severity is Severity.ERROR and each.rule.startswith(BETWEEN) for each in found
+    if (known := judge.at_odds.get(organisation_folder)) is None:
+        found = judge_path(organisation_folder, PathKind.ORGANISATION, judge)
+        known = judge.at_odds[organisation_folder] = any(
+            each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)
+            for each in found
         )
     return known
 
 
-def kind_of(result: Result) -> Kind:
+def resolve_result_kind(result: IndexedResult) -> PathKind:
     """Return the kind that a result is judged as."""
-    return Kind.ENTRY if result.scenario else Kind.LOG if result.alone else Kind.SET
+    return (
+        PathKind.ENTRY if result.scenario else PathKind.LOG if result.single_log else PathKind.SET
+    )
 
 
-def round_of(result: Result) -> str:
+def resolve_result_round(result: IndexedResult) -> str:
     """Return the round that a result is judged and scored by."""
-    path = result.alone or result.folder
-    return Judge().round_for(Target(path=path, kind=kind_of(result), place=recognise(path).place))
+    path = result.single_log or result.folder
+    return Judge().resolve_round_name(
+        RecognisedPath(
+            path=path, kind=resolve_result_kind(result), position=recognise_path(path).position
+        )
+    )
 
 
-def sentence(finding: Finding) -> str:
+def format_finding_line(finding: Finding) -> str:
     """Format a finding in one line."""
-    place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    return printable(
-        f"{place}: {finding.rule}: found {finding.found}; expected {finding.required};"
+    position = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+    return replace_unprintable(
+        f"{position}: {finding.rule}: found {finding.found}; expected {finding.required};"
         f" {finding.advice}"
     )

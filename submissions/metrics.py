@@ -8,25 +8,33 @@ from statistics import fmean
 from typing import Final
 
 TIME_TO_TRAIN: Final = "time_to_train"
-MINUTES: Final = "minutes"
-LATENCY: Final = "latency_"
+MINUTES_UNIT: Final = "minutes"
+LATENCY_PREFIX: Final = "latency_"
 """Prefix of latency names."""
-LESS: Final = (TIME_TO_TRAIN, LATENCY.rstrip("_"), "board_power", "power_gpu", "power_ap")
+LESS_IS_BETTER_PREFIXES: Final = (
+    TIME_TO_TRAIN,
+    LATENCY_PREFIX.rstrip("_"),
+    "board_power",
+    "power_gpu",
+    "power_ap",
+)
 """Prefixes of metrics of which less is better: times, latencies, and power in watts."""
 
 
-def more_is_better(metric: str) -> bool:
+def is_higher_better(metric: str) -> bool:
     """Return whether more is better: true for rates, scores and sizes, false for times, latencies
     and power.
     """
-    return not metric.startswith(LESS)
+    return not metric.startswith(LESS_IS_BETTER_PREFIXES)
 
 
-def olympic(runs: Sequence[float | None], from_runs: int, ends: int = 1) -> float | None:
+def compute_olympic_mean(
+    runs: Sequence[float | None], from_runs: int, ends: int = 1
+) -> float | None:
     """Return the olympic mean: from `from_runs` runs on it drops the fastest and the slowest, or
     `ends` at each end; None if a failed run remains.
     """
     ordered = sorted(math.inf if run is None else run for run in runs)
-    kept = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
-    mean = fmean(kept)
+    retained = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
+    mean = fmean(retained)
     return mean if math.isfinite(mean) else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from suite.errors import RequestError
 
 
-def refuse_target(option: str, target: Path, inputs: Iterable[Path]) -> None:
+def check_output_target(option: str, target: Path, inputs: Iterable[Path]) -> None:
     """RequestError for a folder, a device, a file in a missing folder, and one of the inputs,
     before anything is read.
     """

@@ -9,61 +9,79 @@ from typing import Final
 
 import click
 
-from submissions.published_rows import COLUMNS, LEGEND, MISSED, Reference, bundled, load, select
-from suite.errors import unknown
-from suite.files.layout import fold
+from submissions.published_rows import (
+    MISSED_RUN_MARK,
+    PUBLISHED_COLUMNS,
+    PUBLISHED_LEGEND,
+    PublishedRow,
+    filter_published_rows,
+    list_published_files,
+    read_published_rows,
+)
+from suite.errors import build_unknown_name_error
+from suite.files.layout import fold_name
 
-GAP: Final = "  "
+PUBLISHED_COLUMN_GAP: Final = "  "
 
 
-def report(workload: str | None, round: str | None, org: str | None, form: str) -> None:
+def print_published_results(
+    workload: str | None, round: str | None, org: str | None, form: str
+) -> None:
     """Print the requested rows; RequestError if there is no such round, workload or
     organisation.
     """
-    rows = [row for name in ([round] if round else bundled()) for row in load(name)]
-    known("published workload", workload, {row.workload for row in rows})
-    known("organisation among these results", org, {row.org for row in rows if row.org})
-    found = list(select(rows, workload, org))
+    rows = [
+        row
+        for name in ([round] if round else list_published_files())
+        for row in read_published_rows(name)
+    ]
+    check_known_name("published workload", workload, {row.workload for row in rows})
+    check_known_name("organisation among these results", org, {row.org for row in rows if row.org})
+    found = list(filter_published_rows(rows, workload, org))
     if form == "json":
         click.echo(
-            json.dumps({"published": [asdict(row) for row in found], "legend": LEGEND}, indent=2)
+            json.dumps(
+                {"published": [asdict(row) for row in found], "legend": PUBLISHED_LEGEND}, indent=2
+            )
         )
     elif form == "csv":
-        click.echo(table_csv(found), nl=False)
-        click.echo("\n".join(LEGEND), err=True)
+        click.echo(format_published_csv(found), nl=False)
+        click.echo("\n".join(PUBLISHED_LEGEND), err=True)
     else:
-        click.echo("\n".join([*table_text(found), "", *LEGEND]))
+        click.echo("\n".join([*format_published_table(found), "", *PUBLISHED_LEGEND]))
 
 
-def known(kind: str, name: str | None, names: set[str]) -> None:
+def check_known_name(kind: str, name: str | None, names: set[str]) -> None:
     """Reject an unknown name."""
-    if name is not None and fold(name) not in set(map(fold, names)):
-        raise unknown(kind, name, names)
+    if name is not None and fold_name(name) not in set(map(fold_name, names)):
+        raise build_unknown_name_error(kind, name, names)
 
 
-def table_csv(rows: Iterable[Reference]) -> str:
+def format_published_csv(rows: Iterable[PublishedRow]) -> str:
     """Format the rows as CSV, in the format that `podium compare --published` reads."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, PUBLISHED_COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        runs = " ".join(MISSED if run is None else f"{run!r}" for run in row.runs)
+        runs = " ".join(MISSED_RUN_MARK if run is None else f"{run!r}" for run in row.runs)
         writer.writerow(asdict(row) | {"value": f"{row.value!r}", "runs": runs})
     return text.getvalue()
 
 
-def table_text(rows: Sequence[Reference]) -> list[str]:
+def format_published_table(rows: Sequence[PublishedRow]) -> list[str]:
     """Format one line per row, its source last."""
     head = ("round", "workload", "what", "result", "runs", "on", "org", "system", "note", "source")
-    lines = [head, *(cells(row) for row in rows)]
+    lines = [head, *(format_published_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
-        GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        PUBLISHED_COLUMN_GAP.join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
         for line in lines
     ]
 
 
-def cells(row: Reference) -> tuple[str, ...]:
+def format_published_cells(row: PublishedRow) -> tuple[str, ...]:
     """Format one row."""
     on = (
         row.accelerator

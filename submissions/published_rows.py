@@ -13,14 +13,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from submissions.metrics import TIME_TO_TRAIN, more_is_better, olympic
-from suite.errors import RequestError, unknown
-from suite.files.layout import fold
-from suite.files.untrusted_files import UnreadableError, printable, read_text, whole_number
+from submissions.metrics import TIME_TO_TRAIN, compute_olympic_mean, is_higher_better
+from suite.errors import RequestError, build_unknown_name_error
+from suite.files.layout import fold_name
+from suite.files.untrusted_files import (
+    UnreadableError,
+    parse_digits,
+    read_untrusted_text,
+    replace_unprintable,
+)
 from suite.loadgen.scenario import Scenario
 
-FOLDER: Final = files("suite.rounds") / "published"
-LEGEND: Final = (
+PUBLISHED_ROWS_FOLDER: Final = files("suite.rounds") / "published"
+PUBLISHED_LEGEND: Final = (
     (
         "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at"
         " the commit in their source; their result ids are in none of these files. Rows of kind"
@@ -35,11 +40,11 @@ LEGEND: Final = (
 """Shown with every such row. Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc,
 section 11.2.
 """
-HALVES: Final = ("training", "inference")
-RECOMPUTED: Final = "recomputed"
-KINDS: Final = (RECOMPUTED, "reported")
+WORKLOAD_HALVES: Final = ("training", "inference")
+RECOMPUTED_KIND: Final = "recomputed"
+PUBLISHED_ROW_KINDS: Final = (RECOMPUTED_KIND, "reported")
 """Recomputed from published logs; taken from a table or an article."""
-UNITS: Final = (
+PUBLISHED_UNITS: Final = (
     "minutes",
     "samples/s",
     "queries/s",
@@ -51,21 +56,21 @@ UNITS: Final = (
     "samples/s/W",
     "1",
 )
-SCENARIOS: Final = ("", *(scenario.label for scenario in Scenario))
-OLYMPIC_FROM: Final = 3
+PUBLISHED_SCENARIOS: Final = ("", *(scenario.label for scenario in Scenario))
+MIN_OLYMPIC_RUNS: Final = 3
 """Number of runs from which a set's mean drops the fastest and the slowest, as published rounds are
 scored.
 """
-HALF: Final = 0.500001
+ROUNDING_SHARE: Final = 0.500001
 """Of the last digit: the largest rounding error, plus a double's own."""
-PLAIN: Final = frozenset("0123456789.")
+PLAIN_NUMBER_CHARACTERS: Final = frozenset("0123456789.")
 """Characters of a number without an exponent."""
-MISSED: Final = "-"
+MISSED_RUN_MARK: Final = "-"
 """A run that did not reach its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class PublishedRow:
     """One published set or entry; its fields are the columns of the CSV, in this order."""
 
     id: str
@@ -93,104 +98,126 @@ class Reference:
     note: str
 
 
-COLUMNS: Final = tuple(field.name for field in fields(Reference))
-WORKLOAD: Final = COLUMNS.index("workload")
+PUBLISHED_COLUMNS: Final = tuple(field.name for field in fields(PublishedRow))
+WORKLOAD_COLUMN: Final = PUBLISHED_COLUMNS.index("workload")
 
 
-def bundled() -> tuple[str, ...]:
+def list_published_files() -> tuple[str, ...]:
     """Return what podium includes: published rounds, and `documents`."""
     return tuple(
-        sorted(Path(each.name).stem for each in FOLDER.iterdir() if each.name.endswith(".csv"))
+        sorted(
+            Path(each.name).stem
+            for each in PUBLISHED_ROWS_FOLDER.iterdir()
+            if each.name.endswith(".csv")
+        )
     )
 
 
-def about(workloads: Iterable[str]) -> tuple[Reference, ...]:
+def read_workload_rows(workloads: Iterable[str]) -> tuple[PublishedRow, ...]:
     """Read what podium includes of some workloads, without a look at the rows of others."""
-    folded = frozenset(map(fold, workloads))
-    return tuple(row for name in bundled() for row in included(name, folded))
+    folded = frozenset(map(fold_name, workloads))
+    return tuple(row for name in list_published_files() for row in read_included_rows(name, folded))
 
 
-def included(name: str, workloads: frozenset[str] | None = None) -> tuple[Reference, ...]:
+def read_included_rows(
+    name: str, workloads: frozenset[str] | None = None
+) -> tuple[PublishedRow, ...]:
     """Read one of what podium includes, as `parsed` does."""
-    return parsed((FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv", workloads)
+    return parse_published_rows(
+        (PUBLISHED_ROWS_FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv", workloads
+    )
 
 
-def load(name: str) -> tuple[Reference, ...]:
+def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
     """Read the rows of a round, of the documents, or of a user's file; RequestError if it does not
     exist or one of its rows is invalid.
     """
-    if name in bundled():
-        return included(name)
+    if name in list_published_files():
+        return read_included_rows(name)
     if not name.endswith(".csv"):
-        raise unknown("published round", name, bundled())
+        raise build_unknown_name_error("published round", name, list_published_files())
     try:
-        return parsed(read_text(Path(name), "utf-8-sig"), name)
+        return parse_published_rows(read_untrusted_text(Path(name), "utf-8-sig"), name)
     except UnreadableError as error:
         raise RequestError(str(error)) from error
 
 
-def parsed(text: str, name: str, workloads: frozenset[str] | None = None) -> tuple[Reference, ...]:
+def parse_published_rows(
+    text: str, name: str, workloads: frozenset[str] | None = None
+) -> tuple[PublishedRow, ...]:
     """Parse CSV, all or the rows of some workloads, whose folded names are given; RequestError
     names the invalid line.
     """
     reader = csv.reader(io.StringIO(text))
-    rows: list[Reference] = []
-    seen: set[str] = set()
+    rows: list[PublishedRow] = []
+    row_ids: set[str] = set()
     try:
-        if (header := next(reader, None)) != list(COLUMNS):
+        if (header := next(reader, None)) != list(PUBLISHED_COLUMNS):
             raise ValueError(
-                f"columns {', '.join(header or ()) or 'none'}; required: {', '.join(COLUMNS)}"
+                f"columns {', '.join(header or ()) or 'none'}; required:"
+                f" {', '.join(PUBLISHED_COLUMNS)}"
             )
         for cells in filter(None, reader):
             if (
                 workloads is not None
-                and len(cells) == len(COLUMNS)
-                and fold(cells[WORKLOAD].strip()) not in workloads
+                and len(cells) == len(PUBLISHED_COLUMNS)
+                and fold_name(cells[WORKLOAD_COLUMN].strip()) not in workloads
             ):
                 continue
-            row = row_of(cells)
-            if row.id in seen:
+            row = parse_published_row(cells)
+            if row.id in row_ids:
                 raise ValueError(f"duplicate id {row.id}")
-            seen.add(row.id)
+            row_ids.add(row.id)
             rows.append(row)
     except (ValueError, csv.Error) as error:
-        raise RequestError(printable(f"{name}:{max(1, reader.line_num)}: {error}")) from error
+        raise RequestError(
+            replace_unprintable(f"{name}:{max(1, reader.line_num)}: {error}")
+        ) from error
     return tuple(rows)
 
 
-def row_of(cells: Sequence[str]) -> Reference:
+def parse_published_row(cells: Sequence[str]) -> PublishedRow:
     """Parse one row; ValueError if it is invalid."""
-    if len(cells) != len(COLUMNS):
-        raise ValueError(f"{len(cells)} cells; required: {len(COLUMNS)}")
-    told: dict[str, Any] = {
-        name: printable(cell.strip()) for name, cell in zip(COLUMNS, cells, strict=True)
+    if len(cells) != len(PUBLISHED_COLUMNS):
+        raise ValueError(f"{len(cells)} cells; required: {len(PUBLISHED_COLUMNS)}")
+    row_texts: dict[str, Any] = {
+        name: replace_unprintable(cell.strip())
+        for name, cell in zip(PUBLISHED_COLUMNS, cells, strict=True)
     }
     for name in ("id", "round", "workload", "metric", "source"):
-        if not told[name]:
+        if not row_texts[name]:
             raise ValueError(f"no {name}")
     for name, allowed in (
-        ("half", HALVES),
-        ("scenario", SCENARIOS),
-        ("unit", UNITS),
-        ("kind", KINDS),
+        ("half", WORKLOAD_HALVES),
+        ("scenario", PUBLISHED_SCENARIOS),
+        ("unit", PUBLISHED_UNITS),
+        ("kind", PUBLISHED_ROW_KINDS),
     ):
-        if told[name] not in allowed:
+        if row_texts[name] not in allowed:
             raise ValueError(
-                f"{name} {told[name] or 'missing'}; required: {', '.join(filter(None, allowed))}"
+                f"{name} {row_texts[name] or 'missing'}; required:"
+                f" {', '.join(filter(None, allowed))}"
             )
-    check_value(told)
-    counts = {name: count(told, name) for name in ("accelerators", "nodes")}
-    return Reference(
-        **told | counts | {"value": positive(told["value"]), "runs": runs_of(told["runs"])}
+    check_published_value(row_texts)
+    counts = {name: parse_published_count(row_texts, name) for name in ("accelerators", "nodes")}
+    return PublishedRow(
+        **row_texts
+        | counts
+        | {
+            "value": parse_positive_number(row_texts["value"]),
+            "runs": parse_published_runs(row_texts["runs"]),
+        }
     )
 
 
-def runs_of(text: str) -> tuple[float | None, ...]:
+def parse_published_runs(text: str) -> tuple[float | None, ...]:
     """Parse the runs, separated by spaces."""
-    return tuple(None if run == MISSED else positive(run) for run in text.split())
+    return tuple(
+        None if run == MISSED_RUN_MARK else parse_positive_number(run) for run in text.split()
+    )
 
 
-def positive(text: str) -> float:
+def parse_positive_number(text: str) -> float:
     """Parse a finite number above 0."""
     try:
         value = float(text)
@@ -201,65 +228,72 @@ def positive(text: str) -> float:
     return value
 
 
-def count(told: Mapping[str, str], name: str) -> int | None:
+def parse_published_count(row_texts: Mapping[str, str], name: str) -> int | None:
     """Parse a count; empty is unknown."""
-    found = whole_number(told[name])
-    if told[name] and found is None:
-        raise ValueError(f"{name} {told[name]}; required: a whole number, or nothing")
+    found = parse_digits(row_texts[name])
+    if row_texts[name] and found is None:
+        raise ValueError(f"{name} {row_texts[name]}; required: a whole number, or nothing")
     return found
 
 
-def check_value(told: Mapping[str, str]) -> None:
+def check_published_value(row_texts: Mapping[str, str]) -> None:
     """Reject a value that does not follow from its runs, within the precision of their digits."""
-    value, texts = told["value"], [run for run in told["runs"].split() if run != MISSED]
-    if not told["runs"]:
-        if told["kind"] == RECOMPUTED:
+    value, texts = (
+        row_texts["value"],
+        [run for run in row_texts["runs"].split() if run != MISSED_RUN_MARK],
+    )
+    if not row_texts["runs"]:
+        if row_texts["kind"] == RECOMPUTED_KIND:
             raise ValueError("recomputed, but without runs")
         return
-    given = value_of(runs_of(told["runs"]), told["metric"])
-    room = (last_digit(value) + max(map(last_digit, texts), default=0.0)) * HALF
-    if given is None or abs(given - positive(value)) > room:
+    computed = compute_published_value(parse_published_runs(row_texts["runs"]), row_texts["metric"])
+    tolerance = (
+        compute_last_digit_size(value) + max(map(compute_last_digit_size, texts), default=0.0)
+    ) * ROUNDING_SHARE
+    if computed is None or abs(computed - parse_positive_number(value)) > tolerance:
         raise ValueError(
-            f"value {value}, but its runs give {'none' if given is None else f'{given:.7g}'}"
+            f"value {value}, but its runs give {'none' if computed is None else f'{computed:.7g}'}"
         )
 
 
-def value_of(runs: Sequence[float | None], metric: str) -> float | None:
+def compute_published_value(runs: Sequence[float | None], metric: str) -> float | None:
     """Compute the value of runs: the olympic mean of times, the slowest of several LoadGen runs."""
     if metric == TIME_TO_TRAIN:
-        return olympic(runs, OLYMPIC_FROM)
+        return compute_olympic_mean(runs, MIN_OLYMPIC_RUNS)
     finished = [run for run in runs if run is not None]
     if len(finished) < len(runs):
         return None
-    return min(finished) if more_is_better(metric) else max(finished)
+    return min(finished) if is_higher_better(metric) else max(finished)
 
 
-def last_digit(text: str) -> float:
+def compute_last_digit_size(text: str) -> float:
     """Return the size of a number's last digit; 0 for a number with an exponent, which allows no
     rounding.
     """
-    return 10.0 ** -len(text.partition(".")[2]) if PLAIN.issuperset(text) else 0.0
+    return 10.0 ** -len(text.partition(".")[2]) if PLAIN_NUMBER_CHARACTERS.issuperset(text) else 0.0
 
 
-def beside_kind(
-    rows: Iterable[Reference], workload: str, half: str, scenario: str | None, metric: str
-) -> list[Reference]:
+def select_rows_of_kind(
+    rows: Iterable[PublishedRow], workload: str, half: str, scenario: str | None, metric: str
+) -> list[PublishedRow]:
     """Return the rows of one workload and scenario; figures without a scenario are matched by
     metric.
     """
     return [
         row
         for row in rows
-        if fold(row.workload) == fold(workload)
+        if fold_name(row.workload) == fold_name(workload)
         and row.half == half
         and (row.scenario or row.metric) in (scenario, metric)
     ]
 
 
-def select(rows: Iterable[Reference], workload: str | None, org: str | None) -> Iterator[Reference]:
+def filter_published_rows(
+    rows: Iterable[PublishedRow], workload: str | None, org: str | None
+) -> Iterator[PublishedRow]:
     """Return the rows of a workload and an organisation; all if neither is named."""
     for row in rows:
-        if (workload is None or fold(row.workload) == fold(workload)) and (
-            org is None or fold(row.org) == fold(org)
+        if (workload is None or fold_name(row.workload) == fold_name(workload)) and (
+            org is None or fold_name(row.org) == fold_name(org)
         ):
             yield row

@@ -9,30 +9,36 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from compliance.bundle.archive import unpack
+from compliance.bundle.archive import unpack_bundle
 from compliance.recognition import path_kind, tree_path
-from compliance.recognition.evidence import first_record
+from compliance.recognition.evidence import read_first_record
 from submissions.score import log_values
 from suite import registry
-from suite.errors import JudgedError, PodiumError, unknown
+from suite.errors import JudgedError, PodiumError, build_unknown_name_error
 from suite.events import WORKLOAD
-from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, file_sha256
-from suite.files.untrusted_files import complaint
+from suite.files.layout import (
+    AUDITS_FOLDER,
+    CHECKPOINT_RECORD,
+    CHECKPOINTS_FOLDER,
+    PARTIAL_SUFFIX,
+    compute_file_sha256,
+)
+from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen.scenario import Scenario
 
-BUNDLES: Final = "bundles"
+BUNDLES_FOLDER: Final = "bundles"
 """Folder of campaign bundles, in the results folder."""
-UNPACKED: Final[dict[str, Path]] = {}
+UNPACKED_BUNDLES: Final[dict[str, Path]] = {}
 """SHA-256 of each bundle that is open -> where it is unpacked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class IndexedResult:
     """A unit of scoring: a training set, or the runs of one scenario."""
 
     folder: Path
     """Folder of its logs."""
-    home: Path | None
+    organisation_folder: Path | None
     """The organisation's folder; None outside a tree, where the logs name the submitter."""
     system: str
     """The system's folder name; empty if no folder states it."""
@@ -40,7 +46,7 @@ class Result:
     """The workload's name, or the folder's if no workload files results under it."""
     scenario: Scenario | None
     """None for a training set."""
-    alone: Path | None = None
+    single_log: Path | None = None
     """The only training log requested; None: all of the set."""
 
     @property
@@ -51,139 +57,162 @@ class Result:
         if self.scenario is None:
             return None
         return (
-            tree_path.INTERACTIVE
-            if self.folder.name.casefold() == tree_path.INTERACTIVE.casefold()
+            tree_path.INTERACTIVE_FOLDER
+            if self.folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold()
             else self.scenario.label
         )
 
     @property
     def org(self) -> str:
         """The organisation's folder name; empty outside a tree."""
-        return self.home.name if self.home else ""
+        return self.organisation_folder.name if self.organisation_folder else ""
 
     @property
     def division(self) -> str:
         """The division; empty if the tree has no such level."""
-        return str((tree_path.Place(home=self.home).division if self.home else None) or "")
+        return str(
+            (
+                tree_path.TreePosition(organisation_folder=self.organisation_folder).division
+                if self.organisation_folder
+                else None
+            )
+            or ""
+        )
 
     @property
-    def tree(self) -> Path:
+    def known_organisation_folder(self) -> Path:
         """The organisation's folder of a result that must be in a tree; JudgedError if it is
         not.
         """
-        if self.home is None:
+        if self.organisation_folder is None:
             raise JudgedError(
                 f"{self.folder}: not in a results tree:"
                 " <results>/<division>/<organisation>/results/<system>/..."
             )
-        return self.home
+        return self.organisation_folder
 
     @property
-    def root(self) -> Path:
+    def results_root(self) -> Path:
         """The results folder that contains it."""
-        return self.tree.parent.parent if self.division else self.tree.parent
+        return (
+            self.known_organisation_folder.parent.parent
+            if self.division
+            else self.known_organisation_folder.parent
+        )
 
     @property
     def system_file(self) -> Path:
         """The system description."""
-        return self.tree / "systems" / f"{self.system}.json"
+        return self.known_organisation_folder / "systems" / f"{self.system}.json"
 
     @property
-    def truth(self) -> Path:
+    def truth_folder(self) -> Path:
         """The folder of labels, annotations or references."""
-        return self.tree / "truth" / self.workload
+        return self.known_organisation_folder / "truth" / self.workload
 
     @property
-    def measurements(self) -> Path:
+    def measurements_folder(self) -> Path:
         """The folder of a scenario's measurements."""
-        return self.tree / "measurements" / self.folder.relative_to(self.tree / "results")
-
-    @property
-    def audits(self) -> list[Path]:
-        """The folder of a scenario's compliance tests, if there is one."""
-        folder = self.tree / AUDITS / self.folder.relative_to(self.tree / "results")
-        return [folder] if folder.is_dir() else []
-
-    @property
-    def logs(self) -> list[Path]:
-        """The training logs, in the order of their numbers."""
         return (
-            [self.alone]
-            if self.alone
-            else list(tree_path.training_logs(self.folder))
-            or list(tree_path.filed_logs(self.folder))
+            self.known_organisation_folder
+            / "measurements"
+            / self.folder.relative_to(self.known_organisation_folder / "results")
         )
 
     @property
-    def telemetry(self) -> list[Path]:
-        """Telemetry files of the training logs."""
-        return list(tree_path.training_telemetry(self.folder))
+    def audit_folders(self) -> list[Path]:
+        """The folder of a scenario's compliance tests, if there is one."""
+        folder = (
+            self.known_organisation_folder
+            / AUDITS_FOLDER
+            / self.folder.relative_to(self.known_organisation_folder / "results")
+        )
+        return [folder] if folder.is_dir() else []
 
     @property
-    def accuracy(self) -> Path:
+    def training_logs(self) -> list[Path]:
+        """The training logs, in the order of their numbers."""
+        return (
+            [self.single_log]
+            if self.single_log
+            else list(tree_path.list_training_logs(self.folder))
+            or list(tree_path.list_published_logs(self.folder))
+        )
+
+    @property
+    def telemetry_files(self) -> list[Path]:
+        """Telemetry files of the training logs."""
+        return list(tree_path.list_training_telemetry(self.folder))
+
+    @property
+    def accuracy_folder(self) -> Path:
         """The folder of the accuracy run."""
         return self.folder / "accuracy"
 
     @property
-    def performance(self) -> list[Path]:
+    def performance_folders(self) -> list[Path]:
         """The folders of the finished performance runs, in the order of their numbers."""
-        return list(tree_path.performance_runs(self.folder))
+        return list(tree_path.list_performance_runs(self.folder))
 
 
-def asked(path: Path) -> list[Result]:
+def find_requested_results(path: Path) -> list[IndexedResult]:
     """Return the results that a path denotes: for a training log that run only, in a tree or
     outside one, else all below the path.
     """
-    target = path_kind.recognise(path)
-    if target.kind is path_kind.Kind.LOG:
-        return [single(target)] if first_record(target.path) else []
-    return find(path) or find_loose(target)
+    target = path_kind.recognise_path(path)
+    if target.kind is path_kind.PathKind.LOG:
+        return [build_single_log_result(target)] if read_first_record(target.path) else []
+    return find_results(path) or find_loose_results(target)
 
 
-def single(target: path_kind.Target) -> Result:
+def build_single_log_result(target: path_kind.RecognisedPath) -> IndexedResult:
     """Return the run of one training log."""
-    folder, where = target.path.parent, target.place
-    system = where.system or "" if where else ""
-    return Result(
+    folder, tree_location = target.path.parent, target.position
+    system = tree_location.system or "" if tree_location else ""
+    return IndexedResult(
         folder=folder,
-        home=where.home if where else None,
+        organisation_folder=tree_location.organisation_folder if tree_location else None,
         system=system,
-        workload=trained(folder),
+        workload=find_training_workload(folder),
         scenario=None,
-        alone=target.path,
+        single_log=target.path,
     )
 
 
-def find_loose(target: path_kind.Target) -> list[Result]:
+def find_loose_results(target: path_kind.RecognisedPath) -> list[IndexedResult]:
     """Return the results of a set, an entry, a benchmark or a system outside any tree."""
     path = target.path
     match target.kind:
-        case path_kind.Kind.SET | path_kind.Kind.BENCHMARK:
-            found = find_benchmark(None, "", path)
-        case path_kind.Kind.ENTRY:
-            found = find_benchmark(None, "", path.parent)
-        case path_kind.Kind.SYSTEM:
+        case path_kind.PathKind.SET | path_kind.PathKind.BENCHMARK:
+            found = find_benchmark_results(None, "", path)
+        case path_kind.PathKind.ENTRY:
+            found = find_benchmark_results(None, "", path.parent)
+        case path_kind.PathKind.SYSTEM:
             found = (
                 result
-                for bench in tree_path.folders(path)
-                for result in find_benchmark(None, path.name, bench)
+                for benchmark_folder in tree_path.list_subfolders(path)
+                for result in find_benchmark_results(None, path.name, benchmark_folder)
             )
         case _:
             return []
     return [result for result in found if result.folder.is_relative_to(path)]
 
 
-def find(path: Path) -> list[Result]:
+def find_results(path: Path) -> list[IndexedResult]:
     """Return every result below a path, or containing it, sorted, training before inference; none
     outside a tree.
     """
-    target = path_kind.recognise(path)
-    homes = [target.place.home] if target.place else homes_in(target.path)
+    target = path_kind.recognise_path(path)
+    organisation_folders = (
+        [target.position.organisation_folder]
+        if target.position
+        else list_organisation_folders(target.path)
+    )
     found = (
         result
-        for home in homes
-        for system in tree_path.folders(home / "results")
-        for result in find_system(home, system)
+        for organisation_folder in organisation_folders
+        for system in tree_path.list_subfolders(organisation_folder / "results")
+        for result in find_system_results(organisation_folder, system)
     )
     return [
         result
@@ -192,77 +221,94 @@ def find(path: Path) -> list[Result]:
     ]
 
 
-def homes_in(path: Path) -> list[Path]:
+def list_organisation_folders(path: Path) -> list[Path]:
     """Return the organisations' folders of a tree, or of the trees in a folder."""
-    return list(tree_path.homes(path)) or [
+    return list(tree_path.list_tree_organisations(path)) or [
         home
-        for folder in path_kind.results_trees(path)
-        for home in list(tree_path.homes(folder)) or [folder]
+        for folder in path_kind.find_results_trees(path)
+        for home in list(tree_path.list_tree_organisations(folder)) or [folder]
     ]
 
 
-def find_system(home: Path, system: Path) -> Iterator[Result]:
+def find_system_results(organisation_folder: Path, system: Path) -> Iterator[IndexedResult]:
     """Yield the results of one system; a training set may be directly in its folder, as three
     published ones are.
     """
-    if any(tree_path.filed_logs(system)):
-        yield Result(
-            folder=system, home=home, system=system.name, workload=system.name, scenario=None
+    if any(tree_path.list_published_logs(system)):
+        yield IndexedResult(
+            folder=system,
+            organisation_folder=organisation_folder,
+            system=system.name,
+            workload=system.name,
+            scenario=None,
         )
-    for bench in tree_path.folders(system):
-        yield from find_benchmark(home, system.name, bench)
+    for benchmark_folder in tree_path.list_subfolders(system):
+        yield from find_benchmark_results(organisation_folder, system.name, benchmark_folder)
 
 
-def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Result]:
+def find_benchmark_results(
+    organisation_folder: Path | None, system: str, benchmark_folder: Path
+) -> Iterator[IndexedResult]:
     """Yield the results of one benchmark: its training set, its scenarios."""
-    if any(tree_path.filed_logs(bench)):
-        yield Result(folder=bench, home=home, system=system, workload=trained(bench), scenario=None)
-    for folder in tree_path.folders(bench):
+    if any(tree_path.list_published_logs(benchmark_folder)):
+        yield IndexedResult(
+            folder=benchmark_folder,
+            organisation_folder=organisation_folder,
+            system=system,
+            workload=find_training_workload(benchmark_folder),
+            scenario=None,
+        )
+    for folder in tree_path.list_subfolders(benchmark_folder):
         scenario = (
             Scenario.SERVER
-            if folder.name.casefold() == tree_path.INTERACTIVE.casefold()
-            else tree_path.scenario_of(folder.name)
+            if folder.name.casefold() == tree_path.INTERACTIVE_FOLDER.casefold()
+            else tree_path.match_scenario_folder(folder.name)
         )
-        if scenario and not folder.name.endswith(PARTIAL):
-            yield Result(
-                folder=folder, home=home, system=system, workload=served(bench), scenario=scenario
+        if scenario and not folder.name.endswith(PARTIAL_SUFFIX):
+            yield IndexedResult(
+                folder=folder,
+                organisation_folder=organisation_folder,
+                system=system,
+                workload=find_inference_workload(benchmark_folder),
+                scenario=scenario,
             )
 
 
-def trained(folder: Path) -> str:
+def find_training_workload(folder: Path) -> str:
     """Return the workload of a folder's training results; the folder's name if no workload files
     results under it.
     """
     names = [
         name
-        for name, row in registry.round().benchmarks.items()
+        for name, row in registry.load_round().benchmarks.items()
         if row.training_name == folder.name
     ]
     if len(names) > 1:  # two workloads share MLPerf's name: the log says which
         logs = (
-            log_values.training(log).stamps.get(WORKLOAD) for log in tree_path.training_logs(folder)
+            log_values.read_training_values(log).stamps.get(WORKLOAD)
+            for log in tree_path.list_training_logs(folder)
         )
         names = [name for name in logs if name in names] or names
     return names[0] if names else folder.name
 
 
-def served(folder: Path) -> str:
+def find_inference_workload(folder: Path) -> str:
     """Return the workload of a folder's inference results; the folder's name if no workload files
     results under it.
     """
     return next(
         (
             name
-            for name, row in registry.round().benchmarks.items()
+            for name, row in registry.load_round().benchmarks.items()
             if row.inference_name == folder.name
         ),
         folder.name,
     )
 
 
-def select(
-    found: list[Result], workloads: Iterable[str] = (), systems: Iterable[str] = ()
-) -> list[Result]:
+def select_named_results(
+    found: list[IndexedResult], workloads: Iterable[str] = (), systems: Iterable[str] = ()
+) -> list[IndexedResult]:
     """Keep the requested results, all if none are named; RequestError names what does not exist."""
     workloads, systems = tuple(workloads), tuple(systems)
     for kind, names, known in (
@@ -271,7 +317,7 @@ def select(
     ):
         for name in names:
             if name not in known:
-                raise unknown(f"{kind} in these results", name, known)
+                raise build_unknown_name_error(f"{kind} in these results", name, known)
     return [
         r
         for r in found
@@ -280,7 +326,7 @@ def select(
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[list[Result]]:
+def open_results(path: Path) -> Iterator[list[IndexedResult]]:
     """Yield the results at a path: a results folder, a part of one, results outside any tree, or a
     bundle; JudgedError if there are none.
 
@@ -289,51 +335,51 @@ def opened(path: Path) -> Iterator[list[Result]]:
     if not path.exists():
         raise JudgedError(f"{path}: no such file or folder")
     with (
-        unpacked(path)
-        if path.is_file() and path_kind.recognise(path).kind is path_kind.Kind.BUNDLE
+        unpack_bundle_once(path)
+        if path.is_file() and path_kind.recognise_path(path).kind is path_kind.PathKind.BUNDLE
         else nullcontext(path)
     ) as root:
-        found = asked(root)
+        found = find_requested_results(root)
         if not found:
             raise JudgedError(f"{path}: no results in it")
         yield found
 
 
 @contextmanager
-def unpacked(bundle: Path) -> Iterator[Path]:
+def unpack_bundle_once(bundle: Path) -> Iterator[Path]:
     """Yield the folder of an unpacked bundle; within the context of the same bytes, the folder that
     they are unpacked in already.
     """
     try:
-        sha256 = file_sha256(bundle)
+        sha256 = compute_file_sha256(bundle)
     except OSError as error:
         raise JudgedError(
-            f"{bundle.name}: cannot be unpacked: {error.strerror or complaint(error)}"
+            f"{bundle.name}: cannot be unpacked: {error.strerror or describe_parse_failure(error)}"
         ) from error
-    if sha256 in UNPACKED:
-        yield UNPACKED[sha256]
+    if sha256 in UNPACKED_BUNDLES:
+        yield UNPACKED_BUNDLES[sha256]
         return
     with TemporaryDirectory(prefix="podium-") as name:
         root = Path(name).resolve()
-        unpack(bundle, root)
-        UNPACKED[sha256] = root
+        unpack_bundle(bundle, root)
+        UNPACKED_BUNDLES[sha256] = root
         try:
             yield root
         finally:
-            del UNPACKED[sha256]
+            del UNPACKED_BUNDLES[sha256]
 
 
 @contextmanager
-def kept(bundle: Path) -> Iterator[None]:
+def keep_bundle_unpacked(bundle: Path) -> Iterator[None]:
     """Unpack a bundle once for all that is read from it in this context; one that cannot be
     unpacked is told by whatever reads it.
     """
     with ExitStack() as unpacking:
         with suppress(PodiumError):
-            unpacking.enter_context(unpacked(bundle))
+            unpacking.enter_context(unpack_bundle_once(bundle))
         yield
 
 
-def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:
+def locate_checkpoint_record(results: Path, workload: str, sha256: str) -> Path:
     """Path of a checkpoint's record."""
-    return results / CHECKPOINTS / workload / sha256 / CHECKPOINT_RECORD
+    return results / CHECKPOINTS_FOLDER / workload / sha256 / CHECKPOINT_RECORD

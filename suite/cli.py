@@ -18,23 +18,23 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 import click
 
 from suite import __version__, registry
-from suite.console.parameters import ENGINE, FRAMEWORK, INPUT, WORKLOAD
-from suite.console.screen import QUIET, VERBOSE
+from suite.console.parameters import ENGINE_TYPE, FRAMEWORK_TYPE, INPUT_TYPE, WORKLOAD_TYPE
+from suite.console.screen import QUIET_OPTION, VERBOSE_OPTION
 from suite.errors import MissingError, PodiumError
-from suite.files.layout import FULL
+from suite.files.layout import DISK_FULL_ERRORS
 from suite.process import garbage, openmp
-from suite.process.signals import Interrupted, leave, raised
+from suite.process.signals import Interrupted, exit_without_waiting, raised_signals
 from suite.terms import Precision, Profile
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ORG: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
+ORGANISATION_NAME: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
 """An organisation's name is a folder of the results tree, and an argument of commands: it must
 neither leave the one nor read as an option of the other.
 """
 
-ONE_LINE: Final = {
+COMMAND_SUMMARIES: Final = {
     "help": "Help on a command.",
     "list": "Workloads, engines, inputs, rounds; settings; rules.",
     "doctor": "What this machine can run, and what is missing.",
@@ -83,12 +83,12 @@ class PathType(click.Path):
         return super().convert(value, param, ctx)
 
 
-PATH: Final = PathType()
+PATH_TYPE: Final = PathType()
 
 
-def valid_org(_: click.Context, __: click.Parameter, name: str) -> str:
+def require_valid_organisation(_: click.Context, __: click.Parameter, name: str) -> str:
     """Refuse a name that is no plain folder name."""
-    if not ORG.fullmatch(name):
+    if not ORGANISATION_NAME.fullmatch(name):
         raise click.BadParameter(
             f"{name!r} is not a name made of A-Z, a-z, 0-9, '.', '_' and '-' that does not begin"
             " with '-' and is not '.' or '..'"
@@ -96,7 +96,7 @@ def valid_org(_: click.Context, __: click.Parameter, name: str) -> str:
     return name
 
 
-def valid_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
+def require_available_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
     """Refuse more threads than there are cores: they would only wait for one another."""
     if threads > (cores := len(os.sched_getaffinity(0))):
         raise click.BadParameter(
@@ -111,15 +111,19 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the entry points, in the order of work."""
-        order = {name: place for place, name in enumerate(ONE_LINE)}
+        order = {name: position for position, name in enumerate(COMMAND_SUMMARIES)}
         return sorted(
-            registry.points(registry.COMMANDS), key=lambda name: (order.get(name, len(order)), name)
+            registry.list_entry_points(registry.COMMAND_GROUP),
+            key=lambda name: (order.get(name, len(order)), name),
         )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
         try:
-            return cast(click.Command, registry.resolve(registry.COMMANDS, "command", cmd_name))
+            return cast(
+                click.Command,
+                registry.load_entry_point(registry.COMMAND_GROUP, "command", cmd_name),
+            )
         except PodiumError as error:
             click.echo(f"podium: {error}", err=True)
             sys.exit(error.exit_code)
@@ -129,7 +133,7 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, ONE_LINE.get(name, "From another package."))
+                    (name, COMMAND_SUMMARIES.get(name, "From another package."))
                     for name in self.list_commands(ctx)
                 ]
             )
@@ -141,8 +145,8 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="podium")
-@QUIET
-@VERBOSE
+@QUIET_OPTION
+@VERBOSE_OPTION
 @click.pass_context
 def group(context: click.Context) -> None:
     """Benchmark suite for machine learning: train to target, serve under LoadGen, judge, seal,
@@ -161,48 +165,50 @@ def group(context: click.Context) -> None:
 
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
-    garbage.look_seldom()
-    openmp.spin_briefly(
+    garbage.collect_garbage_seldom()
+    openmp.limit_openmp_spinning(
         os.environ
         # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it
         # over
     )
     try:
-        with raised():
+        with raised_signals():
             code = command.main(prog_name="podium", standalone_mode=False) or 0
         sys.exit(code)
     except click.NoSuchOption as error:
         close = f"; did you mean '{error.possibilities[0]}'?" if error.possibilities else ""
-        stop(f"no such option '{error.option_name}'{close}", 2)
+        exit_with_error(f"no such option '{error.option_name}'{close}", 2)
     except click.UsageError as error:
         hint = f"; see {error.ctx.command_path} --help" if error.ctx else ""
-        stop(f"{error.format_message().rstrip('.')}{hint}", 2)
+        exit_with_error(f"{error.format_message().rstrip('.')}{hint}", 2)
     except click.ClickException as error:
-        stop(error.format_message(), 2)
+        exit_with_error(error.format_message(), 2)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        stop("interrupted; what was finished is kept", 130)
+        exit_with_error("interrupted; what was finished is kept", 130)
     except Interrupted as error:
-        leave(str(error), error.exit_code)
+        exit_without_waiting(str(error), error.exit_code)
     except PodiumError as error:
-        stop(str(error), error.exit_code)
+        exit_with_error(str(error), error.exit_code)
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in DISK_FULL_ERRORS:
             raise
-        leave(f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code)
+        exit_without_waiting(
+            f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code
+        )
 
 
-def stop(sentence: str, code: int) -> None:
+def exit_with_error(sentence: str, code: int) -> None:
     """Say why, and leave; names of files may hold what moves a terminal's cursor."""
-    from suite.files.untrusted_files import printable
+    from suite.files.untrusted_files import replace_unprintable
 
-    click.echo("\n".join(map(printable, f"podium: {sentence}".split("\n"))), err=True)
+    click.echo("\n".join(map(replace_unprintable, f"podium: {sentence}".split("\n"))), err=True)
     sys.exit(code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RunOptions:
     """What train, infer and run have in common."""
 
     profile: Profile
@@ -229,25 +235,27 @@ class Options:
     """An external power meter: tcp://host:port, or a command."""
 
 
-def common_options(command: Callable[..., R]) -> Callable[..., R]:
+def add_common_options(command: Callable[..., R]) -> Callable[..., R]:
     """Add the options that train, infer and run have in common; the command gets them as
     `options`.
     """
 
     @wraps(command)
     def wrapper(**values: Any) -> R:
-        taken = {name: values.pop(name) for name in Options.__dataclass_fields__}
-        taken["profile"] = Profile(taken["profile"])
-        taken["engine"] = taken["engine"] or taken["framework"]
-        taken["precision"] = Precision(taken["precision"]) if taken["precision"] else None
-        return command(options=Options(**taken), **values)
+        common_values = {name: values.pop(name) for name in RunOptions.__dataclass_fields__}
+        common_values["profile"] = Profile(common_values["profile"])
+        common_values["engine"] = common_values["engine"] or common_values["framework"]
+        common_values["precision"] = (
+            Precision(common_values["precision"]) if common_values["precision"] else None
+        )
+        return command(options=RunOptions(**common_values), **values)
 
-    for option in reversed(shared_options()):
+    for option in reversed(list_common_options()):
         wrapper = option(wrapper)
     return wrapper
 
 
-def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
+def list_common_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
     """Name the options, in the order of the help."""
     return (
         click.option(
@@ -259,25 +267,25 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         ),
         click.option(
             "--framework",
-            type=FRAMEWORK,
+            type=FRAMEWORK_TYPE,
             default="torch",
             show_default=True,
             help="Framework of the model.",
         ),
         click.option(
-            "--engine", type=ENGINE, help="Inference engine; without it, the framework's own."
+            "--engine", type=ENGINE_TYPE, help="Inference engine; without it, the framework's own."
         ),
         click.option(
-            "--input", type=INPUT, default="default", show_default=True, help="Input pipeline."
+            "--input", type=INPUT_TYPE, default="default", show_default=True, help="Input pipeline."
         ),
         click.option(
             "--data",
-            type=PATH,
+            type=PATH_TYPE,
             help="Folder with the real data set; without it, the embedded data.",
         ),
         click.option(
             "--results",
-            type=PATH,
+            type=PATH_TYPE,
             default=Path("results"),
             show_default=True,
             help="Results folder.",
@@ -299,10 +307,10 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
             "--threads",
             type=click.IntRange(min=0),
             default=0,
-            callback=valid_threads,
+            callback=require_available_threads,
             help="CPU threads; 0: as many as others leave cores.",
         ),
-        click.option("--config", type=PATH, help="TOML file of settings."),
+        click.option("--config", type=PATH_TYPE, help="TOML file of settings."),
         click.option(
             "--set",
             "assignments",
@@ -314,7 +322,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
             "--org",
             default="unaffiliated",
             show_default=True,
-            callback=valid_org,
+            callback=require_valid_organisation,
             help="Organisation in the results tree.",
         ),
         click.option(
@@ -322,7 +330,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         ),
         click.option(
             "--system-file",
-            type=PATH,
+            type=PATH_TYPE,
             help="TOML file: what cannot be detected for the system description.",
         ),
         click.option(
@@ -337,7 +345,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
             metavar="tcp://HOST:PORT|COMMAND",
             help="An external power meter; see docs/POWER.md.",
         ),
-        QUIET,
+        QUIET_OPTION,
     )
 
 
@@ -359,7 +367,7 @@ def help_command(context: click.Context, command: str | None) -> None:
 
 @click.command("list")
 @click.argument("what", required=False, type=click.Choice(["settings", "rules"]))
-@click.argument("workload", required=False, type=WORKLOAD)
+@click.argument("workload", required=False, type=WORKLOAD_TYPE)
 @click.option(
     "--profile",
     type=click.Choice([profile.value for profile in Profile]),
@@ -385,27 +393,31 @@ def list_command(
         raise click.UsageError("which workload's? podium list settings WORKLOAD", context)
     if what == "rules":
         context.invoke(
-            registry.resolve(registry.COMMANDS, "command", "explain"), rule=None, form=form
+            registry.load_entry_point(registry.COMMAND_GROUP, "command", "explain"),
+            rule=None,
+            form=form,
         )
     elif what == "settings" and workload is not None:
-        click.echo(listing.settings(workload, Profile(profile), form))
+        click.echo(listing.format_settings_list(workload, Profile(profile), form))
     else:
-        click.echo(listing.everything(form))
+        click.echo(listing.format_installed_parts(form))
 
 
 @click.command("new-workload")
 @click.argument("name")
-@click.option("-o", "--output", type=PATH, help="Folder to write; without it, podium-NAME here.")
+@click.option(
+    "-o", "--output", type=PATH_TYPE, help="Folder to write; without it, podium-NAME here."
+)
 def new_workload(name: str, output: Path | None) -> None:
     """Write the package of a workload of your own: a small one that trains, serves and passes its
     tests, to be changed step by step.
 
     Example: podium new-workload moons
     """
-    from suite.console.new_workload import write
+    from suite.console.new_workload import write_workload_package
 
     folder = output or Path(f"podium-{name}")
-    click.echo("\n".join(map(str, write(name, folder))))
+    click.echo("\n".join(map(str, write_workload_package(name, folder))))
     click.echo(
         f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change"
         " it: docs/guides/your-workload.md"

@@ -14,21 +14,21 @@ from typing import Final
 
 from suite.power import Quantity
 
-UNITS: Final = 1e6
+MICROS_PER_UNIT: Final = 1e6
 """uJ per J, uW per W."""
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1_000_000
-GAP_PERIODS, GAP_MS = 5, 2000
+MAX_GAP_PERIODS, MAX_GAP_MS = 5, 2000
 """Longest gap between two readings: five periods or two seconds, whichever is longer. Source: house
 rule.
 """
-MOST_W: Final = 20_000.0
+DEFAULT_COUNTER_LIMIT_W: Final = 20_000.0
 """Fastest growth of a counter that names no limit of its own. Source: house rule; a wrap of 262 kJ
 within 0.1 s would be 2.6 MW.
 """
-LIMIT_SLACK: Final = 1.2
+POWER_LIMIT_FACTOR: Final = 1.2
 """A part may briefly exceed its limit by this factor. Source: house rule."""
-SPAN_PERIODS, SPAN_MS = 5, 1000
+MIN_GROWTH_PERIODS, MIN_GROWTH_MS = 5, 1000
 """Shortest time over which a counter's growth is compared with what its part can draw: five periods
 or a second, whichever is longer. Source:
 house rule; a counter that is refreshed each 100 ms rises in steps, and two readings 2 ms apart may
@@ -40,7 +40,7 @@ class NoEnergyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class ChannelReadings:
     """Readings of one channel, in time order."""
 
     times_ns: Sequence[int]
@@ -55,7 +55,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
+class WindowEnergy:
     """Energy of a window."""
 
     joules: float
@@ -74,70 +74,82 @@ class Energy:
     """
 
 
-def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
+def compute_window_energy(
+    channel_readings: ChannelReadings, begin_ns: int, end_ns: int
+) -> WindowEnergy:
     """Compute the energy between two times; NoEnergyError if the readings do not allow it."""
     if end_ns <= begin_ns:
         raise NoEnergyError("the window has no length")
-    inside = covering(series, begin_ns, end_ns)
+    inside = select_covering_readings(channel_readings, begin_ns, end_ns)
     times, values = inside.times_ns, inside.values
     gap_ms = max(after - before for before, after in pairwise(times)) // NS_PER_MS
-    allowed = max(GAP_PERIODS * series.period_ms, GAP_MS)
+    allowed = max(MAX_GAP_PERIODS * channel_readings.period_ms, MAX_GAP_MS)
     if gap_ms > allowed:
         raise NoEnergyError(
             f"no reading for {gap_ms} ms; at most {allowed} ms may pass between two"
         )
-    counter = series.quantity is Quantity.ENERGY
-    grown = unwrapped(inside) if counter else integrated(times, values)
+    counter = channel_readings.quantity is Quantity.ENERGY
+    grown = unwrap_energy_counter(inside) if counter else sum_power_trapezoids_uj(times, values)
     joules = (
-        at(times, grown, end_ns, values, counter) - at(times, grown, begin_ns, values, counter)
-    ) / UNITS
+        interpolate_energy_uj(times, grown, end_ns, values, counter)
+        - interpolate_energy_uj(times, grown, begin_ns, values, counter)
+    ) / MICROS_PER_UNIT
     largest_w = (
-        steepest_w(times, grown, series.period_ms * NS_PER_MS) if counter else max(values) / UNITS
+        compute_steepest_power_w(times, grown, channel_readings.period_ms * NS_PER_MS)
+        if counter
+        else max(values) / MICROS_PER_UNIT
     )
     strictly = values[bisect_right(times, begin_ns) : bisect_left(times, end_ns)]
-    return Energy(
+    return WindowEnergy(
         joules=joules,
         average_w=joules * NS_PER_S / (end_ns - begin_ns),
-        edge_j=largest_w * edges_ns(times, series.period_ms) / NS_PER_S,
+        edge_j=largest_w * compute_edge_gaps_ns(times, channel_readings.period_ms) / NS_PER_S,
         readings=len(strictly),
         longest_gap_ms=gap_ms,
-        mlperf_mean_w=None if counter else mean_w(strictly),
+        mlperf_mean_w=None if counter else compute_mean_power_w(strictly),
     )
 
 
-def covering(series: Series, begin_ns: int, end_ns: int) -> Series:
+def select_covering_readings(
+    channel_readings: ChannelReadings, begin_ns: int, end_ns: int
+) -> ChannelReadings:
     """Return the readings from the last at or before a window's begin to the first at or after its
     end; NoEnergyError if one is missing.
     """
-    if any(after <= before for before, after in pairwise(series.times_ns)):
+    if any(after <= before for before, after in pairwise(channel_readings.times_ns)):
         raise NoEnergyError("the readings' times do not increase")
-    first, last = bisect_right(series.times_ns, begin_ns) - 1, bisect_left(series.times_ns, end_ns)
+    first, last = (
+        bisect_right(channel_readings.times_ns, begin_ns) - 1,
+        bisect_left(channel_readings.times_ns, end_ns),
+    )
     if first < 0:
         raise NoEnergyError("no reading before the run began")
-    if last >= len(series.times_ns):
+    if last >= len(channel_readings.times_ns):
         raise NoEnergyError("no reading after the run ended")
     return replace(
-        series, times_ns=series.times_ns[first : last + 1], values=series.values[first : last + 1]
+        channel_readings,
+        times_ns=channel_readings.times_ns[first : last + 1],
+        values=channel_readings.values[first : last + 1],
     )
 
 
-def unwrapped(series: Series) -> list[int]:
+def unwrap_energy_counter(channel_readings: ChannelReadings) -> list[int]:
     """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the
     part can draw, over SPAN_PERIODS or SPAN_MS.
     """
-    values, grown, carried = series.values, [series.values[0]], 0
-    for place in range(1, len(values)):
-        if values[place] < values[place - 1]:
-            if series.range_uj is None:
+    values, grown, carried = channel_readings.values, [channel_readings.values[0]], 0
+    for index in range(1, len(values)):
+        if values[index] < values[index - 1]:
+            if channel_readings.range_uj is None:
                 raise NoEnergyError(
-                    f"the counter fell from {values[place - 1]} to {values[place]} uJ"
+                    f"the counter fell from {values[index - 1]} to {values[index]} uJ"
                 )
-            carried += series.range_uj
-        grown.append(values[place] + carried)
-    span_ms = max(SPAN_PERIODS * series.period_ms, SPAN_MS)
+            carried += channel_readings.range_uj
+        grown.append(values[index] + carried)
+    span_ms = max(MIN_GROWTH_PERIODS * channel_readings.period_ms, MIN_GROWTH_MS)
     watts, limit_w = (
-        steepest_w(series.times_ns, grown, span_ms * NS_PER_MS),
-        (series.limit_w or MOST_W) * LIMIT_SLACK,
+        compute_steepest_power_w(channel_readings.times_ns, grown, span_ms * NS_PER_MS),
+        (channel_readings.limit_w or DEFAULT_COUNTER_LIMIT_W) * POWER_LIMIT_FACTOR,
     )
     if watts > limit_w:
         raise NoEnergyError(
@@ -147,7 +159,7 @@ def unwrapped(series: Series) -> list[int]:
     return grown
 
 
-def steepest_w(times: Sequence[int], grown: Sequence[int], span_ns: int) -> float:
+def compute_steepest_power_w(times: Sequence[int], grown: Sequence[int], span_ns: int) -> float:
     """Return the largest mean power of a counter over any time of at least `span_ns`; of fewer
     readings, their growth over that time.
     """
@@ -158,46 +170,46 @@ def steepest_w(times: Sequence[int], grown: Sequence[int], span_ns: int) -> floa
         while times[last] - times[first + 1] >= span_ns:
             first += 1
         largest = max(largest, (grown[last] - grown[first]) / (times[last] - times[first]))
-    return largest / UNITS * NS_PER_S
+    return largest / MICROS_PER_UNIT * NS_PER_S
 
 
-def edges_ns(times: Sequence[int], period_ms: int) -> int:
+def compute_edge_gaps_ns(times: Sequence[int], period_ms: int) -> int:
     """Return the time between the readings around a window's begin plus that around its end; each
     at least a period, since counters may be refreshed later.
     """
     return sum(
-        max(times[place + 1] - times[place], period_ms * NS_PER_MS) for place in (0, len(times) - 2)
+        max(times[index + 1] - times[index], period_ms * NS_PER_MS) for index in (0, len(times) - 2)
     )
 
 
-def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
+def sum_power_trapezoids_uj(times: Sequence[int], values: Sequence[int]) -> list[int]:
     """Add up the trapezoids under powers, in uJ."""
     if min(values) < 0:
-        raise NoEnergyError(f"a power of {min(values) / UNITS:g} W")
+        raise NoEnergyError(f"a power of {min(values) / MICROS_PER_UNIT:g} W")
     grown = [0.0]
-    for place in range(1, len(values)):
+    for index in range(1, len(values)):
         grown.append(
             grown[-1]
-            + (values[place] + values[place - 1]) / 2 * (times[place] - times[place - 1]) / NS_PER_S
+            + (values[index] + values[index - 1]) / 2 * (times[index] - times[index - 1]) / NS_PER_S
         )
     return [round(each) for each in grown]
 
 
-def at(
+def interpolate_energy_uj(
     times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Sequence[int], counter: bool
 ) -> float:
     """Return the energy up to a moment between two readings: counters are interpolated linearly,
     and so are powers.
     """
-    place = min(max(bisect_right(times, moment_ns) - 1, 0), len(times) - 2)
-    share = (moment_ns - times[place]) / (times[place + 1] - times[place])
+    index = min(max(bisect_right(times, moment_ns) - 1, 0), len(times) - 2)
+    share = (moment_ns - times[index]) / (times[index + 1] - times[index])
     if counter:
-        return grown[place] + share * (grown[place + 1] - grown[place])
-    reached = values[place] + share * (values[place + 1] - values[place])
-    return grown[place] + (values[place] + reached) / 2 * (moment_ns - times[place]) / NS_PER_S
+        return grown[index] + share * (grown[index + 1] - grown[index])
+    reached = values[index] + share * (values[index + 1] - values[index])
+    return grown[index] + (values[index] + reached) / 2 * (moment_ns - times[index]) / NS_PER_S
 
 
-def mean_w(values: Sequence[int]) -> float | None:
+def compute_mean_power_w(values: Sequence[int]) -> float | None:
     """Return the mean of the positive readings, in W; None if there are none."""
     positive = [value for value in values if value > 0]
-    return sum(positive) / len(positive) / UNITS if positive else None
+    return sum(positive) / len(positive) / MICROS_PER_UNIT if positive else None

@@ -48,7 +48,7 @@ class TemporaryError(PodiumError):
     exit_code = 75
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
+def build_unknown_name_error(kind: str, name: str, known: Iterable[str]) -> RequestError:
     """Return an error for an unknown `name` of this `kind`, with the nearest known name."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)

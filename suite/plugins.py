@@ -10,54 +10,58 @@ from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from suite.process.installation import DISTRIBUTION
+from suite.process.installation import DISTRIBUTION_NAME
 
-TOLD: Final[set[str]] = set()
+WARNED_PACKAGES: Final[set[str]] = set()
 """Packages already warned about in this process."""
 
 
 @lru_cache(maxsize=1)
-def installed(path: tuple[str, ...]) -> Callable[..., Iterable[EntryPoint]]:
+def read_entry_points(path: tuple[str, ...]) -> Callable[..., Iterable[EntryPoint]]:
     """Return what selects among all entry points, read once per import path: a look opens a file of
     every installed package.
     """
     return entry_points().select
 
 
-def offered(group: str) -> Sequence[EntryPoint]:
+def select_entry_points(group: str) -> Sequence[EntryPoint]:
     """Return the entry points of a group; two packages may use one name."""
-    return tuple(installed(tuple(sys.path))(group=group))
+    return tuple(read_entry_points(tuple(sys.path))(group=group))
 
 
-def own(point: EntryPoint) -> bool:
+def is_own_entry_point(point: EntryPoint) -> bool:
     """Return whether an entry point is podium's."""
-    return point.dist is not None and identity(point.dist)[0] == DISTRIBUTION
+    return point.dist is not None and read_distribution_name(point.dist)[0] == DISTRIBUTION_NAME
 
 
-def package(point: EntryPoint) -> str:
+def describe_package(point: EntryPoint) -> str:
     """Return the distribution of an entry point with its version, or the module if the distribution
     is unknown.
     """
-    return " ".join(identity(point.dist)) if point.dist else point.value.partition(":")[0]
+    return (
+        " ".join(read_distribution_name(point.dist))
+        if point.dist
+        else point.value.partition(":")[0]
+    )
 
 
 @cache
-def identity(distribution: Distribution) -> tuple[str, str]:
+def read_distribution_name(distribution: Distribution) -> tuple[str, str]:
     """Return a distribution's name and version, parsed once: a package has dozens of entry
     points.
     """
     return distribution.name, distribution.version
 
 
-def broken(point: EntryPoint, error: BaseException) -> str:
+def describe_broken_package(point: EntryPoint, error: BaseException) -> str:
     """Describe what is wrong with another package, and in which file."""
     return (
-        f"package {package(point)}: {type(error).__name__}: {' '.join(str(error).split())}"
-        f" ({place(point, error)})"
+        f"package {describe_package(point)}: {type(error).__name__}: {' '.join(str(error).split())}"
+        f" ({locate_package_failure(point, error)})"
     )
 
 
-def place(point: EntryPoint, error: BaseException) -> str:
+def locate_package_failure(point: EntryPoint, error: BaseException) -> str:
     """Return the file and line in the package that failed; the entry point if none was reached."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -74,10 +78,10 @@ def place(point: EntryPoint, error: BaseException) -> str:
     )
 
 
-def warn(point: EntryPoint, sentence: str) -> None:
+def warn_about_package(point: EntryPoint, sentence: str) -> None:
     """Warn on stderr about a broken package, once per package, since further errors usually follow
     from the first.
     """
-    if package(point) not in TOLD:
-        TOLD.add(package(point))
+    if describe_package(point) not in WARNED_PACKAGES:
+        WARNED_PACKAGES.add(describe_package(point))
         print(f"podium: warning: {sentence}; podium goes on without it", file=sys.stderr)

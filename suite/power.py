@@ -108,7 +108,7 @@ class Part(Protocol):
         ...
 
 
-def overlap(one: Part, other: Part) -> bool:
+def is_overlapping(one: Part, other: Part) -> bool:
     """Return whether two parts overlap, so that adding them would count something twice."""
     mine, others = {*one.scopes}, {*other.scopes}
     if SYSTEM in mine | others:

@@ -64,7 +64,7 @@ class CalibrationRecord:
     method: str
 
 
-EDGE_SHARE: Final = 0.1
+ROUGH_EDGE_SHARE: Final = 0.1
 """Share of an energy from which on the error at the edges is told with it. Source: house rule."""
 
 
@@ -100,19 +100,19 @@ class EnergyRecord:
     """
 
     @property
-    def graded(self) -> str:
+    def grade_description(self) -> str:
         """The grade, and the call if there is one."""
         return f"grade {self.grade}" + (f" by {self.call}" if self.call else "")
 
     @property
-    def rough(self) -> bool:
+    def is_rough(self) -> bool:
         """Whether the error at the window's edges may be more than EDGE_SHARE of the energy."""
-        return self.edge_j > EDGE_SHARE * self.joules
+        return self.edge_j > ROUGH_EDGE_SHARE * self.joules
 
     @property
-    def about(self) -> str:
+    def edge_error_note(self) -> str:
         """A warning if the energy is rough, else nothing."""
-        return f", +-{self.edge_j:,.3g} J at the edges" if self.rough else ""
+        return f", +-{self.edge_j:,.3g} J at the edges" if self.is_rough else ""
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class NetworkRecord:
     """Of all answers, likewise."""
 
     @property
-    def apart(self) -> bool:
+    def is_on_other_machines(self) -> bool:
         """Tell whether all servers are known to run on other machines than LoadGen."""
         return (
             not self.loopback
@@ -319,7 +319,7 @@ class AuditRecord:
         return not self.differing and (self.answers > 0 or self.test != AuditTest.TEST01)
 
 
-RARE: Final = (
+RARE_RECORD_FIELDS: Final = (
     "origin",
     "searched",
     "lost",
@@ -333,16 +333,18 @@ RARE: Final = (
 """Left out where empty: most records have none of them."""
 
 
-def plain(record: CheckpointRecord | RunRecord | AuditRecord | EnergyRecord) -> dict[str, object]:
+def convert_record_to_json(
+    record: CheckpointRecord | RunRecord | AuditRecord | EnergyRecord,
+) -> dict[str, object]:
     """Return a record as JSON types, without the fields that most records do not need."""
     return asdict(
         record,
         dict_factory=lambda fields: {
-            name: value for name, value in fields if value or name not in RARE
+            name: value for name, value in fields if value or name not in RARE_RECORD_FIELDS
         },
     )
 
 
 def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
     """Write a record as JSON."""
-    write_json(path, plain(record))
+    write_json(path, convert_record_to_json(record))

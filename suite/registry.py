@@ -14,10 +14,10 @@ from tomllib import TOMLDecodeError
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from suite import plugins
-from suite.errors import MissingError, RequestError, unknown
-from suite.files.layout import file_sha256
-from suite.files.package_files import PackageFile, files_of
-from suite.process.installation import RUN, install
+from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.files.layout import compute_file_sha256
+from suite.files.package_files import PackageFile, read_package_files
+from suite.process.installation import RUN_EXTRA, format_install_command
 
 if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.dataset import DataSet
@@ -32,32 +32,32 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.terms import Precision
     from suite.workload import Run, Scores, Trial, Workload
 
-WORKLOADS: Final = "podium.workloads"
-SCORERS: Final = "podium.scorers"
-AGREEMENTS: Final = "podium.agreements"
-EXAMPLES: Final = "podium.examples"
-EPISODES: Final = "podium.episodes"
-ROUNDS: Final = "podium.rounds"
-RULES: Final = "podium.rules"
-SCHEMAS: Final = "podium.schemas"
-ENGINES: Final = "podium.engines"
-INPUTS: Final = "podium.inputs"
-NETWORKS: Final = "podium.networks"
-IMPORTS: Final = "podium.imports"
+WORKLOAD_GROUP: Final = "podium.workloads"
+SCORER_GROUP: Final = "podium.scorers"
+AGREEMENT_GROUP: Final = "podium.agreements"
+EXAMPLE_GROUP: Final = "podium.examples"
+EPISODE_GROUP: Final = "podium.episodes"
+ROUND_GROUP: Final = "podium.rounds"
+RULE_GROUP: Final = "podium.rules"
+SCHEMA_GROUP: Final = "podium.schemas"
+ENGINE_GROUP: Final = "podium.engines"
+INPUT_GROUP: Final = "podium.inputs"
+NETWORK_GROUP: Final = "podium.networks"
+IMPORT_GROUP: Final = "podium.imports"
 """Packages with a table of other sources' weights."""
-COMMANDS: Final = "podium.commands"
-POWER: Final = "podium.power"
+COMMAND_GROUP: Final = "podium.commands"
+POWER_GROUP: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
-COMPATIBILITY: Final = "compatibility"
+COMPATIBILITY_STEM: Final = "compatibility"
 """A file among the rounds that is not a round: it states which of them are comparable
 (suite.rounds.compatibility).
 """
-FOREIGN: Final = "foreign-weights"
+FOREIGN_WEIGHTS_STEM: Final = "foreign-weights"
 """Another such file, beside a workload: names of other sources' weights
 (harness.serving.weights.layouts).
 """
-PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
+PUBLISHED_ROUND_NAME: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
@@ -68,293 +68,303 @@ the batch size.
 
 
 @cache
-def points(group: str) -> Mapping[str, EntryPoint]:
+def list_entry_points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name; on a name clash the first one wins."""
     found: dict[str, EntryPoint] = {}
-    for point in plugins.offered(group):
+    for point in plugins.select_entry_points(group):
         found.setdefault(point.name, point)
     return dict(sorted(found.items()))
 
 
-def resolve(group: str, kind: str, name: str) -> Any:
+def load_entry_point(group: str, kind: str, name: str) -> Any:
     """Load one entry point; RequestError names the nearest, MissingError names what is not
     installed, or is broken in another package.
     """
-    if name not in points(group):
-        raise unknown(kind, name, points(group))
-    point = points(group)[name]
+    if name not in list_entry_points(group):
+        raise build_unknown_name_error(kind, name, list_entry_points(group))
+    point = list_entry_points(group)[name]
     try:
         return point.load()
     except ImportError as error:
-        if plugins.own(point):
+        if plugins.is_own_entry_point(point):
             raise MissingError(
-                f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}"
+                f"{kind} '{name}' needs {error.name or error}:"
+                f" {format_install_command(find_required_extra(point))}"
             ) from error
         raise MissingError(
-            f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}"
+            f"{kind} '{name}' cannot be loaded: {plugins.describe_broken_package(point, error)}"
         ) from error
     except Exception as error:  # importing another package's module may raise anything
-        if plugins.own(point):
+        if plugins.is_own_entry_point(point):
             raise
         raise MissingError(
-            f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}"
+            f"{kind} '{name}' cannot be loaded: {plugins.describe_broken_package(point, error)}"
         ) from error
 
 
-def loaded(group: str, kind: str, names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
+def iterate_loaded_points(
+    group: str, kind: str, names: Iterable[str] | None = None
+) -> Iterator[tuple[str, Any]]:
     """Load the entry points of a group, all or some; broken ones of other packages cause a warning
     and are skipped.
     """
-    for name in points(group) if names is None else names:
+    for name in list_entry_points(group) if names is None else names:
         try:
-            yield name, resolve(group, kind, name)
+            yield name, load_entry_point(group, kind, name)
         except MissingError as error:
-            if plugins.own(points(group)[name]):
+            if plugins.is_own_entry_point(list_entry_points(group)[name]):
                 raise
-            plugins.warn(points(group)[name], str(error))
+            plugins.warn_about_package(list_entry_points(group)[name], str(error))
 
 
-def made(group: str, kind: str, name: str) -> Any:
+def build_plugin_object(group: str, kind: str, name: str) -> Any:
     """Load a class and instantiate it."""
-    maker = resolve(group, kind, name)
-    point = points(group)[name]
+    maker = load_entry_point(group, kind, name)
+    point = list_entry_points(group)[name]
     try:
         return maker()
     except Exception as error:
-        if plugins.own(point):
+        if plugins.is_own_entry_point(point):
             raise
         raise MissingError(
-            f"{kind} '{name}' cannot be made: {plugins.broken(point, error)}"
+            f"{kind} '{name}' cannot be made: {plugins.describe_broken_package(point, error)}"
         ) from error
 
 
-def extra_of(point: EntryPoint) -> str:
+def find_required_extra(point: EntryPoint) -> str:
     """Return the extra that an entry point depends on; `run` if it names none."""
-    return point.extras[0] if point.extras else RUN
+    return point.extras[0] if point.extras else RUN_EXTRA
 
 
-def workload(name: str) -> "Workload":
+def load_workload(name: str) -> "Workload":
     """Return the workload of that name."""
-    return cast("Workload", made(WORKLOADS, "workload", name))
+    return cast("Workload", build_plugin_object(WORKLOAD_GROUP, "workload", name))
 
 
-def frameworks(workload: "Workload") -> frozenset[str] | None:
+def find_workload_frameworks(workload: "Workload") -> frozenset[str] | None:
     """Return the frameworks of a workload's networks, if it defines `frameworks`."""
     return getattr(workload, "frameworks", None)
 
 
-def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
+def build_workload_trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
     """Return a workload's tiny networks in a framework, if it defines `trial`."""
     maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)
     return maker(framework, device) if maker else None
 
 
-def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
+def build_run_data_set(workload: "Workload", run: "Run") -> "DataSet | None":
     """Return the data set of a run, ready to survey, if the workload defines `data_set`."""
     maker: Callable[[Run], DataSet] | None = getattr(workload, "data_set", None)
     return maker(run) if maker else None
 
 
-def engine(name: str) -> "Engine[Any]":
+def load_engine(name: str) -> "Engine[Any]":
     """Return the inference engine of that name; MissingError if two packages provide it: it would
     be unclear which one served.
     """
-    found = [point for point in plugins.offered(ENGINES) if point.name == name]
+    found = [point for point in plugins.select_entry_points(ENGINE_GROUP) if point.name == name]
     if len(found) > 1:
         raise MissingError(
-            f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}:"
-            " uninstall all but one of them"
+            f"engine '{name}' comes from"
+            f" {' and from '.join(sorted(map(plugins.describe_package, found)))}: uninstall all but"
+            " one of them"
         )
-    return cast("Engine[Any]", made(ENGINES, "engine", name))
+    return cast("Engine[Any]", build_plugin_object(ENGINE_GROUP, "engine", name))
 
 
-def engine_package(name: str) -> str:
+def describe_engine_package(name: str) -> str:
     """Return the distribution of an engine, with its version and the SHA-256 of its module."""
-    point = points(ENGINES)[name]
+    point = list_entry_points(ENGINE_GROUP)[name]
     spec = find_spec(point.module)
     file = Path(spec.origin) if spec and spec.origin else None
     return (
-        f"{plugins.package(point)}, SHA-256"
-        f" {file_sha256(file) if file and file.is_file() else 'unknown'}"
+        f"{plugins.describe_package(point)}, SHA-256"
+        f" {compute_file_sha256(file) if file and file.is_file() else 'unknown'}"
     )
 
 
-def caution(engine: "Engine[Any]") -> str:
+def get_engine_caution(engine: "Engine[Any]") -> str:
     """Return an engine's caveat about its results, if it defines `caution`."""
     return str(getattr(engine, "caution", ""))
 
 
-def engine_trial(engine: "Engine[Any]") -> "Callable[[str, Precision], None] | None":
+def find_engine_trial(engine: "Engine[Any]") -> "Callable[[str, Precision], None] | None":
     """Return an engine's own tiny run, if it defines `trial`."""
     return getattr(engine, "trial", None)
 
 
-def options(engine: "Engine[Any]") -> frozenset[str] | None:
+def find_engine_options(engine: "Engine[Any]") -> frozenset[str] | None:
     """Return the settings `engine.*` that an engine accepts, if it defines `options`."""
     return getattr(engine, "options", None)
 
 
-def input_pipeline(name: str) -> "Input":
+def load_input_pipeline(name: str) -> "Input":
     """Return the input pipeline of that name."""
-    return cast("Input", made(INPUTS, "input pipeline", name))
+    return cast("Input", build_plugin_object(INPUT_GROUP, "input pipeline", name))
 
 
-def power_source(name: str) -> "PowerSource":
+def load_power_source(name: str) -> "PowerSource":
     """Return the power source of that name."""
-    return cast("PowerSource", made(POWER, "power source", name))
+    return cast("PowerSource", build_plugin_object(POWER_GROUP, "power source", name))
 
 
-def network(name: str) -> "BareNetwork":
+def load_bare_network(name: str) -> "BareNetwork":
     """Return the bare network of that name."""
-    return cast("BareNetwork", made(NETWORKS, "network", name))
+    return cast("BareNetwork", build_plugin_object(NETWORK_GROUP, "network", name))
 
 
-def scorer(name: str) -> Scorer:
+def load_scorer(name: str) -> Scorer:
     """Return the function that turns answers and truth into scores."""
-    return cast(Scorer, resolve(SCORERS, "scorer", name))
+    return cast(Scorer, load_entry_point(SCORER_GROUP, "scorer", name))
 
 
-def agreement(name: str) -> Agreement:
+def load_agreement(name: str) -> Agreement:
     """Return the function that compares two answers to one sample; workloads without one compare
     bytes.
     """
     return (
-        cast(Agreement, resolve(AGREEMENTS, "agreement", name))
-        if name in points(AGREEMENTS)
+        cast(Agreement, load_entry_point(AGREEMENT_GROUP, "agreement", name))
+        if name in list_entry_points(AGREEMENT_GROUP)
         else bytes.__eq__
     )
 
 
 @cache
-def round_names() -> tuple[str, ...]:
+def list_round_names() -> tuple[str, ...]:
     """Return the names of all rounds: those with a file in `suite.rounds`."""
-    return tuple(sorted({file.round for file in round_files() if file.round}))
+    return tuple(sorted({file.round for file in list_round_files() if file.round}))
 
 
 @cache
-def round(name: str = DEFAULT_ROUND) -> "Round":
+def load_round(name: str = DEFAULT_ROUND) -> "Round":
     """Load a runnable round; RequestError names the nearest, or says that a published round cannot
     be run.
     """
-    from suite.rounds.load import load
+    from suite.rounds.load import build_round
 
-    if kind_of_round(name) != "podium":
+    if load_round_kind(name) != "podium":
         raise RequestError(
             f"round {name} is a published round: its results can be checked and scored, but it"
             " cannot be run"
         )
-    return load(name, texts_of_round(name))
+    return build_round(name, collect_round_texts(name))
 
 
 @cache
-def kind_of_round(name: str) -> "RoundKind":
+def load_round_kind(name: str) -> "RoundKind":
     """Return whether a round is runnable, or has published training or inference results;
     RequestError names the nearest.
     """
-    from suite.rounds.load import kind_of
+    from suite.rounds.load import find_round_kind
 
-    return kind_of(name, texts_of_round(name))
+    return find_round_kind(name, collect_round_texts(name))
 
 
 @cache
-def published_training(name: str) -> "PublishedTraining":
+def load_published_training(name: str) -> "PublishedTraining":
     """Load a published training round."""
-    from suite.rounds.published_training import from_tables
-    from suite.rounds.rows import joined
+    from suite.rounds.published_training import build_published_training
+    from suite.rounds.rows import merge_round_rows
 
-    return from_tables(name, *joined(name, texts_of_round(name)))
+    return build_published_training(name, *merge_round_rows(name, collect_round_texts(name)))
 
 
 @cache
-def published_inference(name: str) -> "PublishedInference":
+def load_published_inference(name: str) -> "PublishedInference":
     """Load a published inference round."""
-    from suite.rounds.published_inference import from_tables
-    from suite.rounds.rows import joined
+    from suite.rounds.published_inference import build_published_inference
+    from suite.rounds.rows import merge_round_rows
 
-    return from_tables(name, *joined(name, texts_of_round(name)))
+    return build_published_inference(name, *merge_round_rows(name, collect_round_texts(name)))
 
 
 @cache
-def served_round(name: str) -> "ServedRound":
+def load_served_round(name: str) -> "ServedRound":
     """Load a published inference round since v1.0."""
-    from suite.rounds.rows import joined
-    from suite.rounds.served import from_tables
+    from suite.rounds.rows import merge_round_rows
+    from suite.rounds.served import build_served_round
 
-    return from_tables(name, *joined(name, texts_of_round(name)))
+    return build_served_round(name, *merge_round_rows(name, collect_round_texts(name)))
 
 
 @cache
-def texts_of_round(name: str) -> Sequence[str]:
+def collect_round_texts(name: str) -> Sequence[str]:
     """Return the TOML texts of a round, without those of other packages that do not fit it.
 
     RequestError names the nearest round, or, for an unknown published round, all rounds: no other
     has its rules.
     """
-    found = [file for file in round_files() if file.round == name]
-    if not found and PUBLISHED.fullmatch(name):
-        raise RequestError(f"unknown round '{name}'; known: {', '.join(round_names())}")
+    found = [file for file in list_round_files() if file.round == name]
+    if not found and PUBLISHED_ROUND_NAME.fullmatch(name):
+        raise RequestError(f"unknown round '{name}'; known: {', '.join(list_round_names())}")
     if not found:
-        raise unknown("round", name, round_names())
-    base = [file for file in found if plugins.own(file.point)] or found[:1]
+        raise build_unknown_name_error("round", name, list_round_names())
+    base = [file for file in found if plugins.is_own_entry_point(file.point)] or found[:1]
     texts = [file.text for file in base]
     for file in found:
-        if file not in base and fits(name, texts, file):
+        if file not in base and can_join_round(name, texts, file):
             texts.append(file.text)
     return texts
 
 
-def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
+def can_join_round(name: str, texts: Sequence[str], file: PackageFile) -> bool:
     """Return whether another package's file can join a round; warn about what is wrong with it."""
-    from suite.rounds.load import check
+    from suite.rounds.load import check_round
 
     try:
-        check(name, [*texts, file.text])
+        check_round(name, [*texts, file.text])
     except (RequestError, TOMLDecodeError, RecursionError) as error:
-        plugins.warn(
+        plugins.warn_about_package(
             file.point,
-            f"{file.path} of package {plugins.package(file.point)} is ignored in round {name}:"
-            f" {error}",
+            f"{file.path} of package {plugins.describe_package(file.point)} is ignored in round"
+            f" {name}: {error}",
         )
         return False
     return True
 
 
 @cache
-def round_files() -> Sequence[PackageFile]:
+def list_round_files() -> Sequence[PackageFile]:
     """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning
     and are skipped.
     """
     found = (
         file
-        for file in package_files(ROUNDS, ".toml")
-        if file.round not in (COMPATIBILITY, FOREIGN)
+        for file in iterate_package_files(ROUND_GROUP, ".toml")
+        if file.round not in (COMPATIBILITY_STEM, FOREIGN_WEIGHTS_STEM)
     )
-    return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
+    return tuple(
+        file
+        for file in found
+        if plugins.is_own_entry_point(file.point) or has_loadable_rules(file.point)
+    )
 
 
-def judged(point: EntryPoint) -> bool:
+def has_loadable_rules(point: EntryPoint) -> bool:
     """Return whether another package's own rules can be loaded: without them, the judge would
     accept results that it must reject.
     """
     rules = [
         name
-        for name, each in points(RULES).items()
-        if plugins.package(each) == plugins.package(point)
+        for name, each in list_entry_points(RULE_GROUP).items()
+        if plugins.describe_package(each) == plugins.describe_package(point)
     ]
-    return len(list(loaded(RULES, "rules", rules))) == len(rules)
+    return len(list(iterate_loaded_points(RULE_GROUP, "rules", rules))) == len(rules)
 
 
-def package_files(group: str, ending: str) -> Iterator[PackageFile]:
+def iterate_package_files(group: str, ending: str) -> Iterator[PackageFile]:
     """Yield the files of the packages of a group, podium's first; warn about packages that cannot
     be read.
     """
-    by_package = {point.value: point for point in points(group).values()}
+    by_package = {point.value: point for point in list_entry_points(group).values()}
     for point in sorted(
-        by_package.values(), key=lambda point: (not plugins.own(point), point.value)
+        by_package.values(), key=lambda point: (not plugins.is_own_entry_point(point), point.value)
     ):
         try:
-            yield from files_of(point, ending)
+            yield from read_package_files(point, ending)
         except Exception as error:  # reading a package imports it
-            if plugins.own(point):
+            if plugins.is_own_entry_point(point):
                 raise
-            plugins.warn(point, f"{group} of {plugins.broken(point, error)}")
+            plugins.warn_about_package(
+                point, f"{group} of {plugins.describe_broken_package(point, error)}"
+            )

@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 """Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of
 networks as small as here, twice the time.
 """
-openmp.spin_briefly(
+openmp.limit_openmp_spinning(
     os.environ
 )  # as podium does: tests that ask for more threads share their cores, too
 
@@ -45,7 +45,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()  # a test that looks for garbage need not look through them
-        gc.set_threshold(garbage.SELDOM)
+        gc.set_threshold(garbage.SELDOM_THRESHOLD)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -76,4 +76,4 @@ def pytest_pyfunc_call() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Look seldom again: a run in this process has returned to the usual threshold."""
-    gc.set_threshold(garbage.SELDOM)
+    gc.set_threshold(garbage.SELDOM_THRESHOLD)

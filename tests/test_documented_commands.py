@@ -12,13 +12,13 @@ from typing import Final
 import click
 import pytest
 
-from compliance.rules import catalogue as rules
+from compliance.rules import load_rules as rules
 from suite import registry
 from suite.cli import group
 from suite.errors import PodiumError
 from suite.rounds import HyperValue, Profile
-from suite.rounds.legality import judge, judge_served
-from suite.rounds.settings import catalogue, choose, settle
+from suite.rounds.legality import check_hyperparameter_constraints, check_served_settings
+from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
 from suite.terms import Division
 
 ROOT: Final = Path(__file__).parents[1]
@@ -39,7 +39,11 @@ PLACE: Final = re.compile(r"<[^>]*>|\bN\b")
 """What a reader puts something for: `<bundle>`, a number."""
 SHELL: Final = frozenset({"|", "||", "&&", ">", ";"})
 WORKLOAD: Final = "WORKLOAD"
-NAMED: Final = {"engine": registry.ENGINES, "framework": registry.ENGINES, "input": registry.INPUTS}
+NAMED: Final = {
+    "engine": registry.ENGINE_GROUP,
+    "framework": registry.ENGINE_GROUP,
+    "input": registry.INPUT_GROUP,
+}
 
 
 def texts(page: str) -> Iterator[str]:
@@ -86,10 +90,12 @@ def check_settings(name: str, context: click.Context) -> None:
     there is not, or may not be.
     """
     given = context.params
-    round, profile = registry.round(), Profile(given["profile"])
+    round, profile = registry.load_round(), Profile(given["profile"])
     row = round.benchmark(name)
     row.check_data(name, profile, given["data"])
-    chosen = choose(catalogue(round, row), given["config"], given["assignments"])
+    chosen = read_chosen_settings(
+        collect_workload_settings(round, row), given["config"], given["assignments"]
+    )
     trains, serves = (
         context.command.name in ("train", "run"),
         context.command.name
@@ -101,7 +107,9 @@ def check_settings(name: str, context: click.Context) -> None:
     )
     if trains and row.training[profile].division is Division.CLOSED:
         assert not list(
-            judge(row.training[profile].constraints, settle(round, name, profile, chosen))
+            check_hyperparameter_constraints(
+                row.training[profile].constraints, resolve_settings(round, name, profile, chosen)
+            )
         )
         needed = {
             constraint.key for constraint in row.training[profile].constraints if constraint.none_of
@@ -109,7 +117,9 @@ def check_settings(name: str, context: click.Context) -> None:
         assert needed <= chosen.keys(), f"{name} in {profile} needs {needed}"
     if serves and row.inference[profile].division is Division.CLOSED:
         assert not list(
-            judge_served(round, name, profile, settle(round, name, profile, chosen, serving=True))
+            check_served_settings(
+                round, name, profile, resolve_settings(round, name, profile, chosen, serving=True)
+            )
         )
 
 
@@ -117,11 +127,17 @@ def check_names(context: click.Context) -> None:
     """Engines, frameworks, inputs, rounds, rules and workloads are ones that there are."""
     for option, kind in NAMED.items():
         value = context.params.get(option)
-        assert value is None or value in registry.points(kind), value
-    assert set(context.params.get("engines") or ()) <= registry.points(registry.ENGINES).keys()
-    assert set(context.params.get("networks") or ()) <= registry.points(registry.NETWORKS).keys()
+        assert value is None or value in registry.list_entry_points(kind), value
+    assert (
+        set(context.params.get("engines") or ())
+        <= registry.list_entry_points(registry.ENGINE_GROUP).keys()
+    )
+    assert (
+        set(context.params.get("networks") or ())
+        <= registry.list_entry_points(registry.NETWORK_GROUP).keys()
+    )
     name = context.params.get("round_name")
-    assert name is None or name in registry.round_names(), name
+    assert name is None or name in registry.list_round_names(), name
     if context.command.name == "explain" and context.params["rule"] != "RULE":
         assert context.params["rule"] in rules()
 
@@ -141,7 +157,7 @@ def check(words: tuple[str, ...]) -> None:
     if "assignments" in context.params:
         check_settings(workload, context)
     elif context.params.get("round_name") is None:
-        registry.round().benchmark(workload)
+        registry.load_round().benchmark(workload)
 
 
 @pytest.mark.parametrize(
@@ -265,8 +281,8 @@ def test_what_is_no_command_is_found(text: str) -> None:
 
 def test_a_number_among_choices_is_taken() -> None:
     """`1200` was unknown where '1200' was meant."""
-    chosen: dict[str, HyperValue] = choose(
-        catalogue(registry.round(), registry.round().benchmark("ssd")),
+    chosen: dict[str, HyperValue] = read_chosen_settings(
+        collect_workload_settings(registry.load_round(), registry.load_round().benchmark("ssd")),
         None,
         ["model.configuration=1200"],
     )

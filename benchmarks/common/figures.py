@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.machine import cpus
-from harness.machine.system_description import cpu_model
-from suite.cli import Options
+from harness.machine.system_description import read_cpu_model
+from suite.cli import RunOptions
 from suite.terms import Precision, Profile
 
 
@@ -45,7 +45,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure
 
 def hardware() -> str:
     """Name the processor and the cores that may be used."""
-    return f"{cpu_model()}, {cpus.available()} cores"
+    return f"{read_cpu_model()}, {cpus.count_available_cores()} cores"
 
 
 def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> None:
@@ -101,9 +101,9 @@ def arguments(
     return parser.parse_args()
 
 
-def options(results: Path, threads: int, *assignments: str) -> Options:
+def options(results: Path, threads: int, *assignments: str) -> RunOptions:
     """Ask for smoke's ResNet-50 on the CPU, on the embedded data."""
-    return Options(
+    return RunOptions(
         profile=Profile.SMOKE,
         framework="torch",
         engine="torch",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from common.figures import options
-from harness.request import prepare
+from harness.request import resolve_request
 from harness.serving.harness_ceiling import null_schedule
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
@@ -95,13 +95,13 @@ def write_checkpoint(folder: Path) -> Path:
         workload=model.NAME, classes=embedded.CLASSES, picture_size=SIZE_PX
     )
     folder.mkdir(parents=True)
-    weights.export(model.build(len(embedded.CLASSES)), description, folder)
+    weights.write_exported_weights(model.build(len(embedded.CLASSES)), description, folder)
     return folder
 
 
 def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int) -> System:
     """Put together a system under test, on the embedded pictures made larger."""
-    request = prepare(
+    request = resolve_request(
         options(
             checkpoint.parent,
             threads,
@@ -114,7 +114,7 @@ def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads:
     return System(
         workload=FewPictures(request.workload),
         engine=engine,
-        run=request.run(1, precision),
+        run=request.build_run(1, precision),
         checkpoint=checkpoint,
         batching=batching,
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 import zstandard
 
-from compliance.bundle.seal import SIZE, seal
+from compliance.bundle.seal import SEAL_BYTES, build_bundle_seal
 from fuzzing.changes import ODD, changed
 
 NAMES: Final = (
@@ -81,12 +81,12 @@ def bundles(dice: random.Random, content: bytes, others: Sequence[bytes]) -> byt
             return (
                 packed
                 + zstandard.compress(dice.randbytes(64))
-                + seal(hashlib.sha256(packed).digest())
+                + build_bundle_seal(hashlib.sha256(packed).digest())
             )
         case 2:
-            return packed + seal(dice.randbytes(32))[: dice.randrange(SIZE + 1)]
+            return packed + build_bundle_seal(dice.randbytes(32))[: dice.randrange(SEAL_BYTES + 1)]
         case _:
-            return packed + seal(hashlib.sha256(packed).digest())
+            return packed + build_bundle_seal(hashlib.sha256(packed).digest())
 
 
 def changed_tar(dice: random.Random, raw: bytes, others: Sequence[bytes]) -> bytes:

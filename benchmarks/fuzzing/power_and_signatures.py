@@ -6,24 +6,29 @@ from pathlib import Path
 from typing import Final
 
 from compliance.bundle import trailer
-from compliance.bundle.trailer import Frame, Kind
+from compliance.bundle.trailer import FrameKind, TrailerFrame
 from compliance.documents.podium import inference, power
-from compliance.rules import judge
+from compliance.rules import judge_document
 from fuzzing.reading import Reader, each
 from fuzzing.seeds import EXAMPLES, named
 from submissions.score import energy
 from submissions.signatures import armor, bundled, statement
 from suite import registry
 from suite.energy import NS_PER_S
-from suite.files.layout import RUN_RECORD, TELEMETRY
+from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.mlperf_power import checks
-from suite.measurement.mlperf_power.session import CLIENT, DAEMON_LOG, SERVER, beside
-from suite.measurement.power_readings import Work
+from suite.measurement.mlperf_power.session import (
+    CLIENT_RECORD,
+    DAEMON_LOG,
+    SERVER_RECORD,
+    find_imported_session,
+)
+from suite.measurement.power_readings import MeasuredWork
 from suite.workload import Mode
 
-ROUND: Final = registry.round()
+ROUND: Final = registry.load_round()
 SEAL: Final = b"\x01" * 32
 KEY: Final = b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + b"\x02" * 32
 SIGNATURE: Final = b"\0\0\0\x0bssh-ed25519\0\0\0\x40" + b"\x03" * 64
@@ -31,22 +36,28 @@ SIGNATURE: Final = b"\0\0\0\x0bssh-ed25519\0\0\0\x40" + b"\x03" * 64
 
 def powered(results: Path, work: Path) -> Iterator[Reader]:
     """Readings of power and the record of the energy that follows from them."""
-    example = next(EXAMPLES.glob(f"powered/**/{TELEMETRY}")).parent
-    for name in (TELEMETRY, RUN_RECORD):
+    example = next(EXAMPLES.glob(f"powered/**/{TELEMETRY_FILE}")).parent
+    for name in (TELEMETRY_FILE, RUN_RECORD):
         run = shutil.copytree(example, work / f"powered-{name}" / "run_1")
         seeds = [(example / name).read_bytes(), *named(results, name)]
         yield Reader(
             name=f"power-{name}",
             file=run / name,
             seeds=seeds,
-            read=each(recorded, *([reckoned] if name == TELEMETRY else [scored])),
+            read=each(recorded, *([reckoned] if name == TELEMETRY_FILE else [scored])),
         )
 
 
 def sessions(work: Path) -> Iterator[Reader]:
     """Files of a session of MLPerf Power."""
     example = next(EXAMPLES.glob("powered-session/**/spl.txt")).parents[1]
-    for name in (CLIENT, SERVER, DAEMON_LOG, "run_1/spl.txt", "ranging/mlperf_log_detail.txt"):
+    for name in (
+        CLIENT_RECORD,
+        SERVER_RECORD,
+        DAEMON_LOG,
+        "run_1/spl.txt",
+        "ranging/mlperf_log_detail.txt",
+    ):
         place = shutil.copytree(example, work / f"session-{name.replace('/', '-')}" / "performance")
         yield Reader(
             name=f"session-{Path(name).name}",
@@ -59,44 +70,48 @@ def sessions(work: Path) -> Iterator[Reader]:
 def of_session(path: Path) -> object:
     """Check a session, and read its energy for a score."""
     run = path.parents[1] / "run_1"
-    session = beside(run)
-    found = checks.problems(session) if session else []
+    session = find_imported_session(run)
+    found = checks.collect_session_problems(session) if session else []
     assert all(problem.found and problem.required for problem in found)
-    return found, energy.served(run)
+    return found, energy.read_served_energy(run)
 
 
 def recorded(path: Path) -> object:
     """Judge the power of an Offline run."""
-    found = power.of_run(inference.read_run(path.parent, Mode.PERFORMANCE, Scenario.OFFLINE, ROUND))
-    findings = list(judge(found, ROUND.name)) if found else []
+    found = power.build_run_power(
+        inference.read_loadgen_run(path.parent, Mode.PERFORMANCE, Scenario.OFFLINE, ROUND)
+    )
+    findings = list(judge_document(found, ROUND.name)) if found else []
     assert all(finding.found and finding.required for finding in findings)
     return findings
 
 
 def reckoned(path: Path) -> object:
     """Compute energies of the whole file."""
-    found = power_readings.read(path)
+    found = power_readings.read_power_readings(path)
     times = [time for track in found.tracks.values() for time in track.times_ns] or [0]
     return (
-        power_readings.records(found, min(times) + 1, max(times) - 1, Work(samples=3, queries=2)),
+        power_readings.build_energy_records(
+            found, min(times) + 1, max(times) - 1, MeasuredWork(samples=3, queries=2)
+        ),
         max(times) / NS_PER_S,
     )
 
 
 def scored(path: Path) -> object:
     """Read a run's energy for its score."""
-    return energy.told(energy.served(path.parent))
+    return energy.format_energy_cell(energy.read_served_energy(path.parent))
 
 
 def behind_the_seal(work: Path) -> Iterator[Reader]:
     """Frames, statements and signatures of strangers."""
-    blob = armor.MAGIC + armor.VERSION.to_bytes(4, "big")
+    blob = armor.SSHSIG_MAGIC + armor.SSHSIG_VERSION.to_bytes(4, "big")
     for field in (KEY, b"podium-bundle", b"", b"sha512", SIGNATURE):
         blob += len(field).to_bytes(4, "big") + field
-    subject = statement.Descriptor(
+    subject = statement.ResourceDescriptor(
         name="x.tar.zst", digest={"sha256": SEAL.hex()}, annotations={"signer": "a@b"}
     )
-    outcome = statement.Outcome(
+    outcome = statement.ResultPredicate(
         result="PASSED",
         configuration=(subject,),
         passed_tests=("a",),
@@ -104,26 +119,26 @@ def behind_the_seal(work: Path) -> Iterator[Reader]:
         failed_tests=(),
     )
     made = statement.Statement(
-        kind=statement.STATEMENT,
+        kind=statement.STATEMENT_TYPE,
         subject=(subject,),
-        predicate_type=statement.PREDICATE,
+        predicate_type=statement.PREDICATE_TYPE,
         predicate=outcome,
     )
-    content = statement.encode(made) + armor.armoured(blob)
+    content = statement.encode_statement(made) + armor.encode_armour(blob)
     rest = (
-        trailer.seal.seal(SEAL)
-        + Frame(kind=Kind.SIGNATURE, content=content).encode()
-        + Frame(kind=Kind.TIME, content=b"\x30\x00").encode()
+        trailer.seal.build_bundle_seal(SEAL)
+        + TrailerFrame(kind=FrameKind.SIGNATURE, content=content).encode()
+        + TrailerFrame(kind=FrameKind.TIME, content=b"\x30\x00").encode()
     )
     yield Reader(name="signature", file=work / "signature", seeds=[content], read=signed)
     yield Reader(
         name="trailer",
         file=work / "trailer",
         seeds=[rest],
-        read=lambda path: trailer.parse(path.read_bytes()),
+        read=lambda path: trailer.parse_trailer(path.read_bytes()),
     )
 
 
 def signed(path: Path) -> object:
     """Read a frame's statement and signature."""
-    return bundled.signature_of(bundled.split(path.read_bytes()), SEAL)
+    return bundled.parse_bundle_signature(bundled.split_signature_frame(path.read_bytes()), SEAL)

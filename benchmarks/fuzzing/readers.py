@@ -15,8 +15,8 @@ from compliance import hyperparameter_check
 from compliance.bundle import archive, manifest
 from compliance.documents.inference import entry_files
 from compliance.documents.podium import checkpoint, inference
-from compliance.documents.podium.system_description import read_system
-from compliance.documents.reader import DAMAGE
+from compliance.documents.podium.system_description import read_podium_system
+from compliance.documents.reader import SCORER_EXCEPTIONS
 from compliance.logs.loadgen import (
     accuracy_counts,
     accuracy_log,
@@ -25,9 +25,9 @@ from compliance.logs.loadgen import (
     summary,
 )
 from compliance.logs.mllog import mllog_lines, published
-from compliance.logs.source_file import read_document
-from compliance.recognition.path_kind import recognise
-from compliance.recognition.round import recognised
+from compliance.logs.source_file import read_json_document
+from compliance.recognition.path_kind import recognise_path
+from compliance.recognition.round import recognise_path_round
 from fuzzing import ledgers
 from fuzzing.archives import bundles
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
@@ -45,12 +45,12 @@ from fuzzing.seeds import (
     named,
 )
 from harness import data_manifest as looked
-from harness.distributed import Alone
+from harness.distributed import SingleRank
 from harness.machine import system_description
 from harness.serving import checkpoint_selection, harness_ceiling, run_record, staging
 from harness.serving.loadgen import result_files as loadgen
 from harness.training import export
-from harness.training.mllog_writer import Log
+from harness.training.mllog_writer import MllogWriter
 from harness.training.state import checkpointing, set_state
 from submissions import published_rows
 from submissions.campaign import replacement as campaign_replacement
@@ -61,23 +61,23 @@ from submissions.pack import bundle as package
 from submissions.score import log_values, score
 from suite import registry
 from suite.files.layout import (
-    ACCURACY,
+    ACCURACY_LOG,
     ACCURACY_TEXT,
     CHECKPOINT_RECORD,
-    DETAIL,
-    MANIFEST,
+    DETAIL_LOG,
+    MANIFEST_FILE,
     RUN_RECORD,
-    STATE,
-    SUMMARY,
+    STATE_FOLDER,
+    SUMMARY_LOG,
 )
-from suite.files.untrusted_files import read
-from suite.process.signals import Unheard
-from suite.rounds.settings import catalogue, choose
+from suite.files.untrusted_files import read_untrusted_file
+from suite.process.signals import UnheardSignals
+from suite.rounds.settings import collect_workload_settings, read_chosen_settings
 from workloads.common import calibration, weights_description
 from workloads.common.detection import coco
 from workloads.common.text import parallel_text, references
 from workloads.gnmt import scoring as gnmt
-from workloads.gnmt.subwords import Subwords
+from workloads.gnmt.subwords import GNMTSubwords
 from workloads.resnet50 import scoring as resnet50
 from workloads.resnet50.model import Description
 from workloads.ssd import scoring as ssd
@@ -85,8 +85,8 @@ from workloads.transformer import subwords
 
 TREES: Final = 0.001
 """How often one file of one tree is spoilt, against a reader of a single file."""
-ROUND: Final = registry.round()
-SETTINGS: Final = catalogue(ROUND, ROUND.benchmark("resnet50"))
+ROUND: Final = registry.load_round()
+SETTINGS: Final = collect_workload_settings(ROUND, ROUND.benchmark("resnet50"))
 
 
 class Weights:
@@ -96,9 +96,11 @@ class Weights:
         """Do nothing."""
 
 
-def restored(log: Log, path: Path) -> object:
+def restored(log: MllogWriter, path: Path) -> object:
     """Go on from a checkpoint."""
-    return checkpointing.Keeper(path.parent.parent, log, Alone(), Unheard(), 1e9).restore(Weights())  # type: ignore[arg-type]
+    return checkpointing.CheckpointKeeper(
+        path.parent.parent, log, SingleRank(), UnheardSignals(), 1e9
+    ).restore(Weights())  # type: ignore[arg-type]
 
 
 def joined(path: Path) -> object:
@@ -109,7 +111,9 @@ def joined(path: Path) -> object:
 
 def assigned(path: Path) -> object:
     """Take the file for what is typed behind `--set`."""
-    return choose(SETTINGS, None, [f"lr={path.read_bytes().decode('utf-8', 'replace')}"])
+    return read_chosen_settings(
+        SETTINGS, None, [f"lr={path.read_bytes().decode('utf-8', 'replace')}"]
+    )
 
 
 def unpacked(path: Path) -> object:
@@ -117,25 +121,25 @@ def unpacked(path: Path) -> object:
     inside = path.with_name("inside")
     shutil.rmtree(inside, ignore_errors=True)
     inside.mkdir()
-    return archive.unpack(path, inside)
+    return archive.unpack_bundle(path, inside)
 
 
 def verified(path: Path) -> object:
     """Verify a bundle and score it."""
-    problems = package.verify(path)
+    problems = package.list_packed_bundle_problems(path)
     assert all(problem and "\n" not in problem for problem in problems)
     return score.score_paths([path], [])
 
 
 def compared(root: Path, path: Path) -> object:
     """Score a tree, and hold it against itself."""
-    found = compared_results.read([root, root], [])
-    return score.score_paths([root], []), comparison.compare(found, [str(root)])
+    found = compared_results.read_comparison_sides([root, root], [])
+    return score.score_paths([root], []), comparison.compare_results(found, [str(root)])
 
 
 def documents(results: Path, work: Path) -> Iterator[Reader]:
     """Records, states and settings."""
-    seeds, log = partial(named, results), Log(work / "position" / "log.txt")
+    seeds, log = partial(named, results), MllogWriter(work / "position" / "log.txt")
     whole = json.dumps(
         {
             "epoch": 3,
@@ -148,23 +152,23 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     ).encode()
     yield Reader(
         name="position",
-        file=work / "position" / "at_1" / checkpointing.POSITION,
+        file=work / "position" / "at_1" / checkpointing.POSITION_FILE,
         seeds=[whole],
         read=partial(restored, log),
     )
-    over = export.Stopped(
-        outcome=export.Outcome(
-            ending=export.Ending.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3
+    over = export.StoppedRun(
+        outcome=export.TrainingOutcome(
+            ending=export.RunEnding.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3
         ),
         log_offset=7,
         sha256="ab" * 32,
     )
-    at = work / "stopped" / export.STOPPED
+    at = work / "stopped" / export.STOPPED_RUN_FILE
     yield Reader(
         name="stopped",
         file=at,
         seeds=[msgspec.json.encode(over)],
-        read=lambda path: export.stopped_run(path.parent),
+        read=lambda path: export.read_stopped_run(path.parent),
     )
     kept = harness_ceiling.Ceiling(
         measured="2026-01-01T00:00:00+00:00",
@@ -174,48 +178,57 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     yield Reader(
         name="ceiling", file=work / "ceiling.json", seeds=[msgspec.json.encode(kept)], read=joined
     )
-    place = looked.Place(files=2, bytes=17, stamp="ab" * 32)
+    place = looked.FolderStamp(files=2, bytes=17, stamp="ab" * 32)
     told = {
         "samples": {"train": 3},
         "hashes": {"a": "ab" * 32},
         "places": {"a": place},
         "found": {"classes": ["x"], "train": {"broken": [1]}},
     }
-    noted = looked.Manifest(workload=WORKLOAD, root="/data", settings={"data.merges": 8}, **told)  # type: ignore[arg-type]
+    noted = looked.DataManifest(
+        workload=WORKLOAD, root="/data", settings={"data.merges": 8}, **told
+    )  # type: ignore[arg-type]
     sealed = msgspec.json.encode(msgspec.structs.replace(noted, sha256=noted.seal))
     yield Reader(
         name="data-set",
         file=work / "data.json",
         seeds=[sealed],
-        read=lambda path: looked.find(path, WORKLOAD),
+        read=lambda path: looked.find_data_manifest(path, WORKLOAD),
     )
-    at = work / "results" / STATE / f"run-{WORKLOAD}.json"
+    at = work / "results" / STATE_FOLDER / f"run-{WORKLOAD}.json"
     yield Reader(
         name="campaign",
         file=at,
         seeds=seeds(at.name),
-        read=lambda path: campaign_state.read_state(work / "results", WORKLOAD),
+        read=lambda path: campaign_state.read_campaign_state(work / "results", WORKLOAD),
     )
-    at = work / "results" / STATE / WORKLOAD / set_state.FILE
+    at = work / "results" / STATE_FOLDER / WORKLOAD / set_state.SET_STATE_FILE
     states = each(
-        lambda path: set_state.read(work / "results", WORKLOAD),
-        lambda path: campaign_state.training_states(work / "results", WORKLOAD),
+        lambda path: set_state.read_set_state(work / "results", WORKLOAD),
+        lambda path: campaign_state.list_training_states(work / "results", WORKLOAD),
     )
-    yield Reader(name="training-state", file=at, seeds=seeds(set_state.FILE), read=states)
+    yield Reader(name="training-state", file=at, seeds=seeds(set_state.SET_STATE_FILE), read=states)
     way = json.dumps(
-        {"home": "open/acme", "standing": ["open/acme/results/box", STATE], "displaced": False}
+        {
+            "home": "open/acme",
+            "standing": ["open/acme/results/box", STATE_FOLDER],
+            "displaced": False,
+        }
     ).encode()
     ways = each(
-        lambda path: read(path, staging.DECODER.decode),
-        lambda path: campaign_replacement.on_its_way(path.parent),
+        lambda path: read_untrusted_file(path, staging.DECODER.decode),
+        lambda path: campaign_replacement.read_campaign_move(path.parent),
     )
     yield Reader(
-        name="on-its-way", file=work / "way" / campaign_replacement.WHOLE, seeds=[way], read=ways
+        name="on-its-way",
+        file=work / "way" / campaign_replacement.CAMPAIGN_MOVE_FILE,
+        seeds=[way],
+        read=ways,
     )
     folder = work / "record"
     records = each(
         lambda path: checkpoint_selection.read_checkpoint(path.parent),
-        parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)),
+        parsed(lambda source: checkpoint.read_checkpoint_file(source, [], ROUND)),
     )
     yield Reader(
         name="checkpoint",
@@ -225,14 +238,14 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     )
     runs = each(
         lambda path: run_record.record_in(path.parent),
-        lambda path: log_values.served(path.parent),
-        parsed(lambda source: read_document(source, inference.RECORD)),
+        lambda path: log_values.read_loadgen_run_record(path.parent),
+        parsed(lambda source: read_json_document(source, inference.RUN_RECORD_DECODER)),
         partial(shaped, "run.json"),
     )
     yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)
     measured = each(
-        lambda path: log_values.reference_accuracy(path.parent),
-        parsed(lambda source: read_document(source, inference.MEASUREMENTS)),
+        lambda path: log_values.read_reference_accuracy(path.parent),
+        parsed(lambda source: read_json_document(source, inference.MEASUREMENTS_DECODER)),
     )
     at = (
         work
@@ -247,8 +260,8 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     measured = each(measured, partial(shaped, "measurements.json"))
     yield Reader(name="measurements", file=at, seeds=seeds("*_podium_*.json"), read=measured)
     described = each(
-        manifest.environment,
-        parsed(lambda source: read_system(source, None, ROUND)),
+        manifest.read_run_environment,
+        parsed(lambda source: read_podium_system(source, None, ROUND)),
         partial(shaped, "system.json"),
     )
     yield Reader(
@@ -258,7 +271,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         read=described,
     )
     given = each(
-        lambda path: choose(SETTINGS, path, []),
+        lambda path: read_chosen_settings(SETTINGS, path, []),
         lambda path: hyperparameter_check.judge_config(path, "resnet50", None),
         assigned,
     )
@@ -269,12 +282,12 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         seeds=[JSON],
         read=lambda path: hyperparameter_check.judge_config(path, None, None),
     )
-    rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
+    rows = (published_rows.PUBLISHED_ROWS_FOLDER / "training-v0.5.csv").read_bytes()
     yield Reader(
         name="published-rows",
         file=work / "rows.csv",
         seeds=[rows],
-        read=lambda path: published_rows.load(str(path)),
+        read=lambda path: published_rows.read_published_rows(str(path)),
     )
     prices = (
         b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0,'
@@ -290,7 +303,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         name="system-file",
         file=work / "system.toml",
         seeds=[DESCRIBED, TOML],
-        read=lambda path: system_description.given(path, fields),
+        read=lambda path: system_description.read_system_file(path, fields),
     )
 
 
@@ -299,9 +312,9 @@ def logs(results: Path, work: Path) -> Iterator[Reader]:
     seeds = partial(named, results)
     for name, patterns, modules in (
         ("training-log", ("result_*.txt",), (mllog_lines, published)),
-        ("detail-log", (DETAIL,), (mllog_lines, legacy_detail)),
-        ("summary", (SUMMARY,), (summary, legacy_summary)),
-        ("accuracy-log", (ACCURACY,), (accuracy_log, accuracy_counts)),
+        ("detail-log", (DETAIL_LOG,), (mllog_lines, legacy_detail)),
+        ("summary", (SUMMARY_LOG,), (summary, legacy_summary)),
+        ("accuracy-log", (ACCURACY_LOG,), (accuracy_log, accuracy_counts)),
     ):
         yield Reader(
             name=name,
@@ -310,7 +323,7 @@ def logs(results: Path, work: Path) -> Iterator[Reader]:
             read=each(*(parsed(module.read) for module in modules)),
             share=2,
         )
-    for name in (DETAIL, ACCURACY):
+    for name in (DETAIL_LOG, ACCURACY_LOG):
         run = shutil.copytree(
             next(results.rglob(f"accuracy/{name}")).parent, work / f"whole-{name}"
         )
@@ -320,16 +333,16 @@ def logs(results: Path, work: Path) -> Iterator[Reader]:
             seeds=contents(results.rglob(name)),
             read=partial(whole, run),
         )
-    told = each(parsed(inference.read_scores), entry_files.read_claims)
+    told = each(parsed(inference.read_accuracy_scores), entry_files.read_claims)
     yield Reader(
         name="accuracy-text", file=work / ACCURACY_TEXT, seeds=seeds(ACCURACY_TEXT), read=told
     )
-    seen = seeds("result_0.txt", DETAIL, RUN_RECORD)
+    seen = seeds("result_0.txt", DETAIL_LOG, RUN_RECORD)
     yield Reader(
         name="round-of",
         file=work / "any" / RUN_RECORD,
         seeds=seen,
-        read=lambda path: recognised(recognise(path)),
+        read=lambda path: recognise_path_round(recognise_path(path)),
     )
 
 
@@ -351,31 +364,31 @@ def data(work: Path) -> Iterator[Reader]:
         name="calibration",
         file=work / "list.txt",
         seeds=[b"a/b.jpg\nc.jpg\n\xc3\xa9.jpg\n"],
-        read=calibration.read,
+        read=calibration.read_calibration_list,
     )
     at = work / "coco" / "annotations" / "instances_val2017.json"
     yield Reader(
         name="annotations",
         file=at,
         seeds=[table],
-        read=lambda path: coco.read(work / "coco", "val"),
+        read=lambda path: coco.read_coco_split(work / "coco", "val"),
     )
-    at = work / "truth" / coco.ANNOTATIONS
+    at = work / "truth" / coco.TRUTH_ANNOTATIONS_FILE
     yield Reader(
         name="truth-boxes",
         file=at,
         seeds=[table],
         read=lambda path: ssd.score(samples, path.parent),
-        raises=DAMAGE,
+        raises=SCORER_EXCEPTIONS,
         share=0.1,
     )
-    at = work / "truth" / references.REFERENCES
+    at = work / "truth" / references.REFERENCES_FILE
     yield Reader(
         name="references",
         file=at,
         seeds=[b"one sentence\nanother one\n"],
-        read=lambda path: references.read(path.parent),
-        raises=DAMAGE,
+        read=lambda path: references.read_references(path.parent),
+        raises=SCORER_EXCEPTIONS,
     )
     at = work / "truth" / resnet50.LABELS
     yield Reader(
@@ -383,46 +396,52 @@ def data(work: Path) -> Iterator[Reader]:
         file=at,
         seeds=[b"1\n0\n7\n"],
         read=lambda path: resnet50.score(samples, path.parent),
-        raises=DAMAGE,
+        raises=SCORER_EXCEPTIONS,
     )
     at, tokens = (
-        work / "words" / gnmt.VOCABULARY,
-        "\n".join((*gnmt.SPECIAL, "a", "b@@", "c", "")).encode(),
+        work / "words" / gnmt.GNMT_VOCABULARY_FILE,
+        "\n".join((*gnmt.GNMT_SPECIAL_TOKENS, "a", "b@@", "c", "")).encode(),
     )
     yield Reader(
         name="vocabulary",
         file=at,
         seeds=[tokens],
-        read=lambda path: gnmt.read_vocabulary(path.parent),
-        raises=DAMAGE,
+        read=lambda path: gnmt.read_gnmt_vocabulary(path.parent),
+        raises=SCORER_EXCEPTIONS,
     )
     merges = work / "merges"
     merges.mkdir()
-    (merges / gnmt.VOCABULARY).write_bytes(tokens)
+    (merges / gnmt.GNMT_VOCABULARY_FILE).write_bytes(tokens)
     codes = [b"#version: 0.2\na b\nb c</w>\n"]
     yield Reader(
         name="merges",
         file=merges / "bpe.codes",
         seeds=codes,
-        read=lambda path: Subwords.read(path.parent),
+        read=lambda path: GNMTSubwords.read(path.parent),
         share=0.3,
     )
     quoted = "".join(
-        f"'{word}'\n" for word in (*subwords.RESERVED, *sorted(subwords.ESCAPING), "ab", "c_")
+        f"'{word}'\n"
+        for word in (*subwords.RESERVED_SUBTOKENS, *sorted(subwords.ESCAPE_CHARACTERS), "ab", "c_")
     ).encode()
-    yield Reader(name="subtokens", file=work / "vocab.txt", seeds=[quoted], read=subwords.read)
+    yield Reader(
+        name="subtokens",
+        file=work / "vocab.txt",
+        seeds=[quoted],
+        read=subwords.read_subtoken_vocabulary,
+    )
     at = work / "text" / "val.en"
     at.parent.mkdir()
     (at.parent / "val.de").write_bytes(b"ein Satz\nnoch einer\n")
     for skip in (False, True):
-        pairs = partial(parallel_text.find, at.parent, "val", skip=skip)
+        pairs = partial(parallel_text.read_parallel_text, at.parent, "val", skip=skip)
         yield Reader(
             name=f"sentences-{skip}",
             file=at,
             seeds=[b"a sentence\nanother one\n"],
             read=lambda path, pairs=pairs: pairs(),
         )
-    at = work / "model" / weights_description.DESCRIPTION
+    at = work / "model" / weights_description.DESCRIPTION_FILE
     model = [
         json.dumps(
             {"workload": "resnet50", "width": 8, "classes": 12, "framework": "torch"}
@@ -432,19 +451,24 @@ def data(work: Path) -> Iterator[Reader]:
         name="description",
         file=at,
         seeds=model,
-        read=lambda path: weights_description.describe(path.parent, Description, "resnet50"),
+        read=lambda path: weights_description.read_weights_description(
+            path.parent, Description, "resnet50"
+        ),
     )
 
 
 def sealed(results: Path, work: Path) -> Iterator[Reader]:
     """Bundles, and the manifest in them."""
     (bundle,) = results.rglob("*.tar.zst")
-    archive.unpack(bundle, work / "bundle")
-    told = each(manifest.read_or_none, lambda folder: list(manifest.verify(folder)))
-    seeds = [(work / "bundle" / MANIFEST).read_bytes()]
+    archive.unpack_bundle(bundle, work / "bundle")
+    told = each(
+        manifest.read_unpacked_manifest_or_none,
+        lambda folder: list(manifest.check_bundle_manifest(folder)),
+    )
+    seeds = [(work / "bundle" / MANIFEST_FILE).read_bytes()]
     yield Reader(
         name="manifest",
-        file=work / "bundle" / MANIFEST,
+        file=work / "bundle" / MANIFEST_FILE,
         seeds=seeds,
         read=lambda path: told(path.parent),
         share=0.2,
@@ -482,7 +506,7 @@ def trees(results: Path, work: Path) -> Iterator[Reader]:
         [results, *sorted(path for path in EXAMPLES.iterdir() if path.is_dir())]
     ):
         root = shutil.copytree(
-            tree, work / f"tree-{number}", ignore=shutil.ignore_patterns("bundles", STATE)
+            tree, work / f"tree-{number}", ignore=shutil.ignore_patterns("bundles", STATE_FOLDER)
         )
         files = [
             path
@@ -493,7 +517,7 @@ def trees(results: Path, work: Path) -> Iterator[Reader]:
             calls = each(
                 partial(judged, root),
                 partial(compared, root),
-                lambda _, root=root: package.pack(root, work / "packed.tar.zst"),
+                lambda _, root=root: package.pack_results(root, work / "packed.tar.zst"),
             )
             yield Reader(
                 name=f"judge/{tree.name}/{path.relative_to(root)}",

@@ -65,7 +65,7 @@ def parsed(read: Callable[[SourceFile], object]) -> Callable[[Path], object]:
         drained(read(source))
         assert all(
             flaw.found and flaw.required and (flaw.line is None or flaw.line >= 1)
-            for flaw in source.flaws
+            for flaw in source.parse_errors
         )
 
     return parse
@@ -77,12 +77,12 @@ def shaped(schema: str, path: Path) -> object:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return None
-    return list(json_document.problems(schema, document))
+    return list(json_document.check_document_schema(schema, document))
 
 
 def judged(root: Path, path: Path) -> None:
     """Judge a whole tree, and write the report in every format."""
-    result = Judge().result(str(root))
+    result = Judge().judge_path(str(root))
     assert all(finding.found and finding.required and finding.file for finding in result.findings)
     for form in FORMATS:
-        render.render([result], form).decode()
+        render.render_judge_report([result], form).decode()

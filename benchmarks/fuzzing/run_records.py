@@ -9,25 +9,25 @@ from typing import Final
 from compliance.documents.podium import conditions, inference
 from compliance.logs import telemetry
 from compliance.logs.loadgen import query_times
-from compliance.rules import judge
+from compliance.rules import judge_document
 from fuzzing.reading import Reader, each, judged, parsed
 from fuzzing.seeds import EXAMPLES, named
 from submissions.campaign import audits as campaign_audits
-from submissions.score.within_run import within
+from submissions.score.within_run import iterate_within_run_figures
 from suite import registry
-from suite.files.layout import AUDIT_RECORD, QUERIES, TELEMETRY
+from suite.files.layout import AUDIT_RECORD, QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
-ROUND: Final = registry.round()
+ROUND: Final = registry.load_round()
 
 
 def beside(results: Path, work: Path) -> Iterator[Reader]:
     """What a run leaves beside LoadGen's files and training logs, read with the run that it belongs
     to.
     """
-    example = next(EXAMPLES.glob(f"recorded-gpu/**/{QUERIES}")).parent
-    for name in (QUERIES, TELEMETRY):
+    example = next(EXAMPLES.glob(f"recorded-gpu/**/{QUERY_RECORD_FILE}")).parent
+    for name in (QUERY_RECORD_FILE, TELEMETRY_FILE):
         run = shutil.copytree(example, work / f"beside-{name}" / "run_1")
         yield Reader(
             name=name,
@@ -36,14 +36,17 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
             read=each(recorded, *lines_of(name)),
         )
     root = shutil.copytree(EXAMPLES / "audited", work / "audited")
-    said = each(partial(judged, root), lambda path: campaign_audits.said(path.parent, None))
+    said = each(
+        partial(judged, root),
+        lambda path: campaign_audits.has_passing_audit_record(path.parent, None),
+    )
     yield Reader(
         name="audit",
         file=next(root.rglob(AUDIT_RECORD)),
         seeds=named(results, AUDIT_RECORD),
         read=said,
     )
-    sampled = [*named(results, "telemetry_*.jsonl"), *named(results, TELEMETRY)]
+    sampled = [*named(results, "telemetry_*.jsonl"), *named(results, TELEMETRY_FILE)]
     run = shutil.copytree(EXAMPLES / "observed", work / "observed")
     yield Reader(
         name="training-telemetry",
@@ -55,16 +58,20 @@ def beside(results: Path, work: Path) -> Iterator[Reader]:
 
 def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
     """Read a file of lines by its parser alone, too."""
-    return (parsed(telemetry.read),) if name == TELEMETRY else (parsed(query_times.read),)
+    return (
+        (parsed(telemetry.read_telemetry_file),)
+        if name == TELEMETRY_FILE
+        else (parsed(query_times.read_query_times),)
+    )
 
 
 def recorded(path: Path) -> object:
     """Judge a Server run with its records, and cut it into slices."""
-    run = inference.read_run(path.parent, Mode.PERFORMANCE, Scenario.SERVER, ROUND)
+    run = inference.read_loadgen_run(path.parent, Mode.PERFORMANCE, Scenario.SERVER, ROUND)
     found = [
         finding
-        for document in (run, conditions.of_served(run))
-        for finding in judge(document, ROUND.name)
+        for document in (run, conditions.build_serving_conditions(run))
+        for finding in judge_document(document, ROUND.name)
     ]
     assert all(finding.found and finding.required for finding in found)
-    return list(within([path.parent], Scenario.SERVER))
+    return list(iterate_within_run_figures([path.parent], Scenario.SERVER))

@@ -14,30 +14,30 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from compliance.bundle import trailer
-from compliance.recognition.path_kind import MAGIC
+from compliance.recognition.path_kind import ZSTD_MAGIC
 from suite.errors import JudgedError, MissingError
-from suite.files.layout import FULL
-from suite.files.untrusted_files import complaint, printable
+from suite.files.layout import DISK_FULL_ERRORS
+from suite.files.untrusted_files import describe_parse_failure, replace_unprintable
 
-EXPANSION_LIMIT: Final = 4000
+MAX_EXPANSION_RATIO: Final = 4000
 """Maximum ratio of unpacked to packed bytes; zstd reaches about 1,000 on LoadGen accuracy logs of
 equal answers.
 """
-SIZE_LIMIT: Final = 256 << 30
+MAX_UNPACKED_BYTES: Final = 256 << 30
 """Maximum size in bytes when unpacked; a full campaign holds logs and answers, no weights."""
-SMALL_ARCHIVE: Final = 64 << 20
+SMALL_ARCHIVE_BYTES: Final = 64 << 20
 """Size in bytes up to which any archive may unpack, however small it is."""
-MEMBER_LIMIT: Final = 200_000
+MAX_ARCHIVE_MEMBERS: Final = 200_000
 """Maximum number of members."""
-CHUNK: Final = 1 << 20
-SIP: Final = 4096
+UNPACKED_CHUNK_BYTES: Final = 1 << 20
+PACKED_CHUNK_BYTES: Final = 4096
 """Bytes of input unpacked at once: at most 1,024 blocks of 128 KiB."""
-WINDOW_LIMIT: Final = 128 << 20
+MAX_ZSTD_WINDOW_BYTES: Final = 128 << 20
 """Memory in bytes that a frame may request; zstd level 19 requests 8 MiB."""
-CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+CONTROL_CHARACTERS: Final = re.compile("[\x00-\x1f\x7f]")
 
 
-class Unzipped(io.BufferedIOBase):
+class ZstdFrameReader(io.BufferedIOBase):
     """The content of one zstd frame, read on demand; JudgedError if it exceeds the limit or bytes
     follow the frame.
     """
@@ -46,21 +46,23 @@ class Unzipped(io.BufferedIOBase):
         import zstandard
 
         self.packed, self.left, self.name = packed, limit, name
-        self.frame = zstandard.ZstdDecompressor(max_window_size=WINDOW_LIMIT).decompressobj()
+        self.frame = zstandard.ZstdDecompressor(
+            max_window_size=MAX_ZSTD_WINDOW_BYTES
+        ).decompressobj()
         self.waiting = bytearray()
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return `size` bytes, fewer at the end; without a size, everything that is left."""
         wanted = self.left + 1 if size is None or size < 0 else size
         while len(self.waiting) < wanted and not self.frame.eof:
-            self.more()
+            self.unpack_more()
         piece = bytes(self.waiting[:wanted])
         del self.waiting[:wanted]
         return piece
 
-    def more(self) -> None:
+    def unpack_more(self) -> None:
         """Unpack a few more bytes of input, since each may expand to 32 KiB."""
-        data = self.packed.read(SIP)
+        data = self.packed.read(PACKED_CHUNK_BYTES)
         if not data:
             raise JudgedError(f"{self.name}: cut short")
         piece = self.frame.decompress(data)
@@ -68,15 +70,15 @@ class Unzipped(io.BufferedIOBase):
         if self.left < 0:
             raise JudgedError(f"{self.name}: unpacks to far more than its size allows")
         if self.frame.eof and (
-            problem := trailer.problem_of(
-                self.frame.unused_data + self.packed.read(trailer.LIMIT + 1)
+            problem := trailer.find_trailer_problem(
+                self.frame.unused_data + self.packed.read(trailer.MAX_TRAILER_BYTES + 1)
             )
         ):
             raise JudgedError(f"{self.name}: {problem}")
         self.waiting += piece
 
 
-def unpack(bundle: Path, folder: Path) -> None:
+def unpack_bundle(bundle: Path, folder: Path) -> None:
     """Unpack a `.tar.zst` below `folder`; if JudgedError rejects the bundle, `folder` may hold a
     part of it.
 
@@ -87,19 +89,24 @@ def unpack(bundle: Path, folder: Path) -> None:
 
     try:
         with bundle.open("rb") as packed:
-            if packed.read(len(MAGIC)) != MAGIC:
+            if packed.read(len(ZSTD_MAGIC)) != ZSTD_MAGIC:
                 raise JudgedError(f"{bundle.name}: not a zstd archive")
             packed.seek(0)
-            limit = min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT))
-            extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
+            limit = min(
+                MAX_UNPACKED_BYTES,
+                max(SMALL_ARCHIVE_BYTES, bundle.stat().st_size * MAX_EXPANSION_RATIO),
+            )
+            extract_archive_members(
+                ZstdFrameReader(packed, limit, bundle.name), folder, bundle.name
+            )
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in DISK_FULL_ERRORS:
             raise MissingError(
                 f"{bundle.name}: no room to unpack it below {folder.parent}: {error.strerror};"
                 " TMPDIR may name another folder"
             ) from error
         raise JudgedError(
-            f"{bundle.name}: cannot be unpacked: {error.strerror or complaint(error)}"
+            f"{bundle.name}: cannot be unpacked: {error.strerror or describe_parse_failure(error)}"
         ) from error
     except (
         EOFError,
@@ -109,47 +116,49 @@ def unpack(bundle: Path, folder: Path) -> None:
         tarfile.TarError,
         zstandard.ZstdError,
     ) as error:  # tarfile lets many through
-        raise JudgedError(f"{bundle.name}: cannot be unpacked: {complaint(error)}") from error
+        raise JudgedError(
+            f"{bundle.name}: cannot be unpacked: {describe_parse_failure(error)}"
+        ) from error
 
 
-def extract(stream: Unzipped, folder: Path, name: str) -> None:
+def extract_archive_members(stream: ZstdFrameReader, folder: Path, name: str) -> None:
     """Write each member that passes the checks, then check that only zeros follow; in blocks of 512
     bytes, so that every byte is seen.
     """
-    seen: set[PurePosixPath] = set()
+    extracted_paths: set[PurePosixPath] = set()
     with tarfile.open(
         fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE, encoding="utf-8", errors="strict"
     ) as archive:
-        for member in checked(archive, name):
+        for member in iterate_safe_members(archive, name):
             path = PurePosixPath(member.name)
-            if path in seen or len(seen) >= MEMBER_LIMIT:
+            if path in extracted_paths or len(extracted_paths) >= MAX_ARCHIVE_MEMBERS:
                 raise JudgedError(
-                    f"{name}: '{printable(member.name)}' stands in it twice"
-                    if path in seen
-                    else f"{name}: more than {MEMBER_LIMIT} members"
+                    f"{name}: '{replace_unprintable(member.name)}' stands in it twice"
+                    if path in extracted_paths
+                    else f"{name}: more than {MAX_ARCHIVE_MEMBERS} members"
                 )
-            seen.add(path)
-            write(archive, member, folder.joinpath(*path.parts))
-    while rest := stream.read(CHUNK):
+            extracted_paths.add(path)
+            write_archive_member(archive, member, folder.joinpath(*path.parts))
+    while rest := stream.read(UNPACKED_CHUNK_BYTES):
         if rest.strip(b"\0"):
             raise JudgedError(f"{name}: bytes follow the end of the archive")
 
 
-def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
+def iterate_safe_members(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
     """Yield the members; JudgedError for the first that is not a plain file or folder with a path
     below the root.
     """
     try:
         for member in archive:
-            problem = refusal(member)
+            problem = find_member_problem(member)
             if problem:
-                raise JudgedError(f"{name}: '{printable(member.name)}' {problem}")
+                raise JudgedError(f"{name}: '{replace_unprintable(member.name)}' {problem}")
             yield member
     except UnicodeError as error:
         raise JudgedError(f"{name}: a member's name is no UTF-8") from error
 
 
-def refusal(member: tarfile.TarInfo) -> str | None:
+def find_member_problem(member: tarfile.TarInfo) -> str | None:
     """Return why a member is rejected; None if it is accepted."""
     path = PurePosixPath(member.name)
     if not (member.isreg() or member.isdir()) or member.issparse():
@@ -158,12 +167,12 @@ def refusal(member: tarfile.TarInfo) -> str | None:
         return "has an absolute or foreign path"
     if not path.parts or ".." in member.name.split("/"):
         return "leaves the folder"
-    if CONTROL.search(member.name):
+    if CONTROL_CHARACTERS.search(member.name):
         return "has control characters in its name"
     return None
 
 
-def write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def write_archive_member(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
     """Write one member; an existing file is never opened again."""
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
@@ -171,9 +180,9 @@ def write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None
     path.parent.mkdir(parents=True, exist_ok=True)
     source = archive.extractfile(member)
     if source is None:
-        raise JudgedError(f"'{printable(member.name)}' cannot be read")
+        raise JudgedError(f"'{replace_unprintable(member.name)}' cannot be read")
     with path.open("xb") as target:
-        while piece := source.read(CHUNK):
+        while piece := source.read(UNPACKED_CHUNK_BYTES):
             target.write(piece)
     if path.stat().st_size != member.size:
-        raise JudgedError(f"'{printable(member.name)}' is cut short")
+        raise JudgedError(f"'{replace_unprintable(member.name)}' is cut short")

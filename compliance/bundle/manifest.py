@@ -9,16 +9,16 @@ import msgspec
 
 from compliance.verdict import Fault
 from suite.files import untrusted_files
-from suite.files.layout import MANIFEST, file_sha256
+from suite.files.layout import MANIFEST_FILE, compute_file_sha256
 from suite.files.untrusted_files import UnreadableError
 
-HARDWARE: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
+HARDWARE_FIELD_PREFIXES: Final = ("host_", "accelerator", "number_of_nodes", "operating_system")
 """Prefixes of the system-description fields that name hardware and operating system."""
-SIZE_LIMIT: Final = 64 << 20
+MAX_MANIFEST_BYTES: Final = 64 << 20
 """Maximum size of a manifest in bytes; about 400,000 files."""
 
 
-class Sealed(msgspec.Struct, frozen=True, kw_only=True):
+class SealedFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a bundle."""
 
     sha256: str
@@ -34,7 +34,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     workloads: tuple[str, ...]
     nonce: Mapping[str, str]
     checkpoints: Mapping[str, str]
-    files: Mapping[str, Sealed]
+    files: Mapping[str, SealedFile]
     environment: Mapping[str, Mapping[str, Any]]
     commands: tuple[Any, ...]
     seeds: tuple[int, ...]
@@ -43,25 +43,29 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Path of each ledger -> SHA-256 of its last line; from format 2 on."""
 
 
-DECODER: Final = msgspec.json.Decoder(Manifest)
+MANIFEST_DECODER: Final = msgspec.json.Decoder(Manifest)
 
 
-def environment(path: Path) -> Mapping[str, Any]:
+def read_run_environment(path: Path) -> Mapping[str, Any]:
     """Read a run's environment from a system description: podium's block (packages, commit, clocks,
     governor), and the hardware.
 
     UnreadableError if it is not a description, or holds a number that a manifest cannot reproduce.
     """
-    return untrusted_files.read(path, environment_in)
+    return untrusted_files.read_untrusted_file(path, parse_run_environment)
 
 
-def environment_in(text: bytes) -> Mapping[str, Any]:
+def parse_run_environment(text: bytes) -> Mapping[str, Any]:
     """Extract podium's block and the hardware from the text of a system description."""
     document = json.loads(text)
     try:
         found = {
             **document["podium"],
-            "hardware": {key: value for key, value in document.items() if key.startswith(HARDWARE)},
+            "hardware": {
+                key: value
+                for key, value in document.items()
+                if key.startswith(HARDWARE_FIELD_PREFIXES)
+            },
         }
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("no system description with a 'podium' block") from error
@@ -69,46 +73,48 @@ def environment_in(text: bytes) -> Mapping[str, Any]:
     return found
 
 
-def environment_or_none(path: Path) -> Mapping[str, Any] | None:
+def read_run_environment_or_none(path: Path) -> Mapping[str, Any] | None:
     """Read a run's environment; None if the description cannot be read, which the judge reports."""
     try:
-        return environment(path)
+        return read_run_environment(path)
     except UnreadableError:
         return None
 
 
-def read(folder: Path) -> Manifest:
+def read_unpacked_manifest(folder: Path) -> Manifest:
     """Read the manifest of an unpacked bundle; UnreadableError if there is none."""
-    return untrusted_files.read(folder / MANIFEST, DECODER.decode, SIZE_LIMIT)
+    return untrusted_files.read_untrusted_file(
+        folder / MANIFEST_FILE, MANIFEST_DECODER.decode, MAX_MANIFEST_BYTES
+    )
 
 
-def read_or_none(folder: Path) -> Manifest | None:
+def read_unpacked_manifest_or_none(folder: Path) -> Manifest | None:
     """Read the manifest of an unpacked bundle; None if it cannot be read, which `verify`
     reports.
     """
     try:
-        return read(folder)
+        return read_unpacked_manifest(folder)
     except UnreadableError:
         return None
 
 
-def verify(folder: Path) -> Iterator[Fault]:
+def check_bundle_manifest(folder: Path) -> Iterator[Fault]:
     """Yield a Fault for every changed, missing or added file of an unpacked bundle."""
     try:
-        manifest = read(folder)
+        manifest = read_unpacked_manifest(folder)
     except UnreadableError as error:
         yield Fault(
-            file=folder / MANIFEST,
+            file=folder / MANIFEST_FILE,
             found=error.reason,
             required="a manifest that matches the schema manifest.json",
         )
         return
-    yield from changed(folder, manifest)
+    yield from check_sealed_files(folder, manifest)
     for path in sorted(
         path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
     ):
         name = path.relative_to(folder).as_posix()
-        if name not in manifest.files and name != MANIFEST:
+        if name not in manifest.files and name != MANIFEST_FILE:
             yield Fault(
                 file=path,
                 found="a file that the manifest does not name",
@@ -116,14 +122,14 @@ def verify(folder: Path) -> Iterator[Fault]:
             )
 
 
-def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
+def check_sealed_files(folder: Path, manifest: Manifest) -> Iterator[Fault]:
     """Yield a Fault for every sealed file that is missing or changed."""
     for name, sealed in sorted(manifest.files.items()):
         try:
-            fault = difference(folder, name, sealed)
+            fault = find_sealed_file_fault(folder, name, sealed)
         except OSError as error:  # also for an invalid file name
             fault = Fault(
-                file=folder / MANIFEST,
+                file=folder / MANIFEST_FILE,
                 found=f"'{name}': {error.strerror}",
                 required=f"the file with SHA-256 {sealed.sha256}",
             )
@@ -131,12 +137,12 @@ def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
             yield fault
 
 
-def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
+def find_sealed_file_fault(folder: Path, name: str, sealed: SealedFile) -> Fault | None:
     """Return how a sealed file differs; None if it does not. OSError if it cannot be read."""
     path = folder / name
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
         return Fault(
-            file=folder / MANIFEST,
+            file=folder / MANIFEST_FILE,
             found=f"'{name}'",
             required="paths of plain files below the bundle's root",
         )
@@ -148,6 +154,8 @@ def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
         return Fault(
             file=path, found=f"{path.stat().st_size} bytes", required=f"{sealed.size} bytes"
         )
-    if file_sha256(path) != sealed.sha256:
-        return Fault(file=path, found=f"SHA-256 {file_sha256(path)}", required=sealed.sha256)
+    if compute_file_sha256(path) != sealed.sha256:
+        return Fault(
+            file=path, found=f"SHA-256 {compute_file_sha256(path)}", required=sealed.sha256
+        )
     return None

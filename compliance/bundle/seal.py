@@ -8,14 +8,14 @@ Unpacking tools ignore skippable frames. Source: RFC 8878, section 3.1.2.
 
 from typing import Final
 
-DIGEST_SIZE: Final = 32
+SEAL_DIGEST_BYTES: Final = 32
 """Size of a SHA-256 in bytes."""
-HEAD: Final = b"\x50\x2a\x4d\x18" + DIGEST_SIZE.to_bytes(4, "little")
+SEAL_FRAME_HEADER: Final = b"\x50\x2a\x4d\x18" + SEAL_DIGEST_BYTES.to_bytes(4, "little")
 """Magic number of a skippable frame, and the size of its content."""
-SIZE: Final = len(HEAD) + DIGEST_SIZE
+SEAL_BYTES: Final = len(SEAL_FRAME_HEADER) + SEAL_DIGEST_BYTES
 """Size of the seal in bytes."""
 
 
-def seal(digest: bytes) -> bytes:
+def build_bundle_seal(digest: bytes) -> bytes:
     """Build the seal for a SHA-256 digest of 32 bytes."""
-    return HEAD + digest
+    return SEAL_FRAME_HEADER + digest

@@ -15,30 +15,32 @@ from typing import BinaryIO, Final
 from compliance.bundle import seal
 from suite.errors import JudgedError
 
-FRAMES: Final = 16
+MAX_TRAILER_FRAMES: Final = 16
 """Maximum number of signatures and time stamps of a bundle. Source: podium."""
-FRAME_LIMIT: Final = 64 << 10
+MAX_FRAME_CONTENT_BYTES: Final = 64 << 10
 """Maximum size of each frame's content in bytes; a statement has about 5,000, an Ed25519 signature
 300, a time stamp 1,600. Source: podium.
 """
-HEAD_SIZE: Final = 8
+SKIPPABLE_HEADER_BYTES: Final = 8
 """Bytes before a skippable frame's content: magic number and size. Source: RFC 8878, section
 3.1.2.
 """
-LIMIT: Final = seal.SIZE + FRAMES * (HEAD_SIZE + FRAME_LIMIT)
+MAX_TRAILER_BYTES: Final = seal.SEAL_BYTES + MAX_TRAILER_FRAMES * (
+    SKIPPABLE_HEADER_BYTES + MAX_FRAME_CONTENT_BYTES
+)
 """Maximum number of bytes after an archive."""
-FRAME_HEADER: Final = 18
+MAX_ZSTD_HEADER_BYTES: Final = 18
 """Maximum size of a zstd frame header in bytes, including the magic number. Source: RFC 8878,
 section 3.1.1.1.
 """
-BLOCK_HEADER, CHECKSUM_SIZE, RLE = 3, 4, 1
+BLOCK_HEADER_BYTES, CHECKSUM_BYTES, RLE_BLOCK_TYPE = 3, 4, 1
 """Size in bytes of a block header and of the content checksum; the type of a block that repeats one
 byte. Source: RFC 8878, section 3.1.1.2.
 """
-CHUNK: Final = 1 << 20
+HASHED_CHUNK_BYTES: Final = 1 << 20
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """Magic numbers of the frames after the seal, whose own is 0x184D2A50."""
 
     SIGNATURE = 0x184D2A51
@@ -48,10 +50,10 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class TrailerFrame:
     """One signature or time stamp."""
 
-    kind: Kind
+    kind: FrameKind
     content: bytes
 
     def encode(self) -> bytes:
@@ -64,58 +66,60 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trailer:
+class BundleTrailer:
     """The trailer found after an archive of `sealed` bytes."""
 
     sealed: int
     digest: bytes
     """The SHA-256 in the seal, 32 bytes."""
-    frames: tuple[Frame, ...]
+    frames: tuple[TrailerFrame, ...]
 
 
-def problem_of(rest: bytes) -> str | None:
+def find_trailer_problem(rest: bytes) -> str | None:
     """Describe invalid bytes after an archive; None if nothing follows it, or only a seal and
     frames.
     """
     try:
         if rest:
-            parse(rest)
+            parse_trailer(rest)
     except JudgedError as error:
         return str(error)
     return None
 
 
-def parse(rest: bytes) -> tuple[bytes, tuple[Frame, ...]]:
+def parse_trailer(rest: bytes) -> tuple[bytes, tuple[TrailerFrame, ...]]:
     """Return the seal's digest and the frames after it; JudgedError if anything else is there."""
     if not rest:
         raise JudgedError("no seal at its end")
-    if not rest.startswith(seal.HEAD) or len(rest) < seal.SIZE:
+    if not rest.startswith(seal.SEAL_FRAME_HEADER) or len(rest) < seal.SEAL_BYTES:
         raise JudgedError("bytes follow the end of the archive, and they are no whole seal")
-    found, place = [], seal.SIZE
-    while place < len(rest):
-        found.append(frame_at(rest, place))
-        place += HEAD_SIZE + len(found[-1].content)
-        if len(found) > FRAMES:
-            raise JudgedError(f"more than {FRAMES} signatures and time stamps follow the seal")
-    return rest[len(seal.HEAD) : seal.SIZE], tuple(found)
+    frames, offset = [], seal.SEAL_BYTES
+    while offset < len(rest):
+        frames.append(parse_trailer_frame(rest, offset))
+        offset += SKIPPABLE_HEADER_BYTES + len(frames[-1].content)
+        if len(frames) > MAX_TRAILER_FRAMES:
+            raise JudgedError(
+                f"more than {MAX_TRAILER_FRAMES} signatures and time stamps follow the seal"
+            )
+    return rest[len(seal.SEAL_FRAME_HEADER) : seal.SEAL_BYTES], tuple(frames)
 
 
-def frame_at(rest: bytes, place: int) -> Frame:
+def parse_trailer_frame(rest: bytes, offset: int) -> TrailerFrame:
     """Parse one frame; JudgedError if there is none."""
-    head = rest[place : place + HEAD_SIZE]
+    head = rest[offset : offset + SKIPPABLE_HEADER_BYTES]
     magic, size = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
-    content = rest[place + HEAD_SIZE : place + HEAD_SIZE + size]
+    content = rest[offset + SKIPPABLE_HEADER_BYTES : offset + SKIPPABLE_HEADER_BYTES + size]
     if (
-        len(head) < HEAD_SIZE
-        or magic not in list(Kind)
-        or size > FRAME_LIMIT
+        len(head) < SKIPPABLE_HEADER_BYTES
+        or magic not in list(FrameKind)
+        or size > MAX_FRAME_CONTENT_BYTES
         or len(content) < size
     ):
         raise JudgedError("bytes follow the seal that are no signature and no time stamp")
-    return Frame(kind=Kind(magic), content=content)
+    return TrailerFrame(kind=FrameKind(magic), content=content)
 
 
-def read(bundle: Path) -> Trailer:
+def read_bundle_trailer(bundle: Path) -> BundleTrailer:
     """Read the trailer of a bundle's archive; JudgedError if it is invalid or there is no archive.
     OSError is not caught.
     """
@@ -123,56 +127,58 @@ def read(bundle: Path) -> Trailer:
 
     with bundle.open("rb") as stream:
         try:
-            size = archive_size(stream)
+            size = compute_archive_bytes(stream)
         except zstandard.ZstdError as error:
             raise JudgedError(f"cannot be unpacked: {error}") from error
         stream.seek(size)
-        digest, frames = parse(stream.read(LIMIT + 1))
-    return Trailer(sealed=size, digest=digest, frames=frames)
+        digest, frames = parse_trailer(stream.read(MAX_TRAILER_BYTES + 1))
+    return BundleTrailer(sealed=size, digest=digest, frames=frames)
 
 
-def archive_size(stream: BinaryIO) -> int:
+def compute_archive_bytes(stream: BinaryIO) -> int:
     """Return the size in bytes of a file's first zstd frame, from the sizes of its blocks, without
     unpacking.
     """
     import zstandard
 
-    head = stream.read(FRAME_HEADER)
-    place, closing = (
+    head = stream.read(MAX_ZSTD_HEADER_BYTES)
+    offset, checksum_size = (
         zstandard.frame_header_size(head),
-        CHECKSUM_SIZE * zstandard.get_frame_parameters(head).has_checksum,
+        CHECKSUM_BYTES * zstandard.get_frame_parameters(head).has_checksum,
     )
     last = 0
     while not last:
-        stream.seek(place)
-        block = stream.read(BLOCK_HEADER)
-        if len(block) < BLOCK_HEADER:
+        stream.seek(offset)
+        block = stream.read(BLOCK_HEADER_BYTES)
+        if len(block) < BLOCK_HEADER_BYTES:
             raise JudgedError("cut short")
         last, kind = block[0] & 1, block[0] >> 1 & 3
-        place += BLOCK_HEADER + (1 if kind == RLE else int.from_bytes(block, "little") >> 3)
-    return place + closing
+        offset += BLOCK_HEADER_BYTES + (
+            1 if kind == RLE_BLOCK_TYPE else int.from_bytes(block, "little") >> 3
+        )
+    return offset + checksum_size
 
 
-def problem(bundle: Path) -> str | None:
+def find_seal_problem(bundle: Path) -> str | None:
     """Describe the problem with a bundle's seal: it is missing, or the bytes before it have
     changed; None if it is valid.
     """
     try:
-        found = read(bundle)
+        found = read_bundle_trailer(bundle)
     except JudgedError as error:
         return str(error)
     return (
         None
-        if digest_of(bundle, found.sealed) == found.digest
+        if hash_leading_bytes(bundle, found.sealed) == found.digest
         else "some byte was changed after it was sealed"
     )
 
 
-def digest_of(path: Path, size: int) -> bytes:
+def hash_leading_bytes(path: Path, size: int) -> bytes:
     """Return the SHA-256 of the first `size` bytes of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while piece := stream.read(min(size, CHUNK)):
+        while piece := stream.read(min(size, HASHED_CHUNK_BYTES)):
             digest.update(piece)
             size -= len(piece)
     return digest.digest()

@@ -5,14 +5,14 @@ comparisons and reports all take it from here.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compliance.documents.podium.training import finite
-from compliance.logs.mllog.mllog_lines import Record
-from suite.loadgen.headline import METRICS
+from compliance.documents.podium.training import is_finite_number
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from suite.loadgen.headline import HEADLINE_METRICS
 from suite.loadgen.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
+class LoggedHeadline:
     """The result of a performance run."""
 
     metric: str
@@ -21,20 +21,20 @@ class Headline:
     """In nanoseconds or samples/s."""
 
 
-def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
+def group_records_by_key(records: Iterable[MllogRecord]) -> dict[str, list[MllogRecord]]:
     """Group records by key, in order; if a key repeats, the first record counts, and the judge
     objects.
     """
-    index: dict[str, list[Record]] = {}
+    index: dict[str, list[MllogRecord]] = {}
     for record in records:
         index.setdefault(record.key, []).append(record)
     return index
 
 
-def headline_of(
-    index: Mapping[str, Sequence[Record]], scenario: Scenario | None
-) -> Headline | None:
+def find_logged_headline(
+    index: Mapping[str, Sequence[MllogRecord]], scenario: Scenario | None
+) -> LoggedHeadline | None:
     """Return a performance run's result from its detail log; None if the log has no such number."""
-    metric, key = METRICS[scenario] if scenario else ("", "")
+    metric, key = HEADLINE_METRICS[scenario] if scenario else ("", "")
     value = index[key][0].value if key in index else None
-    return Headline(metric=metric, value=float(value)) if finite(value) else None
+    return LoggedHeadline(metric=metric, value=float(value)) if is_finite_number(value) else None

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-SHORTEST: Final = 4
+MIN_SHORT_NAME_LETTERS: Final = 4
 """From this many letters on, a name that is a prefix of another counts as its short form; a shorter
 prefix could match anything.
 """
 
 
-def same_name(told: str, folder: str) -> bool:
+def is_organisation_name(name: str, folder: str) -> bool:
     """Return whether a name matches an organisation's folder: ignoring case, spaces and
     punctuation, as a longer form, or by its initials.
 
@@ -18,9 +18,9 @@ def same_name(told: str, folder: str) -> bool:
     initials. No text of a round forbids them:
     the rules name the folder `<submitting_organization>` and do not specify its spelling.
     """
-    one, other = fold(told), fold(folder)
-    longer = min(len(one), len(other)) >= SHORTEST and (
+    one, other = fold_name(name), fold_name(folder)
+    longer = min(len(one), len(other)) >= MIN_SHORT_NAME_LETTERS and (
         one.startswith(other) or other.startswith(one)
     )
-    initials = fold("".join(word[0] for word in told.split() if word[0].isupper()))
+    initials = fold_name("".join(word[0] for word in name.split() if word[0].isupper()))
     return one == other or longer or (len(other) > 1 and initials.startswith(other))

@@ -11,47 +11,47 @@ from typing import Final
 from compliance.documents import unjudged_files
 from compliance.documents.podium import power
 from compliance.documents.podium.audit import Audit, read_audit
-from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
-from compliance.documents.podium.conditions import Conditions, of_training
+from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint_file
+from compliance.documents.podium.conditions import RunConditions, build_training_conditions
 from compliance.documents.podium.inference import (
     InferenceEntry,
     LoadGenRun,
-    mode_of,
-    read_measurements,
-    read_run,
-    read_scores,
+    parse_run_mode,
+    read_accuracy_scores,
+    read_loadgen_run,
+    read_measurements_file,
 )
 from compliance.documents.podium.ledger import LedgerFile, read_ledger
-from compliance.documents.podium.power import PoweredRun
+from compliance.documents.podium.power import RunPower
 from compliance.documents.podium.power_session import MeasuredSession
 from compliance.documents.podium.submission import Submission
-from compliance.documents.podium.system_description import SystemFile, read_system
-from compliance.documents.podium.training import TrainingLog, TrainingSet, read_log
+from compliance.documents.podium.system_description import SystemFile, read_podium_system
+from compliance.documents.podium.training import TrainingLog, TrainingSet, read_training_log
 from compliance.logs import telemetry
-from compliance.logs.source_file import Kind, SourceFile
+from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.tree_path import (
-    TRAINING_TELEMETRY,
-    Place,
-    folders,
+    TRAINING_TELEMETRY_PATTERN,
+    TreePosition,
     is_file,
     is_folder,
-    performance_runs,
-    scenario_of,
-    training_logs,
-    training_telemetry,
-    unfinished,
+    list_performance_runs,
+    list_subfolders,
+    list_training_logs,
+    list_training_telemetry,
+    list_unfinished_results,
+    match_scenario_folder,
 )
 from compliance.verdict import Severity
 from suite import registry
 from suite.errors import PodiumError
-from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
+from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS_FOLDER
 from suite.loadgen.scenario import Scenario
-from suite.measurement.mlperf_power.session import FILES, beside
+from suite.measurement.mlperf_power.session import SESSION_FILES, find_imported_session
 from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores
 
-DAMAGE: Final = (
+SCORER_EXCEPTIONS: Final = (
     ValueError,
     LookupError,
     OSError,
@@ -64,7 +64,7 @@ DAMAGE: Final = (
 """Exceptions that a scorer may raise: answers and truth are untrusted bytes."""
 
 
-class Library:
+class DocumentLibrary:
     """Documents by path; `sources` collects the files behind a document, to be judged as files."""
 
     def __init__(self, round: Round, truth: Path | None) -> None:
@@ -73,47 +73,52 @@ class Library:
         self.sources: dict[Path, list[SourceFile]] = {}
         self.ledgers: dict[Path, LedgerFile] = {}
 
-    def read(self) -> Iterator[Path]:
+    def iterate_read_files(self) -> Iterator[Path]:
         """Yield every file that was read or looked for, except those of LoadGen runs."""
         yield from self.logs
         yield from (source.path for sources in self.sources.values() for source in sources)
 
-    def log(self, path: Path, place: Place | None) -> TrainingLog:
+    def read_log(self, path: Path, place: TreePosition | None) -> TrainingLog:
         """Read a training log."""
         if path not in self.logs:
-            self.logs[path] = read_log(path, self.round, place)
+            self.logs[path] = read_training_log(path, self.round, place)
         return self.logs[path]
 
-    def set(self, folder: Path, place: Place | None) -> TrainingSet:
+    def read_set(self, folder: Path, place: TreePosition | None) -> TrainingSet:
         """Read a training set."""
-        logs = [self.log(path, place) for path in training_logs(folder)]
+        logs = [self.read_log(path, place) for path in list_training_logs(folder)]
         return TrainingSet(
             folder=folder,
             logs=logs,
-            unfinished=tuple(unfinished(folder)),
-            strays=tuple(unjudged_files.in_set(folder)),
+            unfinished=tuple(list_unfinished_results(folder)),
+            unexpected_files=tuple(unjudged_files.find_unexpected_set_files(folder)),
             place=place,
         )
 
-    def conditions(self, folder: Path) -> Iterator[tuple[SourceFile, Conditions | None]]:
+    def read_conditions(self, folder: Path) -> Iterator[tuple[SourceFile, RunConditions | None]]:
         """Read the telemetry of a set, one per run and node; None if there is no log of that
         number.
         """
         logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
-        for path in training_telemetry(folder):
-            source = SourceFile(path, leniency=dict.fromkeys(Kind, Severity.WARNING))
+        for path in list_training_telemetry(folder):
+            source = SourceFile(path, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
             self.sources[path] = [source]
-            match = TRAINING_TELEMETRY.fullmatch(path.name)
+            match = TRAINING_TELEMETRY_PATTERN.fullmatch(path.name)
             log = logs.get(int(match[1])) if match else None
             if log is None:
-                source.add(
-                    Kind.FOREIGN,
+                source.add_parse_error(
+                    ParseErrorKind.FOREIGN,
                     "telemetry of a run that has no log",
                     "the log of the same number beside it",
                 )
-            yield source, of_training(log, telemetry.read(source)) if log else None
+            yield (
+                source,
+                build_training_conditions(log, telemetry.read_telemetry_file(source))
+                if log
+                else None,
+            )
 
-    def powered(self, group: TrainingSet) -> Iterator[PoweredRun]:
+    def read_run_powers(self, group: TrainingSet) -> Iterator[RunPower]:
         """Read the power of a set's runs: of each log the first node's, which the log tells, then
         the other nodes'.
         """
@@ -121,55 +126,62 @@ class Library:
             first = group.folder / f"telemetry_{log.number}.jsonl"
             others = (
                 path
-                for path in training_telemetry(group.folder)
+                for path in list_training_telemetry(group.folder)
                 if path.name.startswith(f"{first.stem}_node")
             )
             found = (
-                power.of_training(log, first),
-                *(power.of_training(log, path, node=True) for path in others),
+                power.build_training_power(log, first),
+                *(power.build_training_power(log, path, node=True) for path in others),
             )
             yield from (each for each in found if each)
 
-    def session(self, run: LoadGenRun) -> MeasuredSession | None:
+    def find_power_session(self, run: LoadGenRun) -> MeasuredSession | None:
         """Return the MLPerf Power session beside a performance run; None without one."""
-        session = beside(run.folder) if run.performance else None
+        session = find_imported_session(run.folder) if run.performance else None
         if session is None:
             return None
-        self.sources[session.spl] = [SourceFile(session.path(name)) for name in FILES]
+        self.sources[session.analyzer_log] = [
+            SourceFile(session.locate_file(name)) for name in SESSION_FILES
+        ]
         return MeasuredSession(session=session)
 
-    def system(self, path: Path, place: Place | None) -> SystemFile | None:
+    def read_system(self, path: Path, place: TreePosition | None) -> SystemFile | None:
         """Read a system description."""
         source = SourceFile(path)
         self.sources[path] = [source]
-        return read_system(source, place, self.round)
+        return read_podium_system(source, place, self.round)
 
-    def run(self, folder: Path) -> LoadGenRun:
+    def read_run(self, folder: Path) -> LoadGenRun:
         """Read a LoadGen run; its scenario is the name of the folder two or three levels up."""
-        mode = mode_of(folder)
+        mode = parse_run_mode(folder)
         above = folder.parent if mode is Mode.ACCURACY else folder.parent.parent
-        return read_run(folder, mode, scenario_of(above.name), self.round)
+        return read_loadgen_run(folder, mode, match_scenario_folder(above.name), self.round)
 
-    def entry(self, folder: Path, place: Place | None) -> InferenceEntry:
+    def read_entry(self, folder: Path, place: TreePosition | None) -> InferenceEntry:
         """Read an inference entry with its training logs, truth, measurements and system
         description.
         """
-        accuracy = self.run(folder / "accuracy") if is_folder(folder / "accuracy") else None
-        performance = tuple(self.run(path) for path in performance_runs(folder))
+        accuracy = self.read_run(folder / "accuracy") if is_folder(folder / "accuracy") else None
+        performance = tuple(self.read_run(path) for path in list_performance_runs(folder))
         sources: list[SourceFile] = []
         text = SourceFile(folder / "accuracy" / ACCURACY_TEXT)
-        measurements, measured = read_measurements(place, sources)
+        measurements, measured = read_measurements_file(place, sources)
         found = InferenceEntry(
             folder=folder,
-            scenario=scenario_of(folder.name),
+            scenario=match_scenario_folder(folder.name),
             accuracy=accuracy,
             performance=performance,
-            unfinished=(*unfinished(folder), *unfinished(folder / "performance")),
-            strays=tuple(unjudged_files.in_entry(folder)),
-            accuracy_text=read_scores(text) if accuracy else {},
+            unfinished=(
+                *list_unfinished_results(folder),
+                *list_unfinished_results(folder / "performance"),
+            ),
+            unexpected_paths=tuple(unjudged_files.find_unexpected_entry_files(folder)),
+            accuracy_text=read_accuracy_scores(text) if accuracy else {},
             measurements=measurements,
             measurements_path=measured,
-            system=self.system(place.system_file, place) if place and place.system_file else None,
+            system=self.read_system(place.system_file, place)
+            if place and place.system_file
+            else None,
             origins=(),
             truth=None,
             scores=None,
@@ -178,11 +190,15 @@ class Library:
             round=self.round,
         )
         self.sources[folder] = [*sources, *([text] if accuracy else [])]
-        found = replace(found, origins=tuple(self.origins(found)), truth=self.truth_of(found))
-        scores, problem = score(found)
+        found = replace(
+            found, origins=tuple(self.find_origin_logs(found)), truth=self.find_truth(found)
+        )
+        scores, problem = score_inference_entry(found)
         return replace(found, scores=scores, unscored=problem)
 
-    def audit(self, folder: Path, scenario: Scenario | None, entry: InferenceEntry | None) -> Audit:
+    def read_audit(
+        self, folder: Path, scenario: Scenario | None, entry: InferenceEntry | None
+    ) -> Audit:
         """Read a compliance test of an entry."""
         found = read_audit(folder, scenario, entry, self.round)
         copied = [SourceFile(found.copy)] if is_file(found.copy) else []
@@ -193,18 +209,23 @@ class Library:
         ]
         return found
 
-    def origins(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
+    def find_origin_logs(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
         """Yield the training logs in the tree that name the entry's checkpoint."""
         row = self.round.benchmarks.get(entry.workload or "")
         if entry.place is None or entry.record is None or row is None:
             return
-        for home in homes_beside(entry.place.home):
-            for system in folders(home / "results"):
-                place = Place(home=home, system=system.name, benchmark=row.training_name)
-                logs = (self.log(path, place) for path in training_logs(system / row.training_name))
+        for home in list_division_folders(entry.place.organisation_folder):
+            for system in list_subfolders(home / "results"):
+                place = TreePosition(
+                    organisation_folder=home, system=system.name, benchmark=row.training_name
+                )
+                logs = (
+                    self.read_log(path, place)
+                    for path in list_training_logs(system / row.training_name)
+                )
                 yield from (log for log in logs if log.checkpoint == entry.record.checkpoint_sha256)
 
-    def truth_of(self, entry: InferenceEntry) -> Path | None:
+    def find_truth(self, entry: InferenceEntry) -> Path | None:
         """Find the labels or references in the tree, else those that the user gave.
 
         The workload name in a record is untrusted and may be a path, in which case there is no
@@ -212,7 +233,7 @@ class Library:
         """
         if not entry.workload or "/" in entry.workload or entry.workload.startswith("."):
             return None
-        packed = [entry.place.home / "truth" / entry.workload] if entry.place else []
+        packed = [entry.place.organisation_folder / "truth" / entry.workload] if entry.place else []
         given = (
             [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth]
             if self.truth
@@ -220,42 +241,45 @@ class Library:
         )
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
 
-    def ledger(self, path: Path, submission: Submission, sealed: bool) -> LedgerFile:
+    def read_ledger(self, path: Path, submission: Submission, sealed: bool) -> LedgerFile:
         """Read a ledger, with the results that it must account for."""
         source = SourceFile(path)
         self.sources[path] = [source]
         self.ledgers[path] = read_ledger(source, submission, sealed)
         return self.ledgers[path]
 
-    def checkpoints(self, tree: Path) -> Iterator[Path]:
+    def iterate_checkpoint_folders(self, tree: Path) -> Iterator[Path]:
         """Yield the checkpoint folders of a results folder."""
-        for workload in folders(tree / CHECKPOINTS):
-            yield from folders(workload)
+        for workload in list_subfolders(tree / CHECKPOINTS_FOLDER):
+            yield from list_subfolders(workload)
 
-    def checkpoint(self, folder: Path) -> CheckpointFile | None:
+    def read_checkpoint(self, folder: Path) -> CheckpointFile | None:
         """Read the record of a checkpoint."""
         source = SourceFile(folder / CHECKPOINT_RECORD)
         self.sources[folder] = [source]
         tree = folder.parents[2]  # the only tree whose logs it is compared with
-        return read_checkpoint(
+        return read_checkpoint_file(
             source,
             tuple(log for path, log in self.logs.items() if path.is_relative_to(tree)),
             self.round,
         )
 
 
-def homes_beside(home: Path) -> Sequence[Path]:
+def list_division_folders(organisation_folder: Path) -> Sequence[Path]:
     """Return an organisation's folders in both divisions, its own first."""
     names = [division.value for division in Division]
     others = (
-        [home.parent.parent / name / home.name for name in names]
-        if home.parent.name in names
+        [organisation_folder.parent.parent / name / organisation_folder.name for name in names]
+        if organisation_folder.parent.name in names
         else []
     )
-    return [home, *(other for other in others if other != home and is_folder(other))]
+    return [
+        organisation_folder,
+        *(other for other in others if other != organisation_folder and is_folder(other)),
+    ]
 
 
-def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
+def score_inference_entry(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
     """Score the accuracy log with the workload's scorer; if that fails, return None and the
     reason.
     """
@@ -268,9 +292,9 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
     ]:
         return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would block forever
     try:
-        scorer = registry.scorer(entry.workload)
+        scorer = registry.load_scorer(entry.workload)
         return dict(scorer(entry.accuracy.answers, entry.truth)), None
     except PodiumError as error:
         return None, str(error)
-    except DAMAGE as error:
+    except SCORER_EXCEPTIONS as error:
         return None, f"the scorer cannot read the answers: {type(error).__name__}: {error}"

@@ -7,26 +7,26 @@ from typing import Final, NamedTuple
 
 from compliance.verdict import Severity
 
-ZONES_H: Final = 26
+MAX_ZONE_DIFFERENCE_H: Final = 26
 """Largest difference in hours between two clocks that show local time anywhere: from UTC-12 to
 UTC+14.
 """
 S_PER_H: Final = 3600
 NS_PER_S: Final = 1_000_000_000
 S_PER_YEAR: Final = 365.25 * 24 * S_PER_H
-NEAR_YEARS: Final = 2
+USUAL_DISTANCE_YEARS: Final = 2
 """Usual distance from a round's publication date: results were made in the months before it."""
-FAR_YEARS: Final = 10
+MAX_DISTANCE_YEARS: Final = 10
 """A clock that is decades off was never set, or was set wrong on purpose."""
 
 
-UNSET_BEFORE_S: Final = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
+UNSET_CLOCK_BEFORE_S: Final = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
 """Clocks that were never set start at 1970, 1980 or 2000, which a board without a battery shows
 until it has a network.
 """
 
 
-class Misdated(NamedTuple):
+class DateProblem(NamedTuple):
     """Why a timestamp does not fit its round."""
 
     found: str
@@ -34,15 +34,17 @@ class Misdated(NamedTuple):
     severity: Severity
 
 
-def misdated(seconds: float, published: date | None = None) -> Misdated | None:
+def find_date_problem(seconds: float, published: date | None = None) -> DateProblem | None:
     """Check a time in seconds since 1970, in any time zone; None if nothing is wrong with it.
 
     A time in the future cannot be the time of a run. One that is years away from the round's
     publication is reported: a round's rules can be
     used later, but not decades before they were written.
     """
-    if seconds > time.time() + ZONES_H * S_PER_H:
-        return Misdated(f"dated {day(seconds)}", "a date that is not in the future", Severity.ERROR)
+    if seconds > time.time() + MAX_ZONE_DIFFERENCE_H * S_PER_H:
+        return DateProblem(
+            f"dated {format_utc_day(seconds)}", "a date that is not in the future", Severity.ERROR
+        )
     if published is None:
         return None
     years = (
@@ -52,20 +54,22 @@ def misdated(seconds: float, published: date | None = None) -> Misdated | None:
         )
         / S_PER_YEAR
     )
-    if years <= NEAR_YEARS:
+    if years <= USUAL_DISTANCE_YEARS:
         return None
     required = f"a day near the round's, whose results were published on {published}"
-    return Misdated(
-        f"dated {day(seconds)}", required, Severity.ERROR if years > FAR_YEARS else Severity.WARNING
+    return DateProblem(
+        f"dated {format_utc_day(seconds)}",
+        required,
+        Severity.ERROR if years > MAX_DISTANCE_YEARS else Severity.WARNING,
     )
 
 
-def unset(seconds: float) -> bool:
+def is_from_unset_clock(seconds: float) -> bool:
     """Return whether a time is from a clock that was never set."""
-    return seconds < UNSET_BEFORE_S
+    return seconds < UNSET_CLOCK_BEFORE_S
 
 
-def day(seconds: float) -> str:
+def format_utc_day(seconds: float) -> str:
     """Format a day."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
@@ -74,7 +78,7 @@ def day(seconds: float) -> str:
 
 
 @lru_cache(256)
-def moment(text: str | None, form: str) -> float | None:
+def parse_utc_seconds(text: str | None, form: str) -> float | None:
     """Parse a date and time as UTC, to seconds since 1970; None if invalid."""
     try:
         return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp() if text else None
@@ -82,9 +86,9 @@ def moment(text: str | None, form: str) -> float | None:
         return None
 
 
-def apart_h(one: float, other: float) -> float | None:
+def compute_unexplained_gap_h(one: float, other: float) -> float | None:
     """Return the hours between two stamps of the same moment if time zones cannot explain them,
     else None.
     """
     hours = abs(one - other) / S_PER_H
-    return hours if hours > ZONES_H else None
+    return hours if hours > MAX_ZONE_DIFFERENCE_H else None

@@ -5,24 +5,26 @@ changes what they ask for.
 from collections.abc import Mapping
 from typing import Final
 
-UNIQUE: Final = frozenset(
+UNIQUE_SAMPLE_RULES: Final = frozenset(
     f"loadgen.{name}"
     for name in ("settings", "draws", "valid", "queries", "duration", "effective", "summary")
 )
 """A run of unique samples ends with the last of them, however many LoadGen was asked for."""
-CHANGED: Final[Mapping[str, frozenset[str]]] = {
+RULES_REPLACED_BY_SETTING: Final[Mapping[str, frozenset[str]]] = {
     "accuracy_log_rng_seed": frozenset({"loadgen.binding"}),
     "accuracy_log_sampling_target": frozenset({"loadgen.sampling"}),
     "accuracy_log_probability": frozenset({"loadgen.settings", "loadgen.draws", "answers.sampled"}),
     "qsl_rng_seed": frozenset({"loadgen.seeds"}),
     "performance_issue_same": frozenset({"loadgen.settings", "loadgen.draws"}),
-    "performance_issue_unique": UNIQUE,
+    "performance_issue_unique": UNIQUE_SAMPLE_RULES,
 }
 """LoadGen's setting -> rules; rules/podium/audits.py asks for its value instead."""
 
 
-def changed_by(settings: Mapping[str, object]) -> frozenset[str]:
+def collect_replaced_rules(settings: Mapping[str, object]) -> frozenset[str]:
     """Return the rules that these settings replace; only those of a test are in it, and its rules
     say which it may have.
     """
-    return frozenset[str]().union(*(CHANGED.get(name, frozenset()) for name in settings))
+    return frozenset[str]().union(
+        *(RULES_REPLACED_BY_SETTING.get(name, frozenset()) for name in settings)
+    )

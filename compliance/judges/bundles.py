@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compliance.bundle import manifest, trailer
-from compliance.bundle.archive import unpack
+from compliance.bundle.archive import unpack_bundle
 from compliance.documents import unjudged_files
 from compliance.documents.podium.submission import Bundle, Submission
 from compliance.recognition.tree_path import is_folder
@@ -24,34 +24,42 @@ def judge_bundle(judge: "PodiumJudge", path: Path, inside: Path) -> Iterator[Fin
     if not is_folder(path):
         folder = inside
         try:
-            unpack(path, inside)
-            problem = trailer.problem(path)
+            unpack_bundle(path, inside)
+            problem = trailer.find_seal_problem(path)
         except (JudgedError, OSError) as error:
             problem = str(error)
     submissions: list[Submission] = []
     if problem is None:
-        yield from judge.tree(folder, submissions, sealed=True)
-    told = None if problem else manifest.read_or_none(folder)
-    strays = () if problem else tuple(unread(judge, folder, submissions))
-    whole = folder if problem is None else path
-    books = tuple(book for book in judge.library.ledgers.values() if book.root == folder)
-    yield from judge.apply(
+        yield from judge.judge_tree(folder, submissions, sealed=True)
+    bundle_manifest = None if problem else manifest.read_unpacked_manifest_or_none(folder)
+    unread_files = () if problem else tuple(find_unread_bundle_files(judge, folder, submissions))
+    bundle_path = folder if problem is None else path
+    ledgers = tuple(book for book in judge.library.ledgers.values() if book.root == folder)
+    yield from judge.apply_rules(
         Bundle(
-            folder=whole,
+            folder=bundle_path,
             problem=problem,
-            manifest=told,
+            manifest=bundle_manifest,
             submissions=submissions,
-            strays=strays,
-            ledgers=books,
+            unread_files=unread_files,
+            ledgers=ledgers,
             round=judge.round,
         )
     )
 
 
-def unread(judge: "PodiumJudge", folder: Path, submissions: list[Submission]) -> Iterator[Path]:
+def find_unread_bundle_files(
+    judge: "PodiumJudge", folder: Path, submissions: list[Submission]
+) -> Iterator[Path]:
     """Yield the files of a bundle that were not read while judging it."""
     entries = [entry for submission in submissions for entry in submission.entries]
     sources = (source.path for entry in entries for run in entry.runs for source in run.sources)
     workloads = {*judge.round.benchmarks, *(entry.workload for entry in entries if entry.workload)}
-    truths = (submission.home / "truth" / name for submission in submissions for name in workloads)
-    yield from unjudged_files.in_bundle(folder, [*judge.library.read(), *sources], truths)
+    truths = (
+        submission.organisation_folder / "truth" / name
+        for submission in submissions
+        for name in workloads
+    )
+    yield from unjudged_files.find_unread_files(
+        folder, [*judge.library.iterate_read_files(), *sources], truths
+    )

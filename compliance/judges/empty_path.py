@@ -1,13 +1,13 @@
 """The result for a path without anything to judge."""
 
-from compliance.recognition.path_kind import Kind, Target
+from compliance.recognition.path_kind import PathKind, RecognisedPath
 
 
-def nothing_in(target: Target) -> tuple[str, str]:
+def describe_empty_target(target: RecognisedPath) -> tuple[str, str]:
     """Return what was found and what is required, for a path with nothing to judge."""
-    if target.kind is Kind.EMPTY:
+    if target.kind is PathKind.EMPTY:
         return "an empty folder", "results; if a run should have written here, check its output"
-    if target.kind is Kind.DOCUMENT:
+    if target.kind is PathKind.DOCUMENT:
         return (
             "an unrecognised JSON file",
             "a file of LoadGen's, or systems/<system>.json or measurements/... in a results tree",

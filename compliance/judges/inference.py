@@ -6,43 +6,48 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference.entry import AuditTest, FiledEntry, ServedRun
+from compliance.documents.inference.entry import ServedAuditTest, ServedEntry, ServedRun
 from compliance.documents.inference.organisation import (
-    FiledModel,
+    ServedBenchmarkFolder,
     ServedSubmission,
-    read_system,
-    system_type,
+    read_served_system,
+    read_system_type,
 )
 from compliance.documents.inference.reader import (
-    below,
-    filed_at,
-    mode_of,
-    read_entry,
-    read_run,
-    read_tests,
+    parse_entry_position,
+    parse_served_run_mode,
+    read_served_entry,
+    read_served_run,
+    read_served_tests,
+    resolve_folder_ignoring_case,
 )
-from compliance.judges.empty_path import nothing_in
-from compliance.logs.source_file import Kind as FlawKind
+from compliance.judges.empty_path import describe_empty_target
+from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import Kind, Target, is_entry, is_run
+from compliance.recognition.path_kind import (
+    PathKind,
+    RecognisedPath,
+    has_loadgen_logs,
+    is_scenario_folder,
+)
 from compliance.recognition.tree_path import (
-    Place,
-    folders,
-    homes,
+    TreePosition,
     is_file,
     is_folder,
-    place_in,
-    scenario_of,
+    list_subfolders,
+    list_tree_organisations,
+    match_scenario_folder,
+    parse_tree_position,
 )
-from compliance.rules import judge
+from compliance.rules import judge_document
 from compliance.verdict import Finding, Severity
-from suite.files.layout import ACCURACY
+from suite.files.layout import ACCURACY_LOG
 from suite.rounds.published_inference import PublishedInference
 from suite.workload import Mode
 
-NOTHING: Final = "nothing that the judge recognises"
-WANTED: Final = "a LoadGen run, entry, system, organisation or submission"
-OPTIONAL: Final = dict.fromkeys(FlawKind, Severity.WARNING)
+NOTHING_RECOGNISED: Final = "nothing that the judge recognises"
+JUDGED_INFERENCE_PATHS: Final = "a LoadGen run, entry, system, organisation or submission"
+COMPLIANCE_TEST_LENIENCY: Final = dict.fromkeys(FlawKind, Severity.WARNING)
 """Severity of flaws in a compliance test's files: warnings, since the entry stands without the
 test.
 """
@@ -56,62 +61,68 @@ class InferenceJudge:
     def __init__(self, round: PublishedInference, truth: Path | None) -> None:
         self.round, self.truth = round, truth
 
-    def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
+    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
-        path, place = target.path, target.place
+        path, place = target.path, target.position
         match target.kind:
-            case Kind.RUN | Kind.RUNS:
-                yield from self.run(path, place)
-            case Kind.ENTRY:
-                yield from self.entry(path, place)
-            case Kind.MEASUREMENTS if place and (results := results_of(path, place)):
-                yield from self.entry(results, place)
-            case Kind.AUDIT if place:
-                yield from self.audit(path, place)
-            case Kind.SYSTEM_FILE:
-                yield from self.system_file(path, place)
-            case Kind.BENCHMARK | Kind.SYSTEM if place is None:
-                yield from self.loose(path)
-            case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
-                yield from self.organisation(place)
-            case Kind.TREE:
-                yield from self.tree(path)
+            case PathKind.RUN | PathKind.RUNS:
+                yield from self.judge_run_folder(path, place)
+            case PathKind.ENTRY:
+                yield from self.judge_entry_folder(path, place)
+            case PathKind.MEASUREMENTS if place and (results := find_measured_entry(path, place)):
+                yield from self.judge_entry_folder(results, place)
+            case PathKind.AUDIT if place:
+                yield from self.judge_audit_folder(path, place)
+            case PathKind.SYSTEM_FILE:
+                yield from self.judge_system_file(path, place)
+            case PathKind.BENCHMARK | PathKind.SYSTEM if place is None:
+                yield from self.judge_loose_entries(path)
+            case PathKind.BENCHMARK | PathKind.SYSTEM | PathKind.ORGANISATION if place:
+                yield from self.judge_organisation(place)
+            case PathKind.TREE:
+                yield from self.judge_tree(path)
             case _:
-                yield from self.unknown(path, *nothing_in(target))
+                yield from self.report_unrecognised_path(path, *describe_empty_target(target))
 
-    def apply(self, document: object) -> Iterator[Finding]:
+    def apply_rules(self, document: object) -> Iterator[Finding]:
         """Apply all of the round's rules to a document."""
-        yield from judge(document, self.round.name)
+        yield from judge_document(document, self.round.name)
 
-    def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
+    def judge_files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
         """Apply the file rules."""
         for source in sources:
-            yield from self.apply(source)
+            yield from self.apply_rules(source)
 
-    def unknown(
-        self, path: Path, found: str = NOTHING, required: str = WANTED
+    def report_unrecognised_path(
+        self, path: Path, found: str = NOTHING_RECOGNISED, required: str = JUDGED_INFERENCE_PATHS
     ) -> Iterator[Finding]:
         """Yield the finding that there is nothing to judge."""
         source = SourceFile(path)
-        source.add(FlawKind.UNREADABLE, found, required)
-        yield from self.apply(source)
+        source.add_parse_error(FlawKind.UNREADABLE, found, required)
+        yield from self.apply_rules(source)
 
-    def run(self, path: Path, place: Place | None) -> Iterator[Finding]:
+    def judge_run_folder(self, path: Path, place: TreePosition | None) -> Iterator[Finding]:
         """Judge one run, or all performance runs of an entry."""
-        filed = filed_at(place, path) if place else None
-        if not is_run(path) and path.name.casefold() == Mode.PERFORMANCE and path.parent != path:
-            yield from self.entry(path.parent, place)
+        filed = parse_entry_position(place, path) if place else None
+        if (
+            not has_loadgen_logs(path)
+            and path.name.casefold() == Mode.PERFORMANCE
+            and path.parent != path
+        ):
+            yield from self.judge_entry_folder(path.parent, place)
             return
-        benchmark = self.round.benchmark_of(filed.model, filed.division) if filed else None
-        scenario = scenario_of(filed.scenario) if filed else None
+        benchmark = self.round.find_benchmark(filed.model, filed.division) if filed else None
+        scenario = match_scenario_folder(filed.scenario) if filed else None
         closed = filed is not None and filed.division == "closed"
-        yield from self.served(
-            read_run(path, mode_of(path), self.round, scenario, benchmark, closed)
+        yield from self.judge_run(
+            read_served_run(
+                path, parse_served_run_mode(path), self.round, scenario, benchmark, closed
+            )
         )
 
-    def served(self, run: ServedRun) -> Iterator[Finding]:
+    def judge_run(self, run: ServedRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
-        if run.performance and ACCURACY not in self.round.filing.performance_files:
+        if run.performance and ACCURACY_LOG not in self.round.filing.performance_files:
             run.accuracy_source.leniency = {
                 **run.accuracy_source.leniency,
                 FlawKind.MISSING: Severity.INFO,
@@ -119,109 +130,125 @@ class InferenceJudge:
         if not run.performance and self.round.filing.truncated_accuracy_bytes is not None:
             cut = {FlawKind.RECORD: Severity.INFO, FlawKind.CUT: Severity.INFO}
             run.accuracy_source.leniency = {**run.accuracy_source.leniency, **cut}
-        yield from self.files((run.summary_source, run.detail_source, run.accuracy_source))
-        yield from self.apply(run)
+        yield from self.judge_files((run.summary_source, run.detail_source, run.accuracy_source))
+        yield from self.apply_rules(run)
 
-    def entry(self, path: Path, place: Place | None) -> Iterator[Finding]:
+    def judge_entry_folder(self, path: Path, place: TreePosition | None) -> Iterator[Finding]:
         """Judge an entry with everything that was filed for it."""
-        entry = read_entry(path, filed_at(place, path) if place else None, self.round, self.truth)
-        yield from self.filed(entry)
+        entry = read_served_entry(
+            path, parse_entry_position(place, path) if place else None, self.round, self.truth
+        )
+        yield from self.judge_entry(entry)
         if place and entry.system_file and is_file(entry.system_file):
-            yield from self.system_file(entry.system_file, place)
+            yield from self.judge_system_file(entry.system_file, place)
 
-    def filed(self, entry: FiledEntry) -> Iterator[Finding]:
+    def judge_entry(self, entry: ServedEntry) -> Iterator[Finding]:
         """Judge an entry that has been read."""
         for run in entry.runs:
-            yield from self.served(run)
+            yield from self.judge_run(run)
         if entry.accuracy is not None:
-            yield from self.apply(entry.claims.source)
+            yield from self.apply_rules(entry.claims.source)
         if entry.measurements:
-            yield from self.files(entry.measurements.sources)
-        yield from self.apply(entry)
+            yield from self.judge_files(entry.measurements.sources)
+        yield from self.apply_rules(entry)
         if entry.audit:
-            for test in read_tests(entry.audit, entry, self.round, self.truth):
-                yield from self.test(test)
+            for test in read_served_tests(entry.audit, entry, self.round, self.truth):
+                yield from self.judge_compliance_test(test)
 
-    def test(self, test: AuditTest) -> Iterator[Finding]:
+    def judge_compliance_test(self, test: ServedAuditTest) -> Iterator[Finding]:
         """Judge a compliance test; missing files are a warning."""
         if test.run:
             for source in (test.run.summary_source, test.run.detail_source):
-                source.leniency = {**OPTIONAL, **source.leniency}
-                yield from self.apply(source)
-        yield from self.apply(test)
+                source.leniency = {**COMPLIANCE_TEST_LENIENCY, **source.leniency}
+                yield from self.apply_rules(source)
+        yield from self.apply_rules(test)
 
-    def audit(self, path: Path, place: Place) -> Iterator[Finding]:
+    def judge_audit_folder(self, path: Path, place: TreePosition) -> Iterator[Finding]:
         """Judge an entry's compliance tests by judging the whole entry, since they refer to its
         results.
         """
-        parts = path.relative_to(place.home).parts[1:]
-        results = below(place.home / "results", parts[:3])
+        parts = path.relative_to(place.organisation_folder).parts[1:]
+        results = resolve_folder_ignoring_case(place.organisation_folder / "results", parts[:3])
         if len(parts) >= 3 and is_folder(results):
-            yield from self.entry(results, place)
+            yield from self.judge_entry_folder(results, place)
         elif len(parts) >= 3:
-            yield from self.unknown(results)
+            yield from self.report_unrecognised_path(results)
         else:
-            yield from self.organisation(place)
+            yield from self.judge_organisation(place)
 
-    def system_file(self, path: Path, place: Place | None) -> Iterator[Finding]:
+    def judge_system_file(self, path: Path, place: TreePosition | None) -> Iterator[Finding]:
         """Judge a system description."""
-        found = read_system(path, place, self.round)
-        yield from self.apply(found.source)
-        yield from self.apply(found)
+        found = read_served_system(path, place, self.round)
+        yield from self.apply_rules(found.source)
+        yield from self.apply_rules(found)
 
-    def tree(self, path: Path) -> Iterator[Finding]:
+    def judge_tree(self, path: Path) -> Iterator[Finding]:
         """Judge every organisation of a submission."""
-        found = list(homes(path))
+        found = list(list_tree_organisations(path))
         if not found:
-            yield from self.unknown(path)
+            yield from self.report_unrecognised_path(path)
         for home in found:
-            yield from self.organisation(Place(home=home))
+            yield from self.judge_organisation(TreePosition(organisation_folder=home))
 
-    def loose(self, path: Path, depth: int = 2) -> Iterator[Finding]:
+    def judge_loose_entries(self, path: Path, depth: int = 2) -> Iterator[Finding]:
         """Judge the entries below a system's or benchmark's folder that lies outside a submission
         tree.
         """
-        for folder in folders(path) if depth else ():
-            if scenario_of(folder.name):
-                yield from self.entry(folder, None)
+        for folder in list_subfolders(path) if depth else ():
+            if match_scenario_folder(folder.name):
+                yield from self.judge_entry_folder(folder, None)
             else:
-                yield from self.loose(folder, depth - 1)
+                yield from self.judge_loose_entries(folder, depth - 1)
 
-    def organisation(self, place: Place) -> Iterator[Finding]:
+    def judge_organisation(self, place: TreePosition) -> Iterator[Finding]:
         """Judge an organisation, or one of its systems or benchmarks, with the system
         descriptions.
         """
-        parts = self.parts(place)
+        parts = self.collect_models(place)
         described = [
-            path for path in json_files(place.home / "systems") if place.system in (None, path.stem)
+            path
+            for path in list_json_files(place.organisation_folder / "systems")
+            if place.system in (None, path.stem)
         ]
-        yield from self.apply(self.submission(place, parts, [path.stem for path in described]))
+        yield from self.apply_rules(
+            self.build_submission(place, parts, [path.stem for path in described])
+        )
         for path in described:
-            yield from self.system_file(path, place_in(place.home, ("systems", path.name)))
+            yield from self.judge_system_file(
+                path, parse_tree_position(place.organisation_folder, ("systems", path.name))
+            )
         for model in parts:
-            yield from self.apply(model)
-            for folder in folders(model.folder):
-                if scenario_of(folder.name):
-                    filed = filed_at(place, folder)
-                    yield from self.filed(read_entry(folder, filed, self.round, self.truth))
+            yield from self.apply_rules(model)
+            for folder in list_subfolders(model.folder):
+                if match_scenario_folder(folder.name):
+                    filed = parse_entry_position(place, folder)
+                    yield from self.judge_entry(
+                        read_served_entry(folder, filed, self.round, self.truth)
+                    )
 
-    def parts(self, place: Place) -> list[FiledModel]:
+    def collect_models(self, place: TreePosition) -> list[ServedBenchmarkFolder]:
         """Find the benchmarks of the systems to judge."""
         found = []
-        for system in folders(place.home / "results"):
+        for system in list_subfolders(place.organisation_folder / "results"):
             if place.system in (None, system.name):
-                types = system_type(place.home / "systems" / f"{system.name}.json", self.round)
+                types = read_system_type(
+                    place.organisation_folder / "systems" / f"{system.name}.json", self.round
+                )
                 found += [
-                    self.model(folder, place, types)
-                    for folder in folders(system)
+                    self.build_model(folder, place, types)
+                    for folder in list_subfolders(system)
                     if place.benchmark in (None, folder.name)
                 ]
         return found
 
-    def model(self, folder: Path, place: Place, system_type: str | None) -> FiledModel:
+    def build_model(
+        self, folder: Path, place: TreePosition, system_type: str | None
+    ) -> ServedBenchmarkFolder:
         """Build the document for a benchmark's folder."""
-        scenarios = [each.name for each in folders(folder) if scenario_of(each.name)]
-        return FiledModel(
+        scenarios = [
+            each.name for each in list_subfolders(folder) if match_scenario_folder(each.name)
+        ]
+        return ServedBenchmarkFolder(
             folder=folder,
             model=folder.name,
             scenarios=scenarios,
@@ -230,44 +257,48 @@ class InferenceJudge:
             round=self.round,
         )
 
-    def submission(
-        self, place: Place, parts: list[FiledModel], described: list[str]
+    def build_submission(
+        self, place: TreePosition, parts: list[ServedBenchmarkFolder], described: list[str]
     ) -> ServedSubmission:
         """Build the document for the part of the tree that is judged."""
         systems = [
             folder.name
-            for folder in folders(place.home / "results")
+            for folder in list_subfolders(place.organisation_folder / "results")
             if place.system in (None, folder.name)
         ]
         closed = place.division == "closed"
-        strays = [
+        unexpected_folders = [
             part.folder
             for part in parts
-            if closed and self.round.benchmark_of(part.model, "closed") is None
+            if closed and self.round.find_benchmark(part.model, "closed") is None
         ]
-        strays += [
+        unexpected_folders += [
             folder
             for part in parts
-            for folder in folders(part.folder)
-            if not scenario_of(folder.name) and is_entry(folder)
+            for folder in list_subfolders(part.folder)
+            if not match_scenario_folder(folder.name) and is_scenario_folder(folder)
         ]
         return ServedSubmission(
             place=place,
             systems=systems,
             described=described,
             models=parts,
-            strays=strays,
+            unexpected_paths=unexpected_folders,
             round=self.round,
         )
 
 
-def results_of(path: Path, place: Place) -> Path | None:
+def find_measured_entry(path: Path, place: TreePosition) -> Path | None:
     """Return the entry that a measurements file describes."""
-    parts = path.relative_to(place.home / "measurements").parts
-    return below(place.home / "results", parts[:3]) if len(parts) > 3 else None
+    parts = path.relative_to(place.organisation_folder / "measurements").parts
+    return (
+        resolve_folder_ignoring_case(place.organisation_folder / "results", parts[:3])
+        if len(parts) > 3
+        else None
+    )
 
 
-def json_files(folder: Path) -> list[Path]:
+def list_json_files(folder: Path) -> list[Path]:
     """List the JSON files of a folder, sorted; empty if it cannot be read."""
     try:
         return sorted(

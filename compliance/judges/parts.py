@@ -14,29 +14,31 @@ from suite.rounds import Round
 
 
 @dataclass(slots=True)
-class Parts:
+class OrganisationParts:
     """What was found below an organisation's folder."""
 
     sets: list[TrainingSet] = field(default_factory=list)
     entries: list[InferenceEntry] = field(default_factory=list)
     audits: list[Audit] = field(default_factory=list)
     systems: list[SystemFile] = field(default_factory=list)
-    strays: list[Path] = field(default_factory=list)
-    loose: list[Path] = field(default_factory=list)
-    strangers: set[str] = field(default_factory=set)
+    unexpected_paths: list[Path] = field(default_factory=list)
+    unjudged_files: list[Path] = field(default_factory=list)
+    unknown_workloads: set[str] = field(default_factory=set)
     """Workloads that are not installed here; each is reported once."""
 
-    def submission(self, home: Path, round: Round, earlier: Sequence[Submission]) -> Submission:
+    def build_submission(
+        self, home: Path, round: Round, earlier: Sequence[Submission]
+    ) -> Submission:
         """Build the submission document that the rules check."""
         return Submission(
-            home=home,
+            organisation_folder=home,
             sets=self.sets,
             entries=self.entries,
             audits=self.audits,
             systems=self.systems,
-            strays=self.strays,
-            loose=self.loose,
-            links=tuple(strays.links_in(home)),
+            unexpected_folders=self.unexpected_paths,
+            misplaced_files=self.unjudged_files,
+            links=tuple(strays.find_symlinks_below(home)),
             earlier=earlier,
             round=round,
         )

@@ -8,38 +8,45 @@ from pathlib import Path
 
 from compliance.documents import unjudged_files
 from compliance.documents.podium import studies
-from compliance.documents.podium.audit import Audit, audits_of, orphans
-from compliance.documents.podium.conditions import of_served
+from compliance.documents.podium.audit import Audit, find_audit_folders, find_orphaned_audits
+from compliance.documents.podium.conditions import build_serving_conditions
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_idle_before, of_run
-from compliance.documents.podium.submission import Stranger, Submission
-from compliance.documents.reader import Library
-from compliance.judges.audited import changed_by
+from compliance.documents.podium.power import build_idle_power_before_run, build_run_power
+from compliance.documents.podium.submission import Submission, UninstalledResult
+from compliance.documents.reader import DocumentLibrary
+from compliance.judges.audited import collect_replaced_rules
 from compliance.judges.bundles import judge_bundle
-from compliance.judges.empty_path import nothing_in
-from compliance.judges.parts import Parts
-from compliance.logs.source_file import Kind as FlawKind
+from compliance.judges.empty_path import describe_empty_target
+from compliance.judges.parts import OrganisationParts
+from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import Kind, Target, is_run, studies_in
-from compliance.recognition.tree_path import (
-    Place,
-    filed_logs,
-    folders,
-    homes,
-    is_folder,
-    place_in,
-    scenario_of,
-    training_logs,
+from compliance.recognition.path_kind import (
+    PathKind,
+    RecognisedPath,
+    find_studies,
+    has_loadgen_logs,
 )
-from compliance.rules import judge
+from compliance.recognition.tree_path import (
+    TreePosition,
+    is_folder,
+    list_published_logs,
+    list_subfolders,
+    list_training_logs,
+    list_tree_organisations,
+    match_scenario_folder,
+    parse_tree_position,
+)
+from compliance.rules import judge_document
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
-from suite.files.layout import LEDGER
+from suite.files.layout import LEDGER_FOLDER
 from suite.loadgen.scenario import Scenario
-from suite.measurement.mlperf_power.session import RANGING
+from suite.measurement.mlperf_power.session import RANGING_FOLDER
 from suite.rounds import Round
 
-MEASURED = "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
+MEASUREMENTS_PATH_FORM = (
+    "measurements/<system>/<benchmark>/<Scenario>/<system>_podium_<Scenario>.json"
+)
 
 
 class PodiumJudge:
@@ -47,152 +54,172 @@ class PodiumJudge:
 
     def __init__(self, round: Round, truth: Path | None = None) -> None:
         self.round = round
-        self.library = Library(round, truth)
+        self.library = DocumentLibrary(round, truth)
         self.told: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
         """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as a
         part of its organisation.
         """
 
-    def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
+    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
         """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
-        path, place = target.path, target.place
+        path, place = target.path, target.position
         match target.kind:
-            case Kind.LOG:
-                yield from self.log(path, place, Parts())
-            case Kind.SET if any(training_logs(path)) or not any(filed_logs(path)):
-                yield from self.set(path, place, Parts())
-            case Kind.RUN:
-                yield from self.run(path)
-            case Kind.RUNS:
-                yield from self.runs(path)
-            case Kind.ENTRY:
-                yield from self.entry(path, place, Parts())
-            case Kind.AUDIT if place:
-                yield from self.audit_folder(path, place)
-            case Kind.MEASUREMENTS if place:
-                yield from self.measurements(path, place)
-            case Kind.SYSTEM_FILE:
-                yield from self.system_file(path, place, Parts())
-            case Kind.CHECKPOINT:
-                yield from self.checkpoint(path)
-            case Kind.STUDY:
-                yield from self.study(path)
-            case Kind.BENCHMARK | Kind.SYSTEM | Kind.ORGANISATION if place:
-                yield from self.organisation(place, [])
-            case Kind.BENCHMARK | Kind.SYSTEM:
-                yield from self.loose(path, target.kind)
-            case Kind.TREE:
-                yield from self.tree(path, [])
-            case Kind.BUNDLE:
+            case PathKind.LOG:
+                yield from self.judge_log(path, place, OrganisationParts())
+            case PathKind.SET if any(list_training_logs(path)) or not any(
+                list_published_logs(path)
+            ):
+                yield from self.judge_set(path, place, OrganisationParts())
+            case PathKind.RUN:
+                yield from self.judge_run_folder(path)
+            case PathKind.RUNS:
+                yield from self.judge_performance_runs(path)
+            case PathKind.ENTRY:
+                yield from self.judge_entry_folder(path, place, OrganisationParts())
+            case PathKind.AUDIT if place:
+                yield from self.judge_audit_folder(path, place)
+            case PathKind.MEASUREMENTS if place:
+                yield from self.judge_measurements(path, place)
+            case PathKind.SYSTEM_FILE:
+                yield from self.judge_system_file(path, place, OrganisationParts())
+            case PathKind.CHECKPOINT:
+                yield from self.judge_checkpoint(path)
+            case PathKind.STUDY:
+                yield from self.judge_study(path)
+            case PathKind.BENCHMARK | PathKind.SYSTEM | PathKind.ORGANISATION if place:
+                yield from self.judge_organisation(place, [])
+            case PathKind.BENCHMARK | PathKind.SYSTEM:
+                yield from self.judge_loose_results(path, target.kind)
+            case PathKind.TREE:
+                yield from self.judge_tree(path, [])
+            case PathKind.BUNDLE:
                 yield from judge_bundle(self, path, inside)
             case _:
-                yield from self.unknown(target)
+                yield from self.report_unrecognised_path(target)
 
-    def apply(self, document: object, workload: str | None = None) -> Iterator[Finding]:
+    def apply_rules(self, document: object, workload: str | None = None) -> Iterator[Finding]:
         """Apply all of the round's rules to a document."""
-        yield from judge(document, self.round.name, workload)
+        yield from judge_document(document, self.round.name, workload)
 
-    def files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
+    def judge_files(self, sources: Iterable[SourceFile]) -> Iterator[Finding]:
         """Apply the file rules."""
         for source in sources:
-            yield from self.apply(source)
+            yield from self.apply_rules(source)
 
-    def unknown(self, target: Target) -> Iterator[Finding]:
+    def report_unrecognised_path(self, target: RecognisedPath) -> Iterator[Finding]:
         """Yield the finding that there is nothing to judge."""
-        found, required = nothing_in(target)
-        yield from self.flaw(target.path, found, required, FlawKind.UNREADABLE)
+        found, required = describe_empty_target(target)
+        yield from self.report_path_fault(target.path, found, required, FlawKind.UNREADABLE)
 
-    def flaw(self, path: Path, found: str, required: str, kind: FlawKind) -> Iterator[Finding]:
+    def report_path_fault(
+        self, path: Path, found: str, required: str, kind: FlawKind
+    ) -> Iterator[Finding]:
         """Yield a finding about a path."""
         source = SourceFile(path)
-        source.add(kind, found, required)
-        yield from self.apply(source)
+        source.add_parse_error(kind, found, required)
+        yield from self.apply_rules(source)
 
-    def stranger(self, path: Path, workload: object, parts: Parts) -> Iterator[Finding]:
+    def report_unknown_workload(
+        self, path: Path, workload: object, parts: OrganisationParts
+    ) -> Iterator[Finding]:
         """Yield one finding per workload that is not installed: its results cannot be judged."""
-        if isinstance(workload, str) and workload not in parts.strangers:
-            parts.strangers.add(workload)
-            yield from self.apply(Stranger(path=path, workload=workload, round=self.round))
+        if isinstance(workload, str) and workload not in parts.unknown_workloads:
+            parts.unknown_workloads.add(workload)
+            yield from self.apply_rules(
+                UninstalledResult(path=path, workload=workload, round=self.round)
+            )
 
-    def is_stranger(self, workload: object) -> bool:
+    def is_unknown_workload(self, workload: object) -> bool:
         """Return whether a stamped workload has no row in the round."""
         return isinstance(workload, str) and workload not in self.round.benchmarks
 
-    def log(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
+    def judge_log(
+        self, path: Path, place: TreePosition | None, parts: OrganisationParts
+    ) -> Iterator[Finding]:
         """Judge a log; a file without any record is judged only as a file."""
-        log = self.library.log(path, place)
-        yield from self.apply(log.source)
-        if self.is_stranger(stamped := log.value(events.WORKLOAD)):
-            yield from self.stranger(path, stamped, parts)
+        log = self.library.read_log(path, place)
+        yield from self.apply_rules(log.source)
+        if self.is_unknown_workload(stamped := log.find_value(events.WORKLOAD)):
+            yield from self.report_unknown_workload(path, stamped, parts)
         elif log.records:
-            yield from self.apply(log, log.workload)
-        elif not any(flaw.kind is not FlawKind.FOREIGN for flaw in log.source.flaws):
-            yield from self.flaw(
+            yield from self.apply_rules(log, log.workload)
+        elif not any(flaw.kind is not FlawKind.FOREIGN for flaw in log.source.parse_errors):
+            yield from self.report_path_fault(
                 path, "no log records in the file", "a log of :::MLLOG lines", FlawKind.RECORD
             )
 
-    def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
+    def judge_set(
+        self, folder: Path, place: TreePosition | None, parts: OrganisationParts
+    ) -> Iterator[Finding]:
         """Judge a set: each log alone, where a run that did not converge is not yet an error, then
         all together.
         """
-        group = self.library.set(folder, place)
+        group = self.library.read_set(folder, place)
         parts.sets.append(group)
         for log in group.logs:
-            for finding in self.log(log.path, place, parts):
+            for finding in self.judge_log(log.path, place, parts):
                 yield (
-                    self.missed(finding, len(group.logs))
+                    self.convert_missed_to_warning(finding, len(group.logs))
                     if finding.weight is Verdict.NOT_CONVERGED
                     else finding
                 )
-        stranger = any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs)
-        for source, conditions in self.library.conditions(folder):
-            yield from self.files([source])
-            yield from self.apply(conditions) if conditions and not stranger else ()
-        for powered in self.library.powered(group):
-            yield from () if stranger else self.apply(powered, group.logs[0].workload)
+        is_unknown = any(
+            self.is_unknown_workload(log.find_value(events.WORKLOAD)) for log in group.logs
+        )
+        for source, conditions in self.library.read_conditions(folder):
+            yield from self.judge_files([source])
+            yield from self.apply_rules(conditions) if conditions and not is_unknown else ()
+        for powered in self.library.read_run_powers(group):
+            yield from () if is_unknown else self.apply_rules(powered, group.logs[0].workload)
         yield from (
-            () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
+            ()
+            if is_unknown
+            else self.apply_rules(group, group.logs[0].workload if group.logs else None)
         )
         if place and place.system_file:
-            yield from self.system_file(place.system_file, place, parts)
+            yield from self.judge_system_file(place.system_file, place, parts)
 
-    def missed(self, finding: Finding, runs: int) -> Finding:
+    def convert_missed_to_warning(self, finding: Finding, runs: int) -> Finding:
         """Downgrade the finding that a run missed its target to a warning that says how many such
         runs a set may contain.
         """
         rules = self.round.training
         allowed = rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0
-        told = (
+        required = (
             f"{finding.required}; a set of {runs} may have {allowed} run(s) without, counted as the"
             " slowest"
         )
-        return replace(finding, severity=Severity.WARNING, required=told)
+        return replace(finding, severity=Severity.WARNING, required=required)
 
-    def runs(self, folder: Path) -> Iterator[Finding]:
+    def judge_performance_runs(self, folder: Path) -> Iterator[Finding]:
         """Judge the performance runs of an entry, each on its own."""
-        found = [path for path in folders(folder) if is_run(path) and path.name != RANGING]
+        found = [
+            path
+            for path in list_subfolders(folder)
+            if has_loadgen_logs(path) and path.name != RANGING_FOLDER
+        ]
         if not found:
-            yield from self.flaw(
+            yield from self.report_path_fault(
                 folder,
                 "no LoadGen run in the folder",
                 "run_1/ with LoadGen's logs",
                 FlawKind.MISSING,
             )
         for path in found:
-            yield from self.run(path)
+            yield from self.judge_run_folder(path)
 
-    def run(self, folder: Path) -> Iterator[Finding]:
+    def judge_run_folder(self, folder: Path) -> Iterator[Finding]:
         """Judge a LoadGen run on its own."""
-        run = self.library.run(folder)
-        yield from self.files(run.sources)
+        run = self.library.read_run(folder)
+        yield from self.judge_files(run.sources)
         workload = run.record.workload if run.record else None
         yield from (
-            self.stranger(folder, workload, Parts())
-            if self.is_stranger(workload)
-            else self.once(folder, workload, self.whole_run(run, workload))
+            self.report_unknown_workload(folder, workload, OrganisationParts())
+            if self.is_unknown_workload(workload)
+            else self.cache_findings(folder, workload, self.judge_run(run, workload))
         )
 
-    def once(
+    def cache_findings(
         self, folder: Path, workload: str | None, found: Iterable[Finding]
     ) -> Iterator[Finding]:
         """Yield the findings about a folder, which are looked for once."""
@@ -200,112 +227,131 @@ class PodiumJudge:
             self.told[folder, workload] = tuple(found)
         yield from self.told[folder, workload]
 
-    def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
+    def judge_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
         """Apply the rules to a run and to the telemetry recorded with it."""
-        yield from self.apply(run, workload)
-        if conditions := of_served(run):
-            yield from self.apply(conditions, workload)
-        if powered := of_run(run):
-            both = filter(None, (powered, of_idle_before(run, powered)))
+        yield from self.apply_rules(run, workload)
+        if conditions := build_serving_conditions(run):
+            yield from self.apply_rules(conditions, workload)
+        if powered := build_run_power(run):
+            both = filter(None, (powered, build_idle_power_before_run(run, powered)))
             yield from dict.fromkeys(
-                finding for each in both for finding in self.apply(each, workload)
+                finding for each in both for finding in self.apply_rules(each, workload)
             )  # both have the same readings
-        if session := self.library.session(run):
-            yield from self.apply(session, workload)
+        if session := self.library.find_power_session(run):
+            yield from self.apply_rules(session, workload)
 
-    def entry(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
+    def judge_entry_folder(
+        self, folder: Path, place: TreePosition | None, parts: OrganisationParts
+    ) -> Iterator[Finding]:
         """Judge an inference entry: each run, then all together."""
-        entry = self.library.entry(folder, place)
+        entry = self.library.read_entry(folder, place)
         parts.entries.append(entry)
-        stranger = self.is_stranger(entry.workload)
+        is_unknown = self.is_unknown_workload(entry.workload)
         for run in entry.runs:
-            yield from self.files(run.sources)
+            yield from self.judge_files(run.sources)
             yield from (
                 ()
-                if stranger
-                else self.once(run.folder, entry.workload, self.whole_run(run, entry.workload))
+                if is_unknown
+                else self.cache_findings(
+                    run.folder, entry.workload, self.judge_run(run, entry.workload)
+                )
             )
-        yield from self.files(self.library.sources.get(folder, ()))
+        yield from self.judge_files(self.library.sources.get(folder, ()))
         yield from (
-            self.stranger(folder, entry.workload, parts)
-            if stranger
-            else self.apply(entry, entry.workload)
+            self.report_unknown_workload(folder, entry.workload, parts)
+            if is_unknown
+            else self.apply_rules(entry, entry.workload)
         )
-        for path in audits_of(place) if place and not stranger else ():
-            parts.audits.append(self.library.audit(path, entry.scenario, entry))
-            yield from self.once(path, entry.workload, self.audit(parts.audits[-1]))
+        for path in find_audit_folders(place) if place and not is_unknown else ():
+            parts.audits.append(self.library.read_audit(path, entry.scenario, entry))
+            yield from self.cache_findings(path, entry.workload, self.judge_audit(parts.audits[-1]))
         if place and place.system_file:
-            yield from self.system_file(place.system_file, place, parts)
+            yield from self.judge_system_file(place.system_file, place, parts)
 
-    def audit(self, audit: Audit) -> Iterator[Finding]:
+    def judge_audit(self, audit: Audit) -> Iterator[Finding]:
         """Judge a compliance test: its runs like any other, but for what the test changes, then
         what they come to.
         """
-        yield from self.files(audit.sources)
+        yield from self.judge_files(audit.sources)
         workload = audit.record.workload if audit.record else None
         for run in audit.runs:
-            yield from self.files(run.sources)
+            yield from self.judge_files(run.sources)
             changed = (
-                changed_by(audit.record.settings if run in audit.found else audit.record.beside)
+                collect_replaced_rules(
+                    audit.record.settings if run in audit.test_runs else audit.record.beside
+                )
                 if audit.record
                 else frozenset()
             )
             yield from (
-                finding for finding in self.apply(run, workload) if finding.rule not in changed
+                finding
+                for finding in self.apply_rules(run, workload)
+                if finding.rule not in changed
             )
-        yield from self.apply(audit, workload)
+        yield from self.apply_rules(audit, workload)
 
-    def audit_folder(self, path: Path, place: Place) -> Iterator[Finding]:
+    def judge_audit_folder(self, path: Path, place: TreePosition) -> Iterator[Finding]:
         """Judge compliance tests by judging what they are about."""
-        folder = place.home.joinpath("results", *place.below(path)[1:4])
+        folder = place.organisation_folder.joinpath("results", *place.list_parts_below(path)[1:4])
         if place.scenario and is_folder(folder):
-            yield from self.entry(folder, place, Parts())
+            yield from self.judge_entry_folder(folder, place, OrganisationParts())
         else:
-            yield from self.organisation(place, [])
+            yield from self.judge_organisation(place, [])
 
-    def measurements(self, path: Path, place: Place) -> Iterator[Finding]:
+    def judge_measurements(self, path: Path, place: TreePosition) -> Iterator[Finding]:
         """Judge a measurements file by judging its entry, since it means nothing alone."""
-        folder = place.home / "results" / path.parent.relative_to(place.home / "measurements")
+        folder = (
+            place.organisation_folder
+            / "results"
+            / path.parent.relative_to(place.organisation_folder / "measurements")
+        )
         if place.scenario is None:
-            yield from self.flaw(
+            yield from self.report_path_fault(
                 path,
                 "a measurements file outside a scenario's folder",
-                MEASURED,
+                MEASUREMENTS_PATH_FORM,
                 FlawKind.UNREADABLE,
             )
         else:
-            yield from self.entry(folder, place, Parts())
+            yield from self.judge_entry_folder(folder, place, OrganisationParts())
 
-    def checkpoint(self, folder: Path) -> Iterator[Finding]:
+    def judge_checkpoint(self, folder: Path) -> Iterator[Finding]:
         """Judge the record of an exported checkpoint, with the training logs of its tree."""
-        for home in homes(folder.parents[2]):
-            for system in folders(home / "results"):
-                for benchmark in folders(system):
-                    self.library.set(
-                        benchmark, place_in(home, ("results", system.name, benchmark.name))
+        for home in list_tree_organisations(folder.parents[2]):
+            for system in list_subfolders(home / "results"):
+                for benchmark in list_subfolders(system):
+                    self.library.read_set(
+                        benchmark,
+                        parse_tree_position(home, ("results", system.name, benchmark.name)),
                     )
-        found = self.library.checkpoint(folder)
-        yield from self.files(self.library.sources[folder])
-        yield from self.apply(found) if found and not self.is_stranger(folder.parent.name) else ()
+        found = self.library.read_checkpoint(folder)
+        yield from self.judge_files(self.library.sources[folder])
+        yield from (
+            self.apply_rules(found)
+            if found and not self.is_unknown_workload(folder.parent.name)
+            else ()
+        )
 
-    def study(self, folder: Path) -> Iterator[Finding]:
+    def judge_study(self, folder: Path) -> Iterator[Finding]:
         """Judge a study: its files, then the table."""
-        files, documents = studies.read(folder, self.round)
-        yield from self.files(files)
+        files, documents = studies.read_study_documents(folder, self.round)
+        yield from self.judge_files(files)
         for document in documents:
-            yield from self.apply(document)
+            yield from self.apply_rules(document)
 
-    def system_file(self, path: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
+    def judge_system_file(
+        self, path: Path, place: TreePosition | None, parts: OrganisationParts
+    ) -> Iterator[Finding]:
         """Judge a system description."""
-        system = self.library.system(path, place)
-        yield from self.files(self.library.sources.get(path, ()))
+        system = self.library.read_system(path, place)
+        yield from self.judge_files(self.library.sources.get(path, ()))
         if system and all(system.path != other.path for other in parts.systems):
             parts.systems.append(system)
-            yield from self.apply(system)
+            yield from self.apply_rules(system)
 
-    def organisation(
+    def judge_organisation(
         self,
-        place: Place,
+        place: TreePosition,
         submissions: list[Submission],
         misnamed: Iterable[Path] = (),
         sealed: bool = False,
@@ -313,82 +359,105 @@ class PodiumJudge:
         """Judge an organisation's submission, or one of its systems or benchmarks, depending on how
         specific `place` is.
         """
-        parts = Parts(strays=list(misnamed))
-        parts.loose.extend(unjudged_files.in_home(place.home) if place.system is None else ())
-        for system in folders(place.home / "results"):
-            for benchmark in folders(system):
+        parts = OrganisationParts(unexpected_paths=list(misnamed))
+        parts.unjudged_files.extend(
+            unjudged_files.find_misplaced_files(place.organisation_folder)
+            if place.system is None
+            else ()
+        )
+        for system in list_subfolders(place.organisation_folder / "results"):
+            for benchmark in list_subfolders(system):
                 if place.system in (None, system.name) and place.benchmark in (
                     None,
                     benchmark.name,
                 ):
-                    yield from self.benchmark(
-                        place_in(place.home, ("results", system.name, benchmark.name)),
+                    yield from self.judge_benchmark(
+                        parse_tree_position(
+                            place.organisation_folder, ("results", system.name, benchmark.name)
+                        ),
                         benchmark,
                         parts,
                     )
-        for path in orphans(place.home, parts.entries) if place.system is None else ():
-            parts.audits.append(self.library.audit(path, scenario_of(path.parent.name), None))
-            yield from self.audit(parts.audits[-1])
-        submissions.append(parts.submission(place.home, self.round, tuple(submissions)))
-        yield from self.apply(submissions[-1])
-        yield from self.ledgers(submissions[-1], sealed) if place.system is None else ()
+        for path in (
+            find_orphaned_audits(place.organisation_folder, parts.entries)
+            if place.system is None
+            else ()
+        ):
+            parts.audits.append(
+                self.library.read_audit(path, match_scenario_folder(path.parent.name), None)
+            )
+            yield from self.judge_audit(parts.audits[-1])
+        submissions.append(
+            parts.build_submission(place.organisation_folder, self.round, tuple(submissions))
+        )
+        yield from self.apply_rules(submissions[-1])
+        yield from self.judge_ledgers(submissions[-1], sealed) if place.system is None else ()
 
-    def ledgers(self, submission: Submission, sealed: bool) -> Iterator[Finding]:
+    def judge_ledgers(self, submission: Submission, sealed: bool) -> Iterator[Finding]:
         """Judge the ledgers of an organisation; results older than ledgers have none."""
-        for path in sorted((submission.home / LEDGER).glob("*.jsonl")):
-            ledger = self.library.ledger(path, submission, sealed)
-            yield from self.files([ledger.source])
-            yield from self.apply(ledger)
+        for path in sorted((submission.organisation_folder / LEDGER_FOLDER).glob("*.jsonl")):
+            ledger = self.library.read_ledger(path, submission, sealed)
+            yield from self.judge_files([ledger.source])
+            yield from self.apply_rules(ledger)
 
-    def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:
+    def judge_benchmark(
+        self, place: TreePosition, folder: Path, parts: OrganisationParts
+    ) -> Iterator[Finding]:
         """Judge a benchmark's folder: its training set and scenarios."""
-        before = len(parts.strangers)
+        before = len(parts.unknown_workloads)
         known = {
             name
             for row in self.round.benchmarks.values()
             for name in (row.training_name, row.inference_name)
         }
-        scenarios = [path for path in folders(folder) if scenario_of(path.name)]
-        if any(training_logs(folder)):
-            yield from self.set(folder, place, parts)
+        scenarios = [path for path in list_subfolders(folder) if match_scenario_folder(path.name)]
+        if any(list_training_logs(folder)):
+            yield from self.judge_set(folder, place, parts)
         elif not scenarios:
-            parts.strays.append(folder)
-        parts.strays.extend(
+            parts.unexpected_paths.append(folder)
+        parts.unexpected_paths.extend(
             path
-            for path in folders(folder)
+            for path in list_subfolders(folder)
             if path.name not in [scenario.folder for scenario in Scenario]
         )
         for path in scenarios:
-            yield from self.entry(path, replace(place, scenario=scenario_of(path.name)), parts)
-        if folder.name not in known and len(parts.strangers) == before:
-            parts.strays.append(folder)
+            yield from self.judge_entry_folder(
+                path, replace(place, scenario=match_scenario_folder(path.name)), parts
+            )
+        if folder.name not in known and len(parts.unknown_workloads) == before:
+            parts.unexpected_paths.append(folder)
 
-    def loose(self, folder: Path, kind: Kind) -> Iterator[Finding]:
+    def judge_loose_results(self, folder: Path, kind: PathKind) -> Iterator[Finding]:
         """Judge the sets and entries in a benchmark's or system's folder that lies outside a
         submission tree.
         """
-        parts = Parts()
-        for benchmark in [folder] if kind is Kind.BENCHMARK else folders(folder):
-            if any(training_logs(benchmark)):
-                yield from self.set(benchmark, None, parts)
-            for path in (path for path in folders(benchmark) if scenario_of(path.name)):
-                yield from self.entry(path, None, parts)
+        parts = OrganisationParts()
+        for benchmark in [folder] if kind is PathKind.BENCHMARK else list_subfolders(folder):
+            if any(list_training_logs(benchmark)):
+                yield from self.judge_set(benchmark, None, parts)
+            for path in (
+                path for path in list_subfolders(benchmark) if match_scenario_folder(path.name)
+            ):
+                yield from self.judge_entry_folder(path, None, parts)
 
-    def tree(
+    def judge_tree(
         self, path: Path, submissions: list[Submission], sealed: bool = False
     ) -> Iterator[Finding]:
         """Judge a results folder: every organisation, the checkpoint records, and the studies."""
-        found, studied = list(homes(path)), list(studies_in(path))
+        found, studied = list(list_tree_organisations(path)), list(find_studies(path))
         if not found and not studied:
-            yield from self.flaw(
+            yield from self.report_path_fault(
                 path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE
             )
-        misnamed = list(unjudged_files.beside(path, found))
+        misnamed = list(unjudged_files.find_misplaced_folders(path, found))
         for home in found:
-            yield from self.organisation(
-                Place(home=home), submissions, misnamed if home is found[0] else (), sealed
+            yield from self.judge_organisation(
+                TreePosition(organisation_folder=home),
+                submissions,
+                misnamed if home is found[0] else (),
+                sealed,
             )
-        for folder in self.library.checkpoints(path):
-            yield from self.checkpoint(folder)
+        for folder in self.library.iterate_checkpoint_folders(path):
+            yield from self.judge_checkpoint(folder)
         for folder in studied:
-            yield from self.study(folder)
+            yield from self.judge_study(folder)

@@ -7,13 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from suite.files.untrusted_files import opened
+from suite.files.untrusted_files import open_regular_file
 
-STEP: Final = 1 << 20
+MAX_COUNTED_STEP_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
-class Lines:
+class LineNumbers:
     """Maps records of one file to line numbers.
 
     A record's order is the offset of the block that it was read in, plus its index in that block:
@@ -30,41 +30,43 @@ class Lines:
     numbers: list[int] = field(default_factory=lambda: [1])
     """... and their lines."""
 
-    def of(self, order: int) -> int:
+    def find_record_line(self, order: int) -> int:
         """Return the line of a record."""
         try:
-            return self.at(self.offset(order))
+            return self.find_line_at(self.find_record_offset(order))
         except (OSError, ValueError):
-            return self.at(order)
+            return self.find_line_at(order)
 
-    def offset(self, order: int) -> int:
+    def find_record_offset(self, order: int) -> int:
         """Look up a record's offset; OSError if the file is no longer readable."""
         block = bisect_right(self.blocks, order) - 1
         if block < 0 or self.mark is None:
             return order
         start = self.blocks[block]
         end = self.blocks[block + 1] if block + 1 < len(self.blocks) else -1
-        with opened(self.path) as stream:
+        with open_regular_file(self.path) as stream:
             stream.seek(start)
             text = stream.read(end - start if end > 0 else -1)
         match = next(islice(self.mark.finditer(text), order - start, None), None)
         return start + match.start() if match else start
 
-    def at(self, offset: int) -> int:
+    def find_line_at(self, offset: int) -> int:
         """Return the line, from 1, of a byte offset; if the file is no longer readable, the last
         known line before it.
         """
         known = bisect_right(self.offsets, offset) - 1
         try:
-            return self.count(self.offsets[known], self.numbers[known], offset)
+            return self.count_lines(self.offsets[known], self.numbers[known], offset)
         except (OSError, ValueError):
             return self.numbers[known]
 
-    def count(self, start: int, number: int, offset: int) -> int:
+    def count_lines(self, start: int, number: int, offset: int) -> int:
         """Count lines from a known offset, and remember each step beyond the last."""
-        with opened(self.path) as stream:
+        with open_regular_file(self.path) as stream:
             stream.seek(start)
-            while start < offset and (piece := stream.read(min(STEP, offset - start))):
+            while start < offset and (
+                piece := stream.read(min(MAX_COUNTED_STEP_BYTES, offset - start))
+            ):
                 start += len(piece)
                 number += piece.count(b"\n")
                 if start > self.offsets[-1]:

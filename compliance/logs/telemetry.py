@@ -11,60 +11,60 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 
 import msgspec
 
-from compliance.logs.source_file import Kind, SourceFile, decode
-from suite.files.untrusted_files import opened
+from compliance.logs.source_file import ParseErrorKind, SourceFile, decode_strict_json
+from suite.files.untrusted_files import open_regular_file
 
-LINE_LIMIT: Final = 64 << 10
+MAX_SAMPLER_LINE_BYTES: Final = 64 << 10
 """Bytes; a host with a thousand cores needs a tenth."""
-LINES_LIMIT: Final = 4_000_000
+MAX_SAMPLER_LINES: Final = 4_000_000
 """Ten hours of ten channels at 10 Hz; later lines are ignored."""
 VERSION: Final = 1
 
-Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Moment: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+ShareNumber: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+PositiveNumber: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+CountNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+ClockNanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The host over the time since the last reading; None for values that it does not provide."""
 
-    cpu_own: Share | None
+    cpu_own: ShareNumber | None
     """Share of the cores used by the run's processes, 0-1; the next two are also shares of the
     cores.
     """
-    cpu_others: Share | None
-    steal: Share | None
-    psi_some: Share | None
+    cpu_others: ShareNumber | None
+    steal: ShareNumber | None
+    psi_some: ShareNumber | None
     """Share of the time in which a task waited for a core."""
-    swap_in_bytes: Count | None
-    mhz: tuple[Positive, ...] | None
+    swap_in_bytes: CountNumber | None
+    mhz: tuple[PositiveNumber, ...] | None
     """Frequency of each core; None between two readings, as for the next field."""
     temp_c: tuple[float, ...] | None
-    rss_mib: Positive
+    rss_mib: PositiveNumber
     """Memory used by the run's processes."""
-    free_mib: Positive
+    free_mib: PositiveNumber
     """Free memory of the host."""
 
 
 class GpuState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One GPU; None for values that it does not provide."""
 
-    util: Share | None
-    sm_mhz: Positive | None
-    mem_mhz: Positive | None
+    util: ShareNumber | None
+    sm_mhz: PositiveNumber | None
+    mem_mhz: PositiveNumber | None
     temp_c: float | None
-    power_w: Positive | None
-    event_reasons: Count | None
+    power_w: PositiveNumber | None
+    event_reasons: CountNumber | None
     """NVML's bit mask of reasons for reduced clocks."""
-    ecc: tuple[Count | None, Count | None]
+    ecc: tuple[CountNumber | None, CountNumber | None]
     """ECC errors since the driver was loaded: corrected, and uncorrected."""
 
 
-class Channel(msgspec.Struct, frozen=True, kw_only=True):
+class TelemetryChannel(msgspec.Struct, frozen=True, kw_only=True):
     """A sampled channel; its other facts are informational."""
 
-    id: Count
+    id: CountNumber
     name: str
     kind: Literal["state", "energy", "power"]
     governor: str | None = None
@@ -73,50 +73,50 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
     """Hardware threads of the host, if it is one."""
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SegmentHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """First line of a segment."""
 
     telemetry: Literal[1]
-    channels: tuple[Channel, ...]
-    clocks_ns: tuple[Moment, Moment]
+    channels: tuple[TelemetryChannel, ...]
+    clocks_ns: tuple[ClockNanoseconds, ClockNanoseconds]
     """Monotonic clock and UTC at the same moment."""
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SegmentEnd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The counters in the last line of a segment; one number per channel if there are several."""
 
-    readings: tuple[Count, ...]
-    missed: tuple[Count, ...]
-    late: Count
-    longest_gap_ms: Count
-    cpu_ms: Count
+    readings: tuple[CountNumber, ...]
+    missed: tuple[CountNumber, ...]
+    late: CountNumber
+    longest_gap_ms: CountNumber
+    cpu_ms: CountNumber
     """CPU time of the sampler itself."""
-    clocks_ns: tuple[Moment, Moment]
+    clocks_ns: tuple[ClockNanoseconds, ClockNanoseconds]
 
 
-State: TypeAlias = HostState | GpuState | dict[str, Any]
-LINE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-HEAD: Final = msgspec.json.Decoder(Head)
-END: Final = msgspec.json.Decoder(End)
-TIME: Final = msgspec.json.Decoder(Count)
-HOST: Final = msgspec.json.Decoder(HostState)
-GPU: Final = msgspec.json.Decoder(GpuState)
-OTHER: Final = msgspec.json.Decoder(dict[str, Any])
-VALUE_KEYS: Final = {"energy": "e", "power": "p"}
+ChannelState: TypeAlias = HostState | GpuState | dict[str, Any]
+TELEMETRY_LINE_DECODER: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+SEGMENT_HEAD_DECODER: Final = msgspec.json.Decoder(SegmentHead)
+SEGMENT_END_DECODER: Final = msgspec.json.Decoder(SegmentEnd)
+COUNT_DECODER: Final = msgspec.json.Decoder(CountNumber)
+HOST_STATE_DECODER: Final = msgspec.json.Decoder(HostState)
+GPU_STATE_DECODER: Final = msgspec.json.Decoder(GpuState)
+OTHER_STATE_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+POWER_VALUE_KEYS: Final = {"energy": "e", "power": "p"}
 
 
 @dataclass(slots=True, kw_only=True)
-class Segment:
+class SampledSegment:
     """One segment: the lines from a head on."""
 
-    head: Head
+    head: SegmentHead
     line: int
     """Line of the head, from 1."""
-    states: dict[str, list[tuple[int, int, State]]] = field(default_factory=dict)
+    states: dict[str, list[tuple[int, int, ChannelState]]] = field(default_factory=dict)
     """Channel name -> time (monotonic ns), line, state."""
     values: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Channel number -> time, line, uJ or uW."""
-    end: End | None = None
+    end: SegmentEnd | None = None
     last_line: int = 0
 
     @property
@@ -127,11 +127,11 @@ class Segment:
             for each in self.head.channels
         )
 
-    def utc_ns(self, t_ns: int) -> int:
+    def convert_to_utc_ns(self, t_ns: int) -> int:
         """Convert a time of this segment to UTC."""
         return t_ns - self.head.clocks_ns[0] + self.head.clocks_ns[1]
 
-    def times(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    def iterate_channel_times(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield the name of each channel with its times and lines."""
         names = {each.id: each.name for each in self.head.channels}
         yield from (
@@ -144,56 +144,56 @@ class Segment:
 
 
 @dataclass(slots=True, kw_only=True)
-class Telemetry:
+class TelemetryFile:
     """One telemetry file."""
 
     source: SourceFile
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[SampledSegment] = field(default_factory=list)
 
     @property
-    def sound(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the lines are such as a sampler writes."""
-        return bool(self.segments) and not self.source.flaws
+        return bool(self.segments) and not self.source.parse_errors
 
 
-def read(source: SourceFile) -> Telemetry:
+def read_telemetry_file(source: SourceFile) -> TelemetryFile:
     """Read a telemetry file; problems in its lines are recorded as flaws of its source."""
-    found = Telemetry(source=source)
+    telemetry = TelemetryFile(source=source)
     try:
-        with opened(source.path) as stream:
-            for number, text in lines(stream, source):
-                take(found, number, text)
+        with open_regular_file(source.path) as stream:
+            for number, text in iterate_sampler_lines(stream, source):
+                parse_telemetry_line(telemetry, number, text)
     except (OSError, ValueError) as error:
-        source.unreadable(error)
-        return found
-    if not found.segments and not source.flaws:
-        source.add(
-            Kind.RECORD,
+        source.add_read_error(error)
+        return telemetry
+    if not telemetry.segments and not source.parse_errors:
+        source.add_parse_error(
+            ParseErrorKind.RECORD,
             "no line that names channels",
             "channels first, then readings, then their counts",
         )
-    return found
+    return telemetry
 
 
-def lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
+def iterate_sampler_lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
     """Yield the lines; unterminated, overlong and excess lines are flaws."""
     number = 0
-    while text := stream.readline(LINE_LIMIT + 1):
+    while text := stream.readline(MAX_SAMPLER_LINE_BYTES + 1):
         number += 1
-        if number > LINES_LIMIT:
-            source.add(
-                Kind.UNREADABLE,
-                f"more than {LINES_LIMIT} lines",
-                f"at most {LINES_LIMIT} lines",
+        if number > MAX_SAMPLER_LINES:
+            source.add_parse_error(
+                ParseErrorKind.UNREADABLE,
+                f"more than {MAX_SAMPLER_LINES} lines",
+                f"at most {MAX_SAMPLER_LINES} lines",
                 number,
             )
             return
         if not text.endswith(b"\n"):
-            long = len(text) > LINE_LIMIT
-            source.add(
-                Kind.CUT,
+            long = len(text) > MAX_SAMPLER_LINE_BYTES
+            source.add_parse_error(
+                ParseErrorKind.CUT,
                 f"{'a line of more than' if long else 'a last line of'}"
-                f" {min(len(text), LINE_LIMIT)} bytes",
+                f" {min(len(text), MAX_SAMPLER_LINE_BYTES)} bytes",
                 "lines that end",
                 number,
             )
@@ -201,20 +201,20 @@ def lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
         yield number, text
 
 
-def take(found: Telemetry, number: int, text: bytes) -> None:
+def parse_telemetry_line(telemetry: TelemetryFile, number: int, text: bytes) -> None:
     """Parse one line into the last segment."""
-    fields = decode(found.source, LINE, text, number)
+    fields = decode_strict_json(telemetry.source, TELEMETRY_LINE_DECODER, text, number)
     if fields is None:
         return
     if "telemetry" in fields:
-        head = decode(found.source, HEAD, text, number)
-        if head and in_order(found.source, head, number):
-            found.segments.append(Segment(head=head, line=number, last_line=number))
+        head = decode_strict_json(telemetry.source, SEGMENT_HEAD_DECODER, text, number)
+        if head and has_valid_channels(telemetry.source, head, number):
+            telemetry.segments.append(SampledSegment(head=head, line=number, last_line=number))
         return
-    segment = found.segments[-1] if found.segments else None
+    segment = telemetry.segments[-1] if telemetry.segments else None
     if segment is None or segment.end is not None:
-        found.source.add(
-            Kind.RECORD,
+        telemetry.source.add_parse_error(
+            ParseErrorKind.RECORD,
             "a line outside a segment",
             "lines between the one that names channels and the one that counts them",
             number,
@@ -222,31 +222,37 @@ def take(found: Telemetry, number: int, text: bytes) -> None:
         return
     segment.last_line = number
     if fields.keys() == {"end"}:
-        segment.end = decode(found.source, END, bytes(fields["end"]), number)
+        segment.end = decode_strict_json(
+            telemetry.source, SEGMENT_END_DECODER, bytes(fields["end"]), number
+        )
     else:
-        reading(found.source, segment, number, fields)
+        store_channel_reading(telemetry.source, segment, number, fields)
 
 
-def in_order(source: SourceFile, head: Head, number: int) -> bool:
+def has_valid_channels(source: SourceFile, head: SegmentHead, number: int) -> bool:
     """Return whether channels are numbered from 0 and have distinct names."""
-    good = [each.id for each in head.channels] == list(range(len(head.channels))) and len(
+    valid = [each.id for each in head.channels] == list(range(len(head.channels))) and len(
         {each.name for each in head.channels}
     ) == len(head.channels)
-    if not good:
-        source.add(
-            Kind.SHAPE,
+    if not valid:
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
             "channels that are not numbered from 0, or of one name",
             "each channel once",
             number,
         )
-    return good
+    return valid
 
 
-def reading(
-    source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]
+def store_channel_reading(
+    source: SourceFile, segment: SampledSegment, number: int, fields: Mapping[str, msgspec.Raw]
 ) -> None:
     """Parse one reading."""
-    t = decode(source, TIME, bytes(fields["t"]), number) if "t" in fields else None
+    t = (
+        decode_strict_json(source, COUNT_DECODER, bytes(fields["t"]), number)
+        if "t" in fields
+        else None
+    )
     names = fields.keys() - {"t"}
     channel = next(
         (each for each in segment.head.channels if each.kind == "state" and names == {each.name}),
@@ -254,16 +260,20 @@ def reading(
     )
     if t is not None and channel is not None:
         kind: msgspec.json.Decoder[Any] = (
-            HOST if channel.name == "host" else GPU if channel.name.startswith("gpu") else OTHER
+            HOST_STATE_DECODER
+            if channel.name == "host"
+            else GPU_STATE_DECODER
+            if channel.name.startswith("gpu")
+            else OTHER_STATE_DECODER
         )
-        state = decode(source, kind, bytes(fields[channel.name]), number)
+        state = decode_strict_json(source, kind, bytes(fields[channel.name]), number)
         if state is not None:
             segment.states.setdefault(channel.name, []).append((t, number, state))
         return
-    value = numbered(source, segment, number, fields) if t is not None else None
+    value = parse_numbered_value(source, segment, number, fields) if t is not None else None
     if t is None or value is None:
-        source.add(
-            Kind.SHAPE,
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
             f"a line of {', '.join(sorted(fields)) or 'nothing'}",
             "t and one channel's state, or t, i and e or p",
             number,
@@ -272,20 +282,24 @@ def reading(
         segment.values.setdefault(value[0], []).append((t, number, value[1]))
 
 
-def numbered(
-    source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]
+def parse_numbered_value(
+    source: SourceFile, segment: SampledSegment, number: int, fields: Mapping[str, msgspec.Raw]
 ) -> tuple[int, int] | None:
     """Parse number and value of an energy or power channel; None if the line belongs to no such
     channel.
     """
-    which = decode(source, TIME, bytes(fields["i"]), number) if "i" in fields else None
+    which = (
+        decode_strict_json(source, COUNT_DECODER, bytes(fields["i"]), number)
+        if "i" in fields
+        else None
+    )
     channels = segment.head.channels
     key = (
-        VALUE_KEYS.get(channels[which].kind)
+        POWER_VALUE_KEYS.get(channels[which].kind)
         if which is not None and which < len(channels)
         else None
     )
     if which is None or key is None or fields.keys() != {"t", "i", key}:
         return None
-    value = decode(source, TIME, bytes(fields[key]), number)
+    value = decode_strict_json(source, COUNT_DECODER, bytes(fields[key]), number)
     return None if value is None else (which, value)

@@ -6,21 +6,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.evidence import Witness
-from compliance.recognition.path_kind import Kind, Target, recognise
-from compliance.recognition.round import WHOLE, homes_of, of_system, told
-from compliance.recognition.training_rounds import allows
-from compliance.recognition.tree_path import filed_logs, folders
+from compliance.recognition.evidence import RoundEvidence
+from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
+from compliance.recognition.round import (
+    MULTI_ROUND_KINDS,
+    decide_round_by_files,
+    iterate_system_logs,
+    list_target_organisations,
+)
+from compliance.recognition.training_rounds import can_belong_to_round
+from compliance.recognition.tree_path import list_published_logs, list_subfolders
 
-RoundOf = Callable[[Target], str]
+RoundLookup = Callable[[RecognisedPath], str]
 """Returns the round by which a path is judged."""
-SERVED: Final = "inference-"
+INFERENCE_ROUND_PREFIX: Final = "inference-"
 """Beginning of the names of rounds that LoadGen's seeds tell."""
-ASKED: Final = 4
+MAX_SYSTEM_LOGS: Final = 4
 """Number of a system's LoadGen logs that are read."""
 
 
-def parts(target: Target, seen: Witness | None, round_of: RoundOf) -> Sequence[Path]:
+def split_by_round(
+    target: RecognisedPath, evidence: RoundEvidence | None, find_round: RoundLookup
+) -> Sequence[Path]:
     """Return the paths to be judged one by one in place of a tree or organisation; none if one
     round holds all of its results.
 
@@ -29,36 +36,53 @@ def parts(target: Target, seen: Witness | None, round_of: RoundOf) -> Sequence[P
         seen: its round as a whole, and by what.
         round_of: gives the round of a part.
     """
-    if target.kind not in WHOLE or seen is None:
+    if target.kind not in MULTI_ROUND_KINDS or evidence is None:
         return ()
-    found = homes_of(target)
-    if seen.logs and not (seen.round and allows(seen.round, seen.logs)):
-        sets = [each for home in found for each in sets_in(home)]
-        return (found if target.kind is Kind.TREE else sets) if differ(sets, round_of) else ()
-    if not (seen.round or "").startswith(SERVED):
+    organisations = list_target_organisations(target)
+    if evidence.logs and not (
+        evidence.round and can_belong_to_round(evidence.round, evidence.logs)
+    ):
+        sets = [each for home in organisations for each in list_training_sets(home)]
+        return (
+            (organisations if target.kind is PathKind.TREE else sets)
+            if has_several_rounds(sets, find_round)
+            else ()
+        )
+    if not (evidence.round or "").startswith(INFERENCE_ROUND_PREFIX):
         return ()
-    if target.kind is Kind.TREE and (differ(found, round_of) or any(map(mixed, found))):
-        return found
-    return systems if (systems := list(folders(found[0] / "results"))) and mixed(found[0]) else ()
+    if target.kind is PathKind.TREE and (
+        has_several_rounds(organisations, find_round)
+        or any(map(has_several_seed_rounds, organisations))
+    ):
+        return organisations
+    return (
+        systems
+        if (systems := list(list_subfolders(organisations[0] / "results")))
+        and has_several_seed_rounds(organisations[0])
+        else ()
+    )
 
 
-def differ(paths: Sequence[Path], round_of: RoundOf) -> bool:
+def has_several_rounds(paths: Sequence[Path], find_round: RoundLookup) -> bool:
     """Return whether paths are of more than one round."""
-    return len({round_of(recognise(path)) for path in paths}) > 1
+    return len({find_round(recognise_path(path)) for path in paths}) > 1
 
 
-def sets_in(home: Path) -> list[Path]:
+def list_training_sets(organisation_folder: Path) -> list[Path]:
     """Return the benchmarks' folders of an organisation, and the systems that have logs of their
     own or no such folder.
     """
-    found = []
-    for system in folders(home / "results"):
-        below = list(folders(system))
-        found += [system] if not below or any(filed_logs(system)) else below
-    return found
+    training_sets = []
+    for system in list_subfolders(organisation_folder / "results"):
+        below = list(list_subfolders(system))
+        training_sets += [system] if not below or any(list_published_logs(system)) else below
+    return training_sets
 
 
-def mixed(home: Path) -> bool:
+def has_several_seed_rounds(organisation_folder: Path) -> bool:
     """Return whether LoadGen's seeds tell several rounds in one organisation's systems."""
-    witnesses = [told(of_system(system), ASKED) for system in folders(home / "results")]
-    return len({each.round for each in witnesses if each and each.sure and each.round}) > 1
+    evidence = [
+        decide_round_by_files(iterate_system_logs(system), MAX_SYSTEM_LOGS)
+        for system in list_subfolders(organisation_folder / "results")
+    ]
+    return len({each.round for each in evidence if each and each.sure and each.round}) > 1

@@ -9,61 +9,61 @@ from pathlib import Path
 from typing import Final
 
 from compliance.recognition.tree_path import (
-    DIVISIONS,
-    TESTS,
-    TRAINING_LOG,
-    TRAINING_TELEMETRY,
-    Place,
-    filed_logs,
-    folders,
-    home_of,
-    homes,
+    DIVISION_FOLDERS,
+    TEST_FOLDERS,
+    TRAINING_LOG_PATTERN,
+    TRAINING_TELEMETRY_PATTERN,
+    TreePosition,
+    has_division_folders,
     is_file,
     is_folder,
-    is_home,
-    is_tree,
-    locate,
-    scenario_of,
+    is_organisation_folder,
+    list_published_logs,
+    list_subfolders,
+    list_tree_organisations,
+    locate_in_tree,
+    match_organisation_folder,
+    match_scenario_folder,
 )
 from suite.files.layout import (
-    ACCURACY,
+    ACCURACY_LOG,
     ACCURACY_TEXT,
     CHECKPOINT_RECORD,
-    CHECKPOINTS,
-    DETAIL,
-    MANIFEST,
-    PARTIAL,
-    QUERIES,
+    CHECKPOINTS_FOLDER,
+    DETAIL_LOG,
+    MANIFEST_FILE,
+    PARTIAL_SUFFIX,
+    QUERY_RECORD_FILE,
     RUN_RECORD,
-    SUMMARY,
-    TELEMETRY,
+    SUMMARY_LOG,
+    TELEMETRY_FILE,
 )
-from suite.studies.documents import STUDIES, STUDY
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
 LOADGEN_FILES: Final = frozenset(
     {
-        SUMMARY,
-        DETAIL,
-        ACCURACY,
+        SUMMARY_LOG,
+        DETAIL_LOG,
+        ACCURACY_LOG,
         ACCURACY_TEXT,
         RUN_RECORD,
-        QUERIES,
-        TELEMETRY,
+        QUERY_RECORD_FILE,
+        TELEMETRY_FILE,
         "mlperf_log_trace.json",
     }
 )
-MAGIC: Final = b"\x28\xb5\x2f\xfd"
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: the magic number of a zstd frame, RFC 8878, section 3.1.1."""
-MODES: Final = ("accuracy", "performance")
-TREE_DEPTH: Final = 3
+MODE_FOLDERS: Final = ("accuracy", "performance")
+MAX_TREE_SEARCH_DEPTH: Final = 3
 """Depth to which a folder is searched for results trees, as in
 `<repository>/rounds/v0.7/closed`.
 """
-KEEPERS: Final = frozenset({".keep", ".gitkeep"})
+PLACEHOLDER_FILES: Final = frozenset({".keep", ".gitkeep"})
 """Files that mark a folder as intentionally empty."""
 
 
-class Kind(StrEnum):
+class PathKind(StrEnum):
     """The kinds of PATH."""
 
     LOG = "training log"
@@ -88,180 +88,207 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RecognisedPath:
     """A recognised PATH."""
 
     path: Path
     """Absolute path."""
-    kind: Kind
-    place: Place | None = None
+    kind: PathKind
+    position: TreePosition | None = None
 
 
-def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = home_of) -> Target:
+def recognise_path(
+    path: Path,
+    match_organisation: Callable[[tuple[str, ...]], Path | None] = match_organisation_folder,
+) -> RecognisedPath:
     """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `home_at` may be a cached
     `home_of`.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
     folder = is_folder(path)
-    place = locate(path, folder, home_at)
+    position = locate_in_tree(path, folder, match_organisation)
     if not folder:
-        kind = kind_of_file(path, place)
-        return Target(
-            path=path.parent if kind in (Kind.RUN, Kind.SET, Kind.CHECKPOINT, Kind.STUDY) else path,
+        kind = recognise_file_kind(path, position)
+        return RecognisedPath(
+            path=(
+                path.parent
+                if kind in (PathKind.RUN, PathKind.SET, PathKind.CHECKPOINT, PathKind.STUDY)
+                else path
+            ),
             kind=kind,
-            place=place,
+            position=position,
         )
-    if place and (filed := filed_under(path, place)):
-        return Target(path=filed, kind=kind_in_results(filed, place), place=place)
-    return Target(path=path, kind=kind_of_folder(path, place), place=place)
+    if position and (filed := find_described_results(path, position)):
+        return RecognisedPath(
+            path=filed, kind=recognise_kind_in_results(filed, position), position=position
+        )
+    return RecognisedPath(path=path, kind=recognise_folder_kind(path, position), position=position)
 
 
-def filed_under(path: Path, place: Place) -> Path | None:
+def find_described_results(path: Path, position: TreePosition) -> Path | None:
     """Return the results that a measurements folder describes; None for anything else."""
-    parts = place.below(path)
-    return place.home.joinpath("results", *parts[1:]) if parts[:1] == ("measurements",) else None
-
-
-def kind_of_file(path: Path, place: Place | None) -> Kind:
-    """Recognise a file by its position, its name and its first bytes."""
-    below = place.below(path) if place else ()
-    if below and below[0] in TESTS:
-        return Kind.AUDIT
-    if path.name in LOADGEN_FILES:
-        return Kind.RUN
-    if TRAINING_TELEMETRY.fullmatch(path.name):
-        return Kind.SET
-    if path.name == STUDY:
-        return Kind.STUDY
-    if path.name == CHECKPOINT_RECORD or CHECKPOINTS in path.parts[-4:-2]:
-        return Kind.CHECKPOINT
-    if below[:1] == ("systems",) and len(below) == 2 and path.suffix.casefold() == ".json":
-        return Kind.SYSTEM_FILE
-    if below[:1] == ("measurements",):
-        return Kind.MEASUREMENTS
-    if path.name.endswith((".tar.zst", ".tar.zst" + PARTIAL)) or (
-        not TRAINING_LOG.fullmatch(path.name) and starts_with_magic(path)
-    ):
-        return Kind.BUNDLE
-    if path.suffix.casefold() == ".json":
-        return Kind.SYSTEM_FILE if path.parent.name == "systems" else Kind.DOCUMENT
-    return Kind.LOG
-
-
-def starts_with_magic(path: Path) -> bool:
-    """Return whether a file starts like a zstd archive."""
-    try:
-        with path.open("rb") if is_file(path) else BytesIO() as stream:
-            return stream.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
-
-
-def kind_of_folder(path: Path, place: Place | None) -> Kind:
-    """Recognise a folder by its position, or else by its content."""
-    if is_file(path / MANIFEST):
-        return Kind.BUNDLE
-    if is_file(path / STUDY):
-        return Kind.STUDY
-    if place:
-        return kind_in_tree(path, place)
-    if is_file(path / CHECKPOINT_RECORD):
-        return Kind.CHECKPOINT
-    if (
-        is_tree(path)
-        or path.name.casefold() in DIVISIONS
-        or any(homes(path))
-        or any(studies_in(path))
-    ):
-        return Kind.TREE
-    return kind_of_content(path)
-
-
-def kind_of_content(path: Path) -> Kind:
-    """Recognise a folder outside a tree by its content."""
-    if is_run(path):
-        return Kind.RUN
-    if is_runs(path):
-        return Kind.RUNS
-    if any(filed_logs(path)):
-        return Kind.SET
-    if is_entry(path):
-        return Kind.ENTRY
-    if is_benchmark(path):
-        return Kind.BENCHMARK
-    if any(is_benchmark(folder) or any(filed_logs(folder)) for folder in folders(path)):
-        return Kind.SYSTEM
-    if any(results_trees(path)):
-        return Kind.TREES
-    return Kind.EMPTY if is_empty(path) else Kind.UNKNOWN
-
-
-def results_trees(path: Path, depth: int = TREE_DEPTH) -> Iterator[Path]:
-    """Yield the outermost results trees and organisations in a folder; a folder of a bundle's files
-    counts as one.
-    """
-    for folder in folders(path) if depth else ():
-        if is_file(folder / MANIFEST) or is_tree(folder) or any(homes(folder)) or is_home(folder):
-            yield folder
-        else:
-            yield from results_trees(folder, depth - 1)
-
-
-def studies_in(path: Path) -> Iterator[Path]:
-    """Yield the studies in a results folder, or in its studies folder."""
-    where = path if path.name == STUDIES else path / STUDIES
-    yield from (folder for folder in folders(where) if is_file(folder / STUDY))
-
-
-def is_run(path: Path) -> bool:
-    """Return whether a folder has LoadGen logs."""
-    return any(is_file(f"{path}/{name}") for name in (SUMMARY, DETAIL))
-
-
-def is_runs(path: Path) -> bool:
-    """Return whether a folder has performance runs, by its name or its content."""
-    return path.name.casefold() == MODES[1] or any(
-        folder.name.startswith("run_") and is_run(folder) for folder in folders(path)
+    parts = position.list_parts_below(path)
+    return (
+        position.organisation_folder.joinpath("results", *parts[1:])
+        if parts[:1] == ("measurements",)
+        else None
     )
 
 
-def is_entry(path: Path) -> bool:
-    """Return whether a folder is a scenario's, with its accuracy and performance parts."""
-    return any(folder.name.casefold() in MODES for folder in folders(path))
+def recognise_file_kind(path: Path, position: TreePosition | None) -> PathKind:
+    """Recognise a file by its position, its name and its first bytes."""
+    below = position.list_parts_below(path) if position else ()
+    if below and below[0] in TEST_FOLDERS:
+        return PathKind.AUDIT
+    if path.name in LOADGEN_FILES:
+        return PathKind.RUN
+    if TRAINING_TELEMETRY_PATTERN.fullmatch(path.name):
+        return PathKind.SET
+    if path.name == STUDY_FILE:
+        return PathKind.STUDY
+    if path.name == CHECKPOINT_RECORD or CHECKPOINTS_FOLDER in path.parts[-4:-2]:
+        return PathKind.CHECKPOINT
+    if below[:1] == ("systems",) and len(below) == 2 and path.suffix.casefold() == ".json":
+        return PathKind.SYSTEM_FILE
+    if below[:1] == ("measurements",):
+        return PathKind.MEASUREMENTS
+    if path.name.endswith((".tar.zst", ".tar.zst" + PARTIAL_SUFFIX)) or (
+        not TRAINING_LOG_PATTERN.fullmatch(path.name) and has_zstd_magic(path)
+    ):
+        return PathKind.BUNDLE
+    if path.suffix.casefold() == ".json":
+        return PathKind.SYSTEM_FILE if path.parent.name == "systems" else PathKind.DOCUMENT
+    return PathKind.LOG
 
 
-def is_benchmark(path: Path) -> bool:
-    """Return whether a folder contains scenarios."""
-    return any(scenario_of(folder.name) and is_entry(folder) for folder in folders(path))
-
-
-def is_empty(path: Path) -> bool:
-    """Return whether a folder is empty; one that cannot be listed is not."""
+def has_zstd_magic(path: Path) -> bool:
+    """Return whether a file starts like a zstd archive."""
     try:
-        return all(entry.name in KEEPERS for entry in path.iterdir())
+        with path.open("rb") if is_file(path) else BytesIO() as stream:
+            return stream.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
     except OSError:
         return False
 
 
-def kind_in_tree(path: Path, place: Place) -> Kind:
+def recognise_folder_kind(path: Path, position: TreePosition | None) -> PathKind:
+    """Recognise a folder by its position, or else by its content."""
+    if is_file(path / MANIFEST_FILE):
+        return PathKind.BUNDLE
+    if is_file(path / STUDY_FILE):
+        return PathKind.STUDY
+    if position:
+        return recognise_kind_in_tree(path, position)
+    if is_file(path / CHECKPOINT_RECORD):
+        return PathKind.CHECKPOINT
+    if (
+        has_division_folders(path)
+        or path.name.casefold() in DIVISION_FOLDERS
+        or any(list_tree_organisations(path))
+        or any(find_studies(path))
+    ):
+        return PathKind.TREE
+    return recognise_content_kind(path)
+
+
+def recognise_content_kind(path: Path) -> PathKind:
+    """Recognise a folder outside a tree by its content."""
+    if has_loadgen_logs(path):
+        return PathKind.RUN
+    if is_performance_folder(path):
+        return PathKind.RUNS
+    if any(list_published_logs(path)):
+        return PathKind.SET
+    if is_scenario_folder(path):
+        return PathKind.ENTRY
+    if is_benchmark_folder(path):
+        return PathKind.BENCHMARK
+    if any(
+        is_benchmark_folder(folder) or any(list_published_logs(folder))
+        for folder in list_subfolders(path)
+    ):
+        return PathKind.SYSTEM
+    if any(find_results_trees(path)):
+        return PathKind.TREES
+    return PathKind.EMPTY if is_empty_folder(path) else PathKind.UNKNOWN
+
+
+def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterator[Path]:
+    """Yield the outermost results trees and organisations in a folder; a folder of a bundle's files
+    counts as one.
+    """
+    for folder in list_subfolders(path) if depth else ():
+        if (
+            is_file(folder / MANIFEST_FILE)
+            or has_division_folders(folder)
+            or any(list_tree_organisations(folder))
+            or is_organisation_folder(folder)
+        ):
+            yield folder
+        else:
+            yield from find_results_trees(folder, depth - 1)
+
+
+def find_studies(path: Path) -> Iterator[Path]:
+    """Yield the studies in a results folder, or in its studies folder."""
+    studies_folder = path if path.name == STUDIES_FOLDER else path / STUDIES_FOLDER
+    yield from (
+        folder for folder in list_subfolders(studies_folder) if is_file(folder / STUDY_FILE)
+    )
+
+
+def has_loadgen_logs(path: Path) -> bool:
+    """Return whether a folder has LoadGen logs."""
+    return any(is_file(f"{path}/{name}") for name in (SUMMARY_LOG, DETAIL_LOG))
+
+
+def is_performance_folder(path: Path) -> bool:
+    """Return whether a folder has performance runs, by its name or its content."""
+    return path.name.casefold() == MODE_FOLDERS[1] or any(
+        folder.name.startswith("run_") and has_loadgen_logs(folder)
+        for folder in list_subfolders(path)
+    )
+
+
+def is_scenario_folder(path: Path) -> bool:
+    """Return whether a folder is a scenario's, with its accuracy and performance parts."""
+    return any(folder.name.casefold() in MODE_FOLDERS for folder in list_subfolders(path))
+
+
+def is_benchmark_folder(path: Path) -> bool:
+    """Return whether a folder contains scenarios."""
+    return any(
+        match_scenario_folder(folder.name) and is_scenario_folder(folder)
+        for folder in list_subfolders(path)
+    )
+
+
+def is_empty_folder(path: Path) -> bool:
+    """Return whether a folder is empty; one that cannot be listed is not."""
+    try:
+        return all(entry.name in PLACEHOLDER_FILES for entry in path.iterdir())
+    except OSError:
+        return False
+
+
+def recognise_kind_in_tree(path: Path, position: TreePosition) -> PathKind:
     """Recognise a folder of an organisation by its depth."""
-    parts = place.below(path)
-    if len(parts) > 1 and parts[0] in TESTS:
-        return Kind.AUDIT
+    parts = position.list_parts_below(path)
+    if len(parts) > 1 and parts[0] in TEST_FOLDERS:
+        return PathKind.AUDIT
     if len(parts) <= 1 or parts[0] in ("systems", "code", "truth"):
-        return Kind.ORGANISATION
-    return kind_in_results(path, place)
+        return PathKind.ORGANISATION
+    return recognise_kind_in_results(path, position)
 
 
-def kind_in_results(path: Path, place: Place) -> Kind:
+def recognise_kind_in_results(path: Path, position: TreePosition) -> PathKind:
     """Recognise a folder of results or measurements."""
-    depth = len(place.below(path))
+    depth = len(position.list_parts_below(path))
     if depth <= 3:
-        return (Kind.ORGANISATION, Kind.SYSTEM, Kind.BENCHMARK)[max(depth - 1, 0)]
+        return (PathKind.ORGANISATION, PathKind.SYSTEM, PathKind.BENCHMARK)[max(depth - 1, 0)]
     if depth == 4:
-        return Kind.ENTRY
+        return PathKind.ENTRY
     return (
-        Kind.RUNS
-        if depth == 5 and path.name.casefold() == MODES[1] and not is_run(path)
-        else Kind.RUN
+        PathKind.RUNS
+        if depth == 5 and path.name.casefold() == MODE_FOLDERS[1] and not has_loadgen_logs(path)
+        else PathKind.RUN
     )

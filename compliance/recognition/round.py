@@ -16,171 +16,232 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from compliance.recognition.evidence import Witness, witness
-from compliance.recognition.path_kind import MODES, Kind, Target
-from compliance.recognition.training_rounds import allows, excludes, is_stray, round_of
-from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_file
+from compliance.recognition.evidence import RoundEvidence, read_round_evidence
+from compliance.recognition.path_kind import MODE_FOLDERS, PathKind, RecognisedPath
+from compliance.recognition.training_rounds import (
+    can_belong_to_round,
+    choose_training_round,
+    is_of_other_benchmark,
+    is_round_excluded,
+)
+from compliance.recognition.tree_path import (
+    TreePosition,
+    is_file,
+    list_published_logs,
+    list_subfolders,
+    list_tree_organisations,
+)
 from suite import registry
-from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
+from suite.files.layout import DETAIL_LOG, RUN_RECORD, SUMMARY_LOG
 
-ASKED: Final = 24
+MAX_SAMPLED_LOGS: Final = 24
 """Number of logs of a set or tree that are read."""
-SETS: Final = 8_192
+MAX_TREE_LOGS: Final = 8_192
 """Number of logs of a tree of training results that are read, two of each set: one may be of
 another benchmark.
 """
-WHOLE: Final = (Kind.TREE, Kind.ORGANISATION)
+MULTI_ROUND_KINDS: Final = (PathKind.TREE, PathKind.ORGANISATION)
 """Kinds that may hold results of several rounds."""
-LATER_SHARE: Final = 0.25
+LATER_ROUND_SHARE: Final = 0.25
 """Share of the logs from which on a result belongs to the later round that they indicate."""
-UNROUNDED: Final = (Kind.BUNDLE, Kind.CHECKPOINT, Kind.DOCUMENT, Kind.EMPTY, Kind.STUDY)
+OWN_ROUND_KINDS: Final = (
+    PathKind.BUNDLE,
+    PathKind.CHECKPOINT,
+    PathKind.DOCUMENT,
+    PathKind.EMPTY,
+    PathKind.STUDY,
+)
 """Kinds judged by podium's own round wherever they lie."""
-NAMED: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
+ROUND_FOLDER_PATTERN: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
 """A folder named like the published repositories."""
 
 
-def recognised(target: Target) -> Witness | None:
+def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
     """Recognise the round of a path, with the evidence; None if neither its content nor its folders
     give any.
     """
-    if target.kind in UNROUNDED:
+    if target.kind in OWN_ROUND_KINDS:
         return None
-    own = told(witnesses(target)) or told(neighbours(target))
-    if target.kind is Kind.LOG and target.place and own and any(map(is_stray, own.logs)):
-        own = told(neighbours(target)) or own  # it is one of its set's all the same
-    found = with_others(target, own) or own
-    named, logs = (
-        of_names(target),
-        (own.logs if own and target.kind not in WHOLE else found.logs if found else ()),
+    own = decide_round_by_files(iterate_evidence_files(target)) or decide_round_by_files(
+        iterate_neighbour_files(target)
     )
-    if named and named.round and logs and found and found.logs and allows(named.round, logs):
+    if (
+        target.kind is PathKind.LOG
+        and target.position
+        and own
+        and any(map(is_of_other_benchmark, own.logs))
+    ):
+        own = (
+            decide_round_by_files(iterate_neighbour_files(target)) or own
+        )  # it is one of its set's all the same
+    found = recognise_by_context(target, own) or own
+    named, logs = (
+        find_round_in_names(target),
+        (own.logs if own and target.kind not in MULTI_ROUND_KINDS else found.logs if found else ()),
+    )
+    if (
+        named
+        and named.round
+        and logs
+        and found
+        and found.logs
+        and can_belong_to_round(named.round, logs)
+    ):
         return named
     overruled = found is None or (
-        named and named.round is None and found.round and not is_podiums(found.round)
+        named and named.round is None and found.round and not is_podium_round(found.round)
     )
     return named if overruled else found
 
 
-def with_others(target: Target, own: Witness | None) -> Witness | None:
+def recognise_by_context(target: RecognisedPath, own: RoundEvidence | None) -> RoundEvidence | None:
     """Recognise a path by its organisation's other results too, or a tree by all of its sets; None
     if they say nothing about it.
     """
-    if target.kind in WHOLE and own and own.logs:
-        return told(sets_of(target), SETS)
-    if target.place and (own is None or not own.sure):
-        return told(filed_at(target.place))
-    if target.place and own and own.logs:  # an older log may have been filed again with newer ones
-        around = told(
-            distinct(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place)))
+    if target.kind in MULTI_ROUND_KINDS and own and own.logs:
+        return decide_round_by_files(iterate_set_logs(target), MAX_TREE_LOGS)
+    if target.position and (own is None or not own.sure):
+        return decide_round_by_files(iterate_organisation_evidence(target.position))
+    if (
+        target.position and own and own.logs
+    ):  # an older log may have been filed again with newer ones
+        around = decide_round_by_files(
+            iterate_distinct_files(
+                chain(
+                    islice(iterate_evidence_files(target), MAX_SAMPLED_LOGS // 4),
+                    iterate_organisation_evidence(target.position),
+                )
+            )
         )
-        return None if around and excludes(around.round, own.logs) else around
+        return None if around and is_round_excluded(around.round, own.logs) else around
     return None
 
 
-def told(files: Iterable[Path], asked: int = ASKED) -> Witness | None:
+def decide_round_by_files(
+    files: Iterable[Path], max_files: int = MAX_SAMPLED_LOGS
+) -> RoundEvidence | None:
     """Read the first `asked` files: podium's stamps decide, then later rounds, then the majority;
     in a tie the first.
     """
-    found = [told for file in islice(files, asked) if (told := witness(file))]
-    heard = together([each for each in found if each.sure] or found)
-    votes = Counter(each.round for each in heard)
-    winner = next(filter(is_podiums, votes), None)
-    if winner is None and votes.get(None, 0) < LATER_SHARE * len(heard):
+    all_evidence = [
+        evidence for file in islice(files, max_files) if (evidence := read_round_evidence(file))
+    ]
+    votable = merge_training_evidence([each for each in all_evidence if each.sure] or all_evidence)
+    votes = Counter(each.round for each in votable)
+    winner = next(filter(is_podium_round, votes), None)
+    if winner is None and votes.get(None, 0) < LATER_ROUND_SHARE * len(votable):
         winner = max((name for name in votes if name), key=votes.__getitem__, default=None)
-    return next((each for each in heard if each.round == winner), None)
+    return next((each for each in votable if each.round == winner), None)
 
 
-def together(heard: list[Witness]) -> list[Witness]:
+def merge_training_evidence(all_evidence: list[RoundEvidence]) -> list[RoundEvidence]:
     """Merge the evidence of training logs that could belong to several rounds."""
-    logs = tuple(log for each in heard for log in each.logs)
+    logs = tuple(log for each in all_evidence for log in each.logs)
     if len(logs) < 2:
-        return heard
-    newest = max((each for each in heard if each.logs), key=lambda each: each.logs[0].began_s or 0)
-    one = newest._replace(
-        round=round_of(logs),
-        logs=logs,
-        seen=f"{len(logs)} training logs, among them {newest.seen.removeprefix('a training log ')}",
+        return all_evidence
+    newest = max(
+        (each for each in all_evidence if each.logs), key=lambda each: each.logs[0].began_s or 0
     )
-    return [one if each.logs else each for each in heard]
+    merged = newest._replace(
+        round=choose_training_round(logs),
+        logs=logs,
+        indicated_by=(
+            f"{len(logs)} training logs, among them"
+            f" {newest.indicated_by.removeprefix('a training log ')}"
+        ),
+    )
+    return [merged if each.logs else each for each in all_evidence]
 
 
-def is_podiums(name: str | None) -> bool:
+def is_podium_round(name: str | None) -> bool:
     """Return whether podium runs a round."""
-    return name is not None and registry.kind_of_round(name) == "podium"
+    return name is not None and registry.load_round_kind(name) == "podium"
 
 
-def of_names(target: Target) -> Witness | None:
+def find_round_in_names(target: RecognisedPath) -> RoundEvidence | None:
     """Read the round from folder names in the style of the published repositories."""
     for part in reversed(target.path.parts):
-        if match := NAMED.search(part):
+        if match := ROUND_FOLDER_PATTERN.search(part):
             name = f"{match[1]}-{match[2]}"
-            return Witness(
-                name if name in registry.round_names() else None, f"a folder called {part}"
+            return RoundEvidence(
+                name if name in registry.list_round_names() else None, f"a folder called {part}"
             )
     return None
 
 
-def witnesses(target: Target) -> Iterator[Path]:
+def iterate_evidence_files(target: RecognisedPath) -> Iterator[Path]:
     """Yield the files that can indicate a path's round, nearest first."""
-    path, place = target.path, target.place
+    path, position = target.path, target.position
     match target.kind:
-        case Kind.LOG | Kind.SYSTEM_FILE:
+        case PathKind.LOG | PathKind.SYSTEM_FILE:
             yield path
-            if target.kind is Kind.SYSTEM_FILE and place and place.system:
-                yield from of_system(place.home / "results" / place.system)
-        case Kind.SET:
-            yield from filed_logs(path)
-        case Kind.RUN | Kind.RUNS | Kind.ENTRY | Kind.AUDIT:
-            yield from of_runs(path)
-        case Kind.MEASUREMENTS if place:
+            if target.kind is PathKind.SYSTEM_FILE and position and position.system:
+                yield from iterate_system_logs(
+                    position.organisation_folder / "results" / position.system
+                )
+        case PathKind.SET:
+            yield from list_published_logs(path)
+        case PathKind.RUN | PathKind.RUNS | PathKind.ENTRY | PathKind.AUDIT:
+            yield from iterate_loadgen_files(path)
+        case PathKind.MEASUREMENTS if position:
             yield path
-            yield from of_runs(
-                place.home / "results" / path.parent.relative_to(place.home / "measurements")
+            yield from iterate_loadgen_files(
+                position.organisation_folder
+                / "results"
+                / path.parent.relative_to(position.organisation_folder / "measurements")
             )
-        case Kind.BENCHMARK:
-            yield from of_benchmark(path)
-        case Kind.SYSTEM:
-            yield from of_system(path)
-        case Kind.ORGANISATION if place:
-            yield from of_home(place)
-        case Kind.TREE:
-            yield from spread(of_home(Place(home=home)) for home in homes(path))
+        case PathKind.BENCHMARK:
+            yield from iterate_benchmark_logs(path)
+        case PathKind.SYSTEM:
+            yield from iterate_system_logs(path)
+        case PathKind.ORGANISATION if position:
+            yield from iterate_organisation_logs(position)
+        case PathKind.TREE:
+            yield from iterate_sources_in_turn(
+                iterate_organisation_logs(TreePosition(organisation_folder=home))
+                for home in list_tree_organisations(path)
+            )
 
 
-def sets_of(target: Target) -> Iterator[Path]:
+def iterate_set_logs(target: RecognisedPath) -> Iterator[Path]:
     """Yield two logs of every training set of an organisation or a tree."""
-    for home in homes_of(target):
-        for system in folders(home / "results"):
-            for folder in (system, *folders(system)):
-                yield from islice(filed_logs(folder), 2)
+    for home in list_target_organisations(target):
+        for system in list_subfolders(home / "results"):
+            for folder in (system, *list_subfolders(system)):
+                yield from islice(list_published_logs(folder), 2)
 
 
-def homes_of(target: Target) -> list[Path]:
+def list_target_organisations(target: RecognisedPath) -> list[Path]:
     """Return the organisations' folders of a tree, or that of an organisation."""
     return (
-        sorted(homes(target.path))
-        if target.kind is Kind.TREE
-        else [target.place.home]
-        if target.place
+        sorted(list_tree_organisations(target.path))
+        if target.kind is PathKind.TREE
+        else [target.position.organisation_folder]
+        if target.position
         else []
     )
 
 
-def neighbours(target: Target) -> Iterator[Path]:
+def iterate_neighbour_files(target: RecognisedPath) -> Iterator[Path]:
     """Yield the files next to a log or run that gives no evidence."""
     above = target.path.parent
-    if target.kind is Kind.LOG:
-        yield from filed_logs(above)
-    if target.kind in (Kind.RUN, Kind.RUNS):
-        yield from of_runs(above.parent if above.name.casefold() in MODES else above)
+    if target.kind is PathKind.LOG:
+        yield from list_published_logs(above)
+    if target.kind in (PathKind.RUN, PathKind.RUNS):
+        yield from iterate_loadgen_files(
+            above.parent if above.name.casefold() in MODE_FOLDERS else above
+        )
 
 
-def of_home(place: Place) -> Iterator[Path]:
+def iterate_organisation_logs(position: TreePosition) -> Iterator[Path]:
     """Yield logs of every system of an organisation, alternating between systems."""
-    return spread(of_system(system) for system in folders(place.home / "results"))
+    return iterate_sources_in_turn(
+        iterate_system_logs(system)
+        for system in list_subfolders(position.organisation_folder / "results")
+    )
 
 
-def distinct(files: Iterable[Path]) -> Iterator[Path]:
+def iterate_distinct_files(files: Iterable[Path]) -> Iterator[Path]:
     """Yield each file once."""
     seen: set[Path] = set()
     for file in files:
@@ -189,36 +250,53 @@ def distinct(files: Iterable[Path]) -> Iterator[Path]:
             yield file
 
 
-def filed_at(place: Place) -> Iterator[Path]:
+def iterate_organisation_evidence(position: TreePosition) -> Iterator[Path]:
     """Yield an organisation's logs and its system descriptions, alternating."""
-    return spread([of_home(place), (place.home / "systems").glob("*.json")])
+    return iterate_sources_in_turn(
+        [
+            iterate_organisation_logs(position),
+            (position.organisation_folder / "systems").glob("*.json"),
+        ]
+    )
 
 
-def of_system(system: Path) -> Iterator[Path]:
+def iterate_system_logs(system: Path) -> Iterator[Path]:
     """Yield logs of every benchmark of a system, alternating; for a flat set its own."""
-    return chain(filed_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
+    return chain(
+        list_published_logs(system),
+        iterate_sources_in_turn(
+            iterate_benchmark_logs(folder) for folder in list_subfolders(system)
+        ),
+    )
 
 
-def of_benchmark(folder: Path) -> Iterator[Path]:
+def iterate_benchmark_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a benchmark, and the LoadGen files of its scenarios."""
-    return chain(filed_logs(folder), spread(of_runs(scenario) for scenario in folders(folder)))
+    return chain(
+        list_published_logs(folder),
+        iterate_sources_in_turn(
+            iterate_loadgen_files(scenario) for scenario in list_subfolders(folder)
+        ),
+    )
 
 
-def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:
+def iterate_loadgen_files(path: Path, depth: int = 3) -> Iterator[Path]:
     """Yield LoadGen files in a folder and below it: an audit, an entry, its performance runs, or
     one run.
     """
-    if found := [name for name in (RUN_RECORD, DETAIL, SUMMARY) if is_file(f"{path}/{name}")]:
+    if found := [
+        name for name in (RUN_RECORD, DETAIL_LOG, SUMMARY_LOG) if is_file(f"{path}/{name}")
+    ]:
         yield from (path / name for name in found)
-        if path.name.casefold() not in MODES and not path.name.startswith("run_"):
+        if path.name.casefold() not in MODE_FOLDERS and not path.name.startswith("run_"):
             return
-    for folder in folders(path) if depth else ():
-        yield from of_runs(folder, depth - 1)
+    for folder in list_subfolders(path) if depth else ():
+        yield from iterate_loadgen_files(folder, depth - 1)
 
 
-def spread(sources: Iterable[Iterator[Path]]) -> Iterator[Path]:
+def iterate_sources_in_turn(sources: Iterable[Iterator[Path]]) -> Iterator[Path]:
     """Take one file from each source in turn, so that a few files represent a whole tree."""
-    waiting = list(islice(sources, 4 * ASKED))
+    waiting = list(islice(sources, 4 * MAX_SAMPLED_LOGS))
     while waiting:
         left = []
         for source in waiting:

@@ -14,38 +14,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from suite.files.layout import LEDGER, PARTIAL
+from suite.files.layout import LEDGER_FOLDER, PARTIAL_SUFFIX
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
-TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
+TRAINING_LOG_PATTERN: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
 """A log of a set; some submitters put a timestamp before the number: result_20210517_0.txt."""
-FILED_LOG: Final = re.compile(r"result_.*\.txt")
+PUBLISHED_LOG_PATTERN: Final = re.compile(r"result_.*\.txt")
 """A log of a published set, which need not be numbered. Source: mlcommons/logging,
 package_checker.py: result_*.txt.
 """
-TRAINING_TELEMETRY: Final = re.compile(r"telemetry_([0-9]+)(?:_node[0-9]+)?\.jsonl")
+TRAINING_TELEMETRY_PATTERN: Final = re.compile(r"telemetry_([0-9]+)(?:_node[0-9]+)?\.jsonl")
 """Telemetry of the log with the same number, one file per node."""
-INTERACTIVE: Final = "Interactive"
+INTERACTIVE_FOLDER: Final = "Interactive"
 """Folder of a scenario that LoadGen runs as Server, with tighter bounds of token latencies; in
 MLPerf Inference since v5.1.
 """
-RUN: Final = re.compile(r"run_([0-9]+)")
+PERFORMANCE_RUN_PATTERN: Final = re.compile(r"run_([0-9]+)")
 """Folder of a performance run."""
-TESTS: Final = ("audit", "compliance")
+TEST_FOLDERS: Final = ("audit", "compliance")
 """Names of the folder of an organisation's compliance tests: audit in v0.5, compliance since."""
-HOME_FOLDERS: Final = ("results", "systems", "measurements", *TESTS, "code", "truth", LEDGER)
+ORGANISATION_SUBFOLDERS: Final = (
+    "results",
+    "systems",
+    "measurements",
+    *TEST_FOLDERS,
+    "code",
+    "truth",
+    LEDGER_FOLDER,
+)
 """Folders in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory
 structure; `truth` and `ledger` are podium's.
 """
-DIVISIONS: Final = tuple(division.value for division in Division)
+DIVISION_FOLDERS: Final = tuple(division.value for division in Division)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TreePosition:
     """A position in a recognised tree."""
 
-    home: Path
+    organisation_folder: Path
     """`<results>/<division>/<org>`."""
     system: str | None = None
     benchmark: str | None = None
@@ -54,22 +62,22 @@ class Place:
     @property
     def org(self) -> str:
         """The organisation's folder."""
-        return self.home.name
+        return self.organisation_folder.name
 
     @property
     def division(self) -> Division | None:
         """The division, if the tree has that level."""
-        name = self.home.parent.name.casefold()
+        name = self.organisation_folder.parent.name.casefold()
         return Division(name) if name in [*Division] else None
 
-    def below(self, path: Path) -> tuple[str, ...]:
+    def list_parts_below(self, path: Path) -> tuple[str, ...]:
         """Return the path components below the organisation's folder."""
-        return path.parts[len(self.home.parts) :]
+        return path.parts[len(self.organisation_folder.parts) :]
 
     @property
     def system_file(self) -> Path | None:
         """Path of the system description."""
-        return self.home / "systems" / f"{self.system}.json" if self.system else None
+        return self.organisation_folder / "systems" / f"{self.system}.json" if self.system else None
 
 
 def is_folder(path: Path | str) -> bool:
@@ -82,94 +90,101 @@ def is_file(path: Path | str) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
-def home_of(parts: tuple[str, ...]) -> Path | None:
+def match_organisation_folder(parts: tuple[str, ...]) -> Path | None:
     """Return the folder with these path components if it is an organisation's."""
     folder = Path(*parts)
-    return folder if is_home(folder) else None
+    return folder if is_organisation_folder(folder) else None
 
 
-def locate(
-    path: Path, folder: bool, home_at: Callable[[tuple[str, ...]], Path | None]
-) -> Place | None:
+def locate_in_tree(
+    path: Path, folder: bool, match_organisation: Callable[[tuple[str, ...]], Path | None]
+) -> TreePosition | None:
     """Find the organisation's folder above a path, and parse the levels below it; None outside a
     recognised tree.
     """
     parts = path.parts
     for depth in range(len(parts) - (not folder), 0, -1):
-        if (depth == len(parts) or parts[depth] in HOME_FOLDERS) and (
-            home := home_at(parts[:depth])
+        if (depth == len(parts) or parts[depth] in ORGANISATION_SUBFOLDERS) and (
+            organisation_folder := match_organisation(parts[:depth])
         ):
             below = parts[depth:]
-            return place_in(home, below if folder or below[:1] == ("systems",) else below[:-1])
+            return parse_tree_position(
+                organisation_folder, below if folder or below[:1] == ("systems",) else below[:-1]
+            )
     return None
 
 
-def is_home(folder: Path) -> bool:
+def is_organisation_folder(folder: Path) -> bool:
     """Return whether a folder is an organisation's: in a division, with system descriptions next to
     its results, or among others that are.
     """
     if not is_folder(f"{folder}/results"):
-        return in_division(folder) and any(
+        return is_in_division_folder(folder) and any(
             is_folder(f"{folder}/{name}") for name in ("systems", "measurements")
         )
-    if any(is_folder(f"{folder}/results/{division}") for division in DIVISIONS):
+    if any(is_folder(f"{folder}/results/{division}") for division in DIVISION_FOLDERS):
         return False
     return (
-        in_division(folder)
+        is_in_division_folder(folder)
         or is_folder(f"{folder}/systems")
-        or (is_filed(folder / "results") and is_among_homes(folder))
+        or (has_filed_logs(folder / "results") and is_among_organisations(folder))
     )
 
 
-def in_division(folder: Path) -> bool:
+def is_in_division_folder(folder: Path) -> bool:
     """Return whether a folder lies in one named like a division."""
-    return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISIONS
+    return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISION_FOLDERS
 
 
-def is_filed(results: Path) -> bool:
+def has_filed_logs(results: Path) -> bool:
     """Return whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`,
     or flat below the system.
     """
     return any(
-        any(filed_logs(folder))
-        for system in folders(results)
-        for folder in (*folders(system), system)
+        any(list_published_logs(folder))
+        for system in list_subfolders(results)
+        for folder in (*list_subfolders(system), system)
     )
 
 
-def is_among_homes(folder: Path) -> bool:
+def is_among_organisations(folder: Path) -> bool:
     """Return whether a folder with results but without system descriptions is still an
     organisation's.
 
     Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without such a sign, the
     folder's name does not show who filed.
     """
-    if any(is_file(system / "entry.json") for system in folders(folder / "results")):
+    if any(is_file(system / "entry.json") for system in list_subfolders(folder / "results")):
         return True
     return any(
         is_folder(other / "systems") and is_folder(other / "results")
-        for other in folders(folder.parent)
+        for other in list_subfolders(folder.parent)
     )
 
 
-def is_tree(folder: Path) -> bool:
+def has_division_folders(folder: Path) -> bool:
     """Return whether a folder contains divisions."""
-    return any(is_folder(folder / division) for division in DIVISIONS)
+    return any(is_folder(folder / division) for division in DIVISION_FOLDERS)
 
 
-def place_in(home: Path, parts: tuple[str, ...]) -> Place:
+def parse_tree_position(organisation_folder: Path, parts: tuple[str, ...]) -> TreePosition:
     """Parse the levels below an organisation's folder; the last of `parts` is a folder, except
     below `systems`.
     """
     if parts[:1] == ("systems",) and len(parts) == 2:
-        return Place(home=home, system=Path(parts[1]).stem)
-    if not parts or parts[0] not in ("results", "measurements", *TESTS):
-        return Place(home=home)
+        return TreePosition(organisation_folder=organisation_folder, system=Path(parts[1]).stem)
+    if not parts or parts[0] not in ("results", "measurements", *TEST_FOLDERS):
+        return TreePosition(organisation_folder=organisation_folder)
     system, benchmark, scenario = (*parts[1:4], None, None, None)[:3]
-    return Place(home=home, system=system, benchmark=benchmark, scenario=scenario_of(scenario))
+    return TreePosition(
+        organisation_folder=organisation_folder,
+        system=system,
+        benchmark=benchmark,
+        scenario=match_scenario_folder(scenario),
+    )
 
 
-def scenario_of(folder: str | None) -> Scenario | None:
+def match_scenario_folder(folder: str | None) -> Scenario | None:
     """Parse a scenario's folder name, ignoring case."""
     return next(
         (
@@ -181,7 +196,7 @@ def scenario_of(folder: str | None) -> Scenario | None:
     )
 
 
-def folders(path: Path) -> Iterator[Path]:
+def list_subfolders(path: Path) -> Iterator[Path]:
     """Yield the subfolders of a folder, sorted; none if it cannot be read."""
     try:
         with os.scandir(path) as entries:  # tells plain files without asking for each
@@ -197,7 +212,7 @@ def folders(path: Path) -> Iterator[Path]:
     yield from (path / name for name in sorted(found))
 
 
-def listed(folder: Path) -> list[str]:
+def list_folder_names(folder: Path) -> list[str]:
     """Return the names in a folder; none if it cannot be read."""
     try:
         return os.listdir(folder)  # noqa: PTH208 - a path for each of a thousand names takes longer than listing them
@@ -205,67 +220,70 @@ def listed(folder: Path) -> list[str]:
         return []
 
 
-def numbered(names: Iterable[str]) -> list[str]:
+def sort_training_logs(names: Iterable[str]) -> list[str]:
     """Return the names of training logs by number."""
-    found = [(int(match[1]), name) for name in names if (match := TRAINING_LOG.fullmatch(name))]
+    found = [
+        (int(match[1]), name) for name in names if (match := TRAINING_LOG_PATTERN.fullmatch(name))
+    ]
     return [name for _, name in sorted(found)]
 
 
-def training_logs(folder: Path) -> Iterator[Path]:
+def list_training_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a set by number; unfinished ones are not results."""
-    yield from (folder / name for name in numbered(listed(folder)))
+    yield from (folder / name for name in sort_training_logs(list_folder_names(folder)))
 
 
-def filed_logs(folder: Path) -> Iterator[Path]:
+def list_published_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a published set: those with a number by number, then the others by
     name.
     """
-    filed = list(filter(FILED_LOG.fullmatch, listed(folder)))
-    first = numbered(filed)
+    filed = list(filter(PUBLISHED_LOG_PATTERN.fullmatch, list_folder_names(folder)))
+    first = sort_training_logs(filed)
     yield from (folder / name for name in (*first, *sorted({*filed}.difference(first))))
 
 
-def training_telemetry(folder: Path) -> Iterator[Path]:
+def list_training_telemetry(folder: Path) -> Iterator[Path]:
     """Yield the telemetry of a set's logs, sorted."""
     try:
         yield from sorted(
-            path for path in folder.iterdir() if TRAINING_TELEMETRY.fullmatch(path.name)
+            path for path in folder.iterdir() if TRAINING_TELEMETRY_PATTERN.fullmatch(path.name)
         )
     except OSError:
         return
 
 
-def performance_runs(entry: Path) -> Iterator[Path]:
+def list_performance_runs(entry: Path) -> Iterator[Path]:
     """Yield the folders of a scenario's performance runs by number."""
     found = [
         (int(match[1]), path)
-        for path in folders(entry / "performance")
-        if (match := RUN.fullmatch(path.name))
+        for path in list_subfolders(entry / "performance")
+        if (match := PERFORMANCE_RUN_PATTERN.fullmatch(path.name))
     ]
     yield from (path for _, path in sorted(found))
 
 
-def unfinished(folder: Path) -> Iterator[Path]:
+def list_unfinished_results(folder: Path) -> Iterator[Path]:
     """Yield the entries of a folder whose names mark them as unfinished."""
     try:
-        yield from sorted(path for path in folder.iterdir() if path.name.endswith(PARTIAL))
+        yield from sorted(path for path in folder.iterdir() if path.name.endswith(PARTIAL_SUFFIX))
     except OSError:
         return
 
 
-def homes(tree: Path) -> Iterator[Path]:
+def list_tree_organisations(tree: Path) -> Iterator[Path]:
     """Yield the organisations' folders of a tree or of one of its divisions; published training
     trees have no divisions.
     """
-    divided = is_tree(tree)
+    divided = has_division_folders(tree)
     divisions = (
         [tree]
-        if tree.name.casefold() in DIVISIONS or not divided
-        else [tree / division for division in DIVISIONS]
+        if tree.name.casefold() in DIVISION_FOLDERS or not divided
+        else [tree / division for division in DIVISION_FOLDERS]
     )
     yield from (
-        home
+        organisation_folder
         for division in divisions
-        for home in folders(division)
-        if is_home(home) or (not divided and is_filed(home / "results"))
+        for organisation_folder in list_subfolders(division)
+        if is_organisation_folder(organisation_folder)
+        or (not divided and has_filed_logs(organisation_folder / "results"))
     )

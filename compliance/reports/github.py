@@ -9,11 +9,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from compliance.reports.limits import capped
-from compliance.verdict import Finding, Result, Severity, Verdict
+from compliance.reports.limits import split_listed_findings
+from compliance.verdict import Finding, PathJudgement, Severity, Verdict
 
-LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-VERDICTS: Final = {
+GITHUB_LEVELS: Final = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFO: "notice",
+}
+VERDICT_LEVELS: Final = {
     Verdict.VALID: "notice",
     Verdict.NOT_CONVERGED: "warning",
     Verdict.UNKNOWN: "error",
@@ -21,39 +25,45 @@ VERDICTS: Final = {
 }
 
 
-def render(results: Sequence[Result]) -> str:
+def render_github_report(results: Sequence[PathJudgement]) -> str:
     """Render one command per finding, and one per PATH with its verdict."""
-    relative = cache(partial(relative_to, Path.cwd()))  # a file may have hundreds of findings
-    return "".join(f"{line}\n" for result in results for line in commands(result, relative))
+    relative = cache(
+        partial(format_relative_path, Path.cwd())
+    )  # a file may have hundreds of findings
+    return "".join(
+        f"{line}\n" for result in results for line in render_result_commands(result, relative)
+    )
 
 
-def commands(result: Result, relative: Callable[[str], str]) -> Iterator[str]:
+def render_result_commands(result: PathJudgement, relative: Callable[[str], str]) -> Iterator[str]:
     """Yield the commands of a result: its findings at their locations, then the verdict."""
-    listed, left_out = capped(result.findings)
+    listed, left_out = split_listed_findings(result.findings)
     for finding in listed:
-        yield annotation(finding, relative(finding.file))
+        yield render_finding_annotation(finding, relative(finding.file))
     for each in left_out:
-        yield command(
-            LEVELS[each.severity],
+        yield format_workflow_command(
+            GITHUB_LEVELS[each.severity],
             f"and {each.more} more of this rule in this file",
             file=relative(each.file),
             title=each.rule,
         )
-    yield command(
-        VERDICTS[result.verdict],
+    yield format_workflow_command(
+        VERDICT_LEVELS[result.verdict],
         f"{result.path}: {result.verdict} ({result.round})",
         title="podium check",
     )
 
 
-def annotation(finding: Finding, file: str) -> str:
+def render_finding_annotation(finding: Finding, file: str) -> str:
     """Render one finding as an annotation at its location."""
-    place = {"file": file} | ({"line": str(finding.line)} if finding.line else {})
+    location = {"file": file} | ({"line": str(finding.line)} if finding.line else {})
     text = f"found {finding.found}; expected {finding.required}\n{finding.advice}\n{finding.source}"
-    return command(LEVELS[finding.severity], text, **place, title=finding.rule)
+    return format_workflow_command(
+        GITHUB_LEVELS[finding.severity], text, **location, title=finding.rule
+    )
 
 
-def relative_to(here: Path, file: str) -> str:
+def format_relative_path(here: Path, file: str) -> str:
     """Return a file's path relative to the working folder, which is the repository root in a
     workflow; files elsewhere keep their path.
     """
@@ -61,13 +71,15 @@ def relative_to(here: Path, file: str) -> str:
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 
-def command(name: str, message: str, **properties: str) -> str:
+def format_workflow_command(name: str, message: str, **properties: str) -> str:
     """Format one workflow command."""
-    told = ",".join(f"{key}={escaped(value, ':,')}" for key, value in properties.items())
-    return f"::{name} {told}::{escaped(message)}"
+    formatted = ",".join(
+        f"{key}={encode_command_text(value, ':,')}" for key, value in properties.items()
+    )
+    return f"::{name} {formatted}::{encode_command_text(message)}"
 
 
-def escaped(text: str, more: str = "") -> str:
+def encode_command_text(text: str, more: str = "") -> str:
     """Escape a text so that nothing in it ends the command or starts another."""
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     for letter in more:

@@ -5,32 +5,41 @@ findings and a count.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from compliance.reports.limits import capped
-from compliance.verdict import Finding, Result
-from suite.files.json_files import indented
+from compliance.reports.limits import split_listed_findings
+from compliance.verdict import Finding, PathJudgement
+from suite.files.json_files import format_json
 
-FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "source", "advice")
+FINDING_FIELDS: Final = (
+    "rule",
+    "severity",
+    "file",
+    "line",
+    "found",
+    "required",
+    "source",
+    "advice",
+)
 
 
-def render(results: Sequence[Result]) -> str:
+def render_json_report(results: Sequence[PathJudgement]) -> str:
     """Render the report."""
-    return indented({"results": [document(result) for result in results]})
+    return format_json({"results": [build_result_document(result) for result in results]})
 
 
-def document(result: Result) -> dict[str, Any]:
+def build_result_document(result: PathJudgement) -> dict[str, Any]:
     """Convert one result to the schema's form."""
-    listed, left_out = capped(result.findings)
+    listed, left_out = split_listed_findings(result.findings)
     return {
         "path": result.path,
         "round": result.round,
-        "round_seen": result.seen,
-        "other_rounds": list(result.others),
+        "round_seen": result.recognised_by,
+        "other_rounds": list(result.other_rounds),
         "verdict": result.verdict.value,
-        "findings": [finding_document(finding) for finding in listed],
+        "findings": [build_finding_document(finding) for finding in listed],
         "left_out": [each._asdict() for each in left_out],
     }
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
+def build_finding_document(finding: Finding) -> dict[str, Any]:
     """Convert one finding to the schema's form."""
-    return {name: getattr(finding, name) for name in FIELDS}
+    return {name: getattr(finding, name) for name in FINDING_FIELDS}

@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.etree import ElementTree
 
-from compliance.reports.limits import capped
-from compliance.verdict import Finding, Result, Severity, Verdict
+from compliance.reports.limits import split_listed_findings
+from compliance.verdict import Finding, PathJudgement, Severity, Verdict
 
-ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+ILLEGAL_XML_CHARACTERS: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 forbids. Source: W3C, Extensible Markup Language 1.0, section 2.2."""
 
 
-def render(results: Sequence[Result]) -> str:
+def render_junit_report(results: Sequence[PathJudgement]) -> str:
     """Render the report."""
-    root = element(None, "testsuites", {"name": "podium check"})
+    root = build_xml_element(None, "testsuites", {"name": "podium check"})
     for result in results:
-        suite(root, result)
+        add_test_suite(root, result)
     for name in ("tests", "failures"):
         root.set(name, str(sum(int(each.get(name, "0")) for each in root)))
     ElementTree.indent(root)
@@ -31,7 +31,7 @@ def render(results: Sequence[Result]) -> str:
     )
 
 
-def suite(root: ElementTree.Element, result: Result) -> None:
+def add_test_suite(root: ElementTree.Element, result: PathJudgement) -> None:
     """Add a suite for one PATH: the verdict is a case of its own, so that no suite is empty."""
     rules: dict[str, list[Finding]] = {}
     for finding in result.findings:
@@ -47,26 +47,26 @@ def suite(root: ElementTree.Element, result: Result) -> None:
         "errors": "0",
         "skipped": "0",
     }
-    added = element(root, "testsuite", {"name": result.path, **counts})
-    case = element(added, "testcase", {"name": "verdict", "classname": result.path})
+    added = build_xml_element(root, "testsuite", {"name": result.path, **counts})
+    case = build_xml_element(added, "testcase", {"name": "verdict", "classname": result.path})
     if broken:
-        element(
+        build_xml_element(
             case,
             "failure",
             {"type": result.verdict.value, "message": f"{result.verdict} ({result.round})"},
         )
     for rule, findings in rules.items():
-        rule_case(added, result, rule, findings)
+        add_rule_case(added, result, rule, findings)
 
 
-def rule_case(
-    suite: ElementTree.Element, result: Result, rule: str, findings: Sequence[Finding]
+def add_rule_case(
+    suite: ElementTree.Element, result: PathJudgement, rule: str, findings: Sequence[Finding]
 ) -> None:
     """Add a case for one rule: a failure if it found an error, else its findings as the case's
     output.
     """
     first = findings[0]
-    case = element(
+    case = build_xml_element(
         suite,
         "testcase",
         {
@@ -76,27 +76,27 @@ def rule_case(
             **({"line": str(first.line)} if first.line else {}),
         },
     )
-    listed, left_out = capped(findings)
+    listed, left_out = split_listed_findings(findings)
     lines = [
-        *map(sentence, listed),
+        *map(format_junit_finding, listed),
         *(f"{each.severity} {each.file}: and {each.more} more of this rule" for each in left_out),
     ]
     text = "\n".join((*lines, first.advice, first.source, ""))
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
-        element(
+        build_xml_element(
             case,
             "failure",
             {
                 "type": errors[0].weight.value,
                 "message": f"found {errors[0].found}; expected {errors[0].required}",
             },
-        ).text = legal(text)
+        ).text = replace_illegal_characters(text)
     else:
-        element(case, "system-out", {}).text = legal(text)
+        build_xml_element(case, "system-out", {}).text = replace_illegal_characters(text)
 
 
-def sentence(finding: Finding) -> str:
+def format_junit_finding(finding: Finding) -> str:
     """Format a finding on one line."""
     return (
         f"{finding.severity} {finding.file}{f':{finding.line}' if finding.line else ''}: found"
@@ -104,18 +104,18 @@ def sentence(finding: Finding) -> str:
     )
 
 
-def element(
+def build_xml_element(
     parent: ElementTree.Element | None, tag: str, attributes: Mapping[str, str]
 ) -> ElementTree.Element:
     """Create an element, below `parent` if there is one."""
-    told = {key: legal(value) for key, value in attributes.items()}
+    legal_attributes = {key: replace_illegal_characters(value) for key, value in attributes.items()}
     return (
-        ElementTree.Element(tag, told)
+        ElementTree.Element(tag, legal_attributes)
         if parent is None
-        else ElementTree.SubElement(parent, tag, told)
+        else ElementTree.SubElement(parent, tag, legal_attributes)
     )
 
 
-def legal(text: str) -> str:
+def replace_illegal_characters(text: str) -> str:
     """Replace characters that XML forbids."""
-    return ILLEGAL.sub("\ufffd", text)
+    return ILLEGAL_XML_CHARACTERS.sub("\ufffd", text)

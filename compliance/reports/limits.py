@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from compliance.verdict import Finding, Severity
 
-LISTED: Final = 100
+MAX_LISTED_FINDINGS: Final = 100
 """Maximum findings of one rule and severity in one file that a machine-readable report lists."""
 
 
-class LeftOut(NamedTuple):
+class OmittedFindings(NamedTuple):
     """Findings of one rule in one file that a report counts but does not list."""
 
     rule: str
@@ -21,15 +21,19 @@ class LeftOut(NamedTuple):
     more: int
 
 
-def capped(findings: Sequence[Finding]) -> tuple[list[Finding], list[LeftOut]]:
+def split_listed_findings(
+    findings: Sequence[Finding],
+) -> tuple[list[Finding], list[OmittedFindings]]:
     """Separate the listed findings from the merely counted ones; the verdict is based on all."""
     counts: Counter[tuple[str, Severity, str]] = Counter()
     listed = []
     for finding in findings:
         kind = (finding.rule, finding.severity, finding.file)
         counts[kind] += 1
-        if counts[kind] <= LISTED:
+        if counts[kind] <= MAX_LISTED_FINDINGS:
             listed.append(finding)
     return listed, [
-        LeftOut(*kind, count - LISTED) for kind, count in counts.items() if count > LISTED
+        OmittedFindings(*kind, count - MAX_LISTED_FINDINGS)
+        for kind, count in counts.items()
+        if count > MAX_LISTED_FINDINGS
     ]

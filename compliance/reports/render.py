@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-from compliance.verdict import Result
+from compliance.verdict import PathJudgement
 
 
-def render(results: Sequence[Result], form: str) -> bytes:
+def render_judge_report(results: Sequence[PathJudgement], form: str) -> bytes:
     """Render a report as bytes for stdout; `form` names a module of `compliance.reports`.
 
     Text that UTF-8 cannot encode, as in file names in another encoding, is escaped.
     """
-    text: str = import_module(f"compliance.reports.{form}").render(results)
+    render = getattr(import_module(f"compliance.reports.{form}"), f"render_{form}_report")
+    text: str = render(results)
     return text.encode("utf-8", "backslashreplace")

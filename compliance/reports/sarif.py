@@ -11,37 +11,39 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
-from compliance.reports.limits import LeftOut, capped
-from compliance.rules import catalogue
-from compliance.verdict import Finding, Result, Severity
+from compliance.reports.limits import OmittedFindings, split_listed_findings
+from compliance.rules import load_rules
+from compliance.verdict import Finding, PathJudgement, Severity
 from suite import __version__
-from suite.files.json_files import indented
+from suite.files.json_files import format_json
 
-SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-BASE: Final = "SRCROOT"
+SARIF_SCHEMA_URL: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+SARIF_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+URI_BASE_ID: Final = "SRCROOT"
 """The base of relative URIs: the working folder."""
-Locate: TypeAlias = Callable[[str], dict[str, str]]
+LocateFile: TypeAlias = Callable[[str], dict[str, str]]
 
 
-def render(results: Sequence[Result]) -> str:
+def render_sarif_report(results: Sequence[PathJudgement]) -> str:
     """Render the report: one run of one tool over all PATHs."""
     findings = [finding for result in results for finding in result.findings]
     rules = list(dict.fromkeys(finding.rule for finding in findings))
     driver = {
         "name": "podium check",
         "semanticVersion": __version__,
-        "rules": [descriptor(rule, findings) for rule in rules],
+        "rules": [build_rule_descriptor(rule, findings) for rule in rules],
     }
-    places = {rule: place for place, rule in enumerate(rules)}
+    rule_indices = {rule: position for position, rule in enumerate(rules)}
     here = Path.cwd()
-    locate = cache(partial(location, here))  # a file may have hundreds of findings
+    locate = cache(partial(build_artifact_location, here))  # a file may have hundreds of findings
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {BASE: {"uri": here.as_uri() + "/"}},
+        "originalUriBaseIds": {URI_BASE_ID: {"uri": here.as_uri() + "/"}},
         "invocations": [{"executionSuccessful": True}],
-        "results": [each for result in results for each in told_of(result, places, locate)],
+        "results": [
+            each for result in results for each in build_sarif_results(result, rule_indices, locate)
+        ],
         "properties": {
             "verdicts": [
                 {"path": result.path, "round": result.round, "verdict": result.verdict.value}
@@ -49,13 +51,13 @@ def render(results: Sequence[Result]) -> str:
             ]
         },
     }
-    return indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+    return format_json({"$schema": SARIF_SCHEMA_URL, "version": "2.1.0", "runs": [run]})
 
 
-def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
+def build_rule_descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
     """Describe a rule from the catalogue; a rule outside it is described by its findings."""
     first = next(finding for finding in findings if finding.rule == id)
-    rule = catalogue().get(id)
+    rule = load_rules().get(id)
     text = rule.text if rule else first.required
     advice = rule.advice if rule else first.advice
     return {
@@ -63,61 +65,65 @@ def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
         "shortDescription": {"text": text},
         "fullDescription": {"text": f"{text} Source: {first.source}"},
         "help": {"text": f"{advice} Source: {first.source}"},
-        "defaultConfiguration": {"level": LEVELS[rule.severity if rule else first.severity]},
+        "defaultConfiguration": {"level": SARIF_LEVELS[rule.severity if rule else first.severity]},
         "properties": {"source": first.source},
     }
 
 
-def told_of(result: Result, places: Mapping[str, int], locate: Locate) -> Iterator[dict[str, Any]]:
+def build_sarif_results(
+    result: PathJudgement, rule_indices: Mapping[str, int], locate: LocateFile
+) -> Iterator[dict[str, Any]]:
     """Yield the findings of one PATH; if a rule fires very often in one file, only the first
     findings and a count.
     """
-    listed, left_out = capped(result.findings)
+    listed, left_out = split_listed_findings(result.findings)
     for finding in listed:
         text = f"Found {finding.found}; expected {finding.required}. {finding.advice}"
-        facts = {"path": result.path, "found": finding.found, "required": finding.required}
-        yield told(finding, places, locate(finding.file), text, facts, finding.line)
+        properties = {"path": result.path, "found": finding.found, "required": finding.required}
+        yield build_sarif_result(
+            finding, rule_indices, locate(finding.file), text, properties, finding.line
+        )
     for each in left_out:
-        yield told(
+        yield build_sarif_result(
             each,
-            places,
+            rule_indices,
             locate(each.file),
             f"And {each.more} more of this rule in this file.",
             {"path": result.path, "more": each.more},
         )
 
 
-def told(
-    what: Finding | LeftOut,
-    places: Mapping[str, int],
-    where: Mapping[str, str],
+def build_sarif_result(
+    finding: Finding | OmittedFindings,
+    rule_indices: Mapping[str, int],
+    artifact_location: Mapping[str, str],
     text: str,
-    facts: Mapping[str, str | int],
+    properties: Mapping[str, str | int],
     line: int | None = None,
 ) -> dict[str, Any]:
     """Render one finding at its location."""
-    place: dict[str, Any] = {"artifactLocation": where}
+    physical_location: dict[str, Any] = {"artifactLocation": artifact_location}
     if line:
-        place["region"] = {"startLine": line}
+        physical_location["region"] = {"startLine": line}
     return {
-        "ruleId": what.rule,
-        "ruleIndex": places[what.rule],
-        "level": LEVELS[what.severity],
+        "ruleId": finding.rule,
+        "ruleIndex": rule_indices[finding.rule],
+        "level": SARIF_LEVELS[finding.severity],
         "message": {"text": text},
-        "locations": [{"physicalLocation": place}],
-        "properties": facts,
+        "locations": [{"physicalLocation": physical_location}],
+        "properties": properties,
     }
 
 
-def location(here: Path, file: str) -> dict[str, str]:
+def build_artifact_location(here: Path, file: str) -> dict[str, str]:
     """Return a file's URI, relative to the working folder; absolute for files elsewhere."""
     path = Path(os.path.abspath(file))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
     if path.is_relative_to(here):
-        return {"uri": quoted(path.relative_to(here)), "uriBaseId": BASE}
-    return {"uri": "file://" + quoted(path)}
+        return {"uri": encode_path_as_uri(path.relative_to(here)), "uriBaseId": URI_BASE_ID}
+    return {"uri": "file://" + encode_path_as_uri(path)}
 
 
-def quoted(path: Path) -> str:
+def encode_path_as_uri(path: Path) -> str:
     """Encode a path as a URI: names in other encodings byte by byte, lone surrogates, which only a
     bundle can contain, as replacement marks.
     """

@@ -6,43 +6,46 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from compliance.verdict import Finding, Result, Severity, Verdict
+from compliance.verdict import Finding, PathJudgement, Severity, Verdict
 
-SHOWN: Final = 5
+MAX_SHOWN_FINDINGS: Final = 5
 """Findings of one rule shown per PATH."""
-LISTED: Final = 30
+MAX_LISTED_PATHS: Final = 30
 """PATHs that the summary lists, worst first."""
-DETAILED: Final = 20
+MAX_DETAILED_PATHS: Final = 20
 """PATHs whose findings are shown, worst first."""
-RULES: Final = 15
+MAX_LISTED_RULES: Final = 15
 """Rules that the summary lists."""
-WIDTH: Final = 200
+MAX_VALUE_CHARACTERS: Final = 200
 """Maximum characters shown of a value."""
 
 
-def render(results: Sequence[Result]) -> str:
+def render_text_report(results: Sequence[PathJudgement]) -> str:
     """Render the report: one PATH's findings; for several PATHs a summary first."""
     if len(results) == 1:
-        return joined(lines(results[0]))
+        return join_report_lines(format_result_lines(results[0]))
     ordered = sorted(results, key=lambda result: -list(Verdict).index(result.verdict))
-    told = [result for result in ordered if result.findings]
-    text = joined(summary(results, ordered)) + "".join(
-        "\n" + joined(lines(result)) for result in told[:DETAILED]
+    with_findings = [result for result in ordered if result.findings]
+    text = join_report_lines(summarise_results(results, ordered)) + "".join(
+        "\n" + join_report_lines(format_result_lines(result))
+        for result in with_findings[:MAX_DETAILED_PATHS]
     )
-    if len(told) > DETAILED:
+    if len(with_findings) > MAX_DETAILED_PATHS:
         text += (
-            f"\n{len(told) - DETAILED} more PATHs have findings: pass one of them alone, or use"
-            " --format json\n"
+            f"\n{len(with_findings) - MAX_DETAILED_PATHS} more PATHs have findings: pass one of"
+            " them alone, or use --format json\n"
         )
     return text
 
 
-def joined(texts: Iterator[str]) -> str:
+def join_report_lines(texts: Iterator[str]) -> str:
     """Join lines, without terminal control characters."""
-    return "".join(f"{text if text.isprintable() else harmless(text)}\n" for text in texts)
+    return "".join(
+        f"{text if text.isprintable() else replace_control_characters(text)}\n" for text in texts
+    )
 
 
-def harmless(text: str) -> str:
+def replace_control_characters(text: str) -> str:
     """Replace control characters; what stands for a byte of a file's name in another encoding
     stays.
     """
@@ -51,7 +54,9 @@ def harmless(text: str) -> str:
     )
 
 
-def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[str]:
+def summarise_results(
+    results: Sequence[PathJudgement], ordered: Sequence[PathJudgement]
+) -> Iterator[str]:
     """Count the verdicts, say what to fix first, and list the PATHs, worst first."""
     verdicts = Counter(result.verdict for result in results)
     counted = (
@@ -59,16 +64,16 @@ def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[st
     )
     yield f"{len(results)} PATHs: {', '.join(counted)}"
     for severity in (Severity.ERROR, Severity.WARNING):
-        yield from most_frequent(results, severity)
+        yield from list_frequent_rules(results, severity)
     yield ""
-    for result in ordered[:LISTED]:
-        yield headline(result)
-    rest = Counter(result.verdict for result in ordered[LISTED:])
+    for result in ordered[:MAX_LISTED_PATHS]:
+        yield format_result_headline(result)
+    rest = Counter(result.verdict for result in ordered[MAX_LISTED_PATHS:])
     if rest:
         yield f"and {', '.join(f'{count} more {verdict}' for verdict, count in rest.items())}"
 
 
-def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str]:
+def list_frequent_rules(results: Sequence[PathJudgement], severity: Severity) -> Iterator[str]:
     """List the rules with findings of one severity, those that affect most PATHs first."""
     rules = Counter(
         rule
@@ -77,40 +82,42 @@ def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str
     )
     if rules:
         yield f"{severity}s by rule (details: podium explain RULE):"
-    for rule, count in rules.most_common(RULES):
+    for rule, count in rules.most_common(MAX_LISTED_RULES):
         yield f"  {rule} in {count} PATH{'s' if count > 1 else ''}"
-    if len(rules) > RULES:
-        yield f"  and {len(rules) - RULES} more rules"
+    if len(rules) > MAX_LISTED_RULES:
+        yield f"  and {len(rules) - MAX_LISTED_RULES} more rules"
 
 
-def headline(result: Result) -> str:
+def format_result_headline(result: PathJudgement) -> str:
     """Format a result on one line: path, verdict, round, counts."""
     counts = Counter(finding.severity for finding in result.findings)
-    told = ", ".join(
-        counted(counts[severity], severity) for severity in Severity if counts[severity]
+    counts_text = ", ".join(
+        format_severity_count(counts[severity], severity)
+        for severity in Severity
+        if counts[severity]
     )
     verdict = "cannot be judged here" if result.lacks_workload else result.verdict
-    return f"{result.path}: {verdict} ({result.round}{'; ' + told if told else ''})"
+    return f"{result.path}: {verdict} ({result.round}{'; ' + counts_text if counts_text else ''})"
 
 
-def counted(count: int, severity: Severity) -> str:
+def format_severity_count(count: int, severity: Severity) -> str:
     """Format the number of findings of a severity."""
     return f"{count} {severity}{'s' if count > 1 and severity is not Severity.INFO else ''}"
 
 
-def lines(result: Result) -> Iterator[str]:
+def format_result_lines(result: PathJudgement) -> Iterator[str]:
     """Yield the lines of one result: the verdict, then what to do, worst first."""
-    yield headline(result)
-    if result.others:
+    yield format_result_headline(result)
+    if result.other_rounds:
         yield (
-            f"  {result.round} is told by {result.seen}; also possible: {', '.join(result.others)}"
-            " (--round ROUND decides)"
+            f"  {result.round} is told by {result.recognised_by}; also possible:"
+            f" {', '.join(result.other_rounds)} (--round ROUND decides)"
         )
     for severity in Severity:
         for rule in dict.fromkeys(
             finding.rule for finding in result.findings if finding.severity is severity
         ):
-            yield from group(
+            yield from format_rule_findings(
                 [
                     finding
                     for finding in result.findings
@@ -119,42 +126,47 @@ def lines(result: Result) -> Iterator[str]:
             )
 
 
-def group(findings: Sequence[Finding]) -> Iterator[str]:
+def format_rule_findings(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield the findings of one rule: what, where, and once what to do."""
     yield f"  {findings[0].severity} {findings[0].rule}"
-    left = SHOWN
-    for found, alike in told_alike(findings).items():
+    left = MAX_SHOWN_FINDINGS
+    for found, alike in group_equal_findings(findings).items():
         if left > 0:
-            yield from at_places(found, alike[:left])
+            yield from format_finding_locations(found, alike[:left])
         left -= len(alike)
     if left < 0:
         yield f"    and {-left} more"
     yield from (
         f"    -> {advice}"
-        for advice in dict.fromkeys(finding.advice for finding in findings[:SHOWN])
+        for advice in dict.fromkeys(finding.advice for finding in findings[:MAX_SHOWN_FINDINGS])
     )
 
 
-def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
+def group_equal_findings(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
     """Group the locations of findings by what was found."""
-    places: dict[str, list[str]] = {}
+    locations: dict[str, list[str]] = {}
     for finding in findings:
-        place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-        places.setdefault(
-            f"found {short(finding.found)}; expected {short(finding.required)}", []
-        ).append(place)
-    return places
+        location = f"{finding.file}:{finding.line}" if finding.line else finding.file
+        locations.setdefault(
+            f"found {truncate_middle(finding.found)}; expected {truncate_middle(finding.required)}",
+            [],
+        ).append(location)
+    return locations
 
 
-def at_places(found: str, places: Sequence[str]) -> Iterator[str]:
+def format_finding_locations(found: str, locations: Sequence[str]) -> Iterator[str]:
     """Yield what was found with its location, or with all locations if several share it."""
-    if len(places) == 1:
-        yield f"    {places[0]}: {found}"
+    if len(locations) == 1:
+        yield f"    {locations[0]}: {found}"
         return
     yield f"    {found}"
-    yield from (f"      {place}" for place in places)
+    yield from (f"      {location}" for location in locations)
 
 
-def short(text: str) -> str:
+def truncate_middle(text: str) -> str:
     """Shorten a long value in its middle."""
-    return text if len(text) <= WIDTH else f"{text[: WIDTH // 2]} ... {text[-WIDTH // 4 :]}"
+    return (
+        text
+        if len(text) <= MAX_VALUE_CHARACTERS
+        else f"{text[: MAX_VALUE_CHARACTERS // 2]} ... {text[-MAX_VALUE_CHARACTERS // 4 :]}"
+    )

@@ -28,7 +28,7 @@ from suite import plugins, registry
 from suite.rounds import RoundKind
 
 D = TypeVar("D")
-QUOTED: Final = 1000
+MAX_QUOTED_CHARACTERS: Final = 1000
 """Characters of a value that a finding quotes."""
 
 
@@ -52,26 +52,26 @@ class Rule(Generic[D]):
     def __call__(self, document: D) -> Iterator[Finding]:
         """Judge one document."""
         for fault in self.check(document):
-            yield self.finding(fault)
+            yield self.build_finding(fault)
 
-    def finding(self, fault: Fault) -> Finding:
+    def build_finding(self, fault: Fault) -> Finding:
         """Add what the rule knows to what it found."""
         return Finding(
             rule=self.id,
             severity=fault.severity or self.severity,
             file=str(fault.file),
             line=fault.line,
-            found=shortened(fault.found),
-            required=shortened(fault.required),
+            found=truncate_quoted_text(fault.found),
+            required=truncate_quoted_text(fault.required),
             source=self.source,
             advice=fault.advice or self.advice,
             weight=self.weight,
         )
 
 
-def shortened(text: str) -> str:
+def truncate_quoted_text(text: str) -> str:
     """Cut what a finding quotes: values in a file may have any length."""
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
+    return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."
 
 
 def rule(
@@ -87,8 +87,8 @@ def rule(
     TypeError at import.
     """
 
-    def register(check: Callable[[D], Iterable[Fault]]) -> Rule[D]:
-        parts = sections(check.__doc__ or "")
+    def build_rule(check: Callable[[D], Iterable[Fault]]) -> Rule[D]:
+        parts = parse_rule_docstring(check.__doc__ or "")
         if not all(parts.values()):
             raise TypeError(
                 f"rule {id}: the docstring of {check.__qualname__} needs a text, 'Source:' and"
@@ -106,10 +106,10 @@ def rule(
             **parts,
         )
 
-    return register
+    return build_rule
 
 
-def sections(docstring: str) -> dict[str, str]:
+def parse_rule_docstring(docstring: str) -> dict[str, str]:
     """Split a rule's docstring into text, source and advice, each on one line."""
     found = re.fullmatch(
         r"(?P<text>.*?)\n\s*Source:(?P<source>.*?)\n\s*Advice:(?P<advice>.*)",
@@ -123,7 +123,7 @@ def sections(docstring: str) -> dict[str, str]:
 
 
 @cache
-def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
+def load_rules(kind: str | None = None) -> Mapping[str, Rule[Any]]:
     """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs;
     two of one id are a TypeError.
 
@@ -132,45 +132,49 @@ def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
     A rule of another package that has the name of one of podium's is warned of and passed over.
     """
     others = {*RoundKind} - {kind} if kind else set()
-    points = registry.points(registry.RULES)
+    points = registry.list_entry_points(registry.RULE_GROUP)
     names = [name for name in points if name.partition(".")[0] not in others]
     found: dict[str, Rule[Any]] = {}
-    for name, module in registry.loaded(
-        registry.RULES, "rules", sorted(names, key=lambda name: not plugins.own(points[name]))
+    for name, module in registry.iterate_loaded_points(
+        registry.RULE_GROUP,
+        "rules",
+        sorted(names, key=lambda name: not plugins.is_own_entry_point(points[name])),
     ):
-        for each in members(module):
+        for each in iterate_module_rules(module):
             if found.setdefault(each.id, each) is each:
                 continue
-            if plugins.own(points[name]):
+            if plugins.is_own_entry_point(points[name]):
                 raise TypeError(f"two rules are called {each.id}")
-            plugins.warn(
+            plugins.warn_about_package(
                 points[name],
-                f"rule {each.id} of package {plugins.package(points[name])} is left out: another"
-                " one has that name",
+                f"rule {each.id} of package {plugins.describe_package(points[name])} is left out:"
+                " another one has that name",
             )
     return found
 
 
-def members(module: ModuleType) -> Iterator[Rule[Any]]:
+def iterate_module_rules(module: ModuleType) -> Iterator[Rule[Any]]:
     """Yield the rules that stand in a module."""
     yield from (value for value in vars(module).values() if isinstance(value, Rule))
 
 
-def judge(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
+def judge_document(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
     """Apply every rule for this kind of document, round and workload."""
-    for each in rules_by_document(round, workload).get(type(document), ()):
+    for each in group_rules_by_document(round, workload).get(type(document), ()):
         for fault in each.check(document):
-            yield each.finding(fault)
+            yield each.build_finding(fault)
 
 
 @lru_cache(maxsize=64)  # whoever wrote a log chose the name of its workload
-def rules_by_document(round: str, workload: str | None) -> Mapping[type[Any], Sequence[Rule[Any]]]:
+def group_rules_by_document(
+    round: str, workload: str | None
+) -> Mapping[type[Any], Sequence[Rule[Any]]]:
     """Give a round's rules by the kind of document that they are about; those of other workloads
     are left out.
     """
-    kind = registry.kind_of_round(round) if round in registry.round_names() else None
+    kind = registry.load_round_kind(round) if round in registry.list_round_names() else None
     found: dict[type[Any], list[Rule[Any]]] = {}
-    for each in catalogue(kind).values():
+    for each in load_rules(kind).values():
         if (each.rounds is None or round in each.rounds) and each.workload in (None, workload):
             found.setdefault(each.document, []).append(each)
     return found

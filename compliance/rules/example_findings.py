@@ -7,16 +7,18 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-FILE: Final = "example_findings.json"
+EXAMPLE_FINDINGS_FILE: Final = "example_findings.json"
 
 
 @cache
-def sightings() -> dict[str, str]:
+def load_example_findings() -> dict[str, str]:
     """Load the findings of all examples: rule -> one line."""
-    found: dict[str, str] = json.loads(files("compliance.rules").joinpath(FILE).read_text("utf-8"))
+    found: dict[str, str] = json.loads(
+        files("compliance.rules").joinpath(EXAMPLE_FINDINGS_FILE).read_text("utf-8")
+    )
     return found
 
 
-def sighting(rule: str) -> str | None:
+def find_example_finding(rule: str) -> str | None:
     """Give what a rule found in its example; None for a rule without one, as a third party's."""
-    return sightings().get(rule)
+    return load_example_findings().get(rule)

@@ -3,29 +3,29 @@
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.logs.source_file import Kind, SourceFile
+from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
-ACCEPTED: Final = (
+LENIENT_FILE_ADVICE: Final = (
     "nothing has to be done where the file is as the run wrote it: accepted results have such; a"
     " copy that was cut or edited is copied again"
 )
 """Where something is said for completeness."""
 
 
-def flaws(source: SourceFile, kind: Kind) -> Iterator[Fault]:
+def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:
     """Yield a file's flaws of one kind, with the weight and the advice that they have in this kind
     of file.
     """
-    advice = ACCEPTED if source.leniency.get(kind) is Severity.INFO else None
-    for flaw in source.flaws:
-        if flaw.kind is kind:
+    advice = LENIENT_FILE_ADVICE if source.leniency.get(kind) is Severity.INFO else None
+    for parse_error in source.parse_errors:
+        if parse_error.kind is kind:
             yield Fault(
                 file=source.path,
-                line=flaw.line,
-                found=flaw.found,
-                required=flaw.required,
+                line=parse_error.line,
+                found=parse_error.found,
+                required=parse_error.required,
                 severity=source.leniency.get(kind),
                 advice=advice,
             )
@@ -39,7 +39,7 @@ def present(source: SourceFile) -> Iterator[Fault]:
     own files.
     Advice: restore the file as the run wrote it, or repeat the run.
     """
-    yield from flaws(source, Kind.MISSING)
+    yield from check_parse_errors(source, ParseErrorKind.MISSING)
 
 
 @rule("file.readable", SourceFile)
@@ -49,7 +49,7 @@ def readable(source: SourceFile) -> Iterator[Fault]:
     Source: house rule: what cannot be read cannot be judged.
     Advice: check permissions and links; pass the file itself, not a folder or a link.
     """
-    yield from flaws(source, Kind.UNREADABLE)
+    yield from check_parse_errors(source, ParseErrorKind.UNREADABLE)
 
 
 @rule("file.encoding", SourceFile)
@@ -59,7 +59,7 @@ def encoding(source: SourceFile) -> Iterator[Fault]:
     Source: RFC 8259, section 8.1; podium's and LoadGen's writers write UTF-8.
     Advice: submit the file exactly as the run wrote it, not as saved by an editor.
     """
-    yield from flaws(source, Kind.ENCODING)
+    yield from check_parse_errors(source, ParseErrorKind.ENCODING)
 
 
 @rule("file.record", SourceFile)
@@ -70,7 +70,7 @@ def record(source: SourceFile) -> Iterator[Fault]:
     Advice: the run did not write a truncated or garbled record: submit the original file, or repeat
     the run.
     """
-    yield from flaws(source, Kind.RECORD)
+    yield from check_parse_errors(source, ParseErrorKind.RECORD)
 
 
 @rule("file.shape", SourceFile)
@@ -80,7 +80,7 @@ def shape(source: SourceFile) -> Iterator[Fault]:
     Source: the schemas in compliance/schemas.
     Advice: submit the file exactly as the run wrote it.
     """
-    yield from flaws(source, Kind.SHAPE)
+    yield from check_parse_errors(source, ParseErrorKind.SHAPE)
 
 
 @rule("file.number", SourceFile)
@@ -91,7 +91,7 @@ def number(source: SourceFile) -> Iterator[Fault]:
     target.
     Advice: a run that reaches NaN is aborted and does not count; repeat it with other settings.
     """
-    yield from flaws(source, Kind.NUMBER)
+    yield from check_parse_errors(source, ParseErrorKind.NUMBER)
 
 
 @rule("file.duplicate", SourceFile)
@@ -102,7 +102,7 @@ def duplicate(source: SourceFile) -> Iterator[Fault]:
     Source: RFC 8259, section 4.
     Advice: submit the file exactly as the run wrote it.
     """
-    yield from flaws(source, Kind.DUPLICATE)
+    yield from check_parse_errors(source, ParseErrorKind.DUPLICATE)
 
 
 @rule("file.glued", SourceFile)
@@ -114,7 +114,7 @@ def glued(source: SourceFile) -> Iterator[Fault]:
     Advice: keep other programs from writing into the log, and submit it exactly as the run wrote
     it.
     """
-    yield from flaws(source, Kind.GLUED)
+    yield from check_parse_errors(source, ParseErrorKind.GLUED)
 
 
 @rule("file.cut", SourceFile)
@@ -125,7 +125,7 @@ def cut(source: SourceFile) -> Iterator[Fault]:
     Advice: the run was interrupted or the copy was truncated: copy it again, or resume the run with
     --resume.
     """
-    yield from flaws(source, Kind.CUT)
+    yield from check_parse_errors(source, ParseErrorKind.CUT)
 
 
 @rule("file.foreign", SourceFile, severity=Severity.WARNING)
@@ -135,4 +135,4 @@ def foreign(source: SourceFile) -> Iterator[Fault]:
     Source: house rule: podium and LoadGen write nothing else into these files.
     Advice: find out which program wrote into the log, and redirect its output elsewhere.
     """
-    yield from flaws(source, Kind.FOREIGN)
+    yield from check_parse_errors(source, ParseErrorKind.FOREIGN)

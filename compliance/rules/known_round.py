@@ -10,16 +10,16 @@ from suite import registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unjudged:
+class UnjudgedPath:
     """A path whose content tells a round that is none of those known."""
 
     path: Path
-    seen: str
+    evidence: str
     """By what it is told."""
 
 
-@rule("round.known", Unjudged, weight=Verdict.UNKNOWN)
-def known(result: Unjudged) -> Iterator[Fault]:
+@rule("round.known", UnjudgedPath, weight=Verdict.UNKNOWN)
+def known(result: UnjudgedPath) -> Iterator[Fault]:
     """A result belongs to a round whose rules are known; another round's rules say nothing about
     it.
 
@@ -29,20 +29,20 @@ def known(result: Unjudged) -> Iterator[Fault]:
     """
     yield Fault(
         file=result.path,
-        found=result.seen,
-        required=f"a known round: {', '.join(ranges(registry.round_names()))}",
+        found=result.evidence,
+        required=f"a known round: {', '.join(format_round_ranges(registry.list_round_names()))}",
     )
 
 
-def ranges(names: Sequence[str]) -> Iterator[str]:
+def format_round_ranges(names: Sequence[str]) -> Iterator[str]:
     """Yield the first and the last round of each suite: `training-v0.6 to v6.1`."""
     suites: dict[str, list[str]] = {}
     for name in names:
         suite, _, version = name.rpartition("-")
         suites.setdefault(suite, []).append(version)
     for suite, versions in suites.items():
-        told = sorted(
+        ordered = sorted(
             versions,
             key=lambda version: [int(part) for part in version.removeprefix("v").split(".")],
         )
-        yield f"{suite}-{told[0]}" + (f" to {told[-1]}" if len(told) > 1 else "")
+        yield f"{suite}-{ordered[0]}" + (f" to {ordered[-1]}" if len(ordered) > 1 else "")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from compliance.commands import explanation
-from compliance.rules import Rule, catalogue
+from compliance.commands import describe_rule
+from compliance.rules import Rule, load_rules
 
 INTRODUCTION: Final = """# Rules of the judge
 
@@ -25,7 +25,7 @@ MARKS: Final = {"<": "&lt;", **{char: f"\\{char}" for char in "\\`*_>[]#"}}
 
 def rule_pages() -> Mapping[str, str]:
     """Write all pages: page -> Markdown."""
-    rules = sorted(catalogue().values(), key=lambda rule: rule.id)
+    rules = sorted(load_rules().values(), key=lambda rule: rule.id)
     groups = {name: list(group) for name, group in groupby(rules, key=group_of)}
     return {
         "rules/index.md": overview(rules),
@@ -60,7 +60,7 @@ def group_page(name: str, rules: Iterable[Rule[Any]]) -> str:
 
 def section(rule: Rule[Any]) -> str:
     """Write what `podium explain` says of a rule: its text, then a list of facts."""
-    title, text, *facts = explanation(rule)
+    title, text, *facts = describe_rule(rule)
     items = "".join(
         f"- **{name}:** {plain(value)}\n"
         for name, _, value in (fact.partition(": ") for fact in facts)

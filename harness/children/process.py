@@ -18,27 +18,27 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
-from harness.children.starting import end_with_parent, start
-from harness.children.template import Child, Template
-from harness.kernel_errors import KernelError, brief, lacks
+from harness.children.starting import end_with_parent, start_child_process
+from harness.children.template import ForkedChild, ForkTemplate
+from harness.kernel_errors import KernelError, format_first_sentence, is_kernel_missing
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.process.signals import raised
+from suite.process.signals import raised_signals
 
 T = TypeVar("T")
 J = TypeVar("J")
 Abort: TypeAlias = Callable[[BaseException], NoReturn]
 """Ends the child at once, from any thread, and reports the exception to the parent."""
 
-TICK_S: Final = 1.0
-templates: Final[list[Template]] = []
+TICK_INTERVAL_S: Final = 1.0
+templates: Final[list[ForkTemplate]] = []
 """This process's template, if there is one."""
-ERRORS: Final[dict[int, type[PodiumError]]] = {
+ERRORS_BY_EXIT_CODE: Final[dict[int, type[PodiumError]]] = {
     error.exit_code: error for error in (JudgedError, RequestError, MissingError)
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ChildFailure:
     """Why a child failed."""
 
     exit_code: int
@@ -48,16 +48,16 @@ class Failure:
     trace: str = ""
     """The child's traceback, unless it raised a PodiumError."""
 
-    def error(self) -> PodiumError:
+    def build_error(self) -> PodiumError:
         """Build the error that the parent raises, with the traceback as its note."""
-        made = (
+        error = (
             KernelError(self.sentence)
             if self.kernel
-            else ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+            else ERRORS_BY_EXIT_CODE.get(self.exit_code, JudgedError)(self.sentence)
         )
         if self.trace:
-            made.add_note(self.trace)
-        return made
+            error.add_note(self.trace)
+        return error
 
 
 def load_ahead(modules: Iterable[str]) -> None:
@@ -65,19 +65,23 @@ def load_ahead(modules: Iterable[str]) -> None:
     the first time.
     """
     if not templates or templates[0].owner != os.getpid():
-        templates[:] = [Template(tuple(modules))]
+        templates[:] = [ForkTemplate(tuple(modules))]
 
 
-def forked(jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
+def fork_from_template(
+    jobs: Connection, sender: Connection, check: Callable[[], None]
+) -> ForkedChild | None:
     """Fork a child, if there is a template that can be asked."""
     return (
-        templates[0].fork(child_main, jobs, sender, check)
-        if templates and templates[0].free()
+        templates[0].fork(run_child_task, jobs, sender, check)
+        if templates and templates[0].is_free()
         else None
     )
 
 
-def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
+def run_in_child(
+    task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None
+) -> T:
     """Run a picklable task on a picklable job; PodiumError if there is no result. `tick` is called
     every second meanwhile.
     """
@@ -88,52 +92,59 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
         # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup
         # would block the write
     )
-    fresh = context.Process(target=child_main, args=(jobs, sender))
-    process: SpawnProcess | Child = fresh
-    with raised() as signals, receiver, teller:
+    interpreter = context.Process(target=run_child_task, args=(jobs, sender))
+    process: SpawnProcess | ForkedChild = interpreter
+    with raised_signals() as signals, receiver, teller:
         try:
             with signals.postponed():
-                process = forked(jobs, sender, signals.check) or started(fresh)
+                process = fork_from_template(
+                    jobs, sender, signals.raise_received
+                ) or start_interpreter(interpreter)
             sender.close()
             jobs.close()
-            signals.check()
+            signals.raise_received()
             with suppress(BrokenPipeError):  # `receive` reports how the child ended
                 teller.send((task, job))
-            answer = receive(receiver, process, tick)
+            answer = wait_for_answer(receiver, process, tick)
         finally:
-            end(process)
-    if isinstance(answer, Failure):
-        raise answer.error()
+            end_child(process)
+    if isinstance(answer, ChildFailure):
+        raise answer.build_error()
     return cast(T, answer)
 
 
-def started(process: SpawnProcess) -> SpawnProcess:
+def start_interpreter(process: SpawnProcess) -> SpawnProcess:
     """Start a process, and return it."""
-    start(process)
+    start_child_process(process)
     return process
 
 
-def end(process: SpawnProcess | Child) -> None:
+def end_child(process: SpawnProcess | ForkedChild) -> None:
     """End the child, if it was started; its result has been read."""
     if process.pid is not None:
         process.kill()
         process.join()
 
 
-def receive(
-    receiver: Connection, process: SpawnProcess | Child, tick: Callable[[], None] | None = None
+def wait_for_answer(
+    receiver: Connection,
+    process: SpawnProcess | ForkedChild,
+    tick: Callable[[], None] | None = None,
 ) -> object:
     """Wait for the child's result or exit."""
-    while not wait([receiver, process.sentinel], TICK_S if tick else None):
+    while not wait([receiver, process.sentinel], TICK_INTERVAL_S if tick else None):
         if tick:
             tick()
     try:
         answer: object = receiver.recv()
     except (EOFError, OSError):
         process.join()
-        sentence = f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts"
+        sentence = (
+            f"the LoadGen process {describe_process_end(process.exitcode)}; nothing of that run"
+            " counts"
+        )
         unknown_instruction = process.exitcode == -signal.SIGILL
-        return Failure(
+        return ChildFailure(
             exit_code=1,
             sentence=sentence,
             kernel=unknown_instruction,
@@ -142,59 +153,62 @@ def receive(
     return answer
 
 
-def ending(code: int | None) -> str:
+def describe_process_end(code: int | None) -> str:
     """Describe how a process ended."""
     if code is not None and code < 0:
         return f"was ended by {signal.Signals(-code).name}"
     return f"ended with exit status {code}"
 
 
-def child_main(jobs: Connection, sender: Connection, parent: int | None = None) -> None:
+def run_child_task(jobs: Connection, sender: Connection, parent: int | None = None) -> None:
     """Run the task on a second thread, so that signals need not wait for LoadGen."""
     threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
-    speaker = Speaker(sender)
-    worker = threading.Thread(target=speaker.speak, args=(jobs,))
+    speaker = ChildReporter(sender)
+    worker = threading.Thread(target=speaker.run_task, args=(jobs,))
     worker.start()
     worker.join()
 
 
-class Speaker:
+class ChildReporter:
     """Sends the parent the result or the failure."""
 
     def __init__(self, sender: Connection) -> None:
         self.sender = sender
         self.turn = threading.Lock()
 
-    def speak(self, jobs: Connection) -> None:
+    def run_task(self, jobs: Connection) -> None:
         """Receive a task and its job, run it, and send its result."""
         try:
             task, job = jobs.recv()
-            answer = task(job, self.abort)
+            answer = task(job, self.report_and_exit)
         except BaseException as error:
-            self.abort(error)
+            self.report_and_exit(error)
         with self.turn:
             self.sender.send(answer)
 
-    def abort(self, error: BaseException) -> NoReturn:
+    def report_and_exit(self, error: BaseException) -> NoReturn:
         """Report the exception and end the process at once: LoadGen would wait for ever for missing
         responses.
         """
         with self.turn:  # the first failure wins, and is sent whole
             sys.stderr.flush()
-            self.sender.send(failure(error))
+            self.sender.send(describe_child_failure(error))
             os._exit(1)
 
 
-def failure(error: BaseException) -> Failure:
+def describe_child_failure(error: BaseException) -> ChildFailure:
     """Describe an exception in one sentence."""
     if isinstance(error, PodiumError):
-        return Failure(exit_code=error.exit_code, sentence=str(error))
+        return ChildFailure(exit_code=error.exit_code, sentence=str(error))
     trace = "".join(traceback.format_exception(error))
-    if lacks(error):
-        return Failure(
-            exit_code=MissingError.exit_code, sentence=brief(error), kernel=True, trace=trace
+    if is_kernel_missing(error):
+        return ChildFailure(
+            exit_code=MissingError.exit_code,
+            sentence=format_first_sentence(error),
+            kernel=True,
+            trace=trace,
         )
-    return Failure(
+    return ChildFailure(
         exit_code=1,
         sentence=(
             f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}"

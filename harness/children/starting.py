@@ -17,12 +17,12 @@ from multiprocessing.context import SpawnProcess
 from suite.process import main_module
 
 
-def start(process: SpawnProcess) -> None:
+def start_child_process(process: SpawnProcess) -> None:
     """Start the child with SIGINT blocked; the resource tracker first, since starting it would
     unblock SIGINT.
     """
     resource_tracker.ensure_running()
-    with interrupts_blocked(), main_module.kept_back():
+    with interrupts_blocked(), main_module.hidden_main_module():
         process.start()
 
 

@@ -23,40 +23,40 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from harness.children.starting import end_with_parent, start
+from harness.children.starting import end_with_parent, start_child_process
 from suite.process import garbage
-from suite.process.names import TEMPLATE
+from suite.process.names import TEMPLATE_PROCESS_NAME
 
-COMMON: Final = (
+COMMON_MODULES: Final = (
     "harness.serving.loadgen.probe",
     "harness.serving.loadgen.session",
     "mlperf_loadgen",
     "numpy.random",
 )
 """What all children need: LoadGen's sessions, and this module's caller."""
-WATCH_S: Final = 0.1
+SIGNAL_CHECK_INTERVAL_S: Final = 0.1
 """Between two looks for signals while a template loads."""
-COMM: Final = Path("/proc/self/comm")
-DESCRIPTORS: Final = Path("/proc/self/fd")
-GPUS: Final = "/dev/nvidia"
+PROCESS_NAME_FILE: Final = Path("/proc/self/comm")
+DESCRIPTORS_FOLDER: Final = Path("/proc/self/fd")
+GPU_DEVICE_PREFIX: Final = "/dev/nvidia"
 """Beginning of the names of device files that CUDA and NVML keep open."""
-Main: TypeAlias = Callable[[Connection, Connection, int], None]
+ChildMain: TypeAlias = Callable[[Connection, Connection, int], None]
 """What a child is: it has a pipe for its jobs, one for its answer, and a descriptor that ends with
 its parent.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ForkRequest:
     """A child, and what it takes over from the process that asks."""
 
-    main: Main
+    main: ChildMain
     environment: dict[str, str]
     folder: str
     cores: frozenset[int]
 
 
-class Child:
+class ForkedChild:
     """A forked child, with the methods of multiprocessing's processes that are needed of one."""
 
     def __init__(self, pid: int, pipe: Connection, release: Callable[[], None]) -> None:
@@ -80,7 +80,7 @@ class Child:
 
 
 @dataclass(slots=True)
-class Template:
+class ForkTemplate:
     """The template as its parent sees it."""
 
     modules: tuple[str, ...]
@@ -90,34 +90,36 @@ class Template:
     busy: bool = False
     broken: bool = False
 
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Tell whether it may be asked: not in a fork of its owner, which may not wait for it."""
         return not (self.busy or self.broken) and self.owner == os.getpid()
 
-    def begin(self) -> tuple[SpawnProcess, Connection]:
+    def ensure_started(self) -> tuple[SpawnProcess, Connection]:
         """Start it, unless it runs; OSError if it cannot be."""
         if self.process is None or self.pipe is None or not self.process.is_alive():
             context = multiprocessing.get_context("spawn")
             self.pipe, far = context.Pipe()
-            self.process = context.Process(target=serve, args=(far, (*COMMON, *self.modules)))
+            self.process = context.Process(
+                target=serve_forks, args=(far, (*COMMON_MODULES, *self.modules))
+            )
             Finalize(
                 None, self.end, exitpriority=0
             )  # before multiprocessing waits for its children, in a child of its own too
             with far:
-                start(self.process)
+                start_child_process(self.process)
         return self.process, self.pipe
 
     def fork(
-        self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None]
-    ) -> Child | None:
+        self, main: ChildMain, jobs: Connection, sender: Connection, check: Callable[[], None]
+    ) -> ForkedChild | None:
         """Fork a child; nothing if the template cannot be had. `check` is called while it loads,
         and may raise.
         """
         self.busy = True
         try:
-            process, pipe = self.begin()
+            process, pipe = self.ensure_started()
             pipe.send(
-                Asked(
+                ForkRequest(
                     main=main,
                     environment=dict(os.environ),
                     folder=str(Path.cwd()),
@@ -126,9 +128,9 @@ class Template:
             )
             for one in (jobs, sender):
                 send_handle(pipe, one.fileno(), process.pid)
-            while not wait([pipe, process.sentinel], WATCH_S):
+            while not wait([pipe, process.sentinel], SIGNAL_CHECK_INTERVAL_S):
                 check()
-            return Child(pipe.recv(), pipe, self.release)
+            return ForkedChild(pipe.recv(), pipe, self.release)
         except (EOFError, OSError):
             self.end()
             return None
@@ -148,24 +150,24 @@ class Template:
             self.process.join()
 
 
-def serve(pipe: Connection, modules: Sequence[str]) -> None:
+def serve_forks(pipe: Connection, modules: Sequence[str]) -> None:
     """Be the template: load, then fork a child for whoever asks, until the parent is gone."""
     with suppress(OSError):
-        COMM.write_text(TEMPLATE)
+        PROCESS_NAME_FILE.write_text(TEMPLATE_PROCESS_NAME)
     before = frozenset(os.environ)
-    garbage.look_seldom()
-    load(modules)
-    garbage.keep_loaded()  # no child looks through what all of them share
+    garbage.collect_garbage_seldom()
+    import_modules(modules)
+    garbage.freeze_loaded_objects()  # no child looks through what all of them share
     own = {name: value for name, value in os.environ.items() if name not in before}
     with suppress(EOFError, OSError):
         while True:
-            asked = pipe.recv()
-            if asked is not None:  # a kill that came too late
-                answer(pipe, replace(asked, environment=own | asked.environment))
+            request = pipe.recv()
+            if request is not None:  # a kill that came too late
+                fork_requested_child(pipe, replace(request, environment=own | request.environment))
     os._exit(0)
 
 
-def load(modules: Sequence[str]) -> None:
+def import_modules(modules: Sequence[str]) -> None:
     """Import modules; end with the parent meanwhile, since an import may hang.
 
     End too if one cannot be imported: an extension cannot be tried again in a fork, and a new
@@ -183,27 +185,27 @@ def load(modules: Sequence[str]) -> None:
     loaded.close()
     watcher.join()  # no thread but this one in a fork
     loading.close()
-    if not forkable():
+    if not can_fork():
         os._exit(1)
 
 
-def forkable() -> bool:
+def can_fork() -> bool:
     """Tell whether a fork of this process can compute: it has no other thread, which the fork would
     lack, and has asked for no GPU, which it could not use.
     """
-    return threading.active_count() == 1 and not holds_gpu()
+    return threading.active_count() == 1 and not has_open_gpu()
 
 
-def holds_gpu(descriptors: Path = DESCRIPTORS) -> bool:
+def has_open_gpu(descriptors: Path = DESCRIPTORS_FOLDER) -> bool:
     """Tell whether this process has a GPU's device file open; false on a system without /proc."""
     for each in descriptors.glob("*"):
         with suppress(OSError):  # the listing's own descriptor, closed since
-            if str(each.readlink()).startswith(GPUS):
+            if str(each.readlink()).startswith(GPU_DEVICE_PREFIX):
                 return True
     return False
 
 
-def answer(pipe: Connection, asked: Asked) -> None:
+def fork_requested_child(pipe: Connection, request: ForkRequest) -> None:
     """Fork one child, and tell its number and its exit code."""
     jobs, sender = (
         Connection(recv_handle(pipe), writable=False),
@@ -214,7 +216,7 @@ def answer(pipe: Connection, asked: Asked) -> None:
             stream.flush()  # or the child would write it again
     ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(
-        target=become, args=(asked, jobs, sender, ours, theirs)
+        target=run_as_child, args=(request, jobs, sender, ours, theirs)
     )
     child.start()
     for one in (jobs, sender, ours):
@@ -228,23 +230,27 @@ def answer(pipe: Connection, asked: Asked) -> None:
     pipe.send(child.exitcode)
 
 
-def become(
-    asked: Asked, jobs: Connection, sender: Connection, parent: Connection, held: Connection
+def run_as_child(
+    request: ForkRequest,
+    jobs: Connection,
+    sender: Connection,
+    parent: Connection,
+    template_end: Connection,
 ) -> None:
     """Be a child: as if it had been started by the process that asked. `parent` ends when the
     template does, which alone keeps `held`.
     """
-    held.close()
+    template_end.close()
     with suppress(OSError):
-        COMM.write_text(Path(sys.executable).name)
+        PROCESS_NAME_FILE.write_text(Path(sys.executable).name)
     os.environ.clear()
-    os.environ.update(asked.environment)
+    os.environ.update(request.environment)
     multiprocessing.set_start_method(
         "spawn", force=True
     )  # as in a new interpreter: what it starts later would be forks of many threads
-    os.chdir(asked.folder)
-    os.sched_setaffinity(0, asked.cores)
+    os.chdir(request.folder)
+    os.sched_setaffinity(0, request.cores)
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()  # Python's own generator is seeded anew by every fork
-    asked.main(jobs, sender, parent.fileno())
+    request.main(jobs, sender, parent.fileno())

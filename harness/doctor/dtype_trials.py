@@ -14,26 +14,26 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Final
 
-from harness.children.process import end, ending
-from harness.children.starting import end_with_parent, start
-from harness.kernel_errors import brief
-from harness.request import Request
+from harness.children.process import describe_process_end, end_child
+from harness.children.starting import end_with_parent, start_child_process
+from harness.kernel_errors import format_first_sentence
+from harness.request import RunRequest
 from suite import registry
 from suite.engine import Engine, Network, Plan
 from suite.errors import MissingError, RequestError
-from suite.files.cache import cache_folder
+from suite.files.cache import locate_cache_folder
 from suite.process import garbage
 from suite.terms import Precision
 
-START_S: Final = 600.0
+MAX_IMPORT_S: Final = 600.0
 """House rule: Python and a framework may take minutes to load from a network file system or beside
 other work; that decides nothing.
 """
-LIMIT_S: Final = 60.0
+MAX_TRIAL_S: Final = 60.0
 """House rule: a tiny network that takes longer counts as hung."""
 
 
-class Half(StrEnum):
+class WorkloadHalf(StrEnum):
     """Training or inference."""
 
     TRAINING = "training"
@@ -41,17 +41,17 @@ class Half(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class PrecisionTrial:
     """A trial of one workload in one precision."""
 
     workload: str
-    half: Half
+    half: WorkloadHalf
     engine: str
     """For training, the framework."""
     precision: Precision
 
 
-class Ending(StrEnum):
+class TrialEnding(StrEnum):
     """How a trial ended."""
 
     RAN = "ran"
@@ -63,14 +63,16 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class TrialResult:
     """Result of a trial."""
 
-    ending: Ending
+    ending: TrialEnding
     why: str = ""
 
 
-def tried(attempts: Iterable[Attempt], device: str) -> dict[Attempt, Result]:
+def run_precision_trials(
+    attempts: Iterable[PrecisionTrial], device: str
+) -> dict[PrecisionTrial, TrialResult]:
     """Run the trials, one child process per engine, in parallel; after a crash another child runs
     the remaining ones.
     """
@@ -80,162 +82,183 @@ def tried(attempts: Iterable[Attempt], device: str) -> dict[Attempt, Result]:
             sorted(attempts, key=lambda each: each.engine), key=lambda each: each.engine
         )
     ]
-    running = [(group, *begun(group, device)) for group in grouped]
-    found: dict[Attempt, Result] = {}
+    running = [(group, *start_trial_child(group, device)) for group in grouped]
+    found: dict[PrecisionTrial, TrialResult] = {}
     try:
         for group, process, receiver in running:
-            found |= read(group, process, receiver)
+            found |= collect_trial_results(group, process, receiver)
     finally:
         for _, process, _ in running:
-            end(process)
+            end_child(process)
     left = [each for group in grouped for each in group if each not in found]
-    return found | tried(left, device) if left else found
+    return found | run_precision_trials(left, device) if left else found
 
 
-def begun(attempts: Sequence[Attempt], device: str) -> tuple[SpawnProcess, Connection]:
+def start_trial_child(
+    attempts: Sequence[PrecisionTrial], device: str
+) -> tuple[SpawnProcess, Connection]:
     """Start a child on some trials."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=child_main, args=(attempts, device, sender), daemon=True)
-    start(process)
+    process = context.Process(target=run_trial_child, args=(attempts, device, sender), daemon=True)
+    start_child_process(process)
     sender.close()
     return process, receiver
 
 
-def read(
-    attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connection
-) -> dict[Attempt, Result]:
+def collect_trial_results(
+    attempts: Sequence[PrecisionTrial], process: SpawnProcess, receiver: Connection
+) -> dict[PrecisionTrial, TrialResult]:
     """Read a child's results; if it dies or hangs in a trial, that trial failed, and later ones are
     left out.
     """
-    found: dict[Attempt, Result] = {}
+    found: dict[PrecisionTrial, TrialResult] = {}
     with receiver:
-        for attempt, limit_s in ((attempts[0], START_S), *((each, LIMIT_S) for each in attempts)):
+        for attempt, limit_s in (
+            (attempts[0], MAX_IMPORT_S),
+            *((each, MAX_TRIAL_S) for each in attempts),
+        ):
             try:
                 if not receiver.poll(limit_s):
-                    found[attempt] = Result(
-                        ending=Ending.FAILED, why=f"took longer than {limit_s:.0f} s"
+                    found[attempt] = TrialResult(
+                        ending=TrialEnding.FAILED, why=f"took longer than {limit_s:.0f} s"
                     )
                     break
-                if told := receiver.recv():
-                    found[attempt] = told
+                if outcome := receiver.recv():
+                    found[attempt] = outcome
             except EOFError:
                 process.join()
-                found[attempt] = Result(
-                    ending=Ending.FAILED,
-                    why=f"the process that tried it {ending(process.exitcode)}",
+                found[attempt] = TrialResult(
+                    ending=TrialEnding.FAILED,
+                    why=f"the process that tried it {describe_process_end(process.exitcode)}",
                 )
                 break
     return found
 
 
-def child_main(attempts: Sequence[Attempt], device: str, sender: Connection) -> None:
+def run_trial_child(attempts: Sequence[PrecisionTrial], device: str, sender: Connection) -> None:
     """Run the trials one after another; discard what libraries print."""
-    garbage.look_seldom()
+    garbage.collect_garbage_seldom()
     threading.Thread(target=end_with_parent, daemon=True).start()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.environ["OMP_NUM_THREADS"] = "1"  # threads of tiny kernels would only wait for one another
-    load(attempts[0], device)
+    import_trial_framework(attempts[0], device)
     sender.send(None)
     for attempt in attempts:
-        sender.send(result(attempt, device))
+        sender.send(run_single_trial(attempt, device))
 
 
-def load(attempt: Attempt, device: str) -> None:
+def import_trial_framework(attempt: PrecisionTrial, device: str) -> None:
     """Import the framework of the first trial, which tells what is wrong with it."""
     with suppress(Exception):
-        registry.trial(registry.workload(attempt.workload), attempt.engine, device)
+        registry.build_workload_trial(
+            registry.load_workload(attempt.workload), attempt.engine, device
+        )
 
 
-def result(attempt: Attempt, device: str) -> Result:
+def run_single_trial(attempt: PrecisionTrial, device: str) -> TrialResult:
     """Run one trial in this process."""
     try:
         return (
-            Result(ending=Ending.RAN)
-            if made(attempt, device)
-            else Result(ending=Ending.UNTRIED, why="there is no trial network for it")
+            TrialResult(ending=TrialEnding.RAN)
+            if try_precision(attempt, device)
+            else TrialResult(ending=TrialEnding.UNTRIED, why="there is no trial network for it")
         )
     except RequestError as error:
-        return Result(ending=Ending.REFUSED, why=str(error))
+        return TrialResult(ending=TrialEnding.REFUSED, why=str(error))
     except Exception as error:  # each framework has its own exception types
-        return Result(ending=Ending.FAILED, why=f"tried, and failed: {brief(error)}")
+        return TrialResult(
+            ending=TrialEnding.FAILED, why=f"tried, and failed: {format_first_sentence(error)}"
+        )
 
 
-def made(attempt: Attempt, device: str) -> bool:
+def try_precision(attempt: PrecisionTrial, device: str) -> bool:
     """Train a step, or serve: the engine's own trial if it has one, else the workload's networks;
     False if there is nothing to try.
     """
-    engine = registry.engine(attempt.engine) if attempt.half is Half.INFERENCE else None
-    own = registry.engine_trial(engine) if engine else None
+    engine = (
+        registry.load_engine(attempt.engine) if attempt.half is WorkloadHalf.INFERENCE else None
+    )
+    own = registry.find_engine_trial(engine) if engine else None
     if own is not None:
         own(device, attempt.precision)
         return True
     if engine is not None and engine.name not in engine.accepts:
         return False
-    trial = registry.trial(registry.workload(attempt.workload), attempt.engine, device)
+    trial = registry.build_workload_trial(
+        registry.load_workload(attempt.workload), attempt.engine, device
+    )
     if trial is None:
         return False
     if engine is None:
         trial.step(attempt.precision)
     else:
         for network in trial.networks:
-            serve(engine, network, attempt.precision, device)
+            run_network_once(engine, network, attempt.precision, device)
     return True
 
 
-def serve(engine: Engine[Any], network: Network[Any], precision: Precision, device: str) -> None:
+def run_network_once(
+    engine: Engine[Any], network: Network[Any], precision: Precision, device: str
+) -> None:
     """Compile a network, and run it once."""
     plan: Plan[Any] = Plan(
         device=device,
         precision=precision,
         threads=1,
         max_batch=len(network.inputs[0]),
-        cache=cache_folder() / "engines",
+        cache=locate_cache_folder() / "engines",
     )
     engine.compile(network, plan).open()(*network.inputs)
 
 
-def check_training(request: Request, precision: Precision) -> None:
+def check_training_precision(request: RunRequest, precision: Precision) -> None:
     """Refuse a precision that training does not support, or that this machine's kernels lack."""
-    check(
-        Attempt(
+    check_precision_runs(
+        PrecisionTrial(
             workload=request.name,
-            half=Half.TRAINING,
+            half=WorkloadHalf.TRAINING,
             engine=request.options.framework,
             precision=precision,
         ),
-        request.run(0, precision).device,
+        request.build_run(0, precision).device,
     )
 
 
-def check(wanted: Attempt, device: str) -> None:
+def check_precision_runs(requested: PrecisionTrial, device: str) -> None:
     """Before any clock, refuse a precision that does not run, and name those that do; fp32 always
     runs and is not tried.
     """
-    if wanted.precision is Precision.FP32:
+    if requested.precision is Precision.FP32:
         return
-    found = tried([wanted], device)[wanted]
-    if found.ending in (Ending.RAN, Ending.UNTRIED):
+    found = run_precision_trials([requested], device)[requested]
+    if found.ending in (TrialEnding.RAN, TrialEnding.UNTRIED):
         return
-    others = tried(
-        [replace(wanted, precision=other) for other in Precision if other is not wanted.precision],
+    others = run_precision_trials(
+        [
+            replace(requested, precision=other)
+            for other in Precision
+            if other is not requested.precision
+        ],
         device,
     )
     able = (
         ", ".join(
-            attempt.precision for attempt, outcome in others.items() if outcome.ending is Ending.RAN
+            attempt.precision
+            for attempt, outcome in others.items()
+            if outcome.ending is TrialEnding.RAN
         )
         or "no other either"
     )
-    verb = "train" if wanted.half is Half.TRAINING else "serve"
-    if found.ending is Ending.REFUSED:
+    verb = "train" if requested.half is WorkloadHalf.TRAINING else "serve"
+    if found.ending is TrialEnding.REFUSED:
         raise RequestError(
-            f"{wanted.workload}: --precision {wanted.precision}: there is no code to {verb} it so;"
-            f" this machine can {verb} it in {able}"
+            f"{requested.workload}: --precision {requested.precision}: there is no code to {verb}"
+            f" it so; this machine can {verb} it in {able}"
         )
     raise MissingError(
-        f"{wanted.workload}: --precision {wanted.precision}: {found.why}; this machine can {verb}"
-        f" it with {wanted.engine} in {able}"
+        f"{requested.workload}: --precision {requested.precision}: {found.why}; this machine can"
+        f" {verb} it with {requested.engine} in {able}"
     )

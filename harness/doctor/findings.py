@@ -4,10 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from harness.doctor.dtype_trials import Attempt, Ending, Half, Result, tried
+from harness.doctor.dtype_trials import (
+    PrecisionTrial,
+    TrialEnding,
+    TrialResult,
+    WorkloadHalf,
+    run_precision_trials,
+)
 
 
-class State(StrEnum):
+class ReadinessState(StrEnum):
     """State of a combination."""
 
     READY = "ready"
@@ -19,35 +25,37 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding(Attempt):
+class ReadinessFinding(PrecisionTrial):
     """The finding on one workload in one precision, before or after its trial."""
 
-    state: State
+    state: ReadinessState
     why: str = ""
     caution: str = ""
     """A warning to read before trusting results."""
 
 
-def proved(findings: Sequence[Finding], device: str) -> list[Finding]:
+def confirm_findings(findings: Sequence[ReadinessFinding], device: str) -> list[ReadinessFinding]:
     """Try the combinations that should be ready; drop precisions that a workload's training does
     not support.
     """
-    results = tried([finding for finding in findings if finding.state is State.READY], device)
-    told = [
-        told_by(finding, results[finding]) if finding in results else finding
+    results = run_precision_trials(
+        [finding for finding in findings if finding.state is ReadinessState.READY], device
+    )
+    confirmed = [
+        apply_trial_result(finding, results[finding]) if finding in results else finding
         for finding in findings
     ]
-    return [finding for finding in told if finding is not None]
+    return [finding for finding in confirmed if finding is not None]
 
 
-def told_by(finding: Finding, result: Result) -> Finding | None:
+def apply_trial_result(finding: ReadinessFinding, result: TrialResult) -> ReadinessFinding | None:
     """Update a finding with the result of its trial."""
     match result.ending:
-        case Ending.RAN:
+        case TrialEnding.RAN:
             return finding
-        case Ending.UNTRIED:
-            return replace(finding, state=State.UNTRIED, why=result.why)
-        case Ending.REFUSED if finding.half is Half.TRAINING:
+        case TrialEnding.UNTRIED:
+            return replace(finding, state=ReadinessState.UNTRIED, why=result.why)
+        case TrialEnding.REFUSED if finding.half is WorkloadHalf.TRAINING:
             return None
         case _:
-            return replace(finding, state=State.CANNOT, why=result.why)
+            return replace(finding, state=ReadinessState.CANNOT, why=result.why)

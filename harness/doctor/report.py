@@ -14,24 +14,29 @@ from typing import Final
 
 import click
 
-from harness.doctor.dtype_trials import Half
-from harness.doctor.findings import Finding, State, proved
-from harness.engine_choice import not_offered
-from harness.failures import sentence
+from harness.doctor.dtype_trials import WorkloadHalf
+from harness.doctor.findings import ReadinessFinding, ReadinessState, confirm_findings
+from harness.engine_choice import describe_missing_calibration
+from harness.failures import describe_exception
 from harness.machine import system_description
-from harness.machine.device import devices_of, resolve
-from harness.machine.gpus import gpus
-from harness.machine.placement import pinned, usual_groups
-from harness.machine.power.report import readable
-from harness.machine.power.selection import power_root
-from harness.request import prepare, reading
+from harness.machine.device import resolve_device, resolve_serving_devices
+from harness.machine.gpus import list_gpus
+from harness.machine.placement import choose_default_core_groups, pin_instances
+from harness.machine.power.report import list_readable_channels
+from harness.machine.power.selection import resolve_power_root
+from harness.request import build_reading_options, resolve_request
 from suite import registry
-from suite.console.screen import screen
-from suite.errors import MissingError, PodiumError, RequestError, unknown
-from suite.files.cache import cache_folder
-from suite.files.layout import nearest
-from suite.process.devices import CUDA, written
-from suite.process.installation import DISTRIBUTION, INSTALL, RUN, install
+from suite.console.screen import get_screen
+from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
+from suite.files.cache import locate_cache_folder
+from suite.files.layout import find_existing_parent
+from suite.process.devices import CUDA, format_number_list
+from suite.process.installation import (
+    DISTRIBUTION_NAME,
+    INSTALL_PREFIX,
+    RUN_EXTRA,
+    format_install_command,
+)
 from suite.rounds import Profile
 from suite.terms import Precision
 
@@ -39,9 +44,9 @@ GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 DISK_NEEDED_GIB: Final = 3.0
-USUAL: Final = "torch"
+DEFAULT_FRAMEWORK: Final = "torch"
 """Default training framework of a workload."""
-FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
+DEVELOPER_EXTRAS: Final = frozenset({"test", "dev"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +56,12 @@ class InputFinding:
     name: str
     place: str
     """A value of the setting input.device; empty if the pipeline could not be queried."""
-    state: State
+    state: ReadinessState
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineResources:
     """The machine's resources."""
 
     processor: str | None
@@ -84,7 +89,7 @@ class Machine:
     short_of: tuple[str, ...]
 
 
-def report(workload: str | None, data: Path | None, form: str) -> None:
+def print_readiness_report(workload: str | None, data: Path | None, form: str) -> None:
     """Print what can run; MissingError if the named workload cannot, RequestError if its data is
     unusable.
     """
@@ -92,58 +97,70 @@ def report(workload: str | None, data: Path | None, form: str) -> None:
         raise RequestError(
             "--data needs the WORKLOAD that is to read it: podium doctor WORKLOAD --data DIR"
         )
-    if workload is not None and workload not in registry.points(registry.WORKLOADS):
-        raise unknown("workload", workload, registry.points(registry.WORKLOADS))
-    here = machine()
-    names = [workload] if workload else list(registry.points(registry.WORKLOADS))
-    findings = proved(
-        [finding for name in names for finding in examine(name, here.device)], here.device
+    if workload is not None and workload not in registry.list_entry_points(registry.WORKLOAD_GROUP):
+        raise build_unknown_name_error(
+            "workload", workload, registry.list_entry_points(registry.WORKLOAD_GROUP)
+        )
+    resources = inspect_machine()
+    names = [workload] if workload else list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+    findings = confirm_findings(
+        [finding for name in names for finding in examine_workload(name, resources.device)],
+        resources.device,
     )
-    inputs = list(examine_inputs(here.device))
-    problem = data_problem(workload, data) if workload and data else None
+    inputs = list(examine_inputs(resources.device))
+    problem = find_data_problem(workload, data) if workload and data else None
     if form == "json":
         looked = (
             {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
         )
-        told = {"workloads": [asdict(f) for f in findings], "inputs": [asdict(f) for f in inputs]}
+        listed = {"workloads": [asdict(f) for f in findings], "inputs": [asdict(f) for f in inputs]}
         click.echo(
-            json.dumps({"machine": asdict(here), "extras": lacking(), **told, "data": looked})
+            json.dumps(
+                {
+                    "machine": asdict(resources),
+                    "extras": list_missing_packages(),
+                    **listed,
+                    "data": looked,
+                }
+            )
         )
     else:
-        from harness.doctor.screen import show
+        from harness.doctor.screen import print_readiness
 
-        show(here, findings, inputs, verbose=screen().verbose)
+        print_readiness(resources, findings, inputs, verbose=get_screen().verbose)
     if problem:
         raise RequestError(f"--data {data}: {problem}")
-    if workload and not any(finding.state in (State.READY, State.UNTRIED) for finding in findings):
+    if workload and not any(
+        finding.state in (ReadinessState.READY, ReadinessState.UNTRIED) for finding in findings
+    ):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
     if data and form == "text":
         click.echo(f"data       {data} can be used by {workload}")
 
 
-def machine() -> Machine:
+def inspect_machine() -> MachineResources:
     """Inspect processor, memory, disk and GPUs."""
-    total_gib, free_gib = memory_gib()
-    cache = cache_folder()
-    disk_gib = shutil.disk_usage(nearest(cache)).free / GIB
-    device = usual_device()
+    total_gib, free_gib = read_memory_gib()
+    cache = locate_cache_folder()
+    disk_gib = shutil.disk_usage(find_existing_parent(cache)).free / GIB
+    device = resolve_default_device()
     have = {
         "memory": (free_gib, MEMORY_NEEDED_GIB),
         f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB),
     }
-    return Machine(
-        processor=system_description.cpu_model(),
+    return MachineResources(
+        processor=system_description.read_cpu_model(),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=total_gib,
         memory_free_gib=free_gib,
         cache=str(cache),
         disk_free_gib=round(disk_gib, 1),
-        instances=tuple(map(written, usual_groups())),
+        instances=tuple(map(format_number_list, choose_default_core_groups())),
         loadgen_core=min(os.sched_getaffinity(0)),
-        placement=on_gpus(device),
-        gpus=tuple(gpu.name for gpu in gpus()),
+        placement=map_gpu_cores(device),
+        gpus=tuple(gpu.name for gpu in list_gpus()),
         device=device,
-        power=tuple(readable(power_root())),
+        power=tuple(list_readable_channels(resolve_power_root())),
         short_of=tuple(
             f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}"
             for what, (free, need) in have.items()
@@ -152,7 +169,7 @@ def machine() -> Machine:
     )
 
 
-def memory_gib() -> tuple[float | None, float | None]:
+def read_memory_gib() -> tuple[float | None, float | None]:
     """Return total and free memory."""
     try:
         import psutil
@@ -162,151 +179,169 @@ def memory_gib() -> tuple[float | None, float | None]:
     return round(memory.total / GIB, 1), round(memory.available / GIB, 1)
 
 
-def usual_device() -> str:
+def resolve_default_device() -> str:
     """Return the device that `--device auto` selects; cpu if no framework is installed to query."""
     try:
-        return resolve("auto")
+        return resolve_device("auto")
     except ImportError:
         return "cpu"
 
 
-def on_gpus(device: str) -> dict[str, str]:
+def map_gpu_cores(device: str) -> dict[str, str]:
     """Return the cores of each instance where there is one for each GPU."""
-    devices = devices_of(f"{CUDA}:all") if device.startswith(CUDA) else ()
+    devices = resolve_serving_devices(f"{CUDA}:all") if device.startswith(CUDA) else ()
     return (
-        {place.device: written(place.cores) for place in pinned(devices)}
+        {place.device: format_number_list(place.cores) for place in pin_instances(devices)}
         if 0 < len(devices) <= len(os.sched_getaffinity(0))
         else {}
     )
 
 
-def lacking() -> dict[str, list[str]]:
+def list_missing_packages() -> dict[str, list[str]]:
     """Return each user extra with its packages that are not installed."""
     found: dict[str, list[str]] = {}
-    for requirement in requires(DISTRIBUTION) or []:
+    for requirement in requires(DISTRIBUTION_NAME) or []:
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
         name = re.match(r"[\w.-]+", requirement)
-        if extra and name and extra[1] not in FOR_DEVELOPERS:
-            found.setdefault(extra[1], []).extend([] if installed(name[0]) else [name[0]])
+        if extra and name and extra[1] not in DEVELOPER_EXTRAS:
+            found.setdefault(extra[1], []).extend(
+                [] if is_distribution_installed(name[0]) else [name[0]]
+            )
     return found
 
 
-def installed(distribution: str) -> bool:
+def is_distribution_installed(distribution: str) -> bool:
     """Check whether a distribution is installed, or another that provides the same package."""
-    for name in system_description.DISTRIBUTIONS.get(distribution, (distribution,)):
+    for name in system_description.FRAMEWORK_DISTRIBUTIONS.get(distribution, (distribution,)):
         with suppress(PackageNotFoundError):
             return bool(version(name))
     return False
 
 
-def examine(name: str, device: str) -> Iterator[Finding]:
+def examine_workload(name: str, device: str) -> Iterator[ReadinessFinding]:
     """Yield the findings of one workload, for training and inference."""
-    absent = lacking().get("run", [])
-    lack = f"{', '.join(absent)} not installed: {install(RUN)}" if absent else ""
-    row = registry.round().benchmarks.get(name)
+    absent = list_missing_packages().get("run", [])
+    missing = (
+        f"{', '.join(absent)} not installed: {format_install_command(RUN_EXTRA)}" if absent else ""
+    )
+    row = registry.load_round().benchmarks.get(name)
     frameworks = None
     try:
-        frameworks = registry.frameworks(registry.workload(name))
+        frameworks = registry.find_workload_frameworks(registry.load_workload(name))
     except MissingError as error:
-        lack = lack or str(error)
-    for framework in sorted(frameworks or {USUAL}) if row and row.training else ():
-        yield from examine_training(name, framework, device, lack)
-    for engine in registry.points(registry.ENGINES):
-        if frameworks is None or takes(engine, frameworks):
-            yield from examine_engine(name, engine, device, lack)
+        missing = missing or str(error)
+    for framework in sorted(frameworks or {DEFAULT_FRAMEWORK}) if row and row.training else ():
+        yield from examine_training(name, framework, device, missing)
+    for engine in registry.list_entry_points(registry.ENGINE_GROUP):
+        if frameworks is None or can_accept_networks(engine, frameworks):
+            yield from examine_engine(name, engine, device, missing)
 
 
-def examine_training(name: str, framework: str, device: str, lack: str) -> Iterator[Finding]:
+def examine_training(
+    name: str, framework: str, device: str, missing: str
+) -> Iterator[ReadinessFinding]:
     """Yield the precisions of training: all of them, each to be tried; a framework other than the
     default only if it is installed.
     """
-    why = lack or (
-        engine_problem(framework, device, Precision.FP32)
-        if framework in registry.points(registry.ENGINES)
+    why = missing or (
+        describe_engine_problem(framework, device, Precision.FP32)
+        if framework in registry.list_entry_points(registry.ENGINE_GROUP)
         else ""
     )
-    if why and framework != USUAL:
+    if why and framework != DEFAULT_FRAMEWORK:
         return
     for precision in Precision:
-        yield Finding(
+        yield ReadinessFinding(
             workload=name,
-            half=Half.TRAINING,
+            half=WorkloadHalf.TRAINING,
             engine=framework,
             precision=precision,
-            state=state_of(why),
+            state=determine_state(why),
             why=why,
         )
 
 
-def takes(engine: str, frameworks: frozenset[str]) -> bool:
+def can_accept_networks(engine: str, frameworks: frozenset[str]) -> bool:
     """Check whether an engine accepts networks of one of these frameworks; one that is not
     installed counts as accepting.
     """
     try:
-        return bool(registry.engine(engine).accepts & frameworks)
+        return bool(registry.load_engine(engine).accepts & frameworks)
     except MissingError:
         return True
 
 
-def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[Finding]:
+def examine_engine(name: str, engine: str, device: str, missing: str) -> Iterator[ReadinessFinding]:
     """Yield one engine's finding for each precision."""
-    row = registry.round().benchmarks.get(name)
+    row = registry.load_round().benchmarks.get(name)
     for precision in Precision:
         unlisted = (
-            next((not_offered(row, each, precision) for each in row.inference.values()), "")
+            next(
+                (
+                    describe_missing_calibration(row, each, precision)
+                    for each in row.inference.values()
+                ),
+                "",
+            )
             if row
             else ""
         )
-        why = lack or engine_problem(engine, device, precision) or unlisted
-        yield Finding(
+        why = missing or describe_engine_problem(engine, device, precision) or unlisted
+        yield ReadinessFinding(
             workload=name,
-            half=Half.INFERENCE,
+            half=WorkloadHalf.INFERENCE,
             engine=engine,
             precision=precision,
-            state=state_of(why),
+            state=determine_state(why),
             why=why,
-            caution=caution_of(engine),
+            caution=find_engine_caution(engine),
         )
 
 
-def caution_of(engine: str) -> str:
+def find_engine_caution(engine: str) -> str:
     """Return an engine's caution; "" if it is not installed."""
     try:
-        return registry.caution(registry.engine(engine))
+        return registry.get_engine_caution(registry.load_engine(engine))
     except MissingError:
         return ""
 
 
-def state_of(why: str) -> State:
+def determine_state(why: str) -> ReadinessState:
     """Derive the state from the reason: whether installing an extra would help."""
-    return State.MISSING if INSTALL in why else State.CANNOT if why else State.READY
+    return (
+        ReadinessState.MISSING
+        if INSTALL_PREFIX in why
+        else ReadinessState.CANNOT
+        if why
+        else ReadinessState.READY
+    )
 
 
 def examine_inputs(device: str) -> Iterator[InputFinding]:
     """Yield the finding of each input pipeline for each device that it supports."""
-    for name in registry.points(registry.INPUTS):
+    for name in registry.list_entry_points(registry.INPUT_GROUP):
         try:
-            pipeline = registry.input_pipeline(name)
+            pipeline = registry.load_input_pipeline(name)
         except MissingError as error:
-            yield InputFinding(name=name, place="", state=State.MISSING, why=str(error))
+            yield InputFinding(name=name, place="", state=ReadinessState.MISSING, why=str(error))
             continue
         for place in pipeline.places:
             why = pipeline.missing(device, place) or ""
-            yield InputFinding(name=name, place=place.value, state=state_of(why), why=why)
+            yield InputFinding(name=name, place=place.value, state=determine_state(why), why=why)
 
 
-def engine_problem(name: str, device: str, precision: Precision) -> str:
+def describe_engine_problem(name: str, device: str, precision: Precision) -> str:
     """Return what an engine lacks for a precision, or ""."""
     try:
-        return registry.engine(name).missing(device, precision) or ""
+        return registry.load_engine(name).missing(device, precision) or ""
     except MissingError as error:
         return str(error)
 
 
-def data_problem(workload: str, data: Path) -> str | None:
+def find_data_problem(workload: str, data: Path) -> str | None:
     """Open a data folder as a training run does, and return why it is unusable."""
     with TemporaryDirectory() as folder:
-        row = registry.round().benchmark(workload)
+        row = registry.load_round().benchmark(workload)
         profile = next(
             (
                 profile
@@ -316,12 +351,12 @@ def data_problem(workload: str, data: Path) -> str | None:
             Profile.SMOKE,
         )
         try:
-            request = prepare(reading(profile, data, Path(folder)), workload)
-            request.workload.training(request.run(0, Precision.FP32))
+            request = resolve_request(build_reading_options(profile, data, Path(folder)), workload)
+            request.workload.training(request.build_run(0, Precision.FP32))
         except Exception as error:
             return (
-                sentence(error).removeprefix(f"--data {data}: ")
+                describe_exception(error).removeprefix(f"--data {data}: ")
                 if isinstance(error, PodiumError)
-                else sentence(error)
+                else describe_exception(error)
             )
     return None

@@ -10,17 +10,17 @@ from typing import Final
 
 import click
 
-from harness.doctor.dtype_trials import Half
-from harness.doctor.findings import Finding, State
-from harness.doctor.report import InputFinding, Machine, lacking
-from harness.machine.gpus import gpus
-from harness.machine.system_description import DISTRIBUTIONS
+from harness.doctor.dtype_trials import WorkloadHalf
+from harness.doctor.findings import ReadinessFinding, ReadinessState
+from harness.doctor.report import InputFinding, MachineResources, list_missing_packages
+from harness.machine.gpus import list_gpus
+from harness.machine.system_description import FRAMEWORK_DISTRIBUTIONS
 from suite import __version__
-from suite.process.devices import name_of
-from suite.process.installation import INSTALL
+from suite.process.devices import format_device_name
+from suite.process.installation import INSTALL_PREFIX
 from suite.terms import Precision
 
-PACKAGES: Final = {
+REPORTED_PACKAGES: Final = {
     "torch": "torch",
     "LoadGen": "mlcommons-loadgen",
     "ONNX Runtime": "onnxruntime",
@@ -31,9 +31,9 @@ PACKAGES: Final = {
 """Package to name in a bug report -> its distribution."""
 
 
-def show(
-    here: Machine,
-    findings: Sequence[Finding],
+def print_readiness(
+    resources: MachineResources,
+    findings: Sequence[ReadinessFinding],
     inputs: Sequence[InputFinding],
     *,
     verbose: bool = False,
@@ -41,60 +41,69 @@ def show(
     """Print versions, the machine, a table of what can run, and how to install the rest; with
     `verbose` also the reasons.
     """
-    click.echo(f"versions   {', '.join(versions())}")
+    click.echo(f"versions   {', '.join(list_package_versions())}")
     click.echo(
-        f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'}"
-        f" GiB memory ({here.memory_free_gib or '?'} free)"
+        f"processor  {resources.processor or 'unknown'}, {resources.cores} cores,"
+        f" {resources.memory_gib or '?'} GiB memory ({resources.memory_free_gib or '?'} free)"
     )
     click.echo(
-        f"placement  --set sut.instances={len(here.instances)}: cores {' | '.join(here.instances)},"
-        " pinned where others leave them free (or by sut.pin)"
+        f"placement  --set sut.instances={len(resources.instances)}: cores"
+        f" {' | '.join(resources.instances)}, pinned where others leave them free (or by sut.pin)"
     )
     click.echo(
-        f"           LoadGen takes any core; --set sut.loadgen_cores={here.loadgen_core} keeps that"
-        " one for it"
+        f"           LoadGen takes any core; --set sut.loadgen_cores={resources.loadgen_core} keeps"
+        " that one for it"
     )
-    if here.placement:
-        told = " | ".join(f"{device} on cores {cores}" for device, cores in here.placement.items())
-        click.echo(f"           --device {name_of(tuple(here.placement))}: {told}")
-    click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
-    click.echo(f"power      {', '.join(here.power) or 'no watts can be read here (podium power)'}")
-    click.echo(f"cache      {here.cache} ({here.disk_free_gib} GiB free)")
-    for shortage in here.short_of:
+    if resources.placement:
+        cores_by_device = " | ".join(
+            f"{device} on cores {cores}" for device, cores in resources.placement.items()
+        )
+        click.echo(
+            f"           --device {format_device_name(tuple(resources.placement))}:"
+            f" {cores_by_device}"
+        )
+    click.echo(
+        f"GPUs       {', '.join(resources.gpus) or 'none'}; --device auto takes {resources.device}"
+    )
+    click.echo(
+        f"power      {', '.join(resources.power) or 'no watts can be read here (podium power)'}"
+    )
+    click.echo(f"cache      {resources.cache} ({resources.disk_free_gib} GiB free)")
+    for shortage in resources.short_of:
         click.echo(f"short of   {shortage}")
-    click.echo("\n" + "\n".join(line.rstrip() for line in table(findings)))
-    for line in inputs_table(inputs):
+    click.echo("\n" + "\n".join(line.rstrip() for line in format_readiness_rows(findings)))
+    for line in format_input_rows(inputs):
         click.echo(line)
     click.echo()
     for name, caution in dict.fromkeys(
         (finding.engine, finding.caution) for finding in findings if finding.caution
     ):
         click.echo(f"caution: {name}: {caution}")
-    for command, names in fixes([*findings, *inputs]).items():
+    for command, names in group_install_commands([*findings, *inputs]).items():
         click.echo(f"to add {', '.join(names)}: {command}")
     if verbose:
-        show_reasons(findings, inputs)
+        print_reasons(findings, inputs)
     elif any(finding.why for finding in findings):
         click.echo("podium doctor -v says why the others cannot run")
 
 
-def versions() -> Iterator[str]:
+def list_package_versions() -> Iterator[str]:
     """Yield names and versions of podium, the interpreter, the installed packages and the
     driver.
     """
     yield f"podium {__version__}"
     yield f"Python {platform.python_version()}"
-    for name, package in PACKAGES.items():
+    for name, package in REPORTED_PACKAGES.items():
         found = None
-        for distribution in DISTRIBUTIONS.get(package, (package,)):
+        for distribution in FRAMEWORK_DISTRIBUTIONS.get(package, (package,)):
             with suppress(PackageNotFoundError):
                 found = found or version(distribution)
         if found:
             yield f"{name} {found}"
-    yield from (f"NVIDIA driver {gpu.driver}" for gpu in gpus()[:1])
+    yield from (f"NVIDIA driver {gpu.driver}" for gpu in list_gpus()[:1])
 
 
-def table(findings: Sequence[Finding]) -> Iterator[str]:
+def format_readiness_rows(findings: Sequence[ReadinessFinding]) -> Iterator[str]:
     """Yield one line per workload and engine: the precisions in which it trains and serves."""
     yield f"{'workload':<12} {'engine':<12} {'trains in':<24} serves in"
     for workload, engine in dict.fromkeys(
@@ -106,51 +115,59 @@ def table(findings: Sequence[Finding]) -> Iterator[str]:
             if (finding.workload, finding.engine) == (workload, engine)
         ]
         trains, serves = (
-            able([finding for finding in group if finding.half is half])
-            for half in (Half.TRAINING, Half.INFERENCE)
+            format_runnable_precisions([finding for finding in group if finding.half is half])
+            for half in (WorkloadHalf.TRAINING, WorkloadHalf.INFERENCE)
         )
         yield f"{workload:<12} {engine:<12} {trains:<24} {serves}"
 
 
-def able(findings: Sequence[Finding]) -> str:
+def format_runnable_precisions(findings: Sequence[ReadinessFinding]) -> str:
     """List the precisions that run, and the untried ones; if there are none, the reason why fp32
     does not run.
     """
-    ready = [finding.precision.value for finding in findings if finding.state is State.READY]
+    ready = [
+        finding.precision.value for finding in findings if finding.state is ReadinessState.READY
+    ]
     untried = [
-        f"{finding.precision} (not tried)" for finding in findings if finding.state is State.UNTRIED
+        f"{finding.precision} (not tried)"
+        for finding in findings
+        if finding.state is ReadinessState.UNTRIED
     ]
     first = next((finding for finding in findings if finding.precision is Precision.FP32), None)
     none = (
         "-"
         if first is None
         else "not installed"
-        if first.state is State.MISSING
+        if first.state is ReadinessState.MISSING
         else f"- ({first.why})"
     )
     return ", ".join([*ready, *untried]) or none
 
 
-def inputs_table(inputs: Sequence[InputFinding]) -> Iterator[str]:
+def format_input_rows(inputs: Sequence[InputFinding]) -> Iterator[str]:
     """Yield one line per input pipeline: the devices on which it works."""
     for name in dict.fromkeys(finding.name for finding in inputs):
         places = ", ".join(
             finding.place
             for finding in inputs
-            if finding.name == name and finding.state is State.READY
+            if finding.name == name and finding.state is ReadinessState.READY
         )
-        absent = any(finding.state is State.MISSING for finding in inputs if finding.name == name)
+        absent = any(
+            finding.state is ReadinessState.MISSING for finding in inputs if finding.name == name
+        )
         yield f"{'input':<12} {name:<12} {places or ('not installed' if absent else '-')}"
 
 
-def fixes(findings: Sequence[Finding | InputFinding]) -> dict[str, list[str]]:
+def group_install_commands(
+    findings: Sequence[ReadinessFinding | InputFinding],
+) -> dict[str, list[str]]:
     """Map each install command to the engines and input pipelines that it enables."""
     found: dict[str, list[str]] = {}
     for finding in findings:
-        _, install, rest = finding.why.partition(INSTALL)
-        name = finding.engine if isinstance(finding, Finding) else finding.name
+        _, install, rest = finding.why.partition(INSTALL_PREFIX)
+        name = finding.engine if isinstance(finding, ReadinessFinding) else finding.name
         if (
-            finding.state is State.MISSING
+            finding.state is ReadinessState.MISSING
             and install
             and name not in found.setdefault(install + rest, [])
         ):
@@ -158,9 +175,9 @@ def fixes(findings: Sequence[Finding | InputFinding]) -> dict[str, list[str]]:
     return found
 
 
-def show_reasons(findings: Sequence[Finding], inputs: Sequence[InputFinding]) -> None:
+def print_reasons(findings: Sequence[ReadinessFinding], inputs: Sequence[InputFinding]) -> None:
     """Print the missing packages of each extra, and each reason once with its subject."""
-    for extra, absent in lacking().items():
+    for extra, absent in list_missing_packages().items():
         click.echo(f"extra {extra}: {'missing ' + ', '.join(absent) if absent else 'ready'}")
     for workload, half, engine, state, why in dict.fromkeys(
         (f.workload, f.half, f.engine, f.state, f.why) for f in findings if f.why

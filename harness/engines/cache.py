@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def lock_cached_file(path: Path) -> Iterator[None]:
     """Lock a cached file against other processes; the lock ends with its process, however that
     ends.
     """

@@ -10,7 +10,7 @@ from suite.errors import MissingError
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Predictor, Run, Training
 
-ANSWER: Final = b"\0\0\0\0"
+NULL_ANSWER: Final = b"\0\0\0\0"
 """As long as a class number, the smallest answer of any workload."""
 
 
@@ -37,11 +37,11 @@ class NullPredictor:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Return the same four bytes for each sample."""
-        return [ANSWER] * len(samples)
+        return [NULL_ANSWER] * len(samples)
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Return the same four bytes for each payload."""
-        return [ANSWER] * len(payloads)
+        return [NULL_ANSWER] * len(payloads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TypeGuard
 import torch
 from torch import nn
 
-ROWS_EXPECTED = 32
+EXPECTED_ROW_COUNT = 32
 """Row count that the layout is optimised for; any number of rows works."""
 
 
@@ -20,7 +20,9 @@ class PackedLinear(nn.Module):
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), ROWS_EXPECTED)
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(
+            layer.weight.detach(), EXPECTED_ROW_COUNT
+        )
         self.bias = None if layer.bias is None else layer.bias.detach()
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
@@ -31,7 +33,7 @@ class PackedLinear(nn.Module):
         return product
 
 
-def can_pack() -> bool:
+def can_pack_linear_layers() -> bool:
     """Check whether this build of PyTorch has these operators, which belong to its compiler and are
     not a public API.
     """
@@ -43,20 +45,20 @@ def can_pack() -> bool:
     return True
 
 
-def pack(module: nn.Module) -> int:
+def pack_linear_layers(module: nn.Module) -> int:
     """Replace the linear layers of a module, in place; return their count."""
-    if not can_pack():
+    if not can_pack_linear_layers():
         return 0
     children = [
         (part, name, child) for part in module.modules() for name, child in part.named_children()
     ]
-    found = [(part, name, child) for part, name, child in children if packable(child)]
+    found = [(part, name, child) for part, name, child in children if is_packable_linear(child)]
     for part, name, child in found:
         setattr(part, name, PackedLinear(child))
     return len(found)
 
 
-def packable(layer: nn.Module) -> TypeGuard[nn.Linear]:
+def is_packable_linear(layer: nn.Module) -> TypeGuard[nn.Linear]:
     """Check for a linear layer in fp32 on the CPU; not a subclass, which may do more."""
     return (
         type(layer) is nn.Linear

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Tensors = tuple[torch.Tensor, ...]
 
 T = TypeVar("T")
-FULL: Final = (
+OUT_OF_MEMORY_MESSAGES: Final = (
     "out of memory",
     "outofmemory",
     "alloc_failed",
@@ -30,45 +30,49 @@ c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators
 and C++."""
 
 
-def as_tuple(result: Any) -> Tensors:
+def convert_outputs_to_tuple(result: Any) -> Tensors:
     """Return a network's outputs as a tuple, in the module's order."""
     if isinstance(result, Mapping):
         return tuple(result.values())
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
-def watched(engine: str, call: Callable[..., tuple[T, ...]]) -> Callable[..., tuple[T, ...]]:
+def wrap_with_memory_report(
+    engine: str, call: Callable[..., tuple[T, ...]]
+) -> Callable[..., tuple[T, ...]]:
     """Wrap a call: on out of memory, MissingError names the batch, and the largest batch that
     succeeded before.
     """
     largest = 0
 
-    def guarded(*inputs: T) -> tuple[T, ...]:
+    def call_with_memory_report(*inputs: T) -> tuple[T, ...]:
         nonlocal largest
         try:
             result = call(*inputs)
         except Exception as error:  # each framework has its own exception types
-            if not is_full(error):
+            if not is_out_of_memory(error):
                 raise
-            raise MissingError(full(engine, batch_of(inputs), largest)) from error
-        largest = max(largest, batch_of(inputs))
+            raise MissingError(
+                describe_out_of_memory(engine, get_input_batch_size(inputs), largest)
+            ) from error
+        largest = max(largest, get_input_batch_size(inputs))
         return result
 
-    return guarded
+    return call_with_memory_report
 
 
-def batch_of(inputs: Sequence[Any]) -> int:
+def get_input_batch_size(inputs: Sequence[Any]) -> int:
     """Return the size of the first input's first dimension."""
     return int(inputs[0].shape[0]) if inputs and len(inputs[0].shape) else 1
 
 
-def is_full(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Check whether an error means out of memory."""
     text = str(error).casefold()
-    return isinstance(error, MemoryError) or any(words in text for words in FULL)
+    return isinstance(error, MemoryError) or any(words in text for words in OUT_OF_MEMORY_MESSAGES)
 
 
-def full(engine: str, batch: int, largest: int) -> str:
+def describe_out_of_memory(engine: str, batch: int, largest: int) -> str:
     """Describe an out-of-memory error, and a batch that would fit."""
     hint = (
         f"the largest that fitted is {largest}: --set batching.max_batch={largest}"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from harness.engines.outputs import as_tuple, watched
+from harness.engines.outputs import convert_outputs_to_tuple, wrap_with_memory_report
 from suite.errors import MissingError, RequestError
-from suite.process.installation import RUN, install
+from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
     Tensors = tuple[torch.Tensor, ...]
 
-LOWER: Final = {Precision.BF16: "bfloat16", Precision.FP16: "float16"}
+AUTOCAST_TYPES: Final = {Precision.BF16: "bfloat16", Precision.FP16: "float16"}
 """Precision -> autocast's compute type."""
-TAKEN: Final = (Precision.FP32, Precision.TF32, *LOWER)
-COMPILERS: Final = ("c++", "g++", "clang++")
+TORCH_PRECISIONS: Final = (Precision.FP32, Precision.TF32, *AUTOCAST_TYPES)
+CPP_COMPILERS: Final = ("c++", "g++", "clang++")
 """Compilers that torch.compile needs on a CPU: torch/_inductor/cpp_builder.py."""
-COMPILE: Final = "engine.compile"
+COMPILE_OPTION: Final = "engine.compile"
 """The setting's name in a plan's options."""
-COMPILE_MODE: Final = "engine.compile_mode"
-PLAIN: Final = "default"
+COMPILE_MODE_OPTION: Final = "engine.compile_mode"
+DEFAULT_COMPILE_MODE: Final = "default"
 """The torch.compile mode that records no CUDA graphs."""
-PICTURES: Final = 4
+IMAGE_DIMENSIONS: Final = 4
 """Dimensions of an image tensor (N, C, H, W)."""
 
 
@@ -44,15 +44,19 @@ class TorchEngine:
 
     name: ClassVar[str] = "torch"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
-    options: ClassVar[frozenset[str]] = frozenset({COMPILE, COMPILE_MODE})
+    options: ClassVar[frozenset[str]] = frozenset({COMPILE_OPTION, COMPILE_MODE_OPTION})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing torch."""
-        if precision not in TAKEN:
-            return f"has no {precision}; it has {', '.join(TAKEN)}"
+        if precision not in TORCH_PRECISIONS:
+            return f"has no {precision}; it has {', '.join(TORCH_PRECISIONS)}"
         if precision is Precision.TF32 and not device.startswith("cuda"):
             return "has tf32 on NVIDIA GPUs only"
-        return None if find_spec("torch") else f"PyTorch is not installed: {install(RUN)}"
+        return (
+            None
+            if find_spec("torch")
+            else f"PyTorch is not installed: {format_install_command(RUN_EXTRA)}"
+        )
 
     def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TorchExecutable:
         """Prepare a module for the plan, changing it in place; MissingError if it cannot."""
@@ -62,13 +66,13 @@ class TorchEngine:
         if network.framework not in self.accepts:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         if (
-            plan.options.get(COMPILE)
+            plan.options.get(COMPILE_OPTION)
             and not plan.device.startswith("cuda")
-            and not any(map(shutil.which, COMPILERS))
+            and not any(map(shutil.which, CPP_COMPILERS))
         ):
             raise MissingError(
-                f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine"
-                " has none"
+                f"engine.compile needs a C++ compiler ({', '.join(CPP_COMPILERS)}), and this"
+                " machine has none"
             )
         return TorchExecutable(network, plan)
 
@@ -87,22 +91,26 @@ class TorchExecutable:
         )
         self.device = torch.device(plan.device)
         self.lower: torch.dtype | None = (
-            getattr(torch, LOWER[plan.precision]) if plan.precision in LOWER else None
+            getattr(torch, AUTOCAST_TYPES[plan.precision])
+            if plan.precision in AUTOCAST_TYPES
+            else None
         )
-        self.pictures = any(example.dim() == PICTURES for example in network.inputs)
+        self.pictures = any(example.dim() == IMAGE_DIMENSIONS for example in network.inputs)
         module = network.module.eval().to(self.device)
         if self.pictures:
             module = module.to(memory_format=torch.channels_last)
         if self.lower is not None:
-            lower_weights(module, self.lower)
-        self.compiled = bool(plan.options.get(COMPILE))
-        packed = 0 if self.compiled else onednn_packing.pack(module)
+            lower_module_weights(module, self.lower)
+        self.compiled = bool(plan.options.get(COMPILE_OPTION))
+        packed = 0 if self.compiled else onednn_packing.pack_linear_layers(module)
         if (
             self.compiled
         ):  # each LoadGen run is a new process, which finds there what an earlier one has built
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
-        mode = str(plan.options.get(COMPILE_MODE, PLAIN))
-        self.recorded = self.compiled and mode != PLAIN and self.device.type == "cuda"
+        mode = str(plan.options.get(COMPILE_MODE_OPTION, DEFAULT_COMPILE_MODE))
+        self.recorded = (
+            self.compiled and mode != DEFAULT_COMPILE_MODE and self.device.type == "cuda"
+        )
         self.run: Callable[..., Any] = (
             torch.compile(module, dynamic=bool(network.dimensions), mode=mode)
             if self.compiled
@@ -126,23 +134,25 @@ class TorchExecutable:
 
         kind, lower, run = self.device.type, self.lower, self.run
 
-        def call(*inputs: torch.Tensor) -> Tensors:
+        def run_module(*inputs: torch.Tensor) -> Tensors:
             with (
                 torch.inference_mode(),
                 torch.autocast(kind, dtype=lower, enabled=lower is not None),
             ):
-                results = as_tuple(run(*map(self.place, inputs)))
+                results = convert_outputs_to_tuple(run(*map(self.place_input, inputs)))
             return (
                 tuple(result.clone() for result in results) if self.recorded else results
             )  # the graph's next replay overwrites them
 
-        return watched(TorchEngine.name, call)
+        return wrap_with_memory_report(TorchEngine.name, run_module)
 
-    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+    def place_input(self, tensor: torch.Tensor) -> torch.Tensor:
         """Move an input to the device, in the layout of the weights."""
         import torch
 
-        layout = torch.channels_last if tensor.dim() == PICTURES else torch.contiguous_format
+        layout = (
+            torch.channels_last if tensor.dim() == IMAGE_DIMENSIONS else torch.contiguous_format
+        )
         return tensor.to(self.device, memory_format=layout, non_blocking=True)
 
     def describe(self) -> Mapping[str, HyperValue]:
@@ -150,7 +160,7 @@ class TorchExecutable:
         return self.facts
 
 
-def lower_weights(module: torch.nn.Module, lower: torch.dtype) -> None:
+def lower_module_weights(module: torch.nn.Module, lower: torch.dtype) -> None:
     """Round the weights of convolutions and linear layers once, as autocast would at every call;
     batch-norm stays in fp32.
     """

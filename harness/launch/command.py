@@ -2,13 +2,13 @@
 
 import click
 
-from suite.cli import PATH
-from suite.console.parameters import WORKLOAD
-from suite.process.devices import names_several
+from suite.cli import PATH_TYPE
+from suite.console.parameters import WORKLOAD_TYPE
+from suite.process.devices import is_gpu_list
 from suite.terms import Profile
 
 
-def whole(_: click.Context, parameter: click.Parameter, text: str) -> int:
+def parse_positive_count(_: click.Context, parameter: click.Parameter, text: str) -> int:
     """Read a number from 1; a range, as torchrun takes it, is refused."""
     if ":" in text:
         why = (
@@ -21,9 +21,9 @@ def whole(_: click.Context, parameter: click.Parameter, text: str) -> int:
     return int(text)
 
 
-def one_device(_: click.Context, __: click.Parameter, device: str) -> str:
+def require_single_device(_: click.Context, __: click.Parameter, device: str) -> str:
     """Refuse a list of GPUs: --devices counts them."""
-    if names_several(device):
+    if is_gpu_list(device):
         raise click.BadParameter(
             f"{device}: each rank takes a GPU of its own: write cuda, and their number as --devices"
         )
@@ -32,20 +32,23 @@ def one_device(_: click.Context, __: click.Parameter, device: str) -> str:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("scheduler", type=click.Choice(["slurm", "kubernetes", "apptainer"]))
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF podium train]")
-@click.option("--nodes", default="1", callback=whole, help="Machines.")
+@click.option("--nodes", default="1", callback=parse_positive_count, help="Machines.")
 @click.option(
-    "--devices", default="1", callback=whole, help="Devices of each machine; one rank for each."
+    "--devices",
+    default="1",
+    callback=parse_positive_count,
+    help="Devices of each machine; one rank for each.",
 )
 @click.option(
     "--results",
-    type=PATH,
+    type=PATH_TYPE,
     required=True,
     help="Results folder, an absolute path that all nodes share.",
 )
 @click.option(
-    "--data", type=PATH, help="Folder with the real data set, an absolute path on every node."
+    "--data", type=PATH_TYPE, help="Folder with the real data set, an absolute path on every node."
 )
 @click.option(
     "--profile",
@@ -55,7 +58,11 @@ def one_device(_: click.Context, __: click.Parameter, device: str) -> str:
     help="How much of the round is run.",
 )
 @click.option(
-    "--device", default="cuda", show_default=True, callback=one_device, help="cpu or cuda."
+    "--device",
+    default="cuda",
+    show_default=True,
+    callback=require_single_device,
+    help="cpu or cuda.",
 )
 @click.option(
     "--container",
@@ -92,12 +99,12 @@ def launch(
     Example: podium launch slurm resnet50 --nodes 4 --devices 8 --results /shared/results --data
     /shared/imagenet > job.sh
     """
-    from harness.launch.job_file import Wanted, job_file, lacking
+    from harness.launch.job_file import JobRequest, find_missing_program, render_job_file
 
     kind = "trainjob" if trainjob and scheduler == "kubernetes" else scheduler
     if trainjob and scheduler != "kubernetes":
         raise click.UsageError("--trainjob belongs to kubernetes")
-    wanted = Wanted(
+    request = JobRequest(
         scheduler=kind,
         workload=workload,
         nodes=nodes,
@@ -105,6 +112,6 @@ def launch(
         more=more,
         **rest,  # type: ignore[arg-type]
     )
-    click.echo(job_file(wanted), nl=False)
-    if program := lacking(scheduler):
+    click.echo(render_job_file(request), nl=False)
+    if program := find_missing_program(scheduler):
         click.echo(f"{program} is not on this machine: give the file to one that has it", err=True)

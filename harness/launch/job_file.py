@@ -14,43 +14,43 @@ import jinja2
 
 from suite import __version__, registry
 from suite.errors import RequestError
-from suite.files.layout import nearest, slug, staged_results
+from suite.files.layout import convert_to_slug, find_existing_parent, locate_staged_results
 from suite.terms import Profile
 
-TEMPLATES: Final = {
+JOB_TEMPLATES: Final = {
     "slurm": "slurm.sh.j2",
     "kubernetes": "job.yaml.j2",
     "trainjob": "trainjob.yaml.j2",
     "apptainer": "apptainer.def.j2",
 }
-UNFINISHED: Final = "*/*/results/*/{name}/result_*.txt.partial"
+UNFINISHED_LOG_GLOB: Final = "*/*/results/*/{name}/result_*.txt.partial"
 """Below a results folder: the log of a run that can go on; `name` is the row's training_name
 (suite/files/layout.py).
 """
-RESTARTS: Final = 3
+MAX_TORCHRUN_RESTARTS: Final = 3
 """Restarts by torchrun after a lost rank: house rule; what is lost more often is not mended by
 another try.
 """
-REQUEUES: Final = 10
+MAX_SLURM_REQUEUES: Final = 10
 """After so many restarts by Slurm a job that fails again is left to its user: house rule.
 Preemption counts too, so it is well above RESTARTS.
 """
-WARNING_S: Final = 120
+SIGNAL_LEAD_TIME_S: Final = 120
 """Seconds between the signal to save and the end: house rule, more than twice what podium gives a
 save before it is ended (suite/process/signals.py).
 """
-PORT: Final = 29400
+RENDEZVOUS_PORT: Final = 29400
 """torchrun's own default, torch/distributed/run.py."""
-LOCAL: Final = frozenset(
+LOCAL_FILE_SYSTEMS: Final = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "ramfs"}
 )
 """File systems of one machine, as /proc/mounts names them."""
-IMAGES: Final = {"apptainer": "python:3.11-slim"}
+DEFAULT_IMAGES: Final = {"apptainer": "python:3.11-slim"}
 """Where an image may be left open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class JobRequest:
     """A training on a cluster."""
 
     scheduler: str
@@ -73,44 +73,44 @@ class Wanted:
     """The user says that all nodes see the results folder."""
 
 
-def job_file(wanted: Wanted) -> str:
+def render_job_file(request: JobRequest) -> str:
     """Return the text of the job file; RequestError for a request that no cluster could run."""
-    registry.workload(wanted.workload)
-    registry.round().benchmark(wanted.workload).check_data(
-        wanted.workload, Profile(wanted.profile), wanted.data
+    registry.load_workload(request.workload)
+    registry.load_round().benchmark(request.workload).check_data(
+        request.workload, Profile(request.profile), request.data
     )
-    check(wanted)
-    template = environment().from_string(
-        files("harness.launch").joinpath(TEMPLATES[wanted.scheduler]).read_text("utf-8")
+    check_job_request(request)
+    template = build_job_environment().from_string(
+        files("harness.launch").joinpath(JOB_TEMPLATES[request.scheduler]).read_text("utf-8")
     )
-    return template.render(values(wanted)) + "\n"
+    return template.render(build_job_values(request)) + "\n"
 
 
-def check(wanted: Wanted) -> None:
+def check_job_request(request: JobRequest) -> None:
     """Refuse what would fail on the cluster after hours in its queue."""
-    if wanted.scheduler in ("kubernetes", "trainjob") and not wanted.container:
+    if request.scheduler in ("kubernetes", "trainjob") and not request.container:
         raise RequestError("a pod needs an image: --container IMAGE")
-    if not wanted.results.is_absolute():
+    if not request.results.is_absolute():
         raise RequestError(
-            f"--results {wanted.results}: write an absolute path, since jobs start elsewhere"
+            f"--results {request.results}: write an absolute path, since jobs start elsewhere"
         )
-    if wanted.data and not wanted.data.is_absolute():
+    if request.data and not request.data.is_absolute():
         raise RequestError(
-            f"--data {wanted.data}: write an absolute path, since jobs start elsewhere"
+            f"--data {request.data}: write an absolute path, since jobs start elsewhere"
         )
     on = (
-        file_system(wanted.results)
-        if wanted.nodes > 1 and wanted.scheduler in ("slurm", "apptainer") and not wanted.shared
+        find_file_system(request.results)
+        if request.nodes > 1 and request.scheduler in ("slurm", "apptainer") and not request.shared
         else ""
     )
-    if on in LOCAL and wanted.results.exists():
+    if on in LOCAL_FILE_SYSTEMS and request.results.exists():
         raise RequestError(
-            f"--results {wanted.results} lies on {on}, which other nodes do not see: take a folder"
+            f"--results {request.results} lies on {on}, which other nodes do not see: take a folder"
             " that all share, or say --shared"
         )
 
 
-def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
+def find_file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
     """Return the kind of file system of a path, or of its nearest folder that is there; empty if it
     is not known.
     """
@@ -118,82 +118,88 @@ def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
         rows = [line.split()[1:3] for line in mounts.read_text().splitlines()]
     except OSError:
         return ""
-    place = nearest(path).resolve()
-    below = [(where, kind) for where, kind in rows if place.is_relative_to(where)]
+    folder = find_existing_parent(path).resolve()
+    below = [
+        (mount_point, kind) for mount_point, kind in rows if folder.is_relative_to(mount_point)
+    ]
     return max(below, key=lambda row: len(row[0]), default=("", ""))[1]
 
 
-def environment() -> jinja2.Environment:
+def build_job_environment() -> jinja2.Environment:
     """Build the templates' environment: a name that is not given is an error, and text is quoted
     for shells and YAML.
     """
-    made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)  # noqa: S701 - no HTML
-    made.filters |= {"quote": lambda value: shlex.quote(str(value)), "json": json.dumps}
-    return made
+    templates = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False
+    )  # noqa: S701 - no HTML
+    templates.filters |= {"quote": lambda value: shlex.quote(str(value)), "json": json.dumps}
+    return templates
 
 
-def values(wanted: Wanted) -> Mapping[str, Any]:
+def build_job_values(request: JobRequest) -> Mapping[str, Any]:
     """Return what the templates name."""
-    volumes = [{"name": "results", "path": str(wanted.results), "fixed": False}]
-    volumes += [{"name": "data", "path": str(wanted.data), "fixed": True}] if wanted.data else []
+    volumes = [{"name": "results", "path": str(request.results), "fixed": False}]
+    volumes += [{"name": "data", "path": str(request.data), "fixed": True}] if request.data else []
     mounts = ",".join(f"{each['path']}:{each['path']}" for each in volumes)
-    pyxis = wanted.container and wanted.scheduler == "slurm"
+    pyxis = request.container and request.scheduler == "slurm"
     return {
         "command": shlex.join(["podium", *sys.argv[1:]]).replace("\n", " "),
-        "name": f"podium-{slug(wanted.workload).replace('_', '-').replace('.', '-')}",
-        "nodes": wanted.nodes,
-        "devices": wanted.devices,
-        "gpus": wanted.device != "cpu",
-        "image": wanted.container or IMAGES.get(wanted.scheduler),
+        "name": f"podium-{convert_to_slug(request.workload).replace('_', '-').replace('.', '-')}",
+        "nodes": request.nodes,
+        "devices": request.devices,
+        "gpus": request.device != "cpu",
+        "image": request.container or DEFAULT_IMAGES.get(request.scheduler),
         "container": (
-            f"--container-image={shlex.quote(wanted.container or '')}"
+            f"--container-image={shlex.quote(request.container or '')}"
             f" --container-mounts={shlex.quote(mounts)} "
             if pyxis
             else ""
         ),
-        "partition": wanted.partition,
-        "limit": wanted.limit,
-        "results": wanted.results,
+        "partition": request.partition,
+        "limit": request.limit,
+        "results": request.results,
         "volumes": volumes,
         "binds": shlex.quote(mounts),
         "start": "torchrun",
-        "words": shlex.join(train_words(wanted)),
-        "unfinished": unfinished(wanted),
-        "restarts": RESTARTS,
-        "requeues": REQUEUES,
-        "warning_s": WARNING_S,
-        "port": PORT,
+        "words": shlex.join(build_train_arguments(request)),
+        "unfinished": format_unfinished_condition(request),
+        "restarts": MAX_TORCHRUN_RESTARTS,
+        "requeues": MAX_SLURM_REQUEUES,
+        "warning_s": SIGNAL_LEAD_TIME_S,
+        "port": RENDEZVOUS_PORT,
         "version": __version__,
     }
 
 
-def unfinished(wanted: Wanted) -> str:
+def format_unfinished_condition(request: JobRequest) -> str:
     """Spell bash's condition that a run of this workload can go on, in the results folder or beside
     a complete set that it is going to replace.
     """
-    logs = UNFINISHED.format(name=registry.round().benchmark(wanted.workload).training_name)
-    places = [wanted.results, staged_results(wanted.results, wanted.workload)]
+    logs = UNFINISHED_LOG_GLOB.format(
+        name=registry.load_round().benchmark(request.workload).training_name
+    )
+    folders = [request.results, locate_staged_results(request.results, request.workload)]
     return " || ".join(
-        f"compgen -G {shlex.quote(str(place))}/{logs} > /dev/null" for place in places
+        f"compgen -G {shlex.quote(str(place))}/{logs} > /dev/null" for place in folders
     )
 
 
-def train_words(wanted: Wanted) -> list[str]:
+def build_train_arguments(request: JobRequest) -> list[str]:
     """Spell the command that each rank runs."""
     words = [
         "train",
-        wanted.workload,
+        request.workload,
         "--profile",
-        wanted.profile,
+        request.profile,
         "--results",
-        str(wanted.results),
+        str(request.results),
         "--device",
-        wanted.device,
+        request.device,
     ]
-    return [*words, *(["--data", str(wanted.data)] if wanted.data else []), *wanted.more]
+    return [*words, *(["--data", str(request.data)] if request.data else []), *request.more]
 
 
-def lacking(scheduler: str) -> str:
+def find_missing_program(scheduler: str) -> str:
     """Return which program would take the file and is not here, or ""."""
     program = {"slurm": "sbatch", "apptainer": "apptainer"}.get(scheduler, "kubectl")
     paths = os.environ.get("PATH", "").split(os.pathsep)

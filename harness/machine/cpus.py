@@ -10,9 +10,9 @@ several times slower than one alone.
 import os
 from typing import Final
 
-LOOK_S: Final = 0.5
+CPU_PROBE_S: Final = 0.5
 """Length of one measurement of other programs' CPU use."""
-LOOKS: Final = 3
+MAX_CPU_PROBES: Final = 3
 """A busy measurement is repeated: load that ends within a second, such as an installation's last
 writes, does not count.
 """
@@ -20,28 +20,28 @@ BUSY_SHARE: Final = 0.1
 """0-1: a host with more CPU use by other programs is too busy for reliable measurements."""
 
 
-def available() -> int:
+def count_available_cores() -> int:
     """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def busy_share() -> float:
+def measure_busy_share() -> float:
     """Return the share of this process's cores that other programs use, 0-1: the least of several
     measurements if the first is above BUSY_SHARE.
     """
-    share = look()
-    for _ in range(LOOKS - 1):
+    share = measure_cpu_use()
+    for _ in range(MAX_CPU_PROBES - 1):
         if share <= BUSY_SHARE:
             break
-        share = min(share, look())
+        share = min(share, measure_cpu_use())
     return share
 
 
-def look() -> float:
+def measure_cpu_use() -> float:
     """Measure the cores' use for a moment while this process is idle."""
     import psutil  # late, as everywhere in the harness
 
-    shares: list[float] = psutil.cpu_percent(interval=LOOK_S, percpu=True)
+    shares: list[float] = psutil.cpu_percent(interval=CPU_PROBE_S, percpu=True)
     own = (
         [share for core, share in enumerate(shares) if core in os.sched_getaffinity(0)]
         or shares
@@ -50,7 +50,7 @@ def look() -> float:
     return sum(own) / len(own) / 100
 
 
-def left(share: float, *, large_kernels: bool = False) -> int:
+def choose_core_count(share: float, *, large_kernels: bool = False) -> int:
     """Return the cores to use: all if other programs use little or the kernels are large, else the
     free ones, but at least half.
 
@@ -60,7 +60,7 @@ def left(share: float, *, large_kernels: bool = False) -> int:
     ResNet-50 0.46 and 0.41, GNMT 0.61 and 0.34.
     Two threads beside two loops can have 0.5 at most.
     """
-    cores = available()
+    cores = count_available_cores()
     return (
         cores
         if share <= BUSY_SHARE or large_kernels

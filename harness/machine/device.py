@@ -3,79 +3,87 @@
 from typing import Final
 
 from suite.errors import MissingError, RequestError
-from suite.files.untrusted_files import whole_number
-from suite.process.devices import ALL, CUDA, Spans, name_of, names_several, numbered, spans
+from suite.files.untrusted_files import parse_digits
+from suite.process.devices import (
+    ALL_GPUS,
+    CUDA,
+    NumberSpans,
+    format_device_name,
+    format_gpu_names,
+    is_gpu_list,
+    parse_number_spans,
+)
 
-KINDS: Final = ("auto", "cpu", CUDA)
+DEVICE_KINDS: Final = ("auto", "cpu", CUDA)
 
 
-def devices_of(option: str) -> tuple[str, ...]:
+def resolve_serving_devices(option: str) -> tuple[str, ...]:
     """Resolve --device to the devices that serve, ascending: `cuda:0-3,6` and `cuda:all` are
     several.
 
     RequestError for a list that is malformed or names a GPU twice, MissingError for a GPU that is
     not there.
     """
-    if not names_several(option):
-        return (resolve(option),)
-    wanted, count = listed(option), usable_gpus()
+    if not is_gpu_list(option):
+        return (resolve_device(option),)
+    wanted, count = parse_gpu_list(option), count_usable_gpus()
     if (
         not wanted and not count or wanted and wanted[-1][1] >= count
     ):  # before the list is expanded: a slip may name billions
-        raise not_here(option, count)
-    return numbered(
+        raise build_missing_gpu_error(option, count)
+    return format_gpu_names(
         number for low, high in wanted or ((0, count - 1),) for number in range(low, high + 1)
     )
 
 
-def resolve(device: str, local_rank: int = 0) -> str:
+def resolve_device(device: str, local_rank: int = 0) -> str:
     """Resolve `auto` to cuda or cpu, and `cuda` to this rank's own GPU; MissingError if a GPU is
     requested and there is none.
 
     RequestError for several devices: most commands take one.
     """
     kind, _, index = device.partition(":")
-    if several(device):
+    if has_several_gpus(device):
         raise RequestError(
             f"--device {device}: this command takes one device; podium infer takes several"
         )
-    if kind not in KINDS or (index and whole_number(index) is None):
-        raise malformed(device)
+    if kind not in DEVICE_KINDS or (index and parse_digits(index) is None):
+        raise build_malformed_device_error(device)
     if kind == "cpu":
         return "cpu"
-    count = usable_gpus()
+    count = count_usable_gpus()
     if kind == "auto" and not count:
         return "cpu"
     number = int(index) if index else local_rank
     if number >= count:
-        raise not_here(device, count)
+        raise build_missing_gpu_error(device, count)
     return f"{CUDA}:{number}"
 
 
-def several(device: str) -> bool:
+def has_several_gpus(device: str) -> bool:
     """Tell whether --device names several GPUs; RequestError for a list that is none."""
-    return names_several(device) and listed(device) is not None
+    return is_gpu_list(device) and parse_gpu_list(device) is not None
 
 
-def listed(device: str) -> Spans:
+def parse_gpu_list(device: str) -> NumberSpans:
     """Read a list of GPUs; nothing for all of them, RequestError for a list that is none."""
     index = device.partition(":")[2]
-    if index == ALL:
+    if index == ALL_GPUS:
         return ()
-    found = spans(index)
+    found = parse_number_spans(index)
     if found is None:
-        raise malformed(device)
+        raise build_malformed_device_error(device)
     return found
 
 
-def usable_gpus() -> int:
+def count_usable_gpus() -> int:
     """Count the GPUs that PyTorch sees."""
     import torch  # only after the request was checked: importing it takes a second
 
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def malformed(device: str) -> RequestError:
+def build_malformed_device_error(device: str) -> RequestError:
     """Say what --device takes."""
     return RequestError(
         f"--device {device}: write auto, cpu, cuda or cuda:N; podium infer also takes several GPUs,"
@@ -83,9 +91,9 @@ def malformed(device: str) -> RequestError:
     )
 
 
-def not_here(device: str, count: int) -> MissingError:
+def build_missing_gpu_error(device: str, count: int) -> MissingError:
     """Say which GPUs there are."""
     return MissingError(
         f"--device {device}: this machine has {count} usable"
-        f" GPUs{f': {name_of(numbered(range(count)))}' if count else ''}"
+        f" GPUs{f': {format_device_name(format_gpu_names(range(count)))}' if count else ''}"
     )

@@ -20,7 +20,7 @@ class Gpu:
 
 
 @cache
-def gpus() -> tuple[Gpu, ...]:
+def list_gpus() -> tuple[Gpu, ...]:
     """Read the GPUs once."""
     try:
         import pynvml
@@ -30,25 +30,25 @@ def gpus() -> tuple[Gpu, ...]:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return ()
-    with closing(Session(pynvml)) as session:
-        return session.read()
+    with closing(NvmlSession(pynvml)) as session:
+        return session.read_gpus()
 
 
-class Session:
+class NvmlSession:
     """An open connection to the management library."""
 
     def __init__(self, library: Any) -> None:
         """Wrap an initialised library."""
         self._library = library
 
-    def read(self) -> tuple[Gpu, ...]:
+    def read_gpus(self) -> tuple[Gpu, ...]:
         """Read all GPUs."""
-        driver = text(self._library.nvmlSystemGetDriverVersion())
+        driver = decode_nvml_text(self._library.nvmlSystemGetDriverVersion())
         return tuple(
-            self._one(index, driver) for index in range(self._library.nvmlDeviceGetCount())
+            self._read_gpu(index, driver) for index in range(self._library.nvmlDeviceGetCount())
         )
 
-    def _one(self, index: int, driver: str) -> Gpu:
+    def _read_gpu(self, index: int, driver: str) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
         clock = capability = None
         with suppress(self._library.NVMLError):
@@ -58,7 +58,7 @@ class Session:
             capability = (int(major), int(minor))
         memory = int(self._library.nvmlDeviceGetMemoryInfo(handle).total)
         return Gpu(
-            name=text(self._library.nvmlDeviceGetName(handle)),
+            name=decode_nvml_text(self._library.nvmlDeviceGetName(handle)),
             memory_bytes=memory,
             driver=driver,
             clock_mhz=clock,
@@ -70,6 +70,6 @@ class Session:
         self._library.nvmlShutdown()
 
 
-def text(value: str | bytes) -> str:
+def decode_nvml_text(value: str | bytes) -> str:
     """Decode the bytes that older libraries return."""
     return value.decode() if isinstance(value, bytes) else value

@@ -20,58 +20,58 @@ from importlib.metadata import Distribution, PackageNotFoundError, distributions
 from pathlib import Path
 from typing import Any, Final
 
-from harness.machine.gpus import gpus
-from harness.machine.power.nvpmodel import power_mode
-from suite.errors import RequestError, unknown
-from suite.files.layout import Entry, nearest, slug
-from suite.files.untrusted_files import UnreadableError, count_in, read_toml
-from suite.process.devices import members
-from suite.process.launcher import from_environment
+from harness.machine.gpus import list_gpus
+from harness.machine.power.nvpmodel import read_power_mode
+from suite.errors import RequestError, build_unknown_name_error
+from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_parent
+from suite.files.untrusted_files import UnreadableError, parse_document_count, read_untrusted_toml
+from suite.process.devices import expand_device_name
+from suite.process.launcher import read_launcher_variable
 from suite.rounds import Profile
 from suite.terms import COUNTED_FIELDS
 
 GIB: Final = 2**30
-CPU_INFO: Final = Path("/proc/cpuinfo")
-GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-NONE_HERE: Final = "N/A"
+CPU_INFO_FILE: Final = Path("/proc/cpuinfo")
+GOVERNOR_FILE: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+NO_ACCELERATOR: Final = "N/A"
 """MLCommons' value of accelerator fields on machines without accelerators."""
-DISTRIBUTIONS: Final = {
+FRAMEWORK_DISTRIBUTIONS: Final = {
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
     "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt"),
 }
 """Package -> the distributions that may provide it, if not only one of its own name."""
 NAME_LINE: Final = re.compile(r"^Name:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 VERSION_LINE: Final = re.compile(r"^Version:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
-COMMIT: Final = "# branch.oid "
+COMMIT_PREFIX: Final = "# branch.oid "
 NO_COMMIT: Final = "(initial)"
 """What `git status --porcelain=v2` says of a branch without a commit."""
 
 
-def host_name(device: str) -> str:
+def build_system_name(device: str) -> str:
     """Name this machine after its device, and a Jetson after its power mode:
     `2c-intel-xeon-processor`, `1x-nvidia-h200`, `1x-cuda-device-maxn`.
     """
-    told = power_mode()
-    mode = f"-{told}" if told else ""
+    power_mode_name = read_power_mode()
+    mode = f"-{power_mode_name}" if power_mode_name else ""
     if device.startswith("cuda"):
-        known = gpus()
-        served = len(members(device) or ())
+        known = list_gpus()
+        served = len(expand_device_name(device) or ())
         count = served if served > 1 else os.environ.get("LOCAL_WORLD_SIZE", "1")
-        return slug(f"{count}x-{known[0].name if known else 'cuda-device'}{mode}")
-    return slug(
-        f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}{mode}"
+        return convert_to_slug(f"{count}x-{known[0].name if known else 'cuda-device'}{mode}")
+    return convert_to_slug(
+        f"{len(os.sched_getaffinity(0))}c-{strip_cpu_model(read_cpu_model() or platform.machine())}{mode}"
     )
 
 
-def plain_model(model: str) -> str:
+def strip_cpu_model(model: str) -> str:
     """Remove trade marks and clock rates from a processor's name."""
     return re.sub(r"\((R|TM|r|tm)\)|\bCPU\b|@.*|\b\d+-Core\b", " ", model)
 
 
-def cpu_fields() -> list[dict[str, str]]:
+def read_cpu_fields() -> list[dict[str, str]]:
     """Read /proc/cpuinfo: one dict per logical processor; empty if there is no such file."""
     try:
-        text = CPU_INFO.read_text("utf-8")
+        text = CPU_INFO_FILE.read_text("utf-8")
     except OSError:
         return []
     blocks = (block.splitlines() for block in text.strip().split("\n\n"))
@@ -81,40 +81,43 @@ def cpu_fields() -> list[dict[str, str]]:
     ]
 
 
-def multiplies_bf16() -> bool:
+def has_bf16_instructions() -> bool:
     """Return whether the processor has instructions for bf16; x86 and Arm name them differently."""
-    fields = next(iter(cpu_fields()), {})
+    fields = next(iter(read_cpu_fields()), {})
     return not {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}.isdisjoint(
         f"{fields.get('flags', '')} {fields.get('Features', '')}".split()
     )
 
 
-def cpu_model() -> str | None:
+def read_cpu_model() -> str | None:
     """Return the processor's name for itself."""
     return (
-        next((fields["model name"] for fields in cpu_fields() if fields.get("model name")), None)
+        next(
+            (fields["model name"] for fields in read_cpu_fields() if fields.get("model name")), None
+        )
         or platform.processor()
         or None
     )
 
 
-def sockets() -> int | None:
+def count_processors() -> int | None:
     """Count the processors of this machine."""
     return (
-        len({fields["physical id"] for fields in cpu_fields() if "physical id" in fields}) or None
+        len({fields["physical id"] for fields in read_cpu_fields() if "physical id" in fields})
+        or None
     )
 
 
-def cores_per_processor() -> int | None:
+def count_cores_per_processor() -> int | None:
     """Count the physical cores of one processor."""
     import psutil
 
-    cores, processors = psutil.cpu_count(logical=False), sockets()
+    cores, processors = psutil.cpu_count(logical=False), count_processors()
     return (cores // processors or None) if cores and processors else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class DescriptionContext:
     """Other content of the description: the round's rules, the framework, and the user's own
     fields.
     """
@@ -125,7 +128,7 @@ class Described:
     system_file: Path | None
 
 
-def describe(entry: Entry, run: Described) -> dict[str, Any]:
+def describe_system(entry: ResultsEntry, run: DescriptionContext) -> dict[str, Any]:
     """Describe the system that produces results; the user's --system-file completes or corrects
     it.
     """
@@ -134,22 +137,26 @@ def describe(entry: Entry, run: Described) -> dict[str, Any]:
         "division": entry.division.value,
         "status": "onprem" if run.profile is Profile.FULL else "research",
         "system_name": entry.system,
-        "number_of_nodes": nodes(),
-        **host(entry.results),
-        **accelerators(),
-        "framework": software(run.framework),
-        "other_software_stack": other_software(),
-        "operating_system": operating_system(),
+        "number_of_nodes": count_run_nodes(),
+        **describe_host(entry.results),
+        **describe_accelerators(),
+        "framework": describe_framework(run.framework),
+        "other_software_stack": describe_other_software(),
+        "operating_system": describe_operating_system(),
     }
-    return {**found, **given(run.system_file, found), "podium": environment(run)}
+    return {
+        **found,
+        **read_system_file(run.system_file, found),
+        "podium": describe_environment(run),
+    }
 
 
-def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+def read_system_file(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Read the user's TOML file; RequestError for a field that the description does not have."""
     if path is None:
         return {}
     try:
-        table = read_toml(path)
+        table = read_untrusted_toml(path)
         json.dumps(table, allow_nan=False)
     except UnreadableError as error:
         raise RequestError(f"--system-file {error}") from error
@@ -157,9 +164,9 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError(f"--system-file {path}: not a JSON value: {error}") from error
     for key in table:
         if key not in fields:
-            raise unknown("field of the system description", key, fields)
+            raise build_unknown_name_error("field of the system description", key, fields)
     for key in COUNTED_FIELDS.keys() & table.keys():
-        count = count_in(table[key])
+        count = parse_document_count(table[key])
         if count is None or count < COUNTED_FIELDS[key]:
             raise RequestError(
                 f"--system-file {path}: {key} {table[key]!r}: a whole number from"
@@ -168,30 +175,34 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
-def nodes() -> int:
+def count_run_nodes() -> int:
     """Count the machines of this run, from torchrun's variables."""
-    return from_environment("WORLD_SIZE", 1) // max(1, from_environment("LOCAL_WORLD_SIZE", 1))
+    return read_launcher_variable("WORLD_SIZE", 1) // max(
+        1, read_launcher_variable("LOCAL_WORLD_SIZE", 1)
+    )
 
 
-def host(folder: Path) -> dict[str, Any]:
+def describe_host(folder: Path) -> dict[str, Any]:
     """Describe processors, memory and the storage that contains a folder."""
     import psutil  # late, as everywhere here: doctor reads this module without it
 
     return {
-        "host_processors_per_node": sockets(),
-        "host_processor_model_name": cpu_model(),
-        "host_processor_core_count": cores_per_processor(),
+        "host_processors_per_node": count_processors(),
+        "host_processor_model_name": read_cpu_model(),
+        "host_processor_core_count": count_cores_per_processor(),
         "host_memory_capacity": f"{psutil.virtual_memory().total / GIB:.1f} GiB",
-        "host_storage_type": storage_type(folder),
-        "host_storage_capacity": f"{psutil.disk_usage(str(nearest(folder))).total / GIB:.0f} GiB",
+        "host_storage_type": find_storage_type(folder),
+        "host_storage_capacity": (
+            f"{psutil.disk_usage(str(find_existing_parent(folder))).total / GIB:.0f} GiB"
+        ),
     }
 
 
-def storage_type(folder: Path) -> str | None:
+def find_storage_type(folder: Path) -> str | None:
     """Return NVMe, SSD or HDD; a virtual disk reports nothing reliable about the storage below
     it.
     """
-    number = nearest(folder).stat().st_dev
+    number = find_existing_parent(folder).stat().st_dev
     device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
     disk = device.parent if (device / "partition").exists() else device
     if disk.name.startswith("nvme"):
@@ -204,36 +215,36 @@ def storage_type(folder: Path) -> str | None:
         return None
 
 
-def accelerators() -> dict[str, Any]:
+def describe_accelerators() -> dict[str, Any]:
     """Describe the GPUs."""
-    found = gpus()
+    found = list_gpus()
     first = found[0] if found else None
     return {
         "accelerators_per_node": len(found),
-        "accelerator_model_name": first.name if first else NONE_HERE,
-        "accelerator_memory_configuration": None if first else NONE_HERE,
+        "accelerator_model_name": first.name if first else NO_ACCELERATOR,
+        "accelerator_memory_configuration": None if first else NO_ACCELERATOR,
         "accelerator_memory_capacity": (
-            f"{first.memory_bytes / GIB:.0f} GiB" if first else NONE_HERE
+            f"{first.memory_bytes / GIB:.0f} GiB" if first else NO_ACCELERATOR
         ),
     }
 
 
-def software(framework: str) -> str:
+def describe_framework(framework: str) -> str:
     """Return a framework's name and version."""
-    for distribution in DISTRIBUTIONS.get(framework, (framework,)):
+    for distribution in FRAMEWORK_DISTRIBUTIONS.get(framework, (framework,)):
         with suppress(PackageNotFoundError):
             return f"{framework} {version(distribution)}"
     return framework
 
 
-def other_software() -> str:
+def describe_other_software() -> str:
     """Return interpreter, C library and driver."""
     parts = [f"Python {platform.python_version()}", " ".join(platform.libc_ver()).strip()]
-    parts += [f"NVIDIA driver {gpu.driver}" for gpu in gpus()[:1]]
+    parts += [f"NVIDIA driver {gpu.driver}" for gpu in list_gpus()[:1]]
     return ", ".join(part for part in parts if part)
 
 
-def operating_system() -> str:
+def describe_operating_system() -> str:
     """Return the distribution and the kernel."""
     name = platform.system()
     with suppress(OSError):
@@ -241,20 +252,20 @@ def operating_system() -> str:
     return f"{name}, kernel {platform.release()}"
 
 
-def environment(run: Described) -> dict[str, Any]:
+def describe_environment(run: DescriptionContext) -> dict[str, Any]:
     """Describe the environment of a result: packages, source, clocks, governor, power mode."""
     import psutil
 
-    commit, dirty = source()
+    commit, dirty = read_source_commit()
     frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
     return {
-        "packages": dict(packages()),
+        "packages": dict(list_installed_packages()),
         "git_commit": commit,
         "git_dirty": dirty,
-        "cpu_governor": read(GOVERNOR),
-        "power_mode": power_mode(),
+        "cpu_governor": read_kernel_line(GOVERNOR_FILE),
+        "power_mode": read_power_mode(),
         "cpu_clock_mhz": round(frequency.current, 1) if frequency else None,
-        "gpu_clock_mhz": [gpu.clock_mhz for gpu in gpus()],
+        "gpu_clock_mhz": [gpu.clock_mhz for gpu in list_gpus()],
         "python": platform.python_version(),
         "round": run.round,
         "profile": run.profile.value,
@@ -262,27 +273,27 @@ def environment(run: Described) -> dict[str, Any]:
 
 
 @cache
-def packages() -> Mapping[str, str]:
+def list_installed_packages() -> Mapping[str, str]:
     """Return every installed distribution with its version, sorted; a command reads them once."""
-    found = dict(map(name_and_version, distributions()))
+    found = dict(map(read_name_and_version, distributions()))
     return {name: found[name] for name in sorted(filter(None, found), key=str.casefold)}
 
 
-def name_and_version(item: Distribution) -> tuple[str, str]:
+def read_name_and_version(item: Distribution) -> tuple[str, str]:
     """Read two lines of a distribution's metadata; to parse all of it takes eight times as long."""
     head = (item.read_text("METADATA") or "").partition("\n\n")[0]
     name, package_version = NAME_LINE.search(head), VERSION_LINE.search(head)
     if name and package_version:
         return name[1], package_version[1]
-    whole = item.metadata
-    return whole["Name"], whole["Version"]
+    metadata = item.metadata
+    return metadata["Name"], metadata["Version"]
 
 
-def source() -> tuple[str | None, bool | None]:
+def read_source_commit() -> tuple[str | None, bool | None]:
     """Return the commit of podium's own source, and whether its files were changed since; no result
     depends on tests, five times as many files.
     """
-    told = git(
+    status = run_git(
         "status",
         "--porcelain=v2",
         "--branch",
@@ -292,14 +303,16 @@ def source() -> tuple[str | None, bool | None]:
         ".",
         ":(exclude)tests",
     )
-    if told is None:
-        return git("rev-parse", "HEAD"), None  # an old git, or a status that took too long
-    lines = told.splitlines()
-    commit = next((line.removeprefix(COMMIT) for line in lines if line.startswith(COMMIT)), None)
+    if status is None:
+        return run_git("rev-parse", "HEAD"), None  # an old git, or a status that took too long
+    lines = status.splitlines()
+    commit = next(
+        (line.removeprefix(COMMIT_PREFIX) for line in lines if line.startswith(COMMIT_PREFIX)), None
+    )
     return commit if commit != NO_COMMIT else None, any(not line.startswith("#") for line in lines)
 
 
-def git(*words: str) -> str | None:
+def run_git(*arguments: str) -> str | None:
     """Run git on podium's own source; None if it is not a checkout, or git is missing."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
@@ -310,7 +323,7 @@ def git(*words: str) -> str | None:
             "--no-optional-locks",
             "-C",
             str(root),
-            *words,
+            *arguments,
         ]  # killed with podium, a `status` that writes would leave its lock behind
         return subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=20
@@ -319,7 +332,7 @@ def git(*words: str) -> str | None:
         return None
 
 
-def read(path: Path) -> str | None:
+def read_kernel_line(path: Path) -> str | None:
     """Read a line of /sys, or None."""
     try:
         return path.read_text("utf-8").strip()

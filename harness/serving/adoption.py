@@ -15,27 +15,29 @@ from harness.serving.run_record import record_in
 from harness.serving.setup import Bench, Searched
 from harness.serving.staging import VALID
 from suite.errors import JudgedError
-from suite.files.cache import cache_folder
-from suite.files.layout import PARTIAL, RUN_RECORD
-from suite.ledger.steps import What
+from suite.files.cache import locate_cache_folder
+from suite.files.layout import PARTIAL_SUFFIX, RUN_RECORD
+from suite.ledger.steps import AttemptKind
 from suite.records import write_record
-from suite.studies.rates import TRIAL
+from suite.studies.rates import RATE_ATTEMPT_FILE
 
 
 def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:
     """Copy a run of the search to its place in the results, with what the search proved;
     JudgedError if its record cannot be read.
     """
-    target = bench.entry.performance(bench.request.row.inference_name, schedule.scenario, 1)
-    partial = target.with_name(target.name + PARTIAL)
+    target = bench.entry.locate_performance_run(
+        bench.request.row.inference_name, schedule.scenario, 1
+    )
+    partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
-    with attempted(bench, What.PERFORMANCE, target) as tried:
-        shutil.copytree(found.folder, partial, ignore=shutil.ignore_patterns(TRIAL))
+    with attempted(bench, AttemptKind.PERFORMANCE, target) as tried:
+        shutil.copytree(found.folder, partial, ignore=shutil.ignore_patterns(RATE_ATTEMPT_FILE))
         record = record_in(partial)
         if record is None:
             raise JudgedError(f"{found.folder}: no readable {RUN_RECORD}")
         ceiling = ceiling_of_host(
-            cache_folder(), schedule.scenario, record.value, len(bench.system.placement)
+            locate_cache_folder(), schedule.scenario, record.value, len(bench.system.placement)
         )
         above = (
             ceiling is not None

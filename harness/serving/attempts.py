@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.serving.setup import Bench
 from suite.errors import PodiumError
-from suite.ledger.book import files_in, json_sha256
-from suite.ledger.steps import StepKind, What
+from suite.ledger.book import compute_json_sha256, compute_target_hashes
+from suite.ledger.steps import AttemptKind, StepKind
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Attempt:
     """One LoadGen run, or compliance test, that has started."""
 
     bench: Bench
-    what: What
+    what: AttemptKind
     folder: Path
     """Final folder of its files."""
     over: bool = False
@@ -40,11 +40,15 @@ class Attempt:
 
     def served(self, folder: Path, verdict: str) -> None:
         """Record that it completed, while its complete files still lie in a `.partial` folder."""
-        self.note(StepKind.SERVED, files_in(folder, self.folder, self.bench.entry.results), verdict)
+        self.note(
+            StepKind.SERVED,
+            compute_target_hashes(folder, self.folder, self.bench.entry.results),
+            verdict,
+        )
 
 
 @contextmanager
-def attempted(bench: Bench, what: What, folder: Path) -> Iterator[Attempt]:
+def attempted(bench: Bench, what: AttemptKind, folder: Path) -> Iterator[Attempt]:
     """Record that a LoadGen run or a compliance test starts, and that it was aborted if the block
     fails; after a kill the next command records that.
     """
@@ -54,7 +58,7 @@ def attempted(bench: Bench, what: What, folder: Path) -> Iterator[Attempt]:
         attempt.of,
         bench.checkpoint.record.nonce,
         options=asked(bench),
-        system=json_sha256(bench.description),
+        system=compute_json_sha256(bench.description),
     )
     try:
         yield attempt

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from harness.request import Request
+from harness.request import RunRequest
 from suite.errors import RequestError
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, folder_sha256
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS_FOLDER, compute_folder_sha256
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import CheckpointRecord
 
 DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
@@ -26,7 +26,7 @@ class Checkpoint:
     record: CheckpointRecord
 
 
-def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
+def choose_checkpoint(request: RunRequest, named: Path | None) -> Checkpoint:
     """Return the weights to serve; RequestError if there are none, or if they do not match their
     record.
     """
@@ -42,18 +42,18 @@ def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
     ):
         if found != wanted:
             raise RequestError(f"{chosen.folder} was trained in {kind} {found}, not {wanted}")
-    if folder_sha256(chosen.folder) != record.sha256:
+    if compute_folder_sha256(chosen.folder) != record.sha256:
         raise RequestError(
             f"{chosen.folder} does not match its record: the hash of its files differs"
         )
     return chosen
 
 
-def newest(request: Request) -> Checkpoint:
+def newest(request: RunRequest) -> Checkpoint:
     """Return the newest checkpoint of this workload and profile that reached its target."""
     found = [
         entry
-        for entry in kept(request.options.results.absolute() / CHECKPOINTS / request.name)
+        for entry in kept(request.options.results.absolute() / CHECKPOINTS_FOLDER / request.name)
         if fits(entry.record, request)
     ]
     if not found:
@@ -71,7 +71,7 @@ def kept(folder: Path) -> Iterator[Checkpoint]:
         yield read_checkpoint(path.parent)
 
 
-def fits(record: CheckpointRecord, request: Request) -> bool:
+def fits(record: CheckpointRecord, request: RunRequest) -> bool:
     """Check whether a checkpoint may be selected without being named."""
     return (
         record.target_reached
@@ -84,7 +84,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint's record; RequestError if it is missing or broken."""
     path = folder / CHECKPOINT_RECORD
     try:
-        record = read(path, DECODER.decode)
+        record = read_untrusted_file(path, DECODER.decode)
     except UnreadableError as error:
         raise RequestError(f"--checkpoint {folder}: {CHECKPOINT_RECORD}: {error.reason}") from error
     return Checkpoint(folder=folder.absolute(), record=record)

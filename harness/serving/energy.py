@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from harness.serving.loadgen.result_files import Facts
-from suite.files.layout import TELEMETRY
+from suite.files.layout import TELEMETRY_FILE
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
-from suite.measurement.widest import widest
+from suite.measurement.power_readings import MeasuredWork
+from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
@@ -40,29 +40,36 @@ def energy_of(
     idle machine.
     """
     try:
-        found = power_readings.read(folder / TELEMETRY)
+        found = power_readings.read_power_readings(folder / TELEMETRY_FILE)
     except UnreadableError as error:
         return (
             Measured(reasons=lost)
             if error.missing
-            else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
+            else Measured(reasons=(f"{TELEMETRY_FILE}: {error.reason}",))
         )
     if not (found.tracks or found.absent):
         return Measured()
     begin_ns, end_ns = (
-        power_window.utc_ns(facts.values.get(key)) for key in ("power_begin", "power_end")
+        power_window.parse_power_time_ns(facts.values.get(key))
+        for key in ("power_begin", "power_end")
     )
     if begin_ns is None or end_ns is None:
         return Measured(reasons=("LoadGen's detail log has no power_begin and power_end",))
     queries = int(facts.number("result_query_count"))
     per_query = int(facts.number("generated_samples_per_query"))
-    work = Work(samples=queries * per_query, queries=queries if scenario in STREAMS else None)
-    energy, reasons = power_readings.records(found, begin_ns, end_ns, work)
-    before = power_readings.before_the_run(found) if idle else None
+    work = MeasuredWork(
+        samples=queries * per_query, queries=queries if scenario in STREAMS else None
+    )
+    energy, reasons = power_readings.build_energy_records(found, begin_ns, end_ns, work)
+    before = power_readings.find_idle_window(found) if idle else None
     return Measured(
         energy=energy,
         reasons=reasons,
-        idle=power_readings.records(found, *before, Work(samples=0))[0] if before else (),
+        idle=(
+            power_readings.build_energy_records(found, *before, MeasuredWork(samples=0))[0]
+            if before
+            else ()
+        ),
     )
 
 
@@ -72,8 +79,10 @@ def sentences(measured: Measured) -> Iterator[str]:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
         yield (
             f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name},"
-            f" {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+            f" {each.grade_description}, scope {' + '.join(each.scope)}){each.edge_error_note}"
         )
-    for idle in widest(measured.idle)[:1]:
-        yield f"idle: {idle.average_w:,.2f} W ({idle.name}, {idle.graded}), not subtracted"
+    for idle in select_widest_energies(measured.idle)[:1]:
+        yield (
+            f"idle: {idle.average_w:,.2f} W ({idle.name}, {idle.grade_description}), not subtracted"
+        )
     yield from (f"no energy: {reason}" for reason in measured.reasons)

@@ -21,10 +21,10 @@ from typing import Final
 import click
 import msgspec
 
-from harness.children.process import in_child
+from harness.children.process import run_in_child
 from harness.engines.null import NullEngine, NullWorkload
-from harness.machine.cpus import BUSY_SHARE, available, busy_share
-from harness.machine.placement import Place
+from harness.machine.cpus import BUSY_SHARE, count_available_cores, measure_busy_share
+from harness.machine.placement import InstancePlacement
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.result_files import Facts, read_facts
 from harness.serving.loadgen.session import Job, System, run_loadgen
@@ -32,7 +32,7 @@ from harness.serving.loadgen.test_settings import Schedule
 from suite import registry
 from suite.files import untrusted_files
 from suite.files.json_files import write_json
-from suite.files.layout import slug
+from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision, Profile
@@ -95,7 +95,7 @@ def ceiling_of_host(
     why = "once" if kept is None else doubtful(kept, scenario, seen)
     if kept is None or why:
         click.echo(f"measuring the harness ceiling of this host, {why}")
-        busy = busy_share()
+        busy = measure_busy_share()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         kept = Ceiling(
             measured=now, busy=busy, samples_per_second=dict(measure(cache, instances))
@@ -112,7 +112,7 @@ def ceiling_of_host(
 def read(path: Path) -> Ceiling | None:
     """Read the cached ceiling; None if it is missing or unreadable."""
     try:
-        return untrusted_files.read(path, DECODER.decode)
+        return untrusted_files.read_untrusted_file(path, DECODER.decode)
     except UnreadableError:
         return None
 
@@ -122,7 +122,7 @@ def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:
     value = kept.samples_per_second.get(scenario.value)
     if (value or math.inf) < seen:
         return f"again: a run reached {seen:,.0f} samples/s, and the ceiling was {value:,.0f}"
-    if kept.busy > BUSY_SHARE >= busy_share():
+    if kept.busy > BUSY_SHARE >= measure_busy_share():
         return f"again: others used {kept.busy:.0%} of the cores on {kept.measured}"
     return ""
 
@@ -134,8 +134,8 @@ def host_key(instances: int = 0) -> str:
     except PackageNotFoundError:
         loadgen = "none"
     served = f"-{instances}-instances" if instances else ""
-    return slug(
-        f"{platform.node()}-{available()}c-loadgen-{loadgen}"
+    return convert_to_slug(
+        f"{platform.node()}-{count_available_cores()}c-loadgen-{loadgen}"
         f"-python-{platform.python_version()}{served}"
     )
 
@@ -177,7 +177,7 @@ def rate(scenario: Scenario, facts: Facts) -> float:
 def null_run(schedule: Schedule, cache: Path, batch: int = BATCH, instances: int = 0) -> Facts:
     """Run LoadGen over the null system."""
     with TemporaryDirectory(prefix="podium-ceiling-") as folder:
-        in_child(
+        run_in_child(
             run_loadgen,
             Job(
                 system=several(null_system(cache, batch), instances),
@@ -190,14 +190,14 @@ def null_run(schedule: Schedule, cache: Path, batch: int = BATCH, instances: int
 
 def several(system: System, instances: int) -> System:
     """Let that many processes serve, not pinned; none: LoadGen's own."""
-    return replace(system, placement=(Place(device=system.run.device),) * instances)
+    return replace(system, placement=(InstancePlacement(device=system.run.device),) * instances)
 
 
 def null_system(cache: Path, batch: int) -> System:
     """Describe a system that does nothing."""
     settings: Mapping[str, int] = {}
     run = Run(
-        round=registry.round(),
+        round=registry.load_round(),
         profile=Profile.SMOKE,
         seed=0,
         data=None,

@@ -12,13 +12,13 @@ from typing import Final
 
 import click
 
-from harness.children.process import in_child
-from harness.distributed import Alone
-from harness.doctor.dtype_trials import Attempt, Half, check
-from harness.kernel_errors import explained
-from harness.machine.power.selection import readable
-from harness.machine.system_description import describe
-from harness.progress import Waiting
+from harness.children.process import run_in_child
+from harness.distributed import SingleRank
+from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
+from harness.kernel_errors import explain_child_error
+from harness.machine.power.selection import has_readable_power
+from harness.machine.system_description import describe_system
+from harness.progress import WaitProgress
 from harness.serving.adoption import adopt
 from harness.serving.attempts import attempted
 from harness.serving.energy import energy_of, sentences
@@ -52,19 +52,26 @@ from harness.serving.staging import (
     take_place,
     threads_kept,
 )
-from harness.thread_count import beside_others
-from suite.cli import Options
-from suite.console.screen import as_given, note, screen
+from harness.thread_count import resolve_thread_count
+from suite.cli import RunOptions
+from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
 from suite.errors import JudgedError, PodiumError
-from suite.files.cache import cache_folder
+from suite.files.cache import locate_cache_folder
 from suite.files.json_files import write_json
-from suite.files.layout import STATE, Entry, folder_sha256
+from suite.files.layout import STATE_FOLDER, ResultsEntry, compute_folder_sha256
 from suite.files.superseded import supersede
-from suite.ledger.steps import What
-from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, Hint, plain, significant
+from suite.ledger.steps import AttemptKind
+from suite.loadgen.advice import (
+    EARLY_STOPPING_RULE,
+    LATENCY_BOUND_RULE,
+    SERVER_RATE_SETTING,
+    Hint,
+    format_without_exponent,
+    round_to_significant,
+)
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, raised_signals
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
@@ -76,7 +83,7 @@ the user decides.
 
 def serve(
     workload: str,
-    options: Options,
+    options: RunOptions,
     *,
     scenarios: Sequence[Scenario],
     mode: str,
@@ -100,10 +107,10 @@ def serve(
         runs=runs,
     )
     if not asked:
-        check(
-            Attempt(
+        check_precision_runs(
+            PrecisionTrial(
                 workload=workload,
-                half=Half.INFERENCE,
+                half=WorkloadHalf.INFERENCE,
                 engine=options.engine,
                 precision=bench.precision,
             ),
@@ -112,7 +119,7 @@ def serve(
     for scenario in scenarios:
         bench.runs_of(scenario)
     try:
-        with raised(), exclusive(bench.entry.results):
+        with raised_signals(), exclusive(bench.entry.results):
             problems = list(
                 serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),), search)
             )
@@ -123,17 +130,21 @@ def serve(
         )
         raise type(error)(f"{workload}: {error}; {kept}") from error
     except PodiumError as error:
-        raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
+        raise explain_child_error(
+            workload, bench.precision, error, bench.entry.results / STATE_FOLDER
+        ) from error
     except OSError as error:
         raise JudgedError(
             f"{error.filename or options.results}: {error.strerror}; finished results are kept"
         ) from error
-    accuracy_run = bench.entry.accuracy(bench.request.row.inference_name, scenarios[0])
-    note(f"{workload}: logs in {as_given(accuracy_run.parent.parent, options.results)}")
+    accuracy_run = bench.entry.locate_accuracy_run(bench.request.row.inference_name, scenarios[0])
+    print_progress_note(
+        f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, options.results)}"
+    )
     if problems:
         raise JudgedError("; ".join(problems))
-    if not screen().inner:
-        note(f"next: {shlex.join(('podium', 'check', str(options.results)))}")
+    if not get_screen().inner:
+        print_progress_note(f"next: {shlex.join(('podium', 'check', str(options.results)))}")
 
 
 def serve_on(
@@ -146,18 +157,20 @@ def serve_on(
     full.
     """
     description = (
-        describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)
+        describe_remote(bench)
+        if bench.served
+        else describe_system(bench.entry, bench.request.described)
     )  # an error in --system-file is told now
-    first = scenarios[0] if Mode.PERFORMANCE in modes and readable(bench.power) else None
-    threads = beside_others(
-        bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)
+    first = scenarios[0] if Mode.PERFORMANCE in modes and has_readable_power(bench.power) else None
+    threads = resolve_thread_count(
+        bench.request.options.threads, SingleRank(), threads_kept(bench, scenarios, modes)
     )
     bench = replace(bench, description=description, first=first).on(threads)
     staging = beside(bench)
     recover(bench, staging)
     bench.ledger.settle()
     try:
-        seen = look_at(bench, scenarios, staging.truth(bench.request.name))
+        seen = look_at(bench, scenarios, staging.locate_ground_truth(bench.request.name))
         if search and Scenario.SERVER in scenarios and Mode.PERFORMANCE in modes:
             bench = replace(bench, searched=search(bench, seen))
         for scenario in scenarios:
@@ -167,14 +180,17 @@ def serve_on(
 
 
 def serve_scenario(
-    bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look
+    bench: Bench, staging: ResultsEntry, scenario: Scenario, modes: Sequence[Mode], seen: Look
 ) -> Iterator[str]:
     """Run one scenario, in place or in a staging folder; earlier results stay until all new runs
     are complete.
     """
     standing = in_the_way(bench, scenario, modes)
     if not standing:
-        place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
+        place_truth(
+            staging.locate_ground_truth(bench.request.name),
+            bench.entry.locate_ground_truth(bench.request.name),
+        )
         yield from runs_of(bench, scenario, modes, seen)
         return
     problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen))
@@ -202,11 +218,13 @@ def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
     """Probe the system under test in a child process, which writes the ground truth to `truth`."""
     shutil.rmtree(truth, ignore_errors=True)
     truth.mkdir(parents=True)
-    note(f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed")
+    print_progress_note(
+        f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed"
+    )
     queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
-    seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
+    seen = run_in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
     wanted = bench.row.truth_sha256
-    if wanted and folder_sha256(truth) != wanted:
+    if wanted and compute_folder_sha256(truth) != wanted:
         click.echo(
             "this is not the embedded data, the only data that the judge accepts in profile"
             f" {bench.request.profile}; see --profile quick"
@@ -245,12 +263,14 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
         "threads": bench.threads,
         "checkpoint_sha256": record.sha256,
         "reference_accuracy": dict(record.reference_accuracy),
-        "truth_sha256": folder_sha256(bench.entry.truth(request.name)),
+        "truth_sha256": compute_folder_sha256(bench.entry.locate_ground_truth(request.name)),
         "settings": dict(request.settings),
         "engine_description": {network: dict(facts) for network, facts in seen.built.items()},
         "calibration": {network: asdict(record) for network, record in seen.calibrated.items()},
     }
-    write_json(bench.entry.measurements(request.row.inference_name, scenario), official | own)
+    write_json(
+        bench.entry.locate_measurements_file(request.row.inference_name, scenario), official | own
+    )
 
 
 def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[str]:
@@ -282,14 +302,16 @@ def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     """Run and score an accuracy run."""
     name = bench.request.row.inference_name
     job = Job(
-        system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario)
+        system=bench.system,
+        schedule=schedule,
+        folder=bench.entry.locate_accuracy_run(name, schedule.scenario),
     )
     title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
-    waiting = Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
+    waiting = WaitProgress(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
     with (
         waiting as shown,
-        attempted(bench, What.ACCURACY, job.folder) as tried,
-        held(job, shown.tick) as (folder, outcome),
+        attempted(bench, AttemptKind.ACCURACY, job.folder) as tried,
+        held(job, shown.show_elapsed) as (folder, outcome),
     ):
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
@@ -316,7 +338,7 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
     """
     changed: dict[str, float] = {}
     if bench.searched and scenario is Scenario.SERVER:
-        changed = {RATE_KNOB: bench.searched.rate}
+        changed = {SERVER_RATE_SETTING: bench.searched.rate}
         if number == 1:
             adopt(
                 bench, bench.searched, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed)
@@ -330,13 +352,19 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
         if verdict.valid or not (advice or verdict.passing):
             break
         changed |= gentler(advice, changed, verdict.hints)
-        settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
+        settings = ", ".join(
+            f"{key}={format_without_exponent(value)}" for key, value in changed.items()
+        )
         click.echo(
             f"{scenario.label} performance: repeating with {settings or 'the same settings'}"
         )
         supersede(
             bench.request.options.results.absolute(),
-            [bench.entry.performance(bench.request.row.inference_name, scenario, number)],
+            [
+                bench.entry.locate_performance_run(
+                    bench.request.row.inference_name, scenario, number
+                )
+            ],
             bench.entry.results,
         )
         bench.ledger.settle()
@@ -354,10 +382,18 @@ def gentler(
     """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts
     little about the next.
     """
-    missed = any(hint.knob == RATE_KNOB and hint.rule in (BOUND, EARLY_STOPPING) for hint in hints)
-    if not (missed and RATE_KNOB in advice and RATE_KNOB in changed):
+    missed = any(
+        hint.knob == SERVER_RATE_SETTING and hint.rule in (LATENCY_BOUND_RULE, EARLY_STOPPING_RULE)
+        for hint in hints
+    )
+    if not (missed and SERVER_RATE_SETTING in advice and SERVER_RATE_SETTING in changed):
         return dict(advice)
-    return {**advice, RATE_KNOB: min(advice[RATE_KNOB], significant(changed[RATE_KNOB] / 2))}
+    return {
+        **advice,
+        SERVER_RATE_SETTING: min(
+            advice[SERVER_RATE_SETTING], round_to_significant(changed[SERVER_RATE_SETTING] / 2)
+        ),
+    }
 
 
 def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
@@ -380,29 +416,29 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
     place, idle_s = (
-        bench.entry.performance(name, schedule.scenario, number),
+        bench.entry.locate_performance_run(name, schedule.scenario, number),
         bench.idle_s(schedule.scenario, number),
     )
     job = Job(
         system=bench.system, schedule=schedule, folder=place, power=bench.power, idle_s=idle_s
     )
     ceiling = ceiling_of_host(
-        cache_folder(), schedule.scenario, instances=len(bench.system.placement)
+        locate_cache_folder(), schedule.scenario, instances=len(bench.system.placement)
     )
-    title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
+    title, what = f"{schedule.scenario.label} performance", AttemptKind.PERFORMANCE
     with (
-        Waiting(title, idle_s + least_s(schedule, probe)) as shown,
+        WaitProgress(title, idle_s + least_s(schedule, probe)) as shown,
         attempted(bench, what, job.folder) as tried,
-        held(job, shown.tick) as (folder, outcome),
+        held(job, shown.show_elapsed) as (folder, outcome),
     ):
         facts = read_facts(folder)
         verdict = judge(bench, schedule, facts)
         measured = energy_of(
-            folder, schedule.scenario, facts, outcome.lost * bench.power.asked, idle=idle_s > 0
+            folder, schedule.scenario, facts, outcome.lost * bench.power.requested, idle=idle_s > 0
         )
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(
-                cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement)
+                locate_cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement)
             )
         above = (
             ceiling is not None

@@ -16,23 +16,28 @@ from typing import Final
 
 import click
 
-from harness.doctor.dtype_trials import Attempt, Ending, Half, tried
-from harness.engine_choice import not_offered, not_taken
+from harness.doctor.dtype_trials import (
+    PrecisionTrial,
+    TrialEnding,
+    WorkloadHalf,
+    run_precision_trials,
+)
+from harness.engine_choice import describe_missing_calibration, describe_unused_options
 from harness.machine import cpus
-from harness.request import Request, prepare, served_framework
+from harness.request import RunRequest, choose_served_framework, resolve_request
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.infer import serve
 from harness.serving.loadgen.result_files import Facts, read_answers, read_facts
 from harness.serving.run_record import record_in, shortfalls
 from harness.serving.setup import Bench, set_up
 from suite import __version__, registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.json_files import write_json
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import HyperValue, ScenarioRow
-from suite.rounds.settings import TIMED
+from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import Precision
 from suite.workload import Scores
 
@@ -67,13 +72,15 @@ class Row:
 
 
 def compare(
-    workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str
+    workload: str, options: RunOptions, *, engine: str | None, checkpoint: Path | None, form: str
 ) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError if
     a row is not compliant.
     """
-    request = telling(prepare(options, workload))
-    threads = options.threads or cpus.left(cpus.busy_share())  # the same for all rows
+    request = telling(resolve_request(options, workload))
+    threads = options.threads or cpus.choose_core_count(
+        cpus.measure_busy_share()
+    )  # the same for all rows
     request = replace(request, options=replace(request.options, threads=threads))
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))
@@ -97,11 +104,11 @@ def compare(
         raise JudgedError("; ".join(bad))
 
 
-def telling(request: Request) -> Request:
+def telling(request: RunRequest) -> RunRequest:
     """Add the row's settings for this table; the user's own take precedence."""
     added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
     return (
-        prepare(
+        resolve_request(
             replace(request.options, assignments=(*added, *request.options.assignments)),
             request.name,
         )
@@ -110,7 +117,7 @@ def telling(request: Request) -> Request:
     )
 
 
-def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Precision]]:
+def combinations(request: RunRequest, engine: str | None) -> Iterator[tuple[str, Precision]]:
     """Yield the combinations that this machine can run, the framework's own engine and fp32 first;
     quantised ones if the round has a calibration list.
     """
@@ -119,21 +126,23 @@ def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Pr
         [engine]
         if engine
         else sorted(
-            registry.points(registry.ENGINES), key=lambda name: (name != options.framework, name)
+            registry.list_entry_points(registry.ENGINE_GROUP),
+            key=lambda name: (name != options.framework, name),
         )
     )
-    device = request.run(0, Precision.FP32).device
+    device = request.build_run(0, Precision.FP32).device
     for name in names:
         for precision in [options.precision] if options.precision else Precision:
             listed = row is not None and (
-                precision is options.precision or not not_offered(request.row, row, precision)
+                precision is options.precision
+                or not describe_missing_calibration(request.row, row, precision)
             )
             if listed and able(name, request, device, precision):
                 yield name, precision
 
 
 def running(
-    request: Request, pairs: Sequence[tuple[str, Precision]]
+    request: RunRequest, pairs: Sequence[tuple[str, Precision]]
 ) -> list[tuple[str, Precision]]:
     """Drop combinations whose trial shows that this machine's kernels cannot run them; one that the
     user names stays, so that its refusal explains why.
@@ -141,28 +150,30 @@ def running(
     if request.options.precision:
         return list(pairs)
     attempts = {
-        pair: Attempt(workload=request.name, half=Half.INFERENCE, engine=pair[0], precision=pair[1])
+        pair: PrecisionTrial(
+            workload=request.name, half=WorkloadHalf.INFERENCE, engine=pair[0], precision=pair[1]
+        )
         for pair in pairs
     }
-    results = tried(attempts.values(), request.run(0, Precision.FP32).device)
-    return [pair for pair in pairs if results[attempts[pair]].ending is not Ending.FAILED]
+    results = run_precision_trials(attempts.values(), request.build_run(0, Precision.FP32).device)
+    return [pair for pair in pairs if results[attempts[pair]].ending is not TrialEnding.FAILED]
 
 
-def able(name: str, request: Request, device: str, precision: Precision) -> bool:
+def able(name: str, request: RunRequest, device: str, precision: Precision) -> bool:
     """Check whether an engine is installed and accepts the workload's networks, the user's options
     and the precision.
     """
     try:
-        found = registry.engine(name)
+        found = registry.load_engine(name)
     except MissingError:
         return False
-    takes = served_framework(
+    takes = choose_served_framework(
         name, request.options.framework, request.workload
-    ) in found.accepts and not not_taken(request, found)
+    ) in found.accepts and not describe_unused_options(request, found)
     return takes and found.missing(device, precision) is None
 
 
-def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
+def measured(request: RunRequest, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
     """Serve one combination, unless its runs exist, and read the results; a refusal becomes a row
     too.
     """
@@ -213,8 +224,8 @@ def kept(bench: Bench, scenario: Scenario) -> bool:
     accuracy, performance = (
         record_in(folder)
         for folder in (
-            bench.entry.accuracy(name, scenario),
-            bench.entry.performance(name, scenario),
+            bench.entry.locate_accuracy_run(name, scenario),
+            bench.entry.locate_performance_run(name, scenario),
         )
     )
     asked = {
@@ -271,7 +282,7 @@ def plain(settings: Mapping[str, object]) -> dict[str, object]:
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in settings.items()
-        if not key.startswith(TIMED)
+        if not key.startswith(PERFORMANCE_PREFIXES)
     }
 
 
@@ -280,7 +291,7 @@ def read(bench: Bench, why: str) -> Row:
     name, reference = bench.request.row.inference_name, bench.checkpoint.record.reference_accuracy
     scores = scored(bench, Scenario.OFFLINE)
     offline, single = (
-        read_facts(bench.entry.performance(name, scenario)) for scenario in SCENARIOS
+        read_facts(bench.entry.locate_performance_run(name, scenario)) for scenario in SCENARIOS
     )
     other = scored(bench, Scenario.SINGLE_STREAM)
     reasons = (
@@ -314,8 +325,12 @@ def read(bench: Bench, why: str) -> Row:
 
 def scored(bench: Bench, scenario: Scenario) -> Scores:
     """Score the accuracy run of a scenario."""
-    answers = dict(read_answers(bench.entry.accuracy(bench.request.row.inference_name, scenario)))
-    return registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+    answers = dict(
+        read_answers(bench.entry.locate_accuracy_run(bench.request.row.inference_name, scenario))
+    )
+    return registry.load_scorer(bench.request.name)(
+        answers, bench.entry.locate_ground_truth(bench.request.name)
+    )
 
 
 def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Iterator[str]:
@@ -324,7 +339,7 @@ def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Ite
     if facts.values.get("result_validity") != "VALID":
         yield f"{scenario.label} performance is INVALID"
     if below(
-        record_in(bench.entry.performance(bench.request.row.inference_name, scenario)),
+        record_in(bench.entry.locate_performance_run(bench.request.row.inference_name, scenario)),
         limits(bench.rules(scenario)),
     ):
         yield f"{scenario.label} performance is shorter than the round requires"

@@ -18,11 +18,11 @@ from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.setup import Bench
 from suite import __version__, registry
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, RUN_RECORD, compute_file_sha256
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.advice import Hint
-from suite.loadgen.headline import LATENCY, METRICS
+from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC
 from suite.loadgen.scenario import Scenario
 from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
@@ -61,21 +61,27 @@ class Verdict:
         return (
             bool(self.errors)
             and not self.hints
-            and all(map(loadgen_errors.is_passing, self.errors))
+            and all(map(loadgen_errors.is_transient_error, self.errors))
         )
 
 
 def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
     """Read LoadGen's verdict, and give advice if it is INVALID."""
     scenario, row = schedule.scenario, bench.rules(schedule.scenario)
-    metric, key = METRICS[scenario]
+    metric, key = HEADLINE_METRICS[scenario]
     value = facts.number(key)
-    rate = schedule.samples_per_query * NS_PER_S / max(value, 1.0) if metric == LATENCY else value
+    rate = (
+        schedule.samples_per_query * NS_PER_S / max(value, 1.0)
+        if metric == LATENCY_METRIC
+        else value
+    )
     valid = facts.values.get("result_validity") == "VALID"
     hints = (
         ()
         if valid
-        else advice.advise(scenario, effective(row, schedule), advice_facts(scenario, facts))
+        else advice.collect_run_hints(
+            scenario, effective(row, schedule), advice_facts(scenario, facts)
+        )
     )
     return Verdict(
         valid=valid and not facts.errors,
@@ -97,11 +103,11 @@ def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
     )
 
 
-def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
+def advice_facts(scenario: Scenario, facts: Facts) -> advice.PerformanceFigures:
     """Extract from the detail log what advice needs."""
     mean_key, median_key = STREAM_LATENCIES.get(scenario, ("result_mean_latency_ns", None))
     latency_key = target_key(facts) if scenario is Scenario.SERVER else mean_key
-    return advice.Facts(
+    return advice.PerformanceFigures(
         duration_met=facts.flag("result_min_duration_met"),
         queries_met=facts.flag("result_min_queries_met"),
         early_stopping_met=facts.flag("early_stopping_met"),
@@ -115,7 +121,7 @@ def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
         latency_ns=facts.number(latency_key),
         median_ns=facts.number(median_key) if median_key else 0.0,
         rate=(
-            facts.number(METRICS[scenario][1])
+            facts.number(HEADLINE_METRICS[scenario][1])
             if scenario in (Scenario.SERVER, Scenario.OFFLINE)
             else 0.0
         ),
@@ -135,11 +141,13 @@ def score(bench: Bench, folder: Path) -> Scores:
     that fails.
     """
     answers = dict(read_answers(folder))
-    scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
+    scores = registry.load_scorer(bench.request.name)(
+        answers, bench.entry.locate_ground_truth(bench.request.name)
+    )
     for metric, value in scores.items():
         if not math.isfinite(value):
             raise JudgedError(f"{bench.request.name}: {metric} is {value}, not a number")
-    sha256 = file_sha256(folder / ACCURACY)
+    sha256 = compute_file_sha256(folder / ACCURACY_LOG)
     lines = [f"{metric}={value:.6f}, hash={sha256}\n" for metric, value in scores.items()]
     (folder / ACCURACY_TEXT).write_text("".join(lines), "utf-8")
     return scores
@@ -260,7 +268,7 @@ def batches_of(outcome: Outcome) -> dict[str, float]:
 def record_in(folder: Path) -> RunRecord | None:
     """Read a run's record; None if it is missing or unreadable."""
     try:
-        return read(folder / RUN_RECORD, RECORD.decode)
+        return read_untrusted_file(folder / RUN_RECORD, RECORD.decode)
     except UnreadableError:
         return None
 
@@ -287,7 +295,7 @@ def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
 def words(schedule: Schedule, verdict: Verdict, ceiling: float | None) -> str:
     """Format a performance run's verdict and metric in one line."""
     latency = f"p{schedule.percentile:g} latency {verdict.value / NS_PER_MS:.2f} ms"
-    value = latency if verdict.metric == LATENCY else f"{verdict.value:,.1f} samples/s"
+    value = latency if verdict.metric == LATENCY_METRIC else f"{verdict.value:,.1f} samples/s"
     share = (
         f" (harness ceiling {ceiling:,.0f} samples/s: {100 * verdict.rate / ceiling:.1f} %)"
         if ceiling

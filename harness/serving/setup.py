@@ -7,28 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from harness.children.process import load_ahead
-from harness.data_survey import informed
-from harness.engine_choice import engine_of
-from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
-from harness.machine.power.chosen import Chosen
-from harness.machine.power.selection import choose
-from harness.request import Request, prepare
+from harness.data_survey import add_survey_findings
+from harness.engine_choice import require_engine
+from harness.machine.placement import (
+    INSTANCES_SETTING,
+    parse_loadgen_cores,
+    place_instances,
+    resolve_instance_count,
+)
+from harness.machine.power.chosen import ChosenPower
+from harness.machine.power.selection import choose_power_sources
+from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import number
 from harness.serving.network.wire import Facts
 from suite import registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import RequestError
-from suite.files.layout import Entry, bound_seed
-from suite.ledger.book import Ledger, ledger_of
+from suite.files.layout import ResultsEntry, compute_bound_seed
+from suite.ledger.book import Ledger, build_ledger
 from suite.loadgen.scenario import Scenario
-from suite.measurement.power_readings import IDLE_S
-from suite.process.devices import name_of
+from suite.measurement.power_readings import IDLE_POWER_S
+from suite.process.devices import format_device_name
 from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
-from suite.rounds.legality import judge_served
+from suite.rounds.legality import check_served_settings
 from suite.terms import Precision
 from suite.workload import Workload
 
@@ -47,9 +52,9 @@ class Searched:
 class Bench:
     """One system under test, ready for LoadGen."""
 
-    request: Request
+    request: RunRequest
     row: InferenceRow
-    entry: Entry
+    entry: ResultsEntry
     checkpoint: Checkpoint
     system: System
     precision: Precision
@@ -59,7 +64,7 @@ class Bench:
     """Performance runs per scenario; None: as many as the round requires."""
     description: Mapping[str, Any] = field(default_factory=dict)
     """Content of systems/<system>.json."""
-    power: Chosen = Chosen()
+    power: ChosenPower = ChosenPower()
     """Power sources read during performance runs."""
     first: Scenario | None = None
     """The scenario before whose first performance run the power of the idle machine is read; None
@@ -75,12 +80,12 @@ class Bench:
     @property
     def log_seed(self) -> int:
         """Return the seed that binds each LoadGen run to the campaign and the checkpoint."""
-        return bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
+        return compute_bound_seed(self.checkpoint.record.nonce, self.checkpoint.record.sha256)
 
     @property
     def ledger(self) -> Ledger:
         """Return the ledger of all attempts."""
-        return ledger_of(self.entry, self.request.name, self.request.row)
+        return build_ledger(self.entry, self.request.name, self.request.row)
 
     @property
     def device(self) -> str:
@@ -93,12 +98,12 @@ class Bench:
         return (
             self.served.engine_package
             if self.served
-            else registry.engine_package(self.request.options.engine)
+            else registry.describe_engine_package(self.request.options.engine)
         )
 
     def idle_s(self, scenario: Scenario, number: int) -> float:
         """Return how long power is read before a performance run, in s."""
-        return IDLE_S if scenario is self.first and number == 1 else 0.0
+        return IDLE_POWER_S if scenario is self.first and number == 1 else 0.0
 
     def on(self, threads: int) -> "Bench":
         """Return a copy that uses this many CPU threads, shared by the workers; the servers behind
@@ -135,11 +140,11 @@ class Bench:
         return self.runs or least
 
 
-def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
+def set_up(workload: str, options: RunOptions, checkpoint: Path | None) -> Bench:
     """Resolve a request to serve; RequestError for invalid requests, MissingError for what this
     machine lacks.
     """
-    request = prepare(options, workload, serving=True)
+    request = resolve_request(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
         raise RequestError(
@@ -149,17 +154,20 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     check_legal(request, row)
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
-    batching, instances = batching_of(request), instances_of(request.settings, request.devices)
-    engine, placement = (
-        engine_of(request, row, precision),
-        place(request.devices, instances, request.settings),
+    batching, instances = (
+        batching_of(request),
+        resolve_instance_count(request.settings, request.devices),
     )
-    run = informed(request, request.run(chosen.record.seed, precision))
+    engine, placement = (
+        require_engine(request, row, precision),
+        place_instances(request.devices, instances, request.settings),
+    )
+    run = add_survey_findings(request, request.build_run(chosen.record.seed, precision))
     load_ahead(served_by(request.workload, options.framework))
     return Bench(
         request=request,
         row=row,
-        entry=request.entry(row.division, options.engine, precision),
+        entry=request.build_entry(row.division, options.engine, precision),
         checkpoint=chosen,
         system=System(
             workload=request.workload,
@@ -168,11 +176,11 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
             checkpoint=chosen.folder,
             batching=batching,
             placement=placement,
-            loadgen_cores=loadgen_cores(request.settings),
+            loadgen_cores=parse_loadgen_cores(request.settings),
         ),
         precision=precision,
         threads=run.threads,
-        power=choose(options.power, options.meter, request.settings),
+        power=choose_power_sources(options.power, options.meter, request.settings),
     ).on(run.threads)
 
 
@@ -184,18 +192,18 @@ def served_by(workload: Workload, framework: str) -> Sequence[str]:
     return modules.get(framework, ())
 
 
-def check_legal(request: Request, row: InferenceRow) -> None:
+def check_legal(request: RunRequest, row: InferenceRow) -> None:
     """Before serving, refuse settings that the judge would reject in the closed division."""
     if row.division is not Division.CLOSED:
         return
-    breaches = judge_served(request.round, request.name, request.profile, request.settings)
+    breaches = check_served_settings(request.round, request.name, request.profile, request.settings)
     if found := [
         f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches
     ]:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
-def batching_of(request: Request) -> Batching:
+def batching_of(request: RunRequest) -> Batching:
     """Read the batching settings; RequestError for an invalid number."""
     lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
     values = {
@@ -210,11 +218,11 @@ def batching_of(request: Request) -> Batching:
         raise RequestError(
             f"setting batching.workers: {values['workers']} threads are too many for {cores} cores"
         )
-    if values["workers"] > 1 and instances_of(request.settings, request.devices):
+    if values["workers"] > 1 and resolve_instance_count(request.settings, request.devices):
         other = (
-            f"setting {INSTANCES}"
+            f"setting {INSTANCES_SETTING}"
             if len(request.devices) == 1
-            else f"--device {name_of(request.devices)}"
+            else f"--device {format_device_name(request.devices)}"
         )
         raise RequestError(
             f"setting batching.workers and {other}: an instance has one worker; give one of the two"

@@ -19,19 +19,19 @@ from harness.serving.run_record import record_in
 from harness.serving.setup import Bench
 from suite.files.json_files import write_json
 from suite.files.layout import (
-    AUDITS,
-    PARTIAL,
+    AUDITS_FOLDER,
+    PARTIAL_SUFFIX,
     RUN_RECORD,
-    Entry,
-    folder_sha256,
-    staged_runs,
-    stays_inside,
-    sync,
+    ResultsEntry,
+    compute_folder_sha256,
+    is_inside_folder,
+    locate_staged_runs,
+    sync_to_disk,
 )
 from suite.files.superseded import supersede
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.process.signals import raised
+from suite.process.signals import raised_signals
 from suite.records import RunRecord
 from suite.workload import Mode
 
@@ -48,7 +48,7 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file is untrusted input."""
-        if not all(map(stays_inside, (self.home, *self.standing))):
+        if not all(map(is_inside_folder, (self.home, *self.standing))):
             raise ValueError("it names a path outside its folder")
 
     home: str
@@ -62,9 +62,9 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
 DECODER: Final = msgspec.json.Decoder(Whole)
 
 
-def beside(bench: Bench) -> Entry:
+def beside(bench: Bench) -> ResultsEntry:
     """Return the staging place, used while earlier runs stay at theirs."""
-    return replace(bench.entry, results=staged_runs(bench.entry.results, bench.request.name))
+    return replace(bench.entry, results=locate_staged_runs(bench.entry.results, bench.request.name))
 
 
 def in_the_way(bench: Bench, scenario: Scenario, modes: Sequence[Mode]) -> list[Path]:
@@ -84,7 +84,9 @@ def stale(bench: Bench, standing: Sequence[Path]) -> list[Path]:
     ones.
     """
     folders = (
-        bench.entry.home / AUDITS / path.relative_to(bench.entry.home / "results").parent
+        bench.entry.organisation_folder
+        / AUDITS_FOLDER
+        / path.relative_to(bench.entry.organisation_folder / "results").parent
         for path in standing
     )
     return [folder for folder in dict.fromkeys(folders) if folder.exists()]
@@ -94,9 +96,9 @@ def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
     """Return the folder of a mode's runs."""
     name = bench.request.row.inference_name
     return (
-        bench.entry.accuracy(name, scenario)
+        bench.entry.locate_accuracy_run(name, scenario)
         if mode is Mode.ACCURACY
-        else bench.entry.performance(name, scenario).parent
+        else bench.entry.locate_performance_run(name, scenario).parent
     )
 
 
@@ -142,39 +144,42 @@ def records(folder: Path) -> Iterator[RunRecord | None]:
     return (record_in(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
 
 
-def set_aside(bench: Bench, staging: Entry) -> Path:
+def set_aside(bench: Bench, staging: ResultsEntry) -> Path:
     """Keep runs that do not replace the earlier ones; return their folder."""
     moved = supersede(
-        bench.entry.results, [staging.home / "results", staging.home / "measurements"]
+        bench.entry.results,
+        [staging.organisation_folder / "results", staging.organisation_folder / "measurements"],
     )
     return moved.pairs[0][1]
 
 
-def take_place(bench: Bench, staging: Entry, standing: Sequence[Path]) -> None:
+def take_place(bench: Bench, staging: ResultsEntry, standing: Sequence[Path]) -> None:
     """Move a scenario's runs to their final place, and the results there aside. Signals are
     deferred until it is done.
     """
     results = bench.entry.results
     whole = Whole(
-        home=str(bench.entry.home.relative_to(results)),
+        home=str(bench.entry.organisation_folder.relative_to(results)),
         standing=tuple(str(path.relative_to(results)) for path in standing),
     )
-    with raised() as signals, signals.postponed():
+    with raised_signals() as signals, signals.postponed():
         write_json(staging.results / WHOLE, msgspec.to_builtins(whole))
         go_on(results, staging.results, whole)
 
 
-def recover(bench: Bench, staging: Entry) -> None:
+def recover(bench: Bench, staging: ResultsEntry) -> None:
     """Finish the move that an interrupted command began; discard its incomplete runs."""
-    with raised() as signals, signals.postponed():
+    with raised_signals() as signals, signals.postponed():
         with suppress(UnreadableError):
             go_on(
-                bench.entry.results, staging.results, read(staging.results / WHOLE, DECODER.decode)
+                bench.entry.results,
+                staging.results,
+                read_untrusted_file(staging.results / WHOLE, DECODER.decode),
             )
         shutil.rmtree(staging.results, ignore_errors=True)
 
 
-def clear(staging: Entry) -> None:
+def clear(staging: ResultsEntry) -> None:
     """Delete incomplete runs; those already being moved stay for the next command."""
     if not (staging.results / WHOLE).exists():
         shutil.rmtree(staging.results, ignore_errors=True)
@@ -194,7 +199,7 @@ def go_on(results: Path, made: Path, whole: Whole) -> None:
         place = target / part.relative_to(source)
         place.parent.mkdir(parents=True, exist_ok=True)
         part.replace(place)
-        sync(place.parent)
+        sync_to_disk(place.parent)
     (made / WHOLE).unlink()
 
 
@@ -214,13 +219,13 @@ def parts(home: Path) -> list[Path]:
 def place_truth(made: Path, truth: Path) -> None:
     """Copy truth to its place; an identical copy there stays untouched."""
     if truth.is_dir():
-        if folder_sha256(truth) == folder_sha256(made):
+        if compute_folder_sha256(truth) == compute_folder_sha256(made):
             return
         shutil.rmtree(truth)
-    partial = truth.with_name(truth.name + PARTIAL)
+    partial = truth.with_name(truth.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(made, partial)
     for path in partial.iterdir():
-        sync(path)
+        sync_to_disk(path)
     partial.rename(truth)
-    sync(truth.parent)
+    sync_to_disk(truth.parent)

@@ -6,54 +6,60 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.training.mllog_writer import Log
+from harness.training.mllog_writer import MllogWriter
 from suite import events
 from suite.events import TOKEN
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
-from suite.records import EnergyRecord, plain
+from suite.measurement.power_readings import MeasuredWork
+from suite.records import EnergyRecord, convert_record_to_json
 
 NS_PER_MS = 1_000_000
-KJ = 1e3
+JOULES_PER_KJ = 1e3
 
 
-def log_energy(log: Log, telemetry: Path) -> None:
+def log_run_energy(log: MllogWriter, telemetry: Path) -> None:
     """Log a run's energy, or why there is none; nothing if no power was read."""
-    found = measured(log.partial, telemetry)
+    found = compute_run_energy(log.partial, telemetry)
     if found is not None:
         energy, reasons = found
-        log.point(events.ENERGY, [plain(each) for each in energy], no_energy=list(reasons))
+        log.log_point(
+            events.ENERGY,
+            [convert_record_to_json(each) for each in energy],
+            no_energy=list(reasons),
+        )
 
 
-def sentences(log: Path, telemetry: Path) -> Iterator[str]:
+def describe_run_energy(log: Path, telemetry: Path) -> Iterator[str]:
     """Yield a finished run's energy, and what could not be measured and why; nothing if no power
     was read.
     """
-    energy, reasons = measured(log, telemetry) or ((), ())
+    energy, reasons = compute_run_energy(log, telemetry) or ((), ())
     for each in energy:
         yield (
-            f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name},"
-            f" {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+            f"energy: {each.joules / JOULES_PER_KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name},"
+            f" {each.grade_description}, scope {' + '.join(each.scope)}){each.edge_error_note}"
         )
     yield from (f"no energy: {reason}" for reason in reasons)
 
 
-def measured(log: Path, telemetry: Path) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]] | None:
+def compute_run_energy(
+    log: Path, telemetry: Path
+) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]] | None:
     """Compute the energy of a run whose clock has stopped, with the reasons for channels without
     it; None if no power was read.
     """
     try:
-        found = power_readings.read(telemetry)
+        found = power_readings.read_power_readings(telemetry)
     except UnreadableError as error:
         return None if error.missing else ((), (f"{telemetry.name}: {error.reason}",))
-    times = clock(log)
+    times = read_run_clock(log)
     if not (found.tracks or found.absent) or times is None:
         return None
-    return power_readings.records(found, *times, Work(samples=0))
+    return power_readings.build_energy_records(found, *times, MeasuredWork(samples=0))
 
 
-def clock(log: Path) -> tuple[int, int] | None:
+def read_run_clock(log: Path) -> tuple[int, int] | None:
     """Return start and stop of a log's clock, in ns of UTC; None if it has not stopped.
 
     A resumed run has a `run_stop` for each interruption; its clock goes on until the last.

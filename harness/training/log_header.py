@@ -8,38 +8,43 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.request import Request
-from harness.training.mllog_writer import Log
-from harness.training.state.set_state import Campaign
+from harness.request import RunRequest
+from harness.training.mllog_writer import MllogWriter
+from harness.training.state.set_state import TrainingSetState
 from suite import __version__, events
-from suite.files.layout import Entry
+from suite.files.layout import ResultsEntry
 from suite.rounds import HyperValue, Profile, TrainingRow
 from suite.workload import Run
 
 DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
 
 
-def opening(
-    log: Log, request: Request, entry: Entry, campaign: Campaign, index: int, run: Run
+def log_run_header(
+    log: MllogWriter,
+    request: RunRequest,
+    entry: ResultsEntry,
+    campaign: TrainingSetState,
+    index: int,
+    run: Run,
 ) -> None:
     """Log the stamps, whether the system's file cache was cleared, and init_start."""
-    for key, value in stamps(request, entry, campaign, index, run).items():
-        log.point(key, value)
-    cleared = (
-        clear_cache()
+    for key, value in collect_run_stamps(request, entry, campaign, index, run).items():
+        log.log_point(key, value)
+    not_cleared_reason = (
+        clear_file_cache()
         if request.profile is Profile.FULL
         else f"profile {request.profile} does not ask for it"
     )
-    log.point(
+    log.log_point(
         events.CACHE_CLEAR,
-        True if cleared is None else None,
-        **({} if cleared is None else {"reason": cleared}),
+        True if not_cleared_reason is None else None,
+        **({} if not_cleared_reason is None else {"reason": not_cleared_reason}),
     )
-    log.start(events.INIT_START)
+    log.log_start(events.INIT_START)
 
 
-def stamps(
-    request: Request, entry: Entry, campaign: Campaign, index: int, run: Run
+def collect_run_stamps(
+    request: RunRequest, entry: ResultsEntry, campaign: TrainingSetState, index: int, run: Run
 ) -> dict[str, object]:
     """Return the fields that identify a run, in log order."""
     return {
@@ -66,17 +71,20 @@ def stamps(
     }
 
 
-def hyperparameters(
-    log: Log, values: Mapping[str, HyperValue], facts: Mapping[str, HyperValue], row: TrainingRow
+def log_hyperparameters(
+    log: MllogWriter,
+    values: Mapping[str, HyperValue],
+    facts: Mapping[str, HyperValue],
+    row: TrainingRow,
 ) -> None:
     """Log the hyper-parameters, the workload's facts, the target, and init_stop."""
     for key, value in {**values, **facts}.items():
-        log.point(key, value)
-    log.point(events.QUALITY_TARGET, dict(row.target))
-    log.stop(events.INIT_STOP)
+        log.log_point(key, value)
+    log.log_point(events.QUALITY_TARGET, dict(row.target))
+    log.log_stop(events.INIT_STOP)
 
 
-def clear_cache() -> str | None:
+def clear_file_cache() -> str | None:
     """Drop the system's file cache before a run, as MLPerf training_rules require; return the
     reason if that is not permitted.
     """

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from suite.errors import JudgedError
 from suite.events import TOKEN
-from suite.files.layout import PARTIAL, sync
+from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
 
 POINT_IN_TIME: Final = "POINT_IN_TIME"
 INTERVAL_START: Final = "INTERVAL_START"
@@ -26,7 +26,7 @@ class LogError(JudgedError):
     """The log cannot be written: the run does not count."""
 
 
-class Log:
+class MllogWriter:
     """Appends events; silent if path is None, as on all ranks but the first. Thread-safe."""
 
     def __init__(self, path: Path | None) -> None:
@@ -44,7 +44,7 @@ class Log:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.partial.open("ab", buffering=0)
-            self.truncate(whole_lines(self.partial))
+            self.truncate(count_whole_line_bytes(self.partial))
         except OSError as error:
             raise LogError(f"cannot write the log {self.partial}: {error.strerror}") from error
 
@@ -52,7 +52,7 @@ class Log:
     def partial(self) -> Path:
         """Return the path of the unfinished log."""
         assert self.path is not None
-        return self.path.with_name(self.path.name + PARTIAL)
+        return self.path.with_name(self.path.name + PARTIAL_SUFFIX)
 
     def __enter__(self) -> Self:
         return self
@@ -60,21 +60,23 @@ class Log:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def point(self, key: str, value: object = None, **metadata: object) -> None:
+    def log_point(self, key: str, value: object = None, **metadata: object) -> None:
         """Log a point event."""
-        self._write(POINT_IN_TIME, key, value, metadata)
+        self._write_event(POINT_IN_TIME, key, value, metadata)
 
-    def start(self, key: str, **metadata: object) -> None:
+    def log_start(self, key: str, **metadata: object) -> None:
         """Log the start of an interval."""
-        self._write(INTERVAL_START, key, None, metadata)
+        self._write_event(INTERVAL_START, key, None, metadata)
 
-    def stop(self, key: str, **metadata: object) -> None:
+    def log_stop(self, key: str, **metadata: object) -> None:
         """Log the end of an interval."""
-        self._write(INTERVAL_END, key, None, metadata)
+        self._write_event(INTERVAL_END, key, None, metadata)
 
-    def _write(self, event_type: str, key: str, value: object, metadata: dict[str, object]) -> None:
+    def _write_event(
+        self, event_type: str, key: str, value: object, metadata: dict[str, object]
+    ) -> None:
         caller = sys._getframe(2)
-        place = {
+        caller_location = {
             "file": "/".join(Path(caller.f_code.co_filename).parts[-2:]),
             "lineno": caller.f_lineno,
         }
@@ -88,17 +90,17 @@ class Log:
                 "event_type": event_type,
                 "key": key,
                 "value": value,
-                "metadata": {**metadata, **place},
+                "metadata": {**metadata, **caller_location},
             }
-            self._append(TOKEN + json.dumps(event, allow_nan=False) + "\n")
+            self._append_line(TOKEN + json.dumps(event, allow_nan=False) + "\n")
 
-    def _append(self, line: str) -> None:
+    def _append_line(self, line: str) -> None:
         if self.path is None:
             return
-        rest = line.encode()
+        unwritten = line.encode()
         try:
-            while rest:  # a full disk may accept only part of the line
-                rest = rest[self._stream.write(rest) :]
+            while unwritten:  # a full disk may accept only part of the line
+                unwritten = unwritten[self._stream.write(unwritten) :]
         except (OSError, ValueError) as error:
             raise LogError(
                 f"cannot write the log {self.partial}: {getattr(error, 'strerror', error)}; this"
@@ -115,7 +117,7 @@ class Log:
     def sync(self) -> None:
         """Sync the log to disk."""
         if self.path is not None:
-            sync(self.partial)
+            sync_to_disk(self.partial)
 
     def close(self) -> None:
         """Close the log without finishing it; under its `.partial` name it may be continued."""
@@ -130,11 +132,11 @@ class Log:
             self.sync()
             self._stream.close()
             self.partial.replace(self.path)
-            sync(self.path.parent)
+            sync_to_disk(self.path.parent)
         except OSError as error:
             raise LogError(f"cannot finish the log {self.partial}: {error.strerror}") from error
 
 
-def whole_lines(path: Path) -> int:
+def count_whole_line_bytes(path: Path) -> int:
     """Count the bytes up to the end of the last complete line."""
     return path.read_bytes().rfind(b"\n") + 1

@@ -6,52 +6,60 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.request import Request
+from harness.request import RunRequest
 from suite import events, plugins, registry
 from suite.errors import RequestError
 from suite.rounds import TrainingRow
-from suite.rounds.settings import convert
+from suite.rounds.settings import convert_setting_value
 
 
-def check_hyperparameters(request: Request, row: TrainingRow, given: object) -> None:
+def check_hyperparameters(request: RunRequest, row: TrainingRow, given: object) -> None:
     """Refuse hyper-parameters that cannot be logged, lack one that the row requires, or differ from
     their setting's type.
     """
-    refuse(request, "hyperparameters", hyper_problems(request, row, given))
+    raise_plugin_problems(
+        request, "hyperparameters", find_hyperparameter_problems(request, row, given)
+    )
 
 
-def check_facts(request: Request, row: TrainingRow, given: object) -> None:
+def check_facts(request: RunRequest, row: TrainingRow, given: object) -> None:
     """Refuse facts that cannot be logged: data sizes must be whole numbers above 0, and the metric
     must be named.
     """
-    refuse(request, "facts", fact_problems(row, given))
+    raise_plugin_problems(request, "facts", find_fact_problems(row, given))
 
 
-def refuse(request: Request, what: str, problems: Iterator[str]) -> None:
+def raise_plugin_problems(request: RunRequest, what: str, problems: Iterator[str]) -> None:
     """Raise a RequestError that names the package, if there are problems."""
     if found := list(problems):
-        point = registry.points(registry.WORKLOADS).get(request.name)
-        package = f" of package {plugins.package(point)}" if point else ""
+        point = registry.list_entry_points(registry.WORKLOAD_GROUP).get(request.name)
+        package = f" of package {plugins.describe_package(point)}" if point else ""
         raise RequestError(f"{request.name}: {what}{package}: {'; '.join(found)}")
 
 
-def hyper_problems(request: Request, row: TrainingRow, given: object) -> Iterator[str]:
+def find_hyperparameter_problems(
+    request: RunRequest, row: TrainingRow, given: object
+) -> Iterator[str]:
     """Yield the problems of hyper-parameters."""
-    yield from shape_problems(given)
+    yield from find_unloggable_values(given)
     values = given if isinstance(given, Mapping) else {}
     yield from (f"{key} is missing" for key in row.required if key not in values)
     for key, setting in request.row.settings.items():
         try:
-            convert(setting, key, plain(values[key])) if key in values else None
+            convert_setting_value(
+                setting, key, convert_tuple_to_list(values[key])
+            ) if key in values else None
         except RequestError as error:
             yield str(error).removeprefix("setting ")
 
 
-def fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
+def find_fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
     """Yield the problems of facts."""
-    yield from shape_problems(given)
+    yield from find_unloggable_values(given)
     facts = given if isinstance(given, Mapping) else {}
-    for key in dict.fromkeys((events.TRAIN_SAMPLES, events.EVAL_SAMPLES, *row.samples())):
+    for key in dict.fromkeys(
+        (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, *row.collect_sample_limits())
+    ):
         if type(facts.get(key)) is not int or facts[key] < 1:
             yield (
                 f"{key} is {facts[key]!r}, not a whole number above 0"
@@ -66,7 +74,7 @@ def fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
         )
 
 
-def shape_problems(given: object) -> Iterator[str]:
+def find_unloggable_values(given: object) -> Iterator[str]:
     """Yield what a log cannot hold: anything but a table of names with numbers, texts, flags and
     lists of numbers.
     """
@@ -76,16 +84,17 @@ def shape_problems(given: object) -> Iterator[str]:
         if not isinstance(key, str):
             yield f"the name {key!r} is not a text"
         elif not all(
-            is_loggable(each) for each in (value if isinstance(value, tuple | list) else (value,))
+            is_loggable_value(each)
+            for each in (value if isinstance(value, tuple | list) else (value,))
         ):
             yield f"{key} is {value!r}, not a finite number, text, flag or list of numbers"
 
 
-def is_loggable(value: object) -> bool:
+def is_loggable_value(value: object) -> bool:
     """Check whether a log can hold a value as it is."""
     return type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value))
 
 
-def plain(value: Any) -> Any:
+def convert_tuple_to_list(value: Any) -> Any:
     """Convert a list of numbers to its type in a settings file."""
     return list(value) if isinstance(value, tuple) else value

@@ -16,28 +16,32 @@ from typing import Final
 
 import click
 
-from harness.training.energy import NS_PER_MS, clock
+from harness.training.energy import NS_PER_MS, read_run_clock
 from harness.training.mllog_writer import INTERVAL_END, INTERVAL_START, POINT_IN_TIME
 from suite.errors import JudgedError, RequestError
 from suite.events import TOKEN
 from suite.files.layout import written
-from suite.files.untrusted_files import UnreadableError, printable
+from suite.files.untrusted_files import UnreadableError, replace_unprintable
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Track
+from suite.measurement.power_readings import PowerTrack
 from suite.power import SYSTEM, Grade, Quantity
 
-LOG: Final = re.compile(r"result_([0-9]+)\.txt")
-START, READING, STOP = "power_measurement_start", "power_reading", "power_measurement_stop"
+TRAINING_LOG_NAME: Final = re.compile(r"result_([0-9]+)\.txt")
+POWER_START_KEY, POWER_READING_KEY, POWER_STOP_KEY = (
+    "power_measurement_start",
+    "power_reading",
+    "power_measurement_stop",
+)
 UW_PER_W: Final = 1e6
 
 
-def export(logs: Sequence[Path], target: Path) -> None:
+def export_node_power(logs: Sequence[Path], target: Path) -> None:
     """Write the files of some training logs below a folder, and name them.
 
     RequestError for files that are no logs, or a file that is there already; JudgedError for a run
     that has no readings of a whole node.
     """
-    found = [(number_of(log), nodes_of(log)) for log in logs]
+    found = [(parse_log_number(log), read_node_tracks(log)) for log in logs]
     for number, nodes in found:
         for node, (track, times) in enumerate(nodes):
             path = target / "power" / f"result_{number}" / f"node_{node}.txt"
@@ -45,37 +49,37 @@ def export(logs: Sequence[Path], target: Path) -> None:
                 raise RequestError(f"{path} is there already: choose another folder with -o")
             path.parent.mkdir(parents=True, exist_ok=True)
             with written(path) as partial:
-                partial.write_text("".join(lines(track, *times, node)), "utf-8")
-            click.echo(printable(f"{path}: {track.name}, {track.grade}"))
+                partial.write_text("".join(format_power_lines(track, *times, node)), "utf-8")
+            click.echo(replace_unprintable(f"{path}: {track.name}, {track.grade}"))
 
 
-def number_of(log: Path) -> int:
+def parse_log_number(log: Path) -> int:
     """Return a log's number from its name; RequestError for other files."""
-    name = LOG.fullmatch(log.name)
+    name = TRAINING_LOG_NAME.fullmatch(log.name)
     if name is None or not log.is_file():
         raise RequestError(f"{log}: no training log: a file such as result_0.txt is needed")
     return int(name[1])
 
 
-def nodes_of(log: Path) -> list[tuple[Track, tuple[int, int]]]:
+def read_node_tracks(log: Path) -> list[tuple[PowerTrack, tuple[int, int]]]:
     """Return each node's channel, and the run's start and stop in ns of UTC; JudgedError if one of
     the two is missing.
     """
     try:
-        times = clock(log)
+        times = read_run_clock(log)
     except (ValueError, KeyError, TypeError) as error:
         raise JudgedError(f"{log}: this is no training log that podium wrote whole") from error
     if times is None:
         raise JudgedError(f"{log}: its clock has not stopped: there is nothing to export")
-    found = [(whole_node(path, *times), times) for path in telemetry_of(log)]
+    found = [(select_whole_node_track(path, *times), times) for path in find_node_telemetry(log)]
     if not found:
         raise JudgedError(f"{log}: no telemetry beside it: it was trained without a sampler")
     return found
 
 
-def telemetry_of(log: Path) -> Iterator[Path]:
+def find_node_telemetry(log: Path) -> Iterator[Path]:
     """Yield the telemetry of a log's nodes, from the first on."""
-    number = number_of(log)
+    number = parse_log_number(log)
     for node in count():
         path = log.with_name(
             f"telemetry_{number}.jsonl" if node == 0 else f"telemetry_{number}_node{node}.jsonl"
@@ -85,12 +89,12 @@ def telemetry_of(log: Path) -> Iterator[Path]:
         yield path
 
 
-def whole_node(path: Path, begin_ns: int, end_ns: int) -> Track:
+def select_whole_node_track(path: Path, begin_ns: int, end_ns: int) -> PowerTrack:
     """Return the channel of watts whose scope is the whole node, of several the most direct;
     JudgedError if there is none, or none with an energy.
     """
     try:
-        readings = power_readings.read(path)
+        readings = power_readings.read_power_readings(path)
     except UnreadableError as error:
         raise JudgedError(str(error)) from error
     grades = [str(grade) for grade in Grade]
@@ -100,36 +104,41 @@ def whole_node(path: Path, begin_ns: int, end_ns: int) -> Track:
         if track.scopes == (SYSTEM,) and track.quantity is Quantity.POWER and track.grade in grades
     ]
     if not tracks:
-        seen = (
+        present = (
             ", ".join(
                 f"{track.name} ({' + '.join(track.scopes)})" for track in readings.tracks.values()
             )
             or "nothing"
         )
         raise JudgedError(
-            f"{path}: no readings of a whole node, which MLPerf asks for, but of {seen}; --meter"
+            f"{path}: no readings of a whole node, which MLPerf asks for, but of {present}; --meter"
             " names a meter at the wall"
         )
     best = min(tracks, key=lambda track: grades.index(track.grade))
-    measured, reasons = power_readings.energies(readings, begin_ns, end_ns)
+    measured, reasons = power_readings.compute_channel_energies(readings, begin_ns, end_ns)
     if best.name not in measured:
         raise JudgedError(f"{path}: {best.name} has no energy: {'; '.join(reasons)}")
     return best
 
 
-def lines(track: Track, begin_ns: int, end_ns: int, node: int) -> Iterator[str]:
+def format_power_lines(track: PowerTrack, begin_ns: int, end_ns: int, node: int) -> Iterator[str]:
     """Yield the file's lines: the readings after the start, up to the stop."""
     inside = [
         (t, value)
         for t, value in zip(track.times_ns, track.values, strict=True)
         if begin_ns < t <= end_ns
     ]
-    yield line(INTERVAL_START, START, None, begin_ns, node)
-    yield from (line(POINT_IN_TIME, READING, value / UW_PER_W, t, node) for t, value in inside)
-    yield line(INTERVAL_END, STOP, None, end_ns, node)
+    yield format_power_event(INTERVAL_START, POWER_START_KEY, None, begin_ns, node)
+    yield from (
+        format_power_event(POINT_IN_TIME, POWER_READING_KEY, value / UW_PER_W, t, node)
+        for t, value in inside
+    )
+    yield format_power_event(INTERVAL_END, POWER_STOP_KEY, None, end_ns, node)
 
 
-def line(event_type: str, key: str, value: float | None, utc_ns: int, node: int) -> str:
+def format_power_event(
+    event_type: str, key: str, value: float | None, utc_ns: int, node: int
+) -> str:
     """Format one event."""
     event = {
         "namespace": "",

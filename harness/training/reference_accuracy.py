@@ -9,42 +9,42 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from harness.data_survey import informed
-from harness.request import Request
+from harness.data_survey import add_survey_findings
+from harness.request import RunRequest
 from suite import registry
 from suite.engine import Precision
 from suite.workload import Inference, Scores
 
-EAGER: Final = {"engine.compile": False}
+EAGER_SETTINGS: Final = {"engine.compile": False}
 
 
-def reference_accuracy(request: Request, checkpoint: Path, seed: int) -> Scores:
+def score_reference_accuracy(request: RunRequest, checkpoint: Path, seed: int) -> Scores:
     """Score a checkpoint on the accuracy set with the framework's own engine; metric -> 0-1, for
     the metrics that the row checks.
     """
-    run = informed(request, request.run(seed, Precision.FP32))
-    run = replace(run, settings={**run.settings, **EAGER})
-    system = request.workload.inference(run, checkpoint, registry.engine(run.framework))
+    run = add_survey_findings(request, request.build_run(seed, Precision.FP32))
+    run = replace(run, settings={**run.settings, **EAGER_SETTINGS})
+    system = request.workload.inference(run, checkpoint, registry.load_engine(run.framework))
     with closing(system), TemporaryDirectory() as folder:
-        answers = answer_all(system, int(str(run.settings["batching.max_batch"])))
+        answers = collect_reference_answers(system, int(str(run.settings["batching.max_batch"])))
         system.truth(Path(folder))
-        scores = registry.scorer(request.name)(answers, Path(folder))
-        return {metric: float(scores[metric]) for metric in request.row.scored}
+        scores = registry.load_scorer(request.name)(answers, Path(folder))
+        return {metric: float(scores[metric]) for metric in request.row.scored_metrics}
 
 
-def answer_all(system: Inference, max_batch: int) -> Mapping[int, bytes]:
+def collect_reference_answers(system: Inference, max_batch: int) -> Mapping[int, bytes]:
     """Answer every sample once, loading as many at a time as a performance run may."""
     predict = system.open(0, max_batch)
     predict.warm_up()
     answers: dict[int, bytes] = {}
-    for part in batches(range(system.sample_count), system.performance_sample_count):
+    for part in split_into_batches(range(system.sample_count), system.performance_sample_count):
         system.load(part)
-        for batch in batches(sorted(part, key=system.length), max_batch):
+        for batch in split_into_batches(sorted(part, key=system.length), max_batch):
             answers |= zip(batch, predict(batch), strict=True)
         system.unload(part)
     return answers
 
 
-def batches(samples: Sequence[int], size: int) -> list[Sequence[int]]:
+def split_into_batches(samples: Sequence[int], size: int) -> list[Sequence[int]]:
     """Split a sequence into parts of at most that size."""
     return [samples[start : start + size] for start in range(0, len(samples), size)]

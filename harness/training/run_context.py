@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.distributed import Ranks, Watch
-from harness.machine.power.chosen import Chosen
-from harness.request import Request
-from harness.training.state.set_state import state_of
-from suite.files.layout import Entry
-from suite.ledger.book import Ledger, ledger_of
-from suite.process.launcher import from_environment
+from harness.distributed import Ranks, RankWatch
+from harness.machine.power.chosen import ChosenPower
+from harness.request import RunRequest
+from harness.training.state.set_state import get_run_state_folder
+from suite.files.layout import ResultsEntry
+from suite.ledger.book import Ledger, build_ledger
+from suite.process.launcher import read_launcher_variable
 from suite.process.signals import Signals
 from suite.rounds import HyperValue, TrainingRow
 from suite.terms import Precision
@@ -19,17 +19,17 @@ from suite.workload import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TrainingJob:
     """A training request and its ranks."""
 
-    request: Request
+    request: RunRequest
     row: TrainingRow
     hyper: Mapping[str, HyperValue]
     """Hyper-parameters as logged."""
     precision: Precision
-    entry: Entry
+    entry: ResultsEntry
     """Final place of the results."""
-    place: Entry
+    place: ResultsEntry
     """Where they are written: `entry`, or a staging folder while an earlier set stays until this
     one is complete.
     """
@@ -38,9 +38,9 @@ class Job:
     threads: int
     """CPU threads of each rank."""
     ranks: Ranks
-    watch: Watch | None
+    watch: RankWatch | None
     signals: Signals
-    power: Chosen = Chosen()
+    power: ChosenPower = ChosenPower()
     """Power sources that the sampler reads on this node."""
 
     @property
@@ -51,32 +51,32 @@ class Job:
     @property
     def ledger(self) -> Ledger:
         """Return the ledger of all attempts."""
-        return ledger_of(self.entry, self.name, self.request.row)
+        return build_ledger(self.entry, self.name, self.request.row)
 
-    def log_path(self, index: int) -> Path:
+    def get_log_path(self, index: int) -> Path:
         """Return the path of a run's log."""
-        return self.place.training_log(self.request.row.training_name, index)
+        return self.place.locate_training_log(self.request.row.training_name, index)
 
-    def telemetry_path(self, index: int) -> Path:
+    def get_telemetry_path(self, index: int) -> Path:
         """Return the path of a run's telemetry on this node."""
-        return self.place.training_telemetry(
-            self.request.row.training_name, index, from_environment("GROUP_RANK", 0)
+        return self.place.locate_training_telemetry(
+            self.request.row.training_name, index, read_launcher_variable("GROUP_RANK", 0)
         )
 
-    def state(self, index: int) -> Path:
+    def get_state_folder(self, index: int) -> Path:
         """Return the folder of an unfinished run's state."""
-        return state_of(self.place.results, self.name, index)
+        return get_run_state_folder(self.place.results, self.name, index)
 
-    def run(self, seed: int) -> Run:
+    def build_run(self, seed: int) -> Run:
         """Build the run record that the workload receives."""
-        run = self.request.run(
+        run = self.request.build_run(
             seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size
         )
         return replace(run, threads=self.threads)
 
-    def identity(self) -> dict[str, Any]:
+    def collect_identity(self) -> dict[str, Any]:
         """Return what must match to resume an unfinished run (JSON types)."""
-        run, data = self.run(0), self.request.options.data
+        run, data = self.build_run(0), self.request.options.data
         return {
             "round": self.request.round.name,
             "profile": self.request.profile.value,

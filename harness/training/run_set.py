@@ -11,48 +11,48 @@ from typing import Any
 import click
 
 from harness.distributed import RankFailed, Ranks, launched
-from harness.doctor.dtype_trials import check_training
-from harness.engine_choice import foresee
-from harness.failures import sentence
-from harness.machine.device import several
-from harness.machine.power.chosen import Chosen
-from harness.machine.power.selection import choose
-from harness.machine.system_description import describe
-from harness.request import Request, prepare
-from harness.thread_count import beside_others, trains_large_kernels
-from harness.training.energy import sentences
-from harness.training.export import seal, stopped_run
-from harness.training.loop import Ending, Outcome
-from harness.training.observation import complete
+from harness.doctor.dtype_trials import check_training_precision
+from harness.engine_choice import check_serving_engine
+from harness.failures import describe_exception
+from harness.machine.device import has_several_gpus
+from harness.machine.power.chosen import ChosenPower
+from harness.machine.power.selection import choose_power_sources
+from harness.machine.system_description import describe_system
+from harness.request import RunRequest, resolve_request
+from harness.thread_count import has_large_training_kernels, resolve_thread_count
+from harness.training.energy import describe_run_energy
+from harness.training.export import read_stopped_run, seal_training_run
+from harness.training.loop import RunEnding, TrainingOutcome
+from harness.training.observation import complete_telemetry
 from harness.training.plugin_values import check_hyperparameters
-from harness.training.run_context import Job
+from harness.training.run_context import TrainingJob
 from harness.training.state import set_state
 from harness.training.state.resume import (
-    going_on,
-    launch,
-    resume_command,
-    taken_up,
-    threads_begun,
-    to_json,
+    convert_options_to_json,
+    find_resumed_thread_count,
+    format_resume_command,
+    identify_launcher,
+    resolve_resumed_options,
+    resume_unfinished_set,
 )
-from harness.training.state.set_state import Campaign
-from harness.training.state.shared_filesystem import check_shared
-from harness.training.timed_run import timed_run
-from suite.cli import Options
-from suite.console.screen import as_given, note, screen
+from harness.training.state.set_state import TrainingSetState
+from harness.training.state.shared_filesystem import check_shared_results_folder
+from harness.training.timed_run import run_timed_training
+from suite.cli import RunOptions
+from suite.console.screen import convert_to_user_path, get_screen, print_progress_note
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
-from suite.files.superseded import Moved
-from suite.ledger.steps import challenge_problem
+from suite.files.superseded import SupersededFiles
+from suite.ledger.steps import find_challenge_fault
 from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, Signals, raised
+from suite.process.signals import Interrupted, Signals, raised_signals
 from suite.rounds import Division, HyperValue, TrainingRow
-from suite.rounds.legality import judge
+from suite.rounds.legality import check_hyperparameter_constraints
 from suite.terms import Precision
 
 
-def train_set(
+def train_run_set(
     workload: str,
-    options: Options,
+    options: RunOptions,
     *,
     seed: int | None = None,
     runs: int | None = None,
@@ -72,33 +72,33 @@ def train_set(
     """
     check_challenge(challenge)
     if resume and given is not None:
-        options = taken_up(workload, options, given)
-    request, row, hyper = requested(workload, options)
+        options = resolve_resumed_options(workload, options, given)
+    request, row, hyper = resolve_training_request(workload, options)
     precision = options.precision or Precision(row.precision)
-    entry = request.entry(row.division, options.framework, precision)
-    system = describe(entry, request.described)
+    entry = request.build_entry(row.division, options.framework, precision)
+    system = describe_system(entry, request.described)
     with (
-        raised() as signals,
+        raised_signals() as signals,
         launched(options.device) as (ranks, watch),
-        telling(ranks, signals, workload, options),
+        report_rank_failures(ranks, signals, workload, options),
     ):
         if ranks.leads:
-            note(
+            print_progress_note(
                 f"{workload}: preparing, profile {request.profile}: the data survey and the model"
                 " come before the clock"
             )
-            check_training(request, precision)
+            check_training_precision(request, precision)
         with exclusive(entry.results) if ranks.leads else nullcontext():
-            check_shared(entry.results, ranks)
-            begun = (
-                threads_begun(entry, workload, ranks.restarts)
+            check_shared_results_folder(entry.results, ranks)
+            threads_at_start = (
+                find_resumed_thread_count(entry, workload, ranks.restarts)
                 if ranks.leads and (resume or ranks.restarts)
                 else 0
             )
             power = (
-                choose(options.power, options.meter, request.settings)
+                choose_power_sources(options.power, options.meter, request.settings)
                 if ranks.local_rank == 0
-                else Chosen()
+                else ChosenPower()
             )
             shared: dict[str, Any] = {
                 "request": request,
@@ -108,10 +108,13 @@ def train_set(
                 "entry": entry,
                 "place": entry,
             }
-            threads = beside_others(
-                options.threads, ranks, begun, large_kernels=trains_large_kernels(request.workload)
+            threads = resolve_thread_count(
+                options.threads,
+                ranks,
+                threads_at_start,
+                large_kernels=has_large_training_kernels(request.workload),
             )
-            job = Job(
+            job = TrainingJob(
                 **shared,
                 system=system,
                 threads=threads,
@@ -120,18 +123,18 @@ def train_set(
                 signals=signals,
                 power=power,
             )
-            train_runs(job, seed, runs, resume, challenge)
+            train_remaining_runs(job, seed, runs, resume, challenge)
 
 
 def check_challenge(challenge: str | None) -> None:
     """Refuse a challenge that is not 8 to 64 bytes in hexadecimal digits."""
-    if challenge is not None and (problem := challenge_problem(challenge)):
+    if challenge is not None and (problem := find_challenge_fault(challenge)):
         raise RequestError(f"--challenge: {problem}")
 
 
-def check_device(workload: str, device: str) -> None:
+def check_single_device(workload: str, device: str) -> None:
     """Refuse several devices: each has a rank of its own, which torchrun starts."""
-    if several(device):
+    if has_several_gpus(device):
         start = f"torchrun --nproc-per-node N -m harness train {workload}"
         raise RequestError(
             f"--device {device}: training has one rank for each GPU, started by {start}; podium"
@@ -139,61 +142,64 @@ def check_device(workload: str, device: str) -> None:
         )
 
 
-def requested(
-    workload: str, options: Options
-) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
+def resolve_training_request(
+    workload: str, options: RunOptions
+) -> tuple[RunRequest, TrainingRow, Mapping[str, HyperValue]]:
     """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before
     anything else.
     """
-    check_device(workload, options.device)
-    request = prepare(options, workload)
-    foresee(request)
-    row = training_row(request)
+    check_single_device(workload, options.device)
+    request = resolve_request(options, workload)
+    check_serving_engine(request)
+    row = require_training_row(request)
     hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
     check_hyperparameters(request, row, hyper)
-    check_legal(request, row, hyper)
+    check_training_legality(request, row, hyper)
     return request, row, hyper
 
 
-def train_runs(
-    job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
+def train_remaining_runs(
+    job: TrainingJob, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
 ) -> None:
     """Train the set's remaining runs; one refused before its first clock leaves nothing, and an
     earlier set stays until this one is complete.
     """
-    job, campaign, moved = open_set(job, seed, runs, resume, challenge)
+    job, campaign, moved = open_training_set(job, seed, runs, resume, challenge)
     fresh = moved is not None
     for index in range(campaign.runs):
         try:
-            campaign = train_one(job, campaign, index)
+            campaign = train_or_complete_run(job, campaign, index)
         except (RequestError, MissingError):
             if moved is not None and fresh:
-                set_state.discard(job.entry, job.place, job.name)
-                moved.undo()
+                set_state.remove_refused_set(job.entry, job.place, job.name)
+                moved.move_back()
             raise
         fresh = False
     if job.ranks.leads and job.place != job.entry:
         with job.signals.postponed():
-            take_place(job, campaign)
+            place_complete_set(job, campaign)
             job.ledger.settle()
     if job.ranks.leads:
-        farewell(job, campaign)
-    verdict(job, campaign)
+        print_next_command(job, campaign)
+    check_missed_runs(job, campaign)
 
 
-def farewell(job: Job, campaign: Campaign) -> None:
+def print_next_command(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Print the path of the logs and the next command."""
-    good = not too_many(job, missed(campaign), campaign.runs)
+    good = not has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
     if good or job.place == job.entry:
-        note(
+        print_progress_note(
             f"{job.name}: logs in"
-            f" {as_given(job.entry.results / campaign.logs, job.request.options.results)}"
+            f" {convert_to_user_path(job.entry.results / campaign.logs, job.request.options.results)}"
         )
-    if good and not screen().inner:
-        note(f"next: {shlex.join(['podium', 'infer', job.name, *unusual(job.request.options)])}")
+    if good and not get_screen().inner:
+        print_progress_note(
+            "next:"
+            f" {shlex.join(['podium', 'infer', job.name, *list_unusual_options(job.request.options)])}"
+        )
 
 
-def unusual(options: Options) -> Iterator[str]:
+def list_unusual_options(options: RunOptions) -> Iterator[str]:
     """Yield the options with which the next command finds these results and this data."""
     given = {
         "--profile": options.profile.value,
@@ -201,38 +207,38 @@ def unusual(options: Options) -> Iterator[str]:
         "--results": options.results,
         "--org": options.org,
     }
-    usual = {
+    defaults = {
         "--profile": "smoke",
         "--data": None,
         "--results": Path("results"),
         "--org": "unaffiliated",
     }
     for option, value in given.items():
-        if value != usual[option]:
+        if value != defaults[option]:
             yield from (option, str(value))
 
 
-def take_place(job: Job, campaign: Campaign) -> None:
+def place_complete_set(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Move a complete set to its final place; one that missed its target does not replace one that
     reached it.
     """
-    logs = sorted((job.entry.results / campaign.logs).glob(set_state.LOGS))
-    earlier = len(logs) - sum(map(reached_target, logs))
+    logs = sorted((job.entry.results / campaign.logs).glob(set_state.LOG_PATTERN))
+    earlier = len(logs) - sum(map(has_log_reached_target, logs))
     if (
         not (campaign.chosen or campaign.displacing)
-        and too_many(job, missed(campaign), campaign.runs)
-        and not too_many(job, earlier, len(logs))
+        and has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
+        and not has_too_many_misses(job, earlier, len(logs))
     ):
-        kept = set_state.set_aside(job.entry, job.place)
+        set_aside_folder = set_state.set_training_aside(job.entry, job.place)
         click.echo(
             f"{job.name}: the earlier result reached the target and stays in place; this one is"
-            f" stored in {kept}"
+            f" stored in {set_aside_folder}"
         )
     else:
-        set_state.take_place(job.entry, job.place, job.name, campaign)
+        set_state.move_set_into_results(job.entry, job.place, job.name, campaign)
 
 
-def training_row(request: Request) -> TrainingRow:
+def require_training_row(request: RunRequest) -> TrainingRow:
     """Return the workload's training row of this profile; RequestError if the round has none."""
     row = request.row.training.get(request.profile)
     if row is None:
@@ -244,7 +250,9 @@ def training_row(request: Request) -> TrainingRow:
     return row
 
 
-def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperValue]) -> None:
+def check_training_legality(
+    request: RunRequest, row: TrainingRow, hyper: Mapping[str, HyperValue]
+) -> None:
     """Before the clock starts, refuse hyper-parameters and fixed settings that the judge would
     reject in the closed division.
     """
@@ -252,19 +260,23 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
         return
     found = [f"{key} is missing" for key in row.required if key not in hyper]
     for index, constraint in enumerate(row.constraints):
-        source = request.round.source(
+        source = request.round.find_source(
             f"{request.name}.training.{request.profile}.constraints.{index}"
         )
         found += [
-            f"{breach.key} is {breach.found!r}, has to be {breach.required} ({source})"
-            for breach in judge([constraint], {**request.settings, **hyper})
+            f"{violation.key} is {violation.found!r}, has to be {violation.required} ({source})"
+            for violation in check_hyperparameter_constraints(
+                [constraint], {**request.settings, **hyper}
+            )
         ]
     if found:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
 @contextmanager
-def telling(ranks: Ranks, signals: Signals, workload: str, options: Options) -> Iterator[None]:
+def report_rank_failures(
+    ranks: Ranks, signals: Signals, workload: str, options: RunOptions
+) -> Iterator[None]:
     """Report this rank's failure to the other ranks (they receive signals themselves), and the
     resume command to the user.
 
@@ -277,81 +289,97 @@ def telling(ranks: Ranks, signals: Signals, workload: str, options: Options) -> 
         raise
     except (Interrupted, TemporaryError) as error:
         ended = signals.received or error
-        told = (
+        reason = (
             str(error) if ended is error or isinstance(error, Interrupted) else f"{ended}: {error}"
         )
         raise type(ended)(
-            f"{workload}: {told}; to go on: {resume_command(ranks, workload, options)}"
+            f"{workload}: {reason}; to go on: {format_resume_command(ranks, workload, options)}"
         ) from error
     except BaseException as error:
         with signals.postponed():  # the error says more than a signal behind it
-            ranks.fail(sentence(error))
+            ranks.report_failure(describe_exception(error))
         raise
 
 
-def open_set(
-    job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
-) -> tuple[Job, Campaign, Moved | None]:
+def open_training_set(
+    job: TrainingJob, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
+) -> tuple[TrainingJob, TrainingSetState, SupersededFiles | None]:
     """Resume or begin a set on rank 0, and share it with all ranks. Rank 0 also gets what it moved
     aside for a new set.
     """
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
-        going = going_on(job, seed, runs) if resume or job.ranks.restarts else None
-        if going is not None:
-            place, campaign = going
+        resumed = resume_unfinished_set(job, seed, runs) if resume or job.ranks.restarts else None
+        if resumed is not None:
+            place, campaign = resumed
         else:
-            options = to_json(job.request.options)
-            campaign = set_state.new(
-                job.identity(), seed, runs or job.row.runs, options, launch(), challenge
+            options = convert_options_to_json(job.request.options)
+            campaign = set_state.create_set_state(
+                job.collect_identity(),
+                seed,
+                runs or job.row.runs,
+                options,
+                identify_launcher(),
+                challenge,
             )
-            place, moved = set_state.begin(
+            place, moved = set_state.begin_training_set(
                 job.entry, job.request.row.training_name, job.name, campaign
             )
-            campaign = set_state.read(place.results, job.name) or campaign
-        found = {"campaign": set_state.to_plain(campaign), "results": str(place.results)}
-    found = job.ranks.share(found)
+            campaign = set_state.read_set_state(place.results, job.name) or campaign
+        found = {
+            "campaign": set_state.convert_set_state_to_json(campaign),
+            "results": str(place.results),
+        }
+    found = job.ranks.share_value(found)
     return (
         replace(job, place=replace(job.entry, results=Path(found["results"]))),
-        set_state.from_plain(found["campaign"]),
+        set_state.parse_set_state(found["campaign"]),
         moved,
     )
 
 
-def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
+def train_or_complete_run(
+    job: TrainingJob, campaign: TrainingSetState, index: int
+) -> TrainingSetState:
     """Complete one run of the set; a finished one stays as it is."""
     if str(index) in campaign.endings:
         return campaign
-    stopped = job.ranks.leads and stopped_run(job.state(index)) is not None
-    if job.ranks.share(stopped):
-        outcome = Outcome()
-        complete(job, index)
+    stopped = job.ranks.leads and read_stopped_run(job.get_state_folder(index)) is not None
+    if job.ranks.share_value(stopped):
+        outcome = TrainingOutcome()
+        complete_telemetry(job, index)
     else:
-        outcome = timed_run(job, campaign, index)
+        outcome = run_timed_training(job, campaign, index)
     if job.ranks.leads:
-        campaign = finish(job, campaign, index, outcome)
-    return set_state.from_plain(job.ranks.share(set_state.to_plain(campaign)))
+        campaign = finish_training_run(job, campaign, index, outcome)
+    return set_state.parse_set_state(
+        job.ranks.share_value(set_state.convert_set_state_to_json(campaign))
+    )
 
 
-def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campaign:
+def finish_training_run(
+    job: TrainingJob, campaign: TrainingSetState, index: int, outcome: TrainingOutcome
+) -> TrainingSetState:
     """Seal the run's results, report how it ended, and delete its state."""
-    stopped = stopped_run(job.state(index))
+    stopped = read_stopped_run(job.get_state_folder(index))
     outcome = stopped.outcome if stopped else outcome
-    sha256 = seal(job, campaign, index, stopped) if stopped else None
-    campaign = set_state.end_run(job.place.results, job.name, campaign, index, outcome.ending)
-    shutil.rmtree(job.state(index), ignore_errors=True)
+    sha256 = seal_training_run(job, campaign, index, stopped) if stopped else None
+    campaign = set_state.record_run_ending(
+        job.place.results, job.name, campaign, index, outcome.ending
+    )
+    shutil.rmtree(job.get_state_folder(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
     click.echo(
-        f"{job.name}{number}: {told(outcome, job.row.target)}"
+        f"{job.name}{number}: {describe_run_outcome(outcome, job.row.target)}"
         + (f"; checkpoint {sha256[:12]}" if sha256 else "")
     )
-    for measured in sentences(job.log_path(index), job.telemetry_path(index)):
+    for measured in describe_run_energy(job.get_log_path(index), job.get_telemetry_path(index)):
         click.echo(f"  {measured}")
     return campaign
 
 
-def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
+def describe_run_outcome(outcome: TrainingOutcome, targets: Mapping[str, float]) -> str:
     """Describe how a run ended, with its scores."""
     found = []
     for metric, target in targets.items():
@@ -363,26 +391,27 @@ def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
     )
 
 
-def verdict(job: Job, campaign: Campaign) -> None:
+def check_missed_runs(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Raise JudgedError if more runs missed the target than a set may have."""
-    if too_many(job, missed(campaign), campaign.runs):
+    if has_too_many_misses(job, count_missed_runs(campaign), campaign.runs):
         raise JudgedError(
-            f"{job.name}: {missed(campaign)} of {campaign.runs} runs did not reach the target"
+            f"{job.name}: {count_missed_runs(campaign)} of {campaign.runs} runs did not reach the"
+            " target"
         )
 
 
-def missed(campaign: Campaign) -> int:
+def count_missed_runs(campaign: TrainingSetState) -> int:
     """Count the finished runs that did not reach the target."""
-    return sum(ending != Ending.REACHED for ending in campaign.endings.values())
+    return sum(ending != RunEnding.REACHED for ending in campaign.endings.values())
 
 
-def too_many(job: Job, missed: int, runs: int) -> bool:
+def has_too_many_misses(job: TrainingJob, missed: int, runs: int) -> bool:
     """Check whether more runs of a set missed the target than the round allows."""
     rules = job.request.round.training
     return missed > (rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0)
 
 
-def reached_target(log: Path) -> bool:
+def has_log_reached_target(log: Path) -> bool:
     """Check whether a finished podium log records that its run reached the target."""
     return any(
         b'"run_stop"' in line and b'"success"' in line for line in log.read_bytes().splitlines()

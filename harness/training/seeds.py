@@ -8,12 +8,12 @@ from typing import Final
 SEED_LIMIT: Final = 2**31
 
 
-def draw() -> int:
+def generate_random_seed() -> int:
     """Draw a random seed."""
     return secrets.randbelow(SEED_LIMIT)
 
 
-def of_rank(seed: int, rank: int) -> int:
+def compute_rank_seed(seed: int, rank: int) -> int:
     """Return the run's seed for rank 0, and a different one for every other rank, so that dropout
     differs among them.
     """
@@ -23,9 +23,9 @@ def of_rank(seed: int, rank: int) -> int:
     return int.from_bytes(digest[:4], "big") % SEED_LIMIT
 
 
-def start(seed: int, rank: int, framework: str) -> None:
+def seed_generators(seed: int, rank: int, framework: str) -> None:
     """Seed all global generators."""
-    own = of_rank(seed, rank)
+    own = compute_rank_seed(seed, rank)
     random.seed(own)
     try:
         import numpy as np

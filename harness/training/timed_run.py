@@ -7,27 +7,27 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-from harness.data_survey import informed_ranks
-from harness.distributed import Failure
-from harness.failures import noted, sentence
-from harness.kernel_errors import KernelError, lacking, lacks
+from harness.data_survey import add_findings_on_ranks
+from harness.distributed import RankFailure
+from harness.failures import describe_exception, write_traceback
+from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
 from harness.progress import Progress
 from harness.training import seeds
-from harness.training.export import export
-from harness.training.log_header import hyperparameters, opening
-from harness.training.loop import Ending, Goal, Outcome, train_to_quality
-from harness.training.mllog_writer import Log, LogError
-from harness.training.observation import Observation, observed
+from harness.training.export import export_weights
+from harness.training.log_header import log_hyperparameters, log_run_header
+from harness.training.loop import RunEnding, TrainingGoal, TrainingOutcome, train_to_quality
+from harness.training.mllog_writer import LogError, MllogWriter
+from harness.training.observation import Observation, observe_training_run
 from harness.training.plugin_values import check_facts
-from harness.training.run_context import Job
+from harness.training.run_context import TrainingJob
 from harness.training.state import attempts
-from harness.training.state.checkpointing import Keeper, generations
-from harness.training.state.set_state import Campaign, end_run
+from harness.training.state.checkpointing import CheckpointKeeper, list_checkpoint_numbers
+from harness.training.state.set_state import TrainingSetState, record_run_ending
 from suite import events
-from suite.console.screen import note
+from suite.console.screen import print_progress_note
 from suite.errors import AbortedError, JudgedError, PodiumError, RequestError, TemporaryError
 from suite.files.json_files import write_json
-from suite.files.layout import PARTIAL, STATE
+from suite.files.layout import PARTIAL_SUFFIX, STATE_FOLDER
 from suite.files.superseded import supersede
 from suite.process import garbage
 from suite.process.signals import Interrupted
@@ -35,49 +35,51 @@ from suite.rounds import Division, HyperValue
 from suite.workload import Run, Training
 
 
-def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
+def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int) -> TrainingOutcome:
     """Train once, or resume an interrupted run; on all ranks.
 
     Finishes the log if there is nothing to export (the loss or score was not finite); otherwise
     `seal` finishes it.
     """
-    path = job.log_path(index)
-    fresh = job.ranks.share(not generations(job.state(index)))
+    path = job.get_log_path(index)
+    fresh = job.ranks.share_value(not list_checkpoint_numbers(job.get_state_folder(index)))
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: nothing to resume
-        supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
-    run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
-    with Log(path if job.ranks.leads else None) as log, ExitStack() as stack:
-        with before_clock(job, index, log, fresh):
-            observation = stack.enter_context(observed(job, index, fresh))
-            training = set_up(job, campaign, index, log, run, fresh)
-            keeper = Keeper(
-                job.state(index),
+        supersede(
+            job.entry.results, [path.with_name(path.name + PARTIAL_SUFFIX)], job.place.results
+        )
+    run = add_findings_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
+    with MllogWriter(path if job.ranks.leads else None) as log, ExitStack() as stack:
+        with handle_setup_failures(job, index, log, fresh):
+            observation = stack.enter_context(observe_training_run(job, index, fresh))
+            training = set_up_training(job, campaign, index, log, run, fresh)
+            keeper = CheckpointKeeper(
+                job.get_state_folder(index),
                 log,
                 job.ranks,
                 job.signals,
                 float(str(run.settings["checkpoint.interval_s"])),
             )
-            progress = shown(job, training)
+            progress = announce_training_run(job, training)
         with (
-            inside_clock(job, campaign, index, log, observation),
+            handle_timed_failures(job, campaign, index, log, observation),
             job.signals.postponed(),
             progress,
         ):
-            goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
+            goal = TrainingGoal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
-        if job.ranks.leads and outcome.ending is Ending.NOT_A_NUMBER:
-            attempts.finish(job, campaign, index, log, outcome.ending)
+        if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
+            attempts.record_run_end(job, campaign, index, log, outcome.ending)
         elif job.ranks.leads:
-            export(training, outcome, log, job.state(index))
+            export_weights(training, outcome, log, job.get_state_folder(index))
     return outcome
 
 
-def shown(job: Job, training: Training) -> Progress:
+def announce_training_run(job: TrainingJob, training: Training) -> Progress:
     """Announce the run, and build its progress display."""
     samples = int(str(training.facts()[events.TRAIN_SAMPLES]))
     if job.ranks.leads:
         goal = " and ".join(f"{metric} {target:.4f}" for metric, target in job.row.target.items())
-        note(
+        print_progress_note(
             f"{job.name}: training until {goal}, at most {job.row.max_epochs} epochs of {samples:,}"
             " samples"
         )
@@ -86,44 +88,52 @@ def shown(job: Job, training: Training) -> Progress:
     )
 
 
-def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: bool) -> Training:
+def set_up_training(
+    job: TrainingJob,
+    campaign: TrainingSetState,
+    index: int,
+    log: MllogWriter,
+    run: Run,
+    fresh: bool,
+) -> Training:
     """Build the model outside the clock; log the data facts of a new run. No data set is opened
     yet.
     """
     if fresh:
-        opening(log, job.request, job.entry, campaign, index, run)
-    seeds.start(run.seed, run.rank, run.framework)
+        log_run_header(log, job.request, job.entry, campaign, index, run)
+    seeds.seed_generators(run.seed, run.rank, run.framework)
     training = job.request.workload.training(run)
     facts = training.facts()
     check_facts(job.request, job.row, facts)
     if fresh:
-        hyperparameters(log, job.hyper, facts, job.row)
-    check_data(job, facts)
+        log_hyperparameters(log, job.hyper, facts, job.row)
+    check_data_sizes(job, facts)
     if job.ranks.leads:  # nothing is refused after this
         write_json(job.place.system_file, job.system)
-        attempts.begun(job, campaign)
-    garbage.look_as_usual()  # no freeze: it would keep the model of each run of a set for good
-    job.ranks.wait()
+        attempts.record_set_start(job, campaign)
+    # no freeze: it would keep the model of each run of a set for good
+    garbage.collect_garbage_as_usual()
+    job.ranks.wait_for_ranks()
     return training
 
 
-def check_data(job: Job, facts: Mapping[str, HyperValue]) -> None:
+def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
     """Before the clock starts, report data of other sizes than the profile's: the run does not
     count. RequestError in the closed division.
     """
-    told = list(other_data(job, facts))
-    if told and job.row.division is Division.CLOSED:
+    found_differences = list(find_size_differences(job, facts))
+    if found_differences and job.row.division is Division.CLOSED:
         raise RequestError(
-            f"{job.name}: {'; '.join(told)}: in the closed division other data are not allowed;"
-            " --profile quick accepts any data"
+            f"{job.name}: {'; '.join(found_differences)}: in the closed division other data are not"
+            " allowed; --profile quick accepts any data"
         )
-    for difference in told if job.ranks.leads else ():
+    for difference in found_differences if job.ranks.leads else ():
         click.echo(f"{job.name}: {difference}: the judge will reject this run")
 
 
-def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
+def find_size_differences(job: TrainingJob, facts: Mapping[str, HyperValue]) -> Iterator[str]:
     """Yield the differences from the data sizes that the row requires."""
-    for key, (fewest, most) in job.row.samples().items():
+    for key, (fewest, most) in job.row.collect_sample_limits().items():
         found = facts.get(key)
         if not (isinstance(found, int) and fewest <= found <= most):
             wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
@@ -131,7 +141,9 @@ def other_data(job: Job, facts: Mapping[str, HyperValue]) -> Iterator[str]:
 
 
 @contextmanager
-def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
+def handle_setup_failures(
+    job: TrainingJob, index: int, log: MllogWriter, fresh: bool
+) -> Iterator[None]:
     """Handle any exception before the clock: no run has started, so delete a new log, but keep one
     that is to be resumed.
     """
@@ -144,28 +156,32 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
                 log.partial.unlink(missing_ok=True)
         if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
             raise
-        if failure := job.ranks.cause(error):
-            raise failure.error() from error
-        if lacks(error):
+        if failure := job.ranks.find_cause(error):
+            raise failure.build_error() from error
+        if is_kernel_missing(error):
             raise KernelError(
-                f"{lacking(job.name, job.precision, error)};"
-                f" {noted(job.entry.results / STATE, job.ranks.rank, error)}"
+                f"{describe_missing_kernel(job.name, job.precision, error)};"
+                f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
             ) from error
         raise JudgedError(
-            f"{job.name}: could not be set up: {sentence(error)};"
-            f" {noted(job.state(index), job.ranks.rank, error)}"
+            f"{job.name}: could not be set up: {describe_exception(error)};"
+            f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
         ) from error
 
 
 @contextmanager
-def inside_clock(
-    job: Job, campaign: Campaign, index: int, log: Log, observation: Observation | None = None
+def handle_timed_failures(
+    job: TrainingJob,
+    campaign: TrainingSetState,
+    index: int,
+    log: MllogWriter,
+    observation: Observation | None = None,
 ) -> Iterator[None]:
     """Keep the log's `.partial` name for resumption after a signal or a lost rank; on any other
     exception finish it as aborted.
     """
     if job.watch:
-        job.watch.last_words = lambda failure: abort(
+        job.watch.last_words = lambda failure: end_blocked_run(
             job, campaign, index, log, failure, observation
         )
     try:
@@ -176,21 +192,21 @@ def inside_clock(
         with job.signals.postponed():
             # a rank that fails says so first; it breaks the others' collectives, and torchrun
             # signals them
-            failure = job.ranks.failure()
+            failure = job.ranks.find_failure()
         if failure is None and not isinstance(error, Interrupted):
-            failure = job.ranks.cause(error)
+            failure = job.ranks.find_cause(error)
         with job.signals.postponed():
-            end_run_after(job, campaign, index, log, error, failure)
+            end_broken_run(job, campaign, index, log, error, failure)
         raise
 
 
-def end_run_after(
-    job: Job,
-    campaign: Campaign,
+def end_broken_run(
+    job: TrainingJob,
+    campaign: TrainingSetState,
     index: int,
-    log: Log,
+    log: MllogWriter,
     error: Exception | Interrupted,
-    failure: Failure | None,
+    failure: RankFailure | None,
 ) -> None:
     """End a run that an error of this rank or of another one broke, as aborted; return if it goes
     on later, as behind a signal.
@@ -200,31 +216,32 @@ def end_run_after(
     if job.signals.received and not failure:
         raise job.signals.received from error
     if failure and failure.lost:
-        raise failure.error() from error
-    told = failure.sentence if failure else sentence(error)
+        raise failure.build_error() from error
+    reason = failure.sentence if failure else describe_exception(error)
     if not failure:
-        job.ranks.fail(
-            told
+        job.ranks.report_failure(
+            reason
         )  # before the log is finished: the others' collectives fail as soon as this rank is gone
     if job.ranks.leads:
-        attempts.finish(job, campaign, index, log, Ending.BROKEN)
-        end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
-    if lacks(error):  # that folder outlives the run's own state
+        attempts.record_run_end(job, campaign, index, log, RunEnding.BROKEN)
+        record_run_ending(job.place.results, job.name, campaign, index, RunEnding.BROKEN)
+    if is_kernel_missing(error):  # that folder outlives the run's own state
         raise KernelError(
-            f"{lacking(job.name, job.precision, error)};"
-            f" {noted(job.entry.results / STATE, job.ranks.rank, error)}"
+            f"{describe_missing_kernel(job.name, job.precision, error)};"
+            f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
         ) from error
     raise AbortedError(
-        f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}"
+        f"{job.name}: run {index} aborted: {reason};"
+        f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
     ) from error
 
 
-def abort(
-    job: Job,
-    campaign: Campaign,
+def end_blocked_run(
+    job: TrainingJob,
+    campaign: TrainingSetState,
     index: int,
-    log: Log,
-    failure: Failure,
+    log: MllogWriter,
+    failure: RankFailure,
     observation: Observation | None,
 ) -> None:
     """End the run from another thread, while the main thread is blocked in a collective."""
@@ -234,8 +251,8 @@ def abort(
         err=True,
     )
     if job.ranks.leads and not failure.lost:
-        log.stop(events.RUN_STOP, status=events.ABORTED)
-        attempts.finish(job, campaign, index, log, Ending.BROKEN)
-        end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
+        log.log_stop(events.RUN_STOP, status=events.ABORTED)
+        attempts.record_run_end(job, campaign, index, log, RunEnding.BROKEN)
+        record_run_ending(job.place.results, job.name, campaign, index, RunEnding.BROKEN)
     if observation is not None:
         observation.follow_log()

@@ -8,17 +8,19 @@ from typing import Final
 
 import msgspec
 
-from submissions.result_index import Result
-from suite.audits.names import RULES, AuditTest
+from submissions.result_index import IndexedResult
+from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
 from suite.files.layout import AUDIT_RECORD
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 
-RECORD: Final = msgspec.json.Decoder(AuditRecord)
+AUDIT_RECORD_DECODER: Final = msgspec.json.Decoder(AuditRecord)
 
 
-def lacking(results: list[Result], nonce: str | None) -> Mapping[Scenario, Sequence[str]]:
+def collect_missing_audits(
+    results: list[IndexedResult], nonce: str | None
+) -> Mapping[Scenario, Sequence[str]]:
     """Return which tests the scenarios of a campaign lack: "all", or the names of those that did
     not pass yet.
     """
@@ -26,7 +28,7 @@ def lacking(results: list[Result], nonce: str | None) -> Mapping[Scenario, Seque
     for result in results:
         if result.scenario:
             found.setdefault(result.scenario, set()).update(
-                test.value for test in AuditTest if not passed(result, test, nonce)
+                test.value for test in AuditTest if not has_passed_audit(result, test, nonce)
             )
     return {
         scenario: sorted(tests) if len(tests) < len(AuditTest) else ["all"]
@@ -35,17 +37,17 @@ def lacking(results: list[Result], nonce: str | None) -> Mapping[Scenario, Seque
     }
 
 
-def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:
+def has_passed_audit(result: IndexedResult, test: AuditTest, nonce: str | None) -> bool:
     """Return whether a result's test says that it passed; whether that is so, the judge decides."""
-    return any(said(folder / test, nonce) for folder in result.audits)
+    return any(has_passing_audit_record(folder / test, nonce) for folder in result.audit_folders)
 
 
-def said(folder: Path, nonce: str | None) -> bool:
+def has_passing_audit_record(folder: Path, nonce: str | None) -> bool:
     """Read what a test's record says; a damaged one says nothing, and neither does one by another
     round's rules.
     """
     try:
-        record = read(folder / AUDIT_RECORD, RECORD.decode)
+        record = read_untrusted_file(folder / AUDIT_RECORD, AUDIT_RECORD_DECODER.decode)
     except UnreadableError:
         return False
-    return record.passed and record.nonce == nonce and record.rules == RULES[0]
+    return record.passed and record.nonce == nonce and record.rules == AUDIT_RULE_NAMES[0]

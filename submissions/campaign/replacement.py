@@ -19,38 +19,41 @@ import click
 import msgspec
 
 from submissions import attempts, compliance_check
-from submissions.campaign.state import Stage, read_state, state_file
-from submissions.result_index import BUNDLES, Result, find
+from submissions.campaign.state import CampaignStage, locate_campaign_state, read_campaign_state
+from submissions.result_index import BUNDLES_FOLDER, IndexedResult, find_results
 from submissions.score import log_values
 from suite.errors import JudgedError
 from suite.events import NONCE
 from suite.files.json_files import write_json
 from suite.files.layout import (
     CHECKPOINT_RECORD,
-    CHECKPOINTS,
-    PARTIAL,
-    STATE,
-    folder_sha256,
-    staged_campaign,
-    state_folder,
-    stays_inside,
-    sync,
+    CHECKPOINTS_FOLDER,
+    PARTIAL_SUFFIX,
+    STATE_FOLDER,
+    compute_folder_sha256,
+    is_inside_folder,
+    locate_staged_campaign,
+    locate_state_folder,
+    sync_to_disk,
 )
 from suite.files.superseded import supersede
-from suite.files.untrusted_files import UnreadableError, read
-from suite.process.signals import raised
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.process.signals import raised_signals
 
-WHOLE: Final = "whole.json"
-UNFINISHED: Final = (f"result_*.txt{PARTIAL}", f"telemetry_*.jsonl{PARTIAL}")
+CAMPAIGN_MOVE_FILE: Final = "whole.json"
+UNFINISHED_SET_PATTERNS: Final = (
+    f"result_*.txt{PARTIAL_SUFFIX}",
+    f"telemetry_*.jsonl{PARTIAL_SUFFIX}",
+)
 """Files of an unfinished set."""
 
 
-class Whole(msgspec.Struct, frozen=True, kw_only=True):
+class CampaignMove(msgspec.Struct, frozen=True, kw_only=True):
     """A complete campaign that is being moved into place."""
 
     def __post_init__(self) -> None:
         """Reject what no command writes: the file is untrusted."""
-        if not all(map(stays_inside, self.standing)):
+        if not all(map(is_inside_folder, self.standing)):
             raise ValueError("it names a path outside its folder")
 
     standing: tuple[str, ...]
@@ -59,112 +62,137 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     """The old results have been moved aside."""
 
 
-DECODER: Final = msgspec.json.Decoder(Whole)
+CAMPAIGN_MOVE_DECODER: Final = msgspec.json.Decoder(CampaignMove)
 
 
-def settle(home: Path, workload: str) -> None:
+def settle_campaign(results_folder: Path, workload: str) -> None:
     """Move a complete campaign into place, or set it aside if it missed its target and either left
     no result or the judge accepts the earlier one.
 
     An unfinished campaign stays; remains of one that cannot be resumed are moved aside. JudgedError
     if the disk is full: a second call continues.
     """
-    made = staged_campaign(home, workload)
+    staged_folder = locate_staged_campaign(results_folder, workload)
     try:
-        with raised() as signals, signals.postponed():
-            put(home, made, workload)
-            attempts.settle(home, workload)
+        with raised_signals() as signals, signals.postponed():
+            apply_campaign_state(results_folder, staged_folder, workload)
+            attempts.settle_ledgers(results_folder, workload)
     except OSError as error:
-        raise JudgedError(f"{error.filename or home}: {error.strerror}") from error
+        raise JudgedError(f"{error.filename or results_folder}: {error.strerror}") from error
 
 
-def put(home: Path, made: Path, workload: str) -> None:
+def apply_campaign_state(results_folder: Path, staged_folder: Path, workload: str) -> None:
     """Act on the state of a campaign."""
-    state, whole = read_state(made, workload), on_its_way(made)
-    if whole is None and state is None:
+    state, move = read_campaign_state(staged_folder, workload), read_campaign_move(staged_folder)
+    if move is None and state is None:
         with suppress(OSError):  # missing, or not empty
-            made.rmdir()
-        supersede(home, [made])
+            staged_folder.rmdir()
+        supersede(results_folder, [staged_folder])
         return
-    if whole is None and state is not None:
-        if state.stage is Stage.RUNNING:
+    if move is None and state is not None:
+        if state.stage is CampaignStage.RUNNING:
             return
-        gone = displaced(home, made, workload)
-        if state.stage is Stage.MISSED and (
-            not find(made) or any(map(compliance_check.valid, gone))
+        displaced_results = list_displaced_results(results_folder, staged_folder, workload)
+        if state.stage is CampaignStage.MISSED and (
+            not find_results(staged_folder)
+            or any(map(compliance_check.is_valid_result, displaced_results))
         ):
-            set_aside(home, made, workload)
+            set_campaign_aside(results_folder, staged_folder, workload)
             return
-        whole = Whole(
+        move = CampaignMove(
             standing=tuple(
-                str(path.relative_to(home)) for path in standing(home, made, workload, gone)
+                str(path.relative_to(results_folder))
+                for path in list_displaced_paths(
+                    results_folder, staged_folder, workload, displaced_results
+                )
             )
         )
-        write_json(made / WHOLE, msgspec.to_builtins(whole))
-    if whole is not None:
-        take_place(home, made, workload, whole)
+        write_json(staged_folder / CAMPAIGN_MOVE_FILE, msgspec.to_builtins(move))
+    if move is not None:
+        move_campaign_into_place(results_folder, staged_folder, workload, move)
 
 
-def on_its_way(made: Path) -> Whole | None:
+def read_campaign_move(staged_folder: Path) -> CampaignMove | None:
     """Read the state of an interrupted move; None if there is none."""
     try:
-        return read(made / WHOLE, DECODER.decode)
+        return read_untrusted_file(staged_folder / CAMPAIGN_MOVE_FILE, CAMPAIGN_MOVE_DECODER.decode)
     except UnreadableError:
         return None
 
 
-def displaced(home: Path, made: Path, workload: str) -> list[Result]:
+def list_displaced_results(
+    results_folder: Path, staged_folder: Path, workload: str
+) -> list[IndexedResult]:
     """Return the results to be replaced: those in the place of new ones, and the runs of a training
     set that is replaced.
     """
-    new = {result.folder.relative_to(made) for result in find(made)}
-    old = [result for result in find(home) if result.workload == workload]
-    there = [result for result in old if result.folder.relative_to(home) in new]
-    sets = {name for result in there if result.scenario is None for name in campaigns_of(result)}
+    new = {result.folder.relative_to(staged_folder) for result in find_results(staged_folder)}
+    old = [result for result in find_results(results_folder) if result.workload == workload]
+    same_place = [result for result in old if result.folder.relative_to(results_folder) in new]
+    sets = {
+        name
+        for result in same_place
+        if result.scenario is None
+        for name in iterate_result_campaigns(result)
+    }
     return [
         result
         for result in old
-        if result in there or (result.scenario and sets & set(campaigns_of(result)))
+        if result in same_place
+        or (result.scenario and sets & set(iterate_result_campaigns(result)))
     ]
 
 
-def campaigns_of(result: Result) -> Iterator[tuple[Path, object]]:
+def iterate_result_campaigns(result: IndexedResult) -> Iterator[tuple[Path, object]]:
     """Yield the campaigns, as organisation and nonce, recorded in the logs of a training set or the
     runs of a scenario.
     """
     if result.scenario is None:
         yield from (
-            (result.tree, log_values.training(log).stamps.get(NONCE)) for log in result.logs
+            (
+                result.known_organisation_folder,
+                log_values.read_training_values(log).stamps.get(NONCE),
+            )
+            for log in result.training_logs
         )
         return
-    for folder in (result.accuracy, *result.performance):
+    for folder in (result.accuracy_folder, *result.performance_folders):
         try:
-            yield result.tree, log_values.served(folder).nonce
+            yield result.known_organisation_folder, log_values.read_loadgen_run_record(folder).nonce
         except JudgedError:  # an unreadable record belongs to no campaign
             continue
 
 
-def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[Path]:
+def list_displaced_paths(
+    results_folder: Path, staged_folder: Path, workload: str, displaced_results: list[IndexedResult]
+) -> list[Path]:
     """Return the paths to move aside, in order: runs before their set, state at the end."""
-    runs = [result for result in gone if result.scenario]
-    sets = [result for result in gone if not result.scenario]
+    runs = [result for result in displaced_results if result.scenario]
+    sets = [result for result in displaced_results if not result.scenario]
     logs = [
         path
         for result in sets
         for path in (
-            *result.logs,
-            *result.telemetry,
-            *(path for name in UNFINISHED for path in result.folder.glob(name)),
+            *result.training_logs,
+            *result.telemetry_files,
+            *(path for name in UNFINISHED_SET_PATTERNS for path in result.folder.glob(name)),
         )
     ]
-    audits = [path for result in runs for path in result.audits]
-    bundles = [home / path.relative_to(made) for path in (made / BUNDLES).glob("*")]
-    state = [path for path in state_folder(home, workload).iterdir() if path != made]
+    audits = [path for result in runs for path in result.audit_folders]
+    bundles = [
+        results_folder / path.relative_to(staged_folder)
+        for path in (staged_folder / BUNDLES_FOLDER).glob("*")
+    ]
+    state = [
+        path
+        for path in locate_state_folder(results_folder, workload).iterdir()
+        if path != staged_folder
+    ]
     return [
         path
         for path in (
-            *gathered([*(r.folder for r in runs), *logs]),
-            *(r.measurements for r in runs),
+            *merge_complete_folders([*(r.folder for r in runs), *logs]),
+            *(r.measurements_folder for r in runs),
             *audits,
             *bundles,
             *state,
@@ -173,13 +201,13 @@ def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[
     ]
 
 
-def gathered(paths: list[Path]) -> list[Path]:
+def merge_complete_folders(paths: list[Path]) -> list[Path]:
     """Replace the last path in a folder by the folder if all of its content is listed: an empty one
     would be a benchmark without results.
     """
     for folder in dict.fromkeys(path.parent for path in paths):
         if set(folder.iterdir()) <= set(paths):
-            return gathered(
+            return merge_complete_folders(
                 list(
                     dict.fromkeys(
                         folder if path.parent == folder else path for path in reversed(paths)
@@ -189,80 +217,99 @@ def gathered(paths: list[Path]) -> list[Path]:
     return paths
 
 
-def set_aside(home: Path, made: Path, workload: str) -> None:
+def set_campaign_aside(results_folder: Path, staged_folder: Path, workload: str) -> None:
     """Set aside a campaign that does not replace the earlier one."""
-    ((_, kept),) = supersede(home, [made]).pairs
+    ((_, retained_folder),) = supersede(results_folder, [staged_folder]).pairs
     why = (
         "the judge accepts the earlier result, which stays"
-        if find(kept)
+        if find_results(retained_folder)
         else "this campaign left no result, and the earlier one stays"
     )
-    click.echo(f"{workload}: {why} in place; this one is stored in {kept}")
+    click.echo(f"{workload}: {why} in place; this one is stored in {retained_folder}")
 
 
-def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:
+def move_campaign_into_place(
+    results_folder: Path, staged_folder: Path, workload: str, move: CampaignMove
+) -> None:
     """Move aside what is in the way, then move the new campaign in; an interruption leaves what a
     second call needs.
     """
-    for weights in (made / CHECKPOINTS / workload).glob("*"):
-        there = home / weights.relative_to(made)
+    for weights in (staged_folder / CHECKPOINTS_FOLDER / workload).glob("*"):
+        target = results_folder / weights.relative_to(staged_folder)
         record = (
-            CHECKPOINT_RECORD if there.exists() else ""
+            CHECKPOINT_RECORD if target.exists() else ""
         )  # the same weights: only the record is new
-        bring(home, weights / record, there / record)
-    if not whole.displaced:
-        supersede(home, [home / path for path in whole.standing])
+        move_campaign_part(results_folder, weights / record, target / record)
+    if not move.displaced:
+        supersede(results_folder, [results_folder / path for path in move.standing])
         write_json(
-            made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True))
+            staged_folder / CAMPAIGN_MOVE_FILE,
+            msgspec.to_builtins(msgspec.structs.replace(move, displaced=True)),
         )
-    for folder in {(home / path).parent for path in whole.standing}:
+    for folder in {(results_folder / path).parent for path in move.standing}:
         with suppress(OSError):  # not empty; an empty one would be a benchmark without results
             folder.rmdir()
-    for part in parts(home, made):
-        bring(home, part, home / part.relative_to(made))
-    supersede(home, [made / STATE / "superseded"], made)
-    for state in (state_folder(made, workload) / "campaign.json", state_file(made, workload)):
-        bring(home, state, home / state.relative_to(made))
-    for rest in made.iterdir():
+    for part in list_campaign_parts(results_folder, staged_folder):
+        move_campaign_part(results_folder, part, results_folder / part.relative_to(staged_folder))
+    supersede(results_folder, [staged_folder / STATE_FOLDER / "superseded"], staged_folder)
+    for state in (
+        locate_state_folder(staged_folder, workload) / "campaign.json",
+        locate_campaign_state(staged_folder, workload),
+    ):
+        move_campaign_part(results_folder, state, results_folder / state.relative_to(staged_folder))
+    for rest in staged_folder.iterdir():
         if rest.is_dir():
             shutil.rmtree(rest)
-    shutil.rmtree(made)
+    shutil.rmtree(staged_folder)
 
 
-def parts(home: Path, made: Path) -> list[Path]:
+def list_campaign_parts(results_folder: Path, staged_folder: Path) -> list[Path]:
     """Return the paths to move as units, in order: runs after their set, and both after the files
     that they are judged by.
     """
-    results = find(made)
-    truths = {result.truth for result in results if result.truth.is_dir()}
+    results = find_results(staged_folder)
+    truths = {result.truth_folder for result in results if result.truth_folder.is_dir()}
     runs = [result.folder for result in results if result.scenario]
-    logs = [log for result in results if not result.scenario for log in result.logs]
-    apart = {made / STATE, made / CHECKPOINTS, made / WHOLE, *truths, *runs, *logs}
+    logs = [log for result in results if not result.scenario for log in result.training_logs]
+    apart = {
+        staged_folder / STATE_FOLDER,
+        staged_folder / CHECKPOINTS_FOLDER,
+        staged_folder / CAMPAIGN_MOVE_FILE,
+        *truths,
+        *runs,
+        *logs,
+    }
     files = [
-        path for path in made.rglob("*") if path.is_file() and not apart & {path, *path.parents}
+        path
+        for path in staged_folder.rglob("*")
+        if path.is_file() and not apart & {path, *path.parents}
     ]
     return [
-        *sorted(truth for truth in truths if differs(truth, home / truth.relative_to(made))),
+        *sorted(
+            truth
+            for truth in truths
+            if is_truth_different(truth, results_folder / truth.relative_to(staged_folder))
+        ),
         *sorted(files),
         *logs,
         *runs,
     ]
 
 
-def differs(made: Path, truth: Path) -> bool:
+def is_truth_different(staged_truth: Path, truth: Path) -> bool:
     """Return whether truth is missing at its place, or different."""
-    return not truth.is_dir() or folder_sha256(truth) != folder_sha256(made)
+    return not truth.is_dir() or compute_folder_sha256(truth) != compute_folder_sha256(staged_truth)
 
 
-def bring(home: Path, part: Path, target: Path) -> None:
+def move_campaign_part(results_folder: Path, part: Path, target: Path) -> None:
     """Move a file or folder to its place, together with its parent folder if that is missing there;
     an existing folder is moved aside.
     """
     if not part.exists():  # it was moved with another part
         return
     if target.is_dir():
-        supersede(home, [target])
+        supersede(results_folder, [target])
     while not target.parent.exists():
         part, target = part.parent, target.parent
     part.replace(target)
-    sync(target.parent)
+    sync_to_disk(target.parent)

@@ -10,27 +10,27 @@ import click
 
 from submissions import attempts, compliance_check
 from submissions.campaign import audits, requested_options
-from submissions.campaign.replacement import settle
-from submissions.campaign.state import Campaign, Stage, begin, read_state
-from submissions.result_index import BUNDLES, Result, opened
+from submissions.campaign.replacement import settle_campaign
+from submissions.campaign.state import Campaign, CampaignStage, begin_campaign, read_campaign_state
+from submissions.result_index import BUNDLES_FOLDER, IndexedResult, open_results
 from submissions.score import log_values
 from suite import registry
-from suite.cli import Options
-from suite.console.screen import note, screen
+from suite.cli import RunOptions
+from suite.console.screen import get_screen, print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
-from suite.ledger.steps import challenge_problem
+from suite.ledger.steps import find_challenge_fault
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, raised_signals
 
-GOES_ON: Final = "what is finished is kept, and the same command goes on"
-VALID: Final = "VALID"
+RESUME_NOTE: Final = "what is finished is kept, and the same command goes on"
+LOADGEN_VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
 
 
-def campaigns(
+def run_campaigns(
     name: str,
-    options: Options,
+    options: RunOptions,
     *,
     seed: int | None,
     runs: int | None,
@@ -43,24 +43,26 @@ def campaigns(
     JudgedError at the end if one missed its target, MissingError if this machine lacks something
     for one, RequestError for an invalid challenge.
     """
-    if challenge is not None and (problem := challenge_problem(challenge)):
+    if challenge is not None and (problem := find_challenge_fault(challenge)):
         raise RequestError(f"--challenge: {problem}")
-    names = list(registry.points(registry.WORKLOADS)) if name == "all" else [name]
+    names = list(registry.list_entry_points(registry.WORKLOAD_GROUP)) if name == "all" else [name]
     bundles: list[Path] = []
     failures: list[PodiumError] = []
     for each in names:
         try:
-            with raised() as signals:
-                registry.workload(
+            with raised_signals() as signals:
+                registry.load_workload(
                     each
                 )  # validated before a results folder exists: a rejected request writes nothing
-                requested_options.read(each, options, seed, runs, challenge)
+                requested_options.parse_requested_options(each, options, seed, runs, challenge)
                 with exclusive(options.results):
                     bundles.append(
-                        run_one(each, options, seed, runs, challenge, audit=audit, peak=peak)
+                        run_single_campaign(
+                            each, options, seed, runs, challenge, audit=audit, peak=peak
+                        )
                     )
         except Interrupted as error:
-            raise interrupted(each, error) from error
+            raise build_interruption_error(each, error) from error
         except (JudgedError, MissingError) as error:
             failures.append(error)
             if (
@@ -68,15 +70,15 @@ def campaigns(
             ):  # it ended for a reason of its own, and nothing else begins
                 break
     if bundles:
-        summary(bundles)
+        print_campaign_summary(bundles)
     if failures:
         sentences = "\n  ".join(map(str, failures))
-        raise type(failures[0])(f"{sentences}; {GOES_ON}")
+        raise type(failures[0])(f"{sentences}; {RESUME_NOTE}")
 
 
-def run_one(
+def run_single_campaign(
     name: str,
-    options: Options,
+    options: RunOptions,
     seed: int | None,
     runs: int | None,
     challenge: str | None = None,
@@ -87,154 +89,167 @@ def run_one(
     """Begin or resume a campaign, and move it into place when complete; one rejected before its
     first step leaves no state.
     """
-    home = options.results.absolute()
-    settle(home, name)
-    before = read_state(home, name)
-    campaign = begin(name, options, seed, runs, challenge)
+    results_folder = options.results.absolute()
+    settle_campaign(results_folder, name)
+    earlier_state = read_campaign_state(results_folder, name)
+    campaign = begin_campaign(name, options, seed, runs, challenge)
     try:
-        bundle = run(campaign, audit=audit, peak=peak)
+        bundle = run_campaign_steps(campaign, audit=audit, peak=peak)
     except (RequestError, MissingError):
-        if campaign.training() is None:
-            campaign.forget(before)
+        if campaign.read_training_state() is None:
+            campaign.restore_earlier_state(earlier_state)
         raise
     except JudgedError:
-        settle(home, name)
+        settle_campaign(results_folder, name)
         raise
-    settle(home, name)
-    return home / bundle.relative_to(campaign.results)
+    settle_campaign(results_folder, name)
+    return results_folder / bundle.relative_to(campaign.working_folder)
 
 
-def interrupted(name: str, error: Interrupted) -> Interrupted:
+def build_interruption_error(name: str, error: Interrupted) -> Interrupted:
     """Return the error for a campaign that a signal ended, with the command that resumes it; each
     step knows only its own command.
     """
-    told = error.__cause__ if isinstance(error.__cause__, (Interrupted, TemporaryError)) else error
-    return type(error)(f"{name}: {told}; {GOES_ON}")
+    reported_error = (
+        error.__cause__ if isinstance(error.__cause__, (Interrupted, TemporaryError)) else error
+    )
+    return type(error)(f"{name}: {reported_error}; {RESUME_NOTE}")
 
 
-def run(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
+def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
     """Run the remaining steps, with the compliance tests and the search for Server's rate if asked
     for; return the bundle.
     """
-    if campaign.results != campaign.home:
-        say(
+    if campaign.working_folder != campaign.destination_folder:
+        print_campaign_step(
             campaign,
-            f"what stands in {campaign.home} stays until this campaign is whole; it is made in"
-            f" {campaign.results}",
+            f"what stands in {campaign.destination_folder} stays until this campaign is whole; it"
+            f" is made in {campaign.working_folder}",
         )
-    train(campaign)
-    infer(campaign, peak)
+    run_training_step(campaign)
+    run_serving_step(campaign, peak)
     if audit:
-        audit_results(campaign)
-    results = campaign.own()
+        run_audit_step(campaign)
+    results = campaign.find_own_results()
     if not results:
         raise JudgedError(
-            f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although"
-            " every step succeeded"
+            f"{campaign.workload}: nothing in {campaign.working_folder} belongs to this campaign,"
+            " although every step succeeded"
         )
-    say(campaign, "check")
-    call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
-    attempts.checked(campaign.home, campaign.workload, results)
-    say(campaign, "pack")
-    bundle = seal(campaign, results)
-    attempts.packed(
-        campaign.home,
+    print_campaign_step(campaign, "check")
+    run_podium_command(
+        "check",
+        *(str(folder) for folder in list_outermost_folders({result.folder for result in results})),
+    )
+    attempts.record_check_step(campaign.destination_folder, campaign.workload, results)
+    print_campaign_step(campaign, "pack")
+    bundle = run_pack_step(campaign, results)
+    attempts.record_pack_step(
+        campaign.destination_folder,
         campaign.workload,
         results,
-        bundle.relative_to(campaign.results).as_posix(),
+        bundle.relative_to(campaign.working_folder).as_posix(),
         bundle,
     )
-    campaign.reached(Stage.FINISHED)
+    campaign.record_stage(CampaignStage.FINISHED)
     return bundle
 
 
-def outermost(folders: set[Path]) -> list[Path]:
+def list_outermost_folders(folders: set[Path]) -> list[Path]:
     """Drop folders inside others of the set: a training set may share a folder with its workload's
     scenarios.
     """
     return sorted(folder for folder in folders if not folders & set(folder.parents))
 
 
-def train(campaign: Campaign) -> None:
+def run_training_step(campaign: Campaign) -> None:
     """Train, or resume training; JudgedError if the target was missed, after which the next
     campaign starts over.
     """
-    if campaign.training_is_done():
-        say(campaign, "train: finished already")
+    if campaign.is_training_done():
+        print_campaign_step(campaign, "train: finished already")
         return
-    found = campaign.training()
-    sets = [result for result in campaign.own() if result.scenario is None]
+    found = campaign.read_training_state()
+    sets = [result for result in campaign.find_own_results() if result.scenario is None]
     try:
-        if found and not found.unfinished and sets:
-            say(campaign, "train: finished, and refused by the judge")
-            call("check", *(str(result.folder) for result in sets))
-        say(campaign, "train")
-        call(
+        if found and not found.is_unfinished and sets:
+            print_campaign_step(campaign, "train: finished, and refused by the judge")
+            run_podium_command("check", *(str(result.folder) for result in sets))
+        print_campaign_step(campaign, "train")
+        run_podium_command(
             "train",
             campaign.workload,
-            *arguments(campaign.options),
-            *train_arguments(campaign, resumed=bool(found and found.unfinished)),
+            *format_common_arguments(campaign.options),
+            *format_training_arguments(campaign, resumed=bool(found and found.is_unfinished)),
         )
     except JudgedError:
-        campaign.reached(Stage.MISSED)
+        campaign.record_stage(CampaignStage.MISSED)
         raise
 
 
-def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
+def format_training_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
     """Format the options that only training has."""
-    words = ["--resume"] if resumed else []
-    words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
-    words += [] if campaign.challenge is None else ["--challenge", campaign.challenge]
-    return words + ([] if campaign.runs is None else ["--runs", str(campaign.runs)])
+    command_words = ["--resume"] if resumed else []
+    command_words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
+    command_words += [] if campaign.challenge is None else ["--challenge", campaign.challenge]
+    return command_words + ([] if campaign.runs is None else ["--runs", str(campaign.runs)])
 
 
-def infer(campaign: Campaign, peak: bool = False) -> None:
+def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
     """Serve the unfinished scenarios: together if none has begun, else one by one with the runs
     that each lacks.
     """
-    row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
+    row = registry.load_round().benchmark(campaign.workload).inference.get(campaign.options.profile)
     finished = {
         result.scenario
-        for result in campaign.own()
-        if result.scenario and enough_runs(campaign, result) and compliance_check.valid(result)
+        for result in campaign.find_own_results()
+        if result.scenario
+        and has_enough_runs(campaign, result)
+        and compliance_check.is_valid_result(result)
     }
     accurate = {
         result.scenario
-        for result in campaign.found()
-        if result.scenario and lacks_performance_alone(campaign, result)
+        for result in campaign.find_workload_results()
+        if result.scenario and is_only_performance_missing(campaign, result)
     }
     searching = ["--peak"] if peak else []
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
-        say(campaign, "infer: finished already")
+        print_campaign_step(campaign, "infer: finished already")
     elif set(missing) == set(Scenario) and not accurate:
-        say(campaign, "infer")
-        call(
+        print_campaign_step(campaign, "infer")
+        run_podium_command(
             "infer",
             campaign.workload,
-            *arguments(campaign.options),
-            *serving_arguments(campaign, missing),
+            *format_common_arguments(campaign.options),
+            *format_serving_arguments(campaign, missing),
             *searching,
         )
     else:
         for scenario in missing:
             mode = "performance" if scenario in accurate else "all"
-            say(campaign, f"infer {scenario.label}, {mode}")
+            print_campaign_step(campaign, f"infer {scenario.label}, {mode}")
             words = [
                 "--scenario",
                 scenario.value,
                 "--mode",
                 mode,
-                *serving_arguments(campaign, [scenario]),
+                *format_serving_arguments(campaign, [scenario]),
             ]
-            call("infer", campaign.workload, *arguments(campaign.options), *words, *searching)
+            run_podium_command(
+                "infer",
+                campaign.workload,
+                *format_common_arguments(campaign.options),
+                *words,
+                *searching,
+            )
 
 
-def serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) -> list[str]:
+def format_serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) -> list[str]:
     """Format the performance runs: as many as the training set has, but never fewer than the round
     requires of one of these scenarios.
     """
-    row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
+    row = registry.load_round().benchmark(campaign.workload).inference.get(campaign.options.profile)
     if campaign.runs is None or row is None:
         return []
     return [
@@ -243,31 +258,33 @@ def serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) -> list
     ]
 
 
-def enough_runs(campaign: Campaign, result: Result) -> bool:
+def has_enough_runs(campaign: Campaign, result: IndexedResult) -> bool:
     """Return whether a scenario has as many performance runs as were asked for; how many the round
     requires is the judge's business.
     """
-    return len(result.performance) >= (campaign.runs or 1)
+    return len(result.performance_folders) >= (campaign.runs or 1)
 
 
-def audit_results(campaign: Campaign) -> None:
+def run_audit_step(campaign: Campaign) -> None:
     """Run the compliance tests of the scenarios that lack one; JudgedError if one fails."""
-    missing = audits.lacking(campaign.own(), campaign.nonce())
+    missing = audits.collect_missing_audits(
+        campaign.find_own_results(), campaign.read_training_nonce()
+    )
     if not missing:
-        say(campaign, "audit: finished already")
+        print_campaign_step(campaign, "audit: finished already")
     unmetered, failed = replace(campaign.options, power="off", meter=None), []
     for scenario, test in (
         (scenario, test) for scenario, tests in missing.items() for test in tests
     ):
-        say(
+        print_campaign_step(
             campaign,
             f"audit {scenario.label}" if test == "all" else f"audit {scenario.label}, {test}",
         )
         try:
-            call(
+            run_podium_command(
                 "audit",
                 campaign.workload,
-                *arguments(unmetered),
+                *format_common_arguments(unmetered),
                 "--scenario",
                 scenario.value,
                 "--test",
@@ -279,29 +296,31 @@ def audit_results(campaign: Campaign) -> None:
         raise JudgedError("; ".join(failed))
 
 
-def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
+def is_only_performance_missing(campaign: Campaign, result: IndexedResult) -> bool:
     """Return whether an unfinished scenario has an accuracy run that can be kept.
 
     If LoadGen calls every performance run VALID and the judge still rejects the scenario, accuracy
     may be the reason.
     """
-    runs = result.performance
-    complete = enough_runs(campaign, result) and all(
-        campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs
+    runs = result.performance_folders
+    complete = has_enough_runs(campaign, result) and all(
+        campaign.is_own_run(folder)
+        and log_values.read_loadgen_run_record(folder).verdict == LOADGEN_VALID
+        for folder in runs
     )
-    return campaign.keeps(result.accuracy) and not complete
+    return campaign.is_own_run(result.accuracy_folder) and not complete
 
 
-def seal(campaign: Campaign, results: Sequence[Result]) -> Path:
+def run_pack_step(campaign: Campaign, results: Sequence[IndexedResult]) -> Path:
     """Pack the campaign's systems; return the bundle."""
     systems = sorted({result.system for result in results})
     served = next((result.system for result in results if result.scenario), systems[0])
     name = f"{campaign.workload}-{campaign.options.profile}-{served}.tar.zst"
-    bundle = campaign.results / BUNDLES / name
+    bundle = campaign.working_folder / BUNDLES_FOLDER / name
     chosen = [word for system in systems for word in ("--system", system)]
-    call(
+    run_podium_command(
         "pack",
-        str(campaign.results),
+        str(campaign.working_folder),
         "--output",
         str(bundle),
         "--workload",
@@ -311,26 +330,26 @@ def seal(campaign: Campaign, results: Sequence[Result]) -> Path:
     return bundle
 
 
-def arguments(options: Options) -> list[str]:
+def format_common_arguments(options: RunOptions) -> list[str]:
     """Format the common options as a user would type them."""
-    spelled: list[str] = []
+    command_words: list[str] = []
     for name, value in asdict(options).items():
         if name == "assignments":
-            spelled += [word for assignment in value for word in ("--set", assignment)]
+            command_words += [word for assignment in value for word in ("--set", assignment)]
         elif value is not None:
-            spelled += [f"--{name.replace('_', '-')}", str(value)]
-    return spelled
+            command_words += [f"--{name.replace('_', '-')}", str(value)]
+    return command_words
 
 
-def call(name: str, *words: str) -> None:
+def run_podium_command(name: str, *words: str) -> None:
     """Run a command through the registry; JudgedError if it does not exit with 0."""
-    command: click.Command = registry.resolve(registry.COMMANDS, "command", name)
+    command: click.Command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
     try:
         code = command.main(
             args=list(words),
             prog_name=f"podium {name}",
             standalone_mode=False,
-            obj=replace(screen(), inner=True),
+            obj=replace(get_screen(), inner=True),
         )
     except SystemExit as leaving:
         code = leaving.code
@@ -338,12 +357,12 @@ def call(name: str, *words: str) -> None:
         raise JudgedError(f"podium {name} ended with {code}: see above")
 
 
-def say(campaign: Campaign, what: str) -> None:
+def print_campaign_step(campaign: Campaign, what: str) -> None:
     """Print the campaign's current step."""
-    note(f"{campaign.workload}: {what}")
+    print_progress_note(f"{campaign.workload}: {what}")
 
 
-def summary(bundles: Sequence[Path]) -> None:
+def print_campaign_summary(bundles: Sequence[Path]) -> None:
     """Print the scores, then each report and each bundle on its own line."""
     from submissions.score.score import score_paths
     from submissions.tables import print_scores
@@ -353,23 +372,23 @@ def summary(bundles: Sequence[Path]) -> None:
         for bundle in bundles:
             with suppress(JudgedError):  # one that cannot be opened is a problem of the scores
                 stack.enter_context(
-                    opened(bundle)
+                    open_results(bundle)
                 )  # for scores and report, which find it unpacked and judged
         print_scores(score_paths(bundles, problems), bundles)
-        note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
-        reported(bundles)
+        print_progress_note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
+        write_bundle_reports(bundles)
     for bundle in bundles:
         click.echo(f"bundle: {bundle}")
 
 
-def reported(bundles: Sequence[Path]) -> None:
+def write_bundle_reports(bundles: Sequence[Path]) -> None:
     """Write a report next to each bundle and print its path; if that fails, the bundle is
     unaffected.
     """
-    from submissions.report.command import beside
+    from submissions.report.command import write_bundle_report
 
     for bundle in bundles:
         try:
-            click.echo(f"report: {beside(bundle)}")
+            click.echo(f"report: {write_bundle_report(bundle)}")
         except PodiumError as error:
-            note(f"no report: {error}")
+            print_progress_note(f"no report: {error}")

@@ -13,26 +13,32 @@ import msgspec
 
 from submissions import compliance_check
 from submissions.campaign import requested_options
-from submissions.campaign.requested_options import Asked
-from submissions.result_index import Result, find
+from submissions.campaign.requested_options import RequestedOptions
+from submissions.result_index import IndexedResult, find_results
 from submissions.score import log_values
 from suite import registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
 from suite.files.json_files import write_json
-from suite.files.layout import STATE, slug, staged_campaign, staged_results, state_folder
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.layout import (
+    STATE_FOLDER,
+    convert_to_slug,
+    locate_staged_campaign,
+    locate_staged_results,
+    locate_state_folder,
+)
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import RunRecord
-from suite.rounds.settings import matters
+from suite.rounds.settings import can_affect_run
 
-LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")
+OPEN_OPTIONS: Final = ("device", "precision", "threads", "system", "seed")
 """Options that a user may leave open, ..."""
-OPEN_VALUES: Final = (None, "auto", 0)
+OPEN_OPTION_VALUES: Final = (None, "auto", 0)
 """... by these values."""
 
 
-class Stage(StrEnum):
+class CampaignStage(StrEnum):
     """Progress of a campaign."""
 
     RUNNING = "running"
@@ -58,25 +64,25 @@ class TrainingState:
     """It is staged next to an earlier set until complete (suite.files.layout.staged_results)."""
 
     @property
-    def unfinished(self) -> bool:
+    def is_unfinished(self) -> bool:
         """Runs are left to do, or the set has not been moved into place."""
         return self.waiting or len(self.endings) < self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class CampaignState:
     """State that the next `podium run` needs."""
 
-    asked: Asked
-    stage: Stage
+    asked: RequestedOptions
+    stage: CampaignStage
     earlier: tuple[str, ...]
     """Nonces of earlier training sets in this place; a set with another nonce belongs to this
     campaign.
     """
 
 
-STATE_OF_CAMPAIGN: Final = msgspec.json.Decoder(State)
-STATE_OF_TRAINING: Final = msgspec.json.Decoder(TrainingState)
+CAMPAIGN_STATE_DECODER: Final = msgspec.json.Decoder(CampaignState)
+TRAINING_STATE_DECODER: Final = msgspec.json.Decoder(TrainingState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +90,9 @@ class Campaign:
     """One workload from training to bundle."""
 
     workload: str
-    options: Options
+    options: RunOptions
     """With absolute paths; `results` is the folder in which the campaign runs."""
-    home: Path
+    destination_folder: Path
     """Folder that its results belong to: `results`, or a folder whose earlier campaign it will
     replace (suite.files.layout.staged_campaign).
     """
@@ -94,108 +100,119 @@ class Campaign:
     runs: int | None
     challenge: str | None = None
     """Hexadecimal digits that its training set's nonce is derived from."""
-    state: State
+    state: CampaignState
 
     @property
-    def results(self) -> Path:
+    def working_folder(self) -> Path:
         """The results folder in which it runs."""
         return self.options.results
 
-    def reached(self, stage: Stage) -> None:
+    def record_stage(self, stage: CampaignStage) -> None:
         """Record its progress; RequestError if that cannot be written."""
-        path = state_file(self.results, self.workload)
+        path = locate_campaign_state(self.working_folder, self.workload)
         try:
             write_json(path, asdict(replace(self.state, stage=stage)))
         except OSError as error:
             raise RequestError(f"{path}: {error.strerror}") from error
 
-    def forget(self, before: State | None) -> None:
+    def restore_earlier_state(self, earlier_state: CampaignState | None) -> None:
         """Restore the state from before this campaign, which was rejected before its first step."""
-        path = state_file(self.results, self.workload)
-        if self.results != self.home:
-            shutil.rmtree(self.results)
-        elif before is None:
+        path = locate_campaign_state(self.working_folder, self.workload)
+        if self.working_folder != self.destination_folder:
+            shutil.rmtree(self.working_folder)
+        elif earlier_state is None:
             path.unlink(missing_ok=True)
         else:
-            write_json(path, asdict(before))
+            write_json(path, asdict(earlier_state))
 
-    def training(self) -> TrainingState | None:
+    def read_training_state(self) -> TrainingState | None:
         """Return the state of this campaign's training set; None before there is one."""
-        sets = training_states(self.results, self.workload)
+        sets = list_training_states(self.working_folder, self.workload)
         return next((found for found in sets if found.nonce not in self.state.earlier), None)
 
-    def nonce(self) -> str | None:
+    def read_training_nonce(self) -> str | None:
         """Return the nonce of this campaign's training set; None before there is one."""
-        found = self.training()
+        found = self.read_training_state()
         return found.nonce if found else None
 
-    def found(self) -> list[Result]:
+    def find_workload_results(self) -> list[IndexedResult]:
         """Return the results of this workload and organisation, from any campaign."""
         return [
             result
-            for result in find(self.results)
+            for result in find_results(self.working_folder)
             if (result.workload, result.org) == (self.workload, self.options.org)
         ]
 
-    def own(self) -> list[Result]:
+    def find_own_results(self) -> list[IndexedResult]:
         """Return the results of this campaign: with its nonce, and served as requested."""
         return [
             result
-            for result in self.found()
-            if (self.served(result) if result.scenario else self.trained(result))
+            for result in self.find_workload_results()
+            if (
+                self.is_own_served_result(result)
+                if result.scenario
+                else self.is_own_training_set(result)
+            )
         ]
 
-    def trained(self, result: Result) -> bool:
+    def is_own_training_set(self, result: IndexedResult) -> bool:
         """Return whether a training set carries this campaign's nonce."""
-        nonce = self.nonce()
+        nonce = self.read_training_nonce()
         return nonce is not None and any(
-            log_values.training(log).stamps.get(NONCE) == nonce for log in result.logs
+            log_values.read_training_values(log).stamps.get(NONCE) == nonce
+            for log in result.training_logs
         )
 
-    def served(self, result: Result) -> bool:
+    def is_own_served_result(self, result: IndexedResult) -> bool:
         """Return whether all existing runs of a scenario belong to this campaign."""
-        folders = [folder for folder in (result.accuracy, *result.performance) if folder.is_dir()]
-        named = self.options.system is None or result.system == slug(self.options.system)
-        return named and bool(folders) and all(self.keeps(folder) for folder in folders)
+        folders = [
+            folder
+            for folder in (result.accuracy_folder, *result.performance_folders)
+            if folder.is_dir()
+        ]
+        named = self.options.system is None or result.system == convert_to_slug(self.options.system)
+        return named and bool(folders) and all(self.is_own_run(folder) for folder in folders)
 
-    def keeps(self, folder: Path) -> bool:
+    def is_own_run(self, folder: Path) -> bool:
         """Return whether a LoadGen run carries this campaign's nonce and was made as requested."""
         try:
-            record = log_values.served(folder)
+            record = log_values.read_loadgen_run_record(folder)
         except JudgedError:
             return False
-        return record.nonce == self.nonce() and self.as_asked(record)
+        return record.nonce == self.read_training_nonce() and self.is_run_as_requested(record)
 
-    def as_asked(self, record: RunRecord) -> bool:
+    def is_run_as_requested(self, record: RunRecord) -> bool:
         """Return whether a run used the requested engine, precision and settings, as far as they
         affect it.
         """
-        found = requested_options.to_json(
+        found = requested_options.convert_to_json_types(
             {"engine": record.engine, "precision": record.precision, **record.settings}
         )
         wanted = self.state.asked.serving.items()
         return all(
             found.get(key) == value
             for key, value in wanted
-            if matters(key, record.scenario, record.mode)
+            if can_affect_run(key, record.scenario, record.mode)
         )
 
-    def training_is_done(self) -> bool:
+    def is_training_done(self) -> bool:
         """Return whether the training set exists, nothing of it is left to do (its weights may not
         be in place yet), and the judge accepts it.
         """
-        found = self.training()
+        found = self.read_training_state()
         return (
             found is not None
-            and not found.unfinished
+            and not found.is_unfinished
             and any(
-                compliance_check.valid(result) for result in self.own() if result.scenario is None
+                compliance_check.is_valid_result(result)
+                for result in self.find_own_results()
+                if result.scenario is None
             )
         )
 
 
-def begin(
-    name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None
+def begin_campaign(
+    name: str, options: RunOptions, seed: int | None, runs: int | None, challenge: str | None = None
 ) -> Campaign:
     """Resume the campaign of these results, or begin one; RequestError if an unfinished one began
     with other options.
@@ -203,101 +220,119 @@ def begin(
     Once training is done, options that only serving depends on may change: the affected scenarios
     are then served again.
     """
-    registry.workload(name)
+    registry.load_workload(name)
     options = replace(
         options, results=options.results.absolute(), data=options.data and options.data.absolute()
     )
-    wanted = requested_options.read(name, options, seed, runs, challenge)
-    beside = staged_campaign(options.results, name)
-    place = beside if state_file(beside, name).exists() else options.results
-    old = read_state(place, name)
-    taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else ())
-    made = replace(options, results=place)
+    wanted = requested_options.parse_requested_options(name, options, seed, runs, challenge)
+    staged_folder = locate_staged_campaign(options.results, name)
+    working_folder = (
+        staged_folder if locate_campaign_state(staged_folder, name).exists() else options.results
+    )
+    earlier_state = read_campaign_state(working_folder, name)
+    new_state = CampaignState(
+        asked=wanted,
+        stage=CampaignStage.RUNNING,
+        earlier=earlier_state.earlier if earlier_state else (),
+    )
+    placed_options = replace(options, results=working_folder)
     campaign = Campaign(
         workload=name,
-        options=made,
-        home=options.results,
+        options=placed_options,
+        destination_folder=options.results,
         seed=seed,
         runs=runs,
         challenge=challenge,
-        state=taken,
+        state=new_state,
     )
-    if not (goes_on(campaign, old) if old else adopts(campaign)):
-        campaign = anew(campaign)
-    campaign.reached(Stage.RUNNING)
+    if not (
+        can_resume_campaign(campaign, earlier_state)
+        if earlier_state
+        else can_adopt_training(campaign)
+    ):
+        campaign = build_new_campaign(campaign)
+    campaign.record_stage(CampaignStage.RUNNING)
     return campaign
 
 
-def anew(campaign: Campaign) -> Campaign:
+def build_new_campaign(campaign: Campaign) -> Campaign:
     """Begin a campaign: staged next to existing results, or in place if there are none; a training
     set found there counts as an earlier campaign's.
     """
-    if campaign.found():
+    if campaign.find_workload_results():
         options = replace(
-            campaign.options, results=staged_campaign(campaign.home, campaign.workload)
+            campaign.options,
+            results=locate_staged_campaign(campaign.destination_folder, campaign.workload),
         )
         return replace(campaign, options=options, state=replace(campaign.state, earlier=()))
-    earlier = tuple(found.nonce for found in training_states(campaign.results, campaign.workload))
+    earlier = tuple(
+        found.nonce for found in list_training_states(campaign.working_folder, campaign.workload)
+    )
     return replace(campaign, state=replace(campaign.state, earlier=earlier))
 
 
-def goes_on(campaign: Campaign, old: State) -> bool:
+def can_resume_campaign(campaign: Campaign, earlier_state: CampaignState) -> bool:
     """Return whether to resume an earlier campaign; RequestError if it is unfinished and began with
     other options.
     """
-    if old.stage is Stage.MISSED:
+    if earlier_state.stage is CampaignStage.MISSED:
         return False
-    differing = old.asked.differences(campaign.state.asked)
+    differing = earlier_state.asked.list_differences(campaign.state.asked)
     if not differing or (
-        old.asked.training == campaign.state.asked.training and campaign.training_is_done()
+        earlier_state.asked.training == campaign.state.asked.training
+        and campaign.is_training_done()
     ):
         return True
-    if old.stage is Stage.FINISHED:
+    if earlier_state.stage is CampaignStage.FINISHED:
         return False
     changes = "; ".join(f"{key} {known}, not {new}" for key, known, new in differing)
     raise RequestError(
-        f"the unfinished campaign of {campaign.workload} in {campaign.home} was begun with"
-        f" {changes}: finish it as it was begun, take another --results, or remove"
-        f" {state_file(campaign.results, campaign.workload)}"
+        f"the unfinished campaign of {campaign.workload} in {campaign.destination_folder} was begun"
+        f" with {changes}: finish it as it was begun, take another --results, or remove"
+        f" {locate_campaign_state(campaign.working_folder, campaign.workload)}"
     )
 
 
-def adopts(campaign: Campaign) -> bool:
+def can_adopt_training(campaign: Campaign) -> bool:
     """Return whether this campaign takes over what `podium train` began or finished here with the
     same request.
     """
-    found = campaign.training()
+    found = campaign.read_training_state()
     return (
         found is not None
-        and as_asked(found, campaign)
-        and (found.unfinished or campaign.training_is_done())
+        and is_training_as_requested(found, campaign)
+        and (found.is_unfinished or campaign.is_training_done())
     )
 
 
-def as_asked(found: TrainingState, campaign: Campaign) -> bool:
+def is_training_as_requested(found: TrainingState, campaign: Campaign) -> bool:
     """Compare a training set's state with a request; an option left open matches anything."""
     wanted = dict(campaign.state.asked.training)
-    row = registry.round().benchmark(campaign.workload).training.get(campaign.options.profile)
-    had = {**found.identity, "seed": found.seed, "runs": found.runs}
+    row = registry.load_round().benchmark(campaign.workload).training.get(campaign.options.profile)
+    recorded = {**found.identity, "seed": found.seed, "runs": found.runs}
     wanted["runs"] = wanted["runs"] or (row.runs if row else None)
-    wanted["system"] = wanted["system"] and slug(wanted["system"])
+    wanted["system"] = wanted["system"] and convert_to_slug(wanted["system"])
     known = {
         key: value
         for key, value in wanted.items()
-        if key != "system_file" and not (key in LEFT_OPEN and value in OPEN_VALUES)
+        if key != "system_file" and not (key in OPEN_OPTIONS and value in OPEN_OPTION_VALUES)
     }
-    return all(had.get(key, had.get(f"setting {key}")) == value for key, value in known.items())
+    return all(
+        recorded.get(key, recorded.get(f"setting {key}")) == value for key, value in known.items()
+    )
 
 
-def state_file(results: Path, workload: str) -> Path:
+def locate_campaign_state(results: Path, workload: str) -> Path:
     """Path of the state of a workload's campaign."""
-    return results / STATE / f"run-{workload}.json"
+    return results / STATE_FOLDER / f"run-{workload}.json"
 
 
-def read_state(results: Path, workload: str) -> State | None:
+def read_campaign_state(results: Path, workload: str) -> CampaignState | None:
     """Read the state; None if there is none, RequestError if it cannot be read."""
     try:
-        return read(state_file(results, workload), STATE_OF_CAMPAIGN.decode)
+        return read_untrusted_file(
+            locate_campaign_state(results, workload), CAMPAIGN_STATE_DECODER.decode
+        )
     except UnreadableError as error:
         if error.missing:
             return None
@@ -306,19 +341,19 @@ def read_state(results: Path, workload: str) -> State | None:
         ) from error
 
 
-def training_states(results: Path, workload: str) -> list[TrainingState]:
+def list_training_states(results: Path, workload: str) -> list[TrainingState]:
     """Return the readable states of training sets: the one in place, then a staged one."""
-    found = ((results, False), (staged_results(results, workload), True))
+    found = ((results, False), (locate_staged_results(results, workload), True))
     states = (
-        (read_training(state_folder(root, workload) / "campaign.json"), waiting)
+        (read_training_state_file(locate_state_folder(root, workload) / "campaign.json"), waiting)
         for root, waiting in found
     )
     return [replace(state, waiting=waiting) for state, waiting in states if state is not None]
 
 
-def read_training(path: Path) -> TrainingState | None:
+def read_training_state_file(path: Path) -> TrainingState | None:
     """Read the state of one training set; None if it is missing or unreadable."""
     try:
-        return read(path, STATE_OF_TRAINING.decode)
+        return read_untrusted_file(path, TRAINING_STATE_DECODER.decode)
     except UnreadableError:
         return None

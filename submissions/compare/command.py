@@ -11,20 +11,20 @@ from typing import Final
 
 import click
 
-from submissions.compare.compared_results import Side, read
-from submissions.compare.comparison import Comparison, Request, compare
-from submissions.compare.per_unit import Basis, Per
-from submissions.compare.scaling import Scaling, scalings
-from submissions.compare.verdicts import Asked, Verdict
+from submissions.compare.compared_results import ComparisonSide, read_comparison_sides
+from submissions.compare.comparison import CompareRequest, Comparison, compare_results
+from submissions.compare.per_unit import FigureBasis, FigureRequest
+from submissions.compare.scaling import Scaling, build_scalings
+from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.cost.prices import read_prices
-from submissions.published_rows import LEGEND, load
+from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
 from suite.errors import JudgedError, RequestError
-from suite.files.untrusted_files import printable
+from suite.files.untrusted_files import replace_unprintable
 
-LOWEST: Final = 0.5
-HIGHEST: Final = 0.999
+MIN_CONFIDENCE: Final = 0.5
+MAX_CONFIDENCE: Final = 0.999
 """Upper limit of the confidence."""
-UNVERIFIED: Final = (
+UNVERIFIED_NOTE: Final = (
     "Results of podium's own rounds: result not verified by MLCommons Association. Unverified"
     " results have not been through an MLPerf review and may use measurement methodologies and/or"
     " workload implementations that are inconsistent with the MLPerf specification for verified"
@@ -33,7 +33,7 @@ UNVERIFIED: Final = (
 """Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, sections 1 and 5."""
 
 
-class Require(StrEnum):
+class Requirement(StrEnum):
     """Condition without which the command ends with 1."""
 
     COMPARABLE = "comparable"
@@ -41,7 +41,7 @@ class Require(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class CompareOptions:
     """Options of the command line."""
 
     form: str
@@ -55,52 +55,62 @@ class Options:
     require: str | None
 
 
-def report(paths: Sequence[Path], options: Options) -> None:
+def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     """Print the comparison; JudgedError at the end if something could not be read, does not count,
     or misses a requirement.
     """
-    request = request_of(paths, options)  # reports an invalid request before anything is read
+    request = parse_compare_request(
+        paths, options
+    )  # reports an invalid request before anything is read
     problems: list[str] = []
-    sides = read(paths, problems)
-    found = compare(sides, [str(path) for path in paths], request)
-    scaled = scalings(found) if options.scaling else []
-    show(found, scaled, request, options.form)
-    problems += [f"{named(each)} is not compliant" for each in sides if not each.score.compliant]
+    sides = read_comparison_sides(paths, problems)
+    found = compare_results(sides, [str(path) for path in paths], request)
+    scaled = build_scalings(found) if options.scaling else []
+    print_comparison_output(found, scaled, request, options.form)
+    problems += [
+        f"{format_result_name(each)} is not compliant" for each in sides if not each.score.compliant
+    ]
     if problems:
         raise JudgedError("\n  ".join(["some results are not compliant:", *problems]))
-    if options.require and (unmet := [*missing(found, Require(options.require))]):
+    if options.require and (
+        unmet := [*find_unmet_requirements(found, Requirement(options.require))]
+    ):
         raise JudgedError("\n  ".join([f"not everything is {options.require}:", *unmet]))
 
 
-def named(one: Side) -> str:
+def format_result_name(side: ComparisonSide) -> str:
     """Name a result in a sentence."""
-    return printable(
-        f"{one.path}: {one.score.system}, {one.score.workload} {one.score.scenario or 'training'}"
+    return replace_unprintable(
+        f"{side.path}: {side.score.system}, {side.score.workload}"
+        f" {side.score.scenario or 'training'}"
     )
 
 
-def request_of(paths: Sequence[Path], options: Options) -> Request:
+def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> CompareRequest:
     """Parse the request; RequestError if it makes no sense."""
     if options.baseline is not None and options.baseline not in paths:
         raise RequestError(
             f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}"
         )
-    if not LOWEST <= options.confidence <= HIGHEST:
+    if not MIN_CONFIDENCE <= options.confidence <= MAX_CONFIDENCE:
         raise RequestError(
-            f"--confidence {options.confidence:g}: give a value from {LOWEST:g} to {HIGHEST:g}"
+            f"--confidence {options.confidence:g}: give a value from {MIN_CONFIDENCE:g} to"
+            f" {MAX_CONFIDENCE:g}"
         )
-    return Request(
+    return CompareRequest(
         baseline=str(options.baseline) if options.baseline is not None else None,
-        asked=Asked(
+        significance=SignificanceSettings(
             confidence=options.confidence,
-            share=share_of(options.runs_for) if options.runs_for else None,
+            share=parse_difference_share(options.runs_for) if options.runs_for else None,
         ),
-        per=per_of(options),
-        references=tuple(row for name in dict.fromkeys(options.published) for row in load(name)),
+        per=parse_derived_basis(options),
+        references=tuple(
+            row for name in dict.fromkeys(options.published) for row in read_published_rows(name)
+        ),
     )
 
 
-def share_of(text: str) -> float:
+def parse_difference_share(text: str) -> float:
     """Parse a difference in percent."""
     try:
         share = float(text.removesuffix("%")) / 100
@@ -113,22 +123,23 @@ def share_of(text: str) -> float:
     return share
 
 
-def per_of(options: Options) -> Per | None:
+def parse_derived_basis(options: CompareOptions) -> FigureRequest | None:
     """Parse which figures to derive."""
-    if options.prices and options.per != Basis.DOLLAR:
+    if options.prices and options.per != FigureBasis.DOLLAR:
         raise RequestError("--prices requires --per dollar")
-    if options.per == Basis.DOLLAR and not options.prices:
+    if options.per == FigureBasis.DOLLAR and not options.prices:
         raise RequestError("--per dollar needs --prices FILE")
     return (
-        Per(
-            basis=Basis(options.per), prices=read_prices(options.prices) if options.prices else None
+        FigureRequest(
+            basis=FigureBasis(options.per),
+            prices=read_prices(options.prices) if options.prices else None,
         )
         if options.per
         else None
     )
 
 
-def missing(found: Sequence[Comparison], require: Require) -> Iterator[str]:
+def find_unmet_requirements(found: Sequence[Comparison], require: Requirement) -> Iterator[str]:
     """Yield violations of the requirement: that all results are comparable, or that each ratio is a
     difference.
     """
@@ -139,27 +150,27 @@ def missing(found: Sequence[Comparison], require: Require) -> Iterator[str]:
         if not each.comparable:
             reasons = dict.fromkeys(reason for result in each.results for reason in result.reasons)
             yield f"{name}: {'; '.join(reasons) or 'nothing to compare it with'}"
-        elif require is Require.SEPARABLE:
+        elif require is Requirement.SEPARABLE:
             yield from (
                 f"{name}: {result.path} is {result.verdict}"
                 for result in each.results
-                if result.ratio and undecided(result.verdict)
+                if result.ratio and is_undecided_verdict(result.verdict)
             )
 
 
-def undecided(verdict: Verdict | None) -> bool:
+def is_undecided_verdict(verdict: SpeedVerdict | None) -> bool:
     """Return whether a verdict leaves a difference open; the baseline has none."""
-    return verdict in (Verdict.NOT_SEPARABLE, Verdict.NOT_TESTED)
+    return verdict in (SpeedVerdict.NOT_SEPARABLE, SpeedVerdict.NOT_TESTED)
 
 
-def show(
-    found: Sequence[Comparison], scaled: Sequence[Scaling], request: Request, form: str
+def print_comparison_output(
+    found: Sequence[Comparison], scaled: Sequence[Scaling], request: CompareRequest, form: str
 ) -> None:
     """Print in the requested form."""
-    legend = legend_of(found, request)
+    legend = build_comparison_legend(found, request)
     if form == "json":
         document = {
-            "confidence": request.asked.confidence,
+            "confidence": request.significance.confidence,
             "comparisons": [asdict(each) for each in found],
         }
         click.echo(
@@ -169,9 +180,9 @@ def show(
             )
         )
     elif form == "markdown":
-        from submissions.compare.tables import markdown
+        from submissions.compare.tables import render_comparison_tables
 
-        click.echo("\n\n".join([*markdown(found, scaled), *legend]))
+        click.echo("\n\n".join([*render_comparison_tables(found, scaled), *legend]))
     elif found:
         from submissions.compare.tables import print_comparisons, print_scalings
 
@@ -180,14 +191,14 @@ def show(
         click.echo("\n".join(legend))
 
 
-def legend_of(found: Sequence[Comparison], request: Request) -> list[str]:
+def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest) -> list[str]:
     """Return the notes needed to read the numbers."""
     lines = [
-        f"intervals and verdicts at confidence {request.asked.confidence:g}, adjusted for all rows"
-        " (Holm); in brackets: not tested"
+        f"intervals and verdicts at confidence {request.significance.confidence:g}, adjusted for"
+        " all rows (Holm); in brackets: not tested"
     ]
     if request.per:
-        lines.append(f"derived figures are no official metrics: {request.per.about}")
+        lines.append(f"derived figures are no official metrics: {request.per.inputs_note}")
     if any(each.references for each in found):
-        lines += [*LEGEND, UNVERIFIED]
+        lines += [*PUBLISHED_LEGEND, UNVERIFIED_NOTE]
     return lines

@@ -6,22 +6,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from compliance.documents.inference.entry_files import read_measurements
-from compliance.documents.podium.training import finite
-from compliance.documents.training.log import BATCH, read_log
+from compliance.documents.inference.entry_files import read_measurements_folder
+from compliance.documents.podium.training import is_finite_number
+from compliance.documents.training.log import GLOBAL_BATCH_KEY, read_published_log
 from compliance.judge import Judge
 from submissions.compare.machines import (
-    DESCRIBED,
-    Machine,
-    described,
-    fields_of,
-    machine_in,
-    worded,
+    NOTED_SYSTEM_FIELDS,
+    ComparedMachine,
+    build_compared_machine,
+    format_field_value,
+    read_system_description_fields,
+    select_published_fields,
 )
-from submissions.pack.bundle import damage
-from submissions.result_index import Result, opened
+from submissions.pack.bundle import list_bundle_problems
+from submissions.result_index import IndexedResult, open_results
 from submissions.score import log_values
-from submissions.score.score import Score, score
+from submissions.score.score import Score, score_result
 from suite import registry
 from suite.errors import JudgedError
 from suite.events import (
@@ -40,30 +40,30 @@ from suite.events import (
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind
-from suite.rounds.compatibility import INFERENCE, TRAINING, workload_of
+from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF, find_podium_workload
 
-TASK: Final = {
+TASK_EVENTS: Final = {
     "target": QUALITY_TARGET,
     "training samples": TRAIN_SAMPLES,
     "evaluation samples": EVAL_SAMPLES,
 }
 """Properties that must be equal for two training sets -> the event that logs them."""
-STAMPED: Final = {
+REPORTED_TRAIT_EVENTS: Final = {
     "device": DEVICE,
     "threads": THREADS,
     "world size": WORLD_SIZE,
-    "batch": BATCH,
+    "batch": GLOBAL_BATCH_KEY,
     "podium": VERSION,
 }
 """Properties that may differ between two training sets -> the event that logs them."""
-TARGET_QPS: Final = "server.target_qps"
-S_PER_MINUTE: Final = 60
-SHOWN: Final = 12
+TARGET_QPS_SETTING: Final = "server.target_qps"
+SECONDS_PER_MINUTE: Final = 60
+SHOWN_HASH_DIGITS: Final = 12
 """Digits of a checkpoint's hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ComparisonSide:
     """One result with the properties that decide whether another is comparable."""
 
     path: str
@@ -81,7 +81,7 @@ class Side:
     """Quality of the served checkpoint in fp32; empty for training."""
     campaign: str = ""
     """Its nonce; empty if the results have none."""
-    machine: Machine = Machine()
+    machine: ComparedMachine = ComparedMachine()
     said: Mapping[str, Any] = field(default_factory=dict)
     """What else may differ and is then reported; None is unknown."""
     described: Mapping[str, str] = field(default_factory=dict)
@@ -98,148 +98,164 @@ class Side:
     """Remark on a published row."""
 
     @property
-    def half(self) -> str:
+    def workload_half(self) -> str:
         """The half of the workload that was run."""
-        return INFERENCE if self.score.scenario else TRAINING
+        return INFERENCE_HALF if self.score.scenario else TRAINING_HALF
 
 
-def side(path: Path, result: Result, whole: bool = True, judge: Judge | None = None) -> Side:
+def read_comparison_side(
+    path: Path, result: IndexedResult, whole: bool = True, judge: Judge | None = None
+) -> ComparisonSide:
     """Read one result; JudgedError if it cannot be read. Results of a bundle that is damaged or
     invalid are not compliant.
     """
-    row = score(result, judge)
-    fields = described(result, row.round)
-    told = {name: worded(fields.get(key)) for name, key in DESCRIBED.items()}
-    found = Side(
+    row = score_result(result, judge)
+    fields = read_system_description_fields(result, row.round)
+    described_traits = {
+        name: format_field_value(fields.get(key)) for name, key in NOTED_SYSTEM_FIELDS.items()
+    }
+    found = ComparisonSide(
         path=str(path),
         score=replace(row, compliant=row.compliant and whole),
-        machine=machine_in(fields),
-        **traits(result, row),
+        machine=build_compared_machine(fields),
+        **read_result_traits(result, row),
     )
-    return replace(found, said=told | dict(found.said), described=fields_of(fields))
+    return replace(
+        found, said=described_traits | dict(found.said), described=select_published_fields(fields)
+    )
 
 
-def traits(result: Result, row: Score) -> dict[str, Any]:
+def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
     """Read what was trained or served, with its round's reader."""
-    match registry.kind_of_round(row.round):
+    match registry.load_round_kind(row.round):
         case RoundKind.TRAINING:
-            return published_training(result, row)
+            return read_published_training_traits(result, row)
         case RoundKind.INFERENCE:
-            return published_inference(result)
+            return read_published_inference_traits(result)
         case RoundKind.SERVED:
             return {"precision": None, "engine": None}
         case RoundKind.PODIUM:
-            return served_traits(result) if result.scenario else trained_traits(result)
+            return (
+                read_served_traits(result) if result.scenario else read_training_set_traits(result)
+            )
 
 
-def published_training(result: Result, row: Score) -> dict[str, Any]:
+def read_published_training_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
     """Read what a published training log states about its run; its system description states
     more.
     """
-    log = read_log(result.logs[0], registry.published_training(row.round))
-    return {"precision": None, "engine": None, "said": {"batch": log.value(BATCH)}}
+    log = read_published_log(result.training_logs[0], registry.load_published_training(row.round))
+    return {"precision": None, "engine": None, "said": {"batch": log.find_value(GLOBAL_BATCH_KEY)}}
 
 
-def published_inference(result: Result) -> dict[str, Any]:
+def read_published_inference_traits(result: IndexedResult) -> dict[str, Any]:
     """Read what was filed for a published entry."""
-    filed = (
-        read_measurements(result.measurements, result.system, result.folder.name).fields
-        if result.home
+    submitted_fields = (
+        read_measurements_folder(
+            result.measurements_folder, result.system, result.folder.name
+        ).fields
+        if result.organisation_folder
         else {}
     )
-    precision = filed.get("weight_data_types")
+    precision = submitted_fields.get("weight_data_types")
     return {
         "precision": precision.casefold() if isinstance(precision, str) else None,
         "engine": None,
     }
 
 
-def trained_traits(result: Result) -> dict[str, Any]:
+def read_training_set_traits(result: IndexedResult) -> dict[str, Any]:
     """Read the properties of a training set."""
-    runs = [log_values.training(log) for log in result.logs]
+    runs = [log_values.read_training_values(log) for log in result.training_logs]
     stamps = runs[0].stamps
     settings = stamps.get(SETTINGS)
     return {
-        "precision": text_of(stamps.get(PRECISION)),
-        "engine": text_of(stamps.get(FRAMEWORK)),
+        "precision": format_logged_value(stamps.get(PRECISION)),
+        "engine": format_logged_value(stamps.get(FRAMEWORK)),
         "task": (
-            {key: stamps.get(event) for key, event in TASK.items()}
-            | data_settings(settings if isinstance(settings, dict) else {})
+            {key: stamps.get(event) for key, event in TASK_EVENTS.items()}
+            | select_data_settings(settings if isinstance(settings, dict) else {})
         ),
         "campaign": str(stamps.get(NONCE) or ""),
-        "said": {name: stamps.get(event) for name, event in STAMPED.items()},
-        "samples_per_second": throughput(runs),
+        "said": {name: stamps.get(event) for name, event in REPORTED_TRAIT_EVENTS.items()},
+        "samples_per_second": compute_training_throughput(runs),
     }
 
 
-def throughput(runs: Sequence[log_values.TrainingFacts]) -> float | None:
+def compute_training_throughput(runs: Sequence[log_values.TrainingLogValues]) -> float | None:
     """Return the training samples/s of runs, from the first to the last evaluation's epoch; None if
     a run does not allow it.
     """
-    told = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
+    run_values = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
     rates = [
-        samples * epochs / (minutes * S_PER_MINUTE)
-        for samples, epochs, minutes in told
-        if finite(samples) and epochs and minutes and minutes > 0
+        samples * epochs / (minutes * SECONDS_PER_MINUTE)
+        for samples, epochs, minutes in run_values
+        if is_finite_number(samples) and epochs and minutes and minutes > 0
     ]
     return fmean(rates) if len(rates) == len(runs) else None
 
 
-def text_of(value: object) -> str | None:
+def format_logged_value(value: object) -> str | None:
     """Format a logged value; None if it is missing."""
     return None if value is None else str(value)
 
 
-def served_traits(result: Result) -> dict[str, Any]:
+def read_served_traits(result: IndexedResult) -> dict[str, Any]:
     """Read the properties of a served result."""
-    if not result.performance:
+    if not result.performance_folders:
         raise JudgedError(f"{result.folder}: no performance run")
-    record = log_values.served(result.performance[0])
+    record = log_values.read_loadgen_run_record(result.performance_folders[0])
     return {
         "precision": record.precision,
         "engine": record.engine,
-        "task": {"sample_count": record.sample_count} | data_settings(record.settings),
-        "quality": log_values.reference_accuracy(result.folder) if result.home else {},
+        "task": {"sample_count": record.sample_count} | select_data_settings(record.settings),
+        "quality": log_values.read_reference_accuracy(result.folder)
+        if result.organisation_folder
+        else {},
         "campaign": record.nonce,
         "said": (
-            served_said(record)
-            | {"calibration": log_values.calibration(result.folder) if result.home else None}
+            collect_served_system_traits(record)
+            | {
+                "calibration": log_values.format_calibration_lists(result.folder)
+                if result.organisation_folder
+                else None
+            }
         ),
-        "asked": rate_asked(record) if result.scenario is Scenario.SERVER else "",
+        "asked": describe_requested_rate(record) if result.scenario is Scenario.SERVER else "",
     }
 
 
-def served_said(record: RunRecord) -> dict[str, Any]:
+def collect_served_system_traits(record: RunRecord) -> dict[str, Any]:
     """Return the properties of the system under test that may differ."""
     batching = {key: value for key, value in record.settings.items() if key.startswith("batching.")}
-    plain = {
+    run_traits = {
         "framework": record.framework,
         "device": record.device,
         "threads": record.threads,
         "podium": record.version,
     }
-    return plain | {"checkpoint": record.checkpoint_sha256[:SHOWN]} | batching
+    return run_traits | {"checkpoint": record.checkpoint_sha256[:SHOWN_HASH_DIGITS]} | batching
 
 
-SEARCHED: Final = 0.05
+MAX_SEARCH_GAP: Final = 0.05
 """House rule: a search whose lowest INVALID rate is further above its VALID one has not found the
 peak.
 """
 
 
-def rate_asked(record: RunRecord) -> str:
+def describe_requested_rate(record: RunRecord) -> str:
     """Return the rate that Server was run at; empty if it was searched, between a VALID and an
     INVALID rate that are close.
     """
     if found := record.searched:
-        rate = record.settings.get(TARGET_QPS)
+        rate = record.settings.get(TARGET_QPS_SETTING)
         if (
             isinstance(rate, float | int)
             and found.invalid_qps
-            and 0 < found.invalid_qps / rate - 1 <= SEARCHED
+            and 0 < found.invalid_qps / rate - 1 <= MAX_SEARCH_GAP
         ):
             return ""
-    rate = record.settings.get(TARGET_QPS)
+    rate = record.settings.get(TARGET_QPS_SETTING)
     return (
         f"{rate:g} samples/s"
         if isinstance(rate, float | int) and rate > 0
@@ -247,7 +263,7 @@ def rate_asked(record: RunRecord) -> str:
     )
 
 
-def data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def select_data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that define the data, without decoder and number of workers."""
     return {
         key: value
@@ -256,38 +272,44 @@ def data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read(paths: Iterable[Path], problems: list[str]) -> list[Side]:
+def read_comparison_sides(paths: Iterable[Path], problems: list[str]) -> list[ComparisonSide]:
     """Read all results below some paths; what cannot be read is reported in `problems`."""
-    sides: list[Side] = []
+    sides: list[ComparisonSide] = []
     for path in paths:
         try:
-            with opened(path) as results:
-                broken = damage(path)
-                problems += broken
-                sides += read_all(path, results, problems, whole=not broken)
+            with open_results(path) as results:
+                damage_found = list_bundle_problems(path)
+                problems += damage_found
+                sides += read_path_sides(path, results, problems, whole=not damage_found)
         except JudgedError as error:
             problems.append(str(error))
     return sides
 
 
-def read_all(
-    path: Path, results: Iterable[Result], problems: list[str], whole: bool
-) -> Iterator[Side]:
+def read_path_sides(
+    path: Path, results: Iterable[IndexedResult], problems: list[str], whole: bool
+) -> Iterator[ComparisonSide]:
     """Read the results of one path; a shared judge reads common files once."""
     judge = Judge()
     for result in results:
         try:
-            yield named(side(path, result, whole, judge))
+            yield rename_published_workload(read_comparison_side(path, result, whole, judge))
         except JudgedError as error:
             problems.append(str(error))
 
 
-def named(one: Side) -> Side:
+def rename_published_workload(published_side: ComparisonSide) -> ComparisonSide:
     """Rename a published workload to podium's name, so that rounds with different names for it
     match.
     """
-    if one.score.profile != log_values.PUBLISHED:
-        return one
+    if published_side.score.profile != log_values.PUBLISHED_PROFILE:
+        return published_side
     return replace(
-        one, score=replace(one.score, workload=workload_of(one.half, one.score.workload))
+        published_side,
+        score=replace(
+            published_side.score,
+            workload=find_podium_workload(
+                published_side.workload_half, published_side.score.workload
+            ),
+        ),
     )

@@ -7,43 +7,60 @@ from dataclasses import dataclass
 from math import inf
 
 from submissions.compare import intervals
-from submissions.compare.compared_results import Side
-from submissions.compare.fitness import notes, reasons, unfit, unsearched
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.fitness import (
+    explain_missing_ratio,
+    find_allowed_differences,
+    find_incomparability_reasons,
+    find_unfitness_reasons,
+)
 from submissions.compare.intervals import Interval
-from submissions.compare.machines import Machine
-from submissions.compare.per_unit import Basis, Derived, Per
-from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
-from submissions.compare.watts import Kind, common, rough, unlike
-from submissions.metrics import more_is_better
-from submissions.published_rows import Reference, beside_kind
-from submissions.score.log_values import PUBLISHED
+from submissions.compare.machines import ComparedMachine
+from submissions.compare.per_unit import DerivedFigure, FigureBasis, FigureRequest
+from submissions.compare.verdicts import (
+    HypothesisTest,
+    SignificanceSettings,
+    SpeedVerdict,
+    choose_speed_verdict,
+    correct_p_values,
+    run_hypothesis_test,
+)
+from submissions.compare.watts import (
+    EnergyKind,
+    choose_common_energy_kind,
+    describe_energy_error,
+    explain_energy_mismatch,
+)
+from submissions.metrics import is_higher_better
+from submissions.published_rows import PublishedRow, select_rows_of_kind
+from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.score.score import Score
 from submissions.score.within_run import WithinRun
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-NO_RESULT = "has no such result"
+NO_SUCH_RESULT = "has no such result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CompareRequest:
     """Request for a comparison."""
 
     baseline: str | None = None
     """Path of the baseline results; None: the first result of each kind."""
-    asked: Asked = Asked()
-    per: Per | None = None
-    references: tuple[Reference, ...] = ()
+    significance: SignificanceSettings = SignificanceSettings()
+    per: FigureRequest | None = None
+    references: tuple[PublishedRow, ...] = ()
     """Published rows; those of the same kind are shown with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedResult:
     """One result compared with the baseline."""
 
     path: str
     org: str | None = None
     system: str | None = None
-    machine: Machine = Machine()
+    machine: ComparedMachine = ComparedMachine()
     round: str | None = None
     precision: str | None = None
     engine: str | None = None
@@ -57,7 +74,7 @@ class Compared:
     ratio: float | None = None
     """How many times as fast as the baseline; None if they are not comparable."""
     ratio_interval: Interval | None = None
-    verdict: Verdict | None = None
+    verdict: SpeedVerdict | None = None
     """None for the baseline, or if there is no baseline result."""
     p: float | None = None
     """p-value for equal speed, adjusted for all rows of the command."""
@@ -67,7 +84,7 @@ class Compared:
     """Runs per side needed for the requested difference."""
     why: str = ""
     """Why nothing was tested, or which test was used."""
-    derived: Derived | None = None
+    derived: DerivedFigure | None = None
     samples_per_second: float | None = None
     """Training throughput; None if its logs do not allow it."""
     reasons: tuple[str, ...] = ()
@@ -92,114 +109,140 @@ class Comparison:
     unit: str
     comparable: bool
     """Each result is comparable with the baseline."""
-    results: tuple[Compared, ...]
-    references: tuple[Compared, ...] = ()
+    results: tuple[ComparedResult, ...]
+    references: tuple[ComparedResult, ...] = ()
     """Published results of the same workload and scenario, for orientation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class ResultPair:
     """A result and the baseline of its kind."""
 
-    first: Side | None
+    first: ComparisonSide | None
     """None if the baseline has no such result."""
-    other: Side
+    other: ComparisonSide
     reasons: tuple[str, ...] = ()
-    trial: Trial | None = None
+    hypothesis_test: HypothesisTest | None = None
     """None if there is no ratio."""
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ResultGroup:
     """The pairs of one kind of result."""
 
     workload: str
     scenario: str | None
-    results: tuple[Pair, ...]
-    references: tuple[Pair, ...]
+    results: tuple[ResultPair, ...]
+    references: tuple[ResultPair, ...]
     absent: tuple[str, ...]
     """Paths without such a result."""
 
 
-def compare(
-    sides: Sequence[Side], paths: Sequence[str], request: Request | None = None
+def compare_results(
+    sides: Sequence[ComparisonSide], paths: Sequence[str], request: CompareRequest | None = None
 ) -> list[Comparison]:
     """Compare the results of several paths, kind by kind, in the order of the paths; p-values are
     adjusted across the whole command.
     """
-    request = request or Request()
-    groups = [group(kind, paths, request) for kind in kinds(sides)]
+    request = request or CompareRequest()
+    groups = [
+        match_group_with_baseline(kind, paths, request) for kind in group_sides_by_kind(sides)
+    ]
     adjusted = iter(
-        holm(
+        correct_p_values(
             [
-                pair.trial.p if pair.trial else None
+                pair.hypothesis_test.p if pair.hypothesis_test else None
                 for each in groups
                 for pair in (*each.results, *each.references)
             ]
         )
     )
-    return [finished(each, adjusted, request) for each in groups]
+    return [build_comparison(each, adjusted, request) for each in groups]
 
 
-def kinds(sides: Sequence[Side]) -> Iterator[list[Side]]:
+def group_sides_by_kind(sides: Sequence[ComparisonSide]) -> Iterator[list[ComparisonSide]]:
     """Yield results grouped by workload and scenario, by name, training first; names are compared
     without spelling differences.
     """
-    found: dict[tuple[str, str], list[Side]] = {}
+    found: dict[tuple[str, str], list[ComparisonSide]] = {}
     for each in sides:
-        found.setdefault((fold(each.score.workload), each.score.scenario or ""), []).append(each)
+        found.setdefault((fold_name(each.score.workload), each.score.scenario or ""), []).append(
+            each
+        )
     yield from (found[kind] for kind in sorted(found))
 
 
-def group(sides: Sequence[Side], paths: Sequence[str], request: Request) -> Group:
+def match_group_with_baseline(
+    sides: Sequence[ComparisonSide], paths: Sequence[str], request: CompareRequest
+) -> ResultGroup:
     """Pair the results of one kind with their baseline."""
     first = next((each for each in sides if request.baseline in (None, each.path)), None)
     kind = sides[0].score
-    rows = beside_kind(request.references, kind.workload, sides[0].half, kind.scenario, kind.metric)
-    return Group(
+    rows = select_rows_of_kind(
+        request.references, kind.workload, sides[0].workload_half, kind.scenario, kind.metric
+    )
+    return ResultGroup(
         workload=sides[0].score.workload,
         scenario=sides[0].score.scenario,
-        results=tuple(pair(first, each, request.asked) for each in sides),
-        references=tuple(pair(first, row_side(row, sides[0]), request.asked) for row in rows),
+        results=tuple(
+            match_side_with_baseline(first, each, request.significance) for each in sides
+        ),
+        references=tuple(
+            match_side_with_baseline(
+                first, convert_published_row(row, sides[0]), request.significance
+            )
+            for row in rows
+        ),
         absent=tuple(
             path for path in dict.fromkeys(paths) if path not in {each.path for each in sides}
         ),
     )
 
 
-def pair(first: Side | None, other: Side, asked: Asked) -> Pair:
+def match_side_with_baseline(
+    first: ComparisonSide | None, other: ComparisonSide, significance: SignificanceSettings
+) -> ResultPair:
     """Pair a result with the baseline; the baseline itself is only checked for its own faults."""
     if first is None:
-        return Pair(first=first, other=other, why="the baseline has no such result")
+        return ResultPair(first=first, other=other, why="the baseline has no such result")
     if other is first:
-        return Pair(first=first, other=other, reasons=tuple(unfit(first, "this")))
-    found, why = tuple(reasons(first, other)), unsearched(first, other)
-    ratio = None if found or why else ratio_of(first, other)
+        return ResultPair(
+            first=first, other=other, reasons=tuple(find_unfitness_reasons(first, "this"))
+        )
+    found, why = (
+        tuple(find_incomparability_reasons(first, other)),
+        explain_missing_ratio(first, other),
+    )
+    ratio = None if found or why else compute_result_ratio(first, other)
     if ratio is None:
-        return Pair(first=first, other=other, reasons=found, why=why)
-    more = more_is_better(first.score.metric)
-    return Pair(
-        first=first, other=other, trial=hold(first.score.runs, other.score.runs, ratio, more, asked)
+        return ResultPair(first=first, other=other, reasons=found, why=why)
+    is_higher_faster = is_higher_better(first.score.metric)
+    return ResultPair(
+        first=first,
+        other=other,
+        hypothesis_test=run_hypothesis_test(
+            first.score.runs, other.score.runs, ratio, is_higher_faster, significance
+        ),
     )
 
 
-def ratio_of(first: Side, other: Side) -> float | None:
+def compute_result_ratio(first: ComparisonSide, other: ComparisonSide) -> float | None:
     """Return how many times as fast the other is; None if the division is impossible."""
     mine, others = first.score.value, other.score.value
     if not mine or not others:
         return None
-    ratio = others / mine if more_is_better(first.score.metric) else mine / others
+    ratio = others / mine if is_higher_better(first.score.metric) else mine / others
     return ratio if 0 < ratio < inf else None
 
 
-def row_side(row: Reference, like: Side) -> Side:
+def convert_published_row(row: PublishedRow, like: ComparisonSide) -> ComparisonSide:
     """Convert a published row to a result."""
     score = Score(
         org=row.org,
         system=row.system,
         division=row.division,
-        profile=PUBLISHED,
+        profile=PUBLISHED_PROFILE,
         round=row.round,
         workload=like.score.workload,
         scenario=like.score.scenario,
@@ -209,10 +252,10 @@ def row_side(row: Reference, like: Side) -> Side:
         runs=row.runs,
         compliant=True,
     )
-    machine = Machine(
+    machine = ComparedMachine(
         accelerator=row.accelerator or None, accelerators=row.accelerators, nodes=row.nodes
     )
-    return Side(
+    return ComparisonSide(
         path=row.id,
         score=score,
         precision=None,
@@ -223,12 +266,16 @@ def row_side(row: Reference, like: Side) -> Side:
     )
 
 
-def finished(found: Group, adjusted: Iterator[float | None], request: Request) -> Comparison:
+def build_comparison(
+    found: ResultGroup, adjusted: Iterator[float | None], request: CompareRequest
+) -> Comparison:
     """Return the comparison of one kind with its verdicts; consumes the adjusted p-values of its
     pairs in order.
     """
-    shared = shared_watts(found)
-    results = [compared(each, next(adjusted), request, shared) for each in found.results]
+    shared = choose_group_energy_kind(found)
+    results = [
+        build_compared_result(each, next(adjusted), request, shared) for each in found.results
+    ]
     first = found.results[0].other.score
     return Comparison(
         workload=found.workload,
@@ -238,50 +285,58 @@ def finished(found: Group, adjusted: Iterator[float | None], request: Request) -
         comparable=len(results) > 1
         and found.results[0].first is not None
         and not any(result.reasons for result in results),
-        results=(*results, *(Compared(path=path, notes=(NO_RESULT,)) for path in found.absent)),
+        results=(
+            *results,
+            *(ComparedResult(path=path, notes=(NO_SUCH_RESULT,)) for path in found.absent),
+        ),
         references=tuple(
-            compared(each, next(adjusted), request, shared) for each in found.references
+            build_compared_result(each, next(adjusted), request, shared)
+            for each in found.references
         ),
     )
 
 
-def shared_watts(found: Group) -> Kind | None:
+def choose_group_energy_kind(found: ResultGroup) -> EnergyKind | None:
     """Return the kind of energy that the efficiencies of a group are computed from: that of the
     baseline, or of the first result that has energy.
     """
     sides = [each.other for each in found.results]
     first = found.results[0].first or next((each for each in sides if each.score.energy), sides[0])
-    return common(first.score.energy, [each.score.energy for each in sides if each is not first])
+    return choose_common_energy_kind(
+        first.score.energy, [each.score.energy for each in sides if each is not first]
+    )
 
 
-def told_beside(found: Pair) -> Iterator[str]:
+def iterate_side_notes(found: ResultPair) -> Iterator[str]:
     """Yield allowed differences from the baseline, or the remark on a published row."""
     if found.first and found.first is not found.other and not found.other.source:
-        yield from notes(found.first, found.other)
+        yield from find_allowed_differences(found.first, found.other)
     else:
         yield found.other.note
 
 
-def watts_note(found: Pair, request: Request, shared: Kind | None) -> str | None:
+def describe_efficiency_limits(
+    found: ResultPair, request: CompareRequest, shared: EnergyKind | None
+) -> str | None:
     """Explain why the efficiency of a result is not compared, or how rough it is; None if it is
     compared, or was not requested.
     """
-    if request.per is None or request.per.basis is not Basis.WATT:
+    if request.per is None or request.per.basis is not FigureBasis.WATT:
         return None
     if found.first is None or found.first is found.other:
-        return rough(found.other.score.energy, shared)
-    return unlike(found.first.score.energy, found.other.score.energy, shared) or rough(
-        found.other.score.energy, shared
-    )
+        return describe_energy_error(found.other.score.energy, shared)
+    return explain_energy_mismatch(
+        found.first.score.energy, found.other.score.energy, shared
+    ) or describe_energy_error(found.other.score.energy, shared)
 
 
-def compared(
-    found: Pair, adjusted: float | None, request: Request, shared: Kind | None
-) -> Compared:
+def build_compared_result(
+    found: ResultPair, adjusted: float | None, request: CompareRequest, shared: EnergyKind | None
+) -> ComparedResult:
     """Return the comparison of one result."""
-    other, trial = found.other, found.trial
+    other, hypothesis_test = found.other, found.hypothesis_test
     itself = found.first is other
-    return Compared(
+    return ComparedResult(
         path=other.path,
         org=other.score.org,
         system=other.score.system,
@@ -292,25 +347,36 @@ def compared(
         value=other.score.value,
         runs=other.score.runs,
         attempts=other.score.attempts,
-        interval=intervals.around(other.score.value, other.score.runs, request.asked.confidence),
+        interval=intervals.estimate_value_interval(
+            other.score.value, other.score.runs, request.significance.confidence
+        ),
         baseline=itself,
-        ratio=1.0 if itself and not found.reasons else trial.ratio if trial else None,
-        ratio_interval=trial.interval if trial else None,
+        ratio=1.0
+        if itself and not found.reasons
+        else hypothesis_test.ratio
+        if hypothesis_test
+        else None,
+        ratio_interval=hypothesis_test.interval if hypothesis_test else None,
         verdict=(
             None
             if itself
-            else verdict(trial, adjusted, request.asked.confidence)
-            if trial
-            else Verdict.NOT_TESTED
+            else choose_speed_verdict(hypothesis_test, adjusted, request.significance.confidence)
+            if hypothesis_test
+            else SpeedVerdict.NOT_TESTED
         ),
         p=adjusted,
-        shows=trial.shows if trial else None,
-        runs_for=trial.runs_for if trial else None,
-        why=trial.why if trial else found.why,
-        derived=request.per.derive(other, shared) if request.per else None,
+        shows=hypothesis_test.shows if hypothesis_test else None,
+        runs_for=hypothesis_test.runs_for if hypothesis_test else None,
+        why=hypothesis_test.why if hypothesis_test else found.why,
+        derived=request.per.compute_figure(other, shared) if request.per else None,
         samples_per_second=other.samples_per_second,
         reasons=found.reasons,
-        notes=tuple(filter(None, [*told_beside(found), watts_note(found, request, shared)])),
+        notes=tuple(
+            filter(
+                None,
+                [*iterate_side_notes(found), describe_efficiency_limits(found, request, shared)],
+            )
+        ),
         source=other.source,
         within_run=other.score.within_run,
         noise=other.score.noise,

@@ -8,19 +8,19 @@ rounds are house rules.
 
 from collections.abc import Iterator, Mapping
 
-from submissions.compare.compared_results import Side
-from submissions.compare.machines import Machine
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.machines import ComparedMachine
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
-from suite.files.layout import fold
-from suite.rounds.compatibility import compatible
+from suite.files.layout import fold_name
+from suite.rounds.compatibility import has_comparable_rounds
 
 
-def reasons(first: Side, other: Side) -> Iterator[str]:
+def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
     """Yield the reasons why two results are not comparable."""
     mine, others = first.score, other.score
-    if not compatible(first.half, mine.workload, mine.round, others.round):
+    if not has_comparable_rounds(first.workload_half, mine.workload, mine.round, others.round):
         yield f"round: {mine.round} and {others.round}"
     for name in ("profile", "division", "metric", "unit"):
         if getattr(mine, name) != getattr(others, name):
@@ -28,15 +28,15 @@ def reasons(first: Side, other: Side) -> Iterator[str]:
                 f"{name}: {getattr(mine, name) or 'not told'} and"
                 f" {getattr(others, name) or 'not told'}"
             )
-    yield from same_campaign(first, other)
+    yield from find_shared_campaign(first, other)
     for key in sorted(first.task.keys() | other.task.keys()):
         if first.task.get(key) != other.task.get(key):
             yield f"{key}: {first.task.get(key)} and {other.task.get(key)}"
-    yield from unfit(first, "the first")
-    yield from unfit(other, "this")
+    yield from find_unfitness_reasons(first, "the first")
+    yield from find_unfitness_reasons(other, "this")
 
 
-def same_campaign(first: Side, other: Side) -> Iterator[str]:
+def find_shared_campaign(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
     """Yield cases of one campaign under two names, or with two results: each campaign draws its own
     nonce.
     """
@@ -48,13 +48,13 @@ def same_campaign(first: Side, other: Side) -> Iterator[str]:
         yield "one campaign with two results"
 
 
-def unfit(one: Side, name: str) -> Iterator[str]:
+def find_unfitness_reasons(one: ComparisonSide, name: str) -> Iterator[str]:
     """Yield the reasons why a result is comparable with no other."""
     if not one.score.compliant:
         yield f"{name} is not compliant"
     if one.score.value is None:
         yield f"{name} has no mean: too many runs missed the target"
-    for metric, target in targets(one.score).items():
+    for metric, target in select_quality_targets(one.score).items():
         if one.quality and one.quality.get(metric, 0.0) < target:
             yield (
                 f"{name} serves a checkpoint of {metric} {one.quality.get(metric, 0.0):.4f}, below"
@@ -62,62 +62,73 @@ def unfit(one: Side, name: str) -> Iterator[str]:
             )
 
 
-def targets(row: Score) -> Mapping[str, float]:
+def select_quality_targets(row: Score) -> Mapping[str, float]:
     """Return the quality required of a checkpoint of this row's workload; empty if its round has no
     such row.
     """
     try:
-        training = registry.round(row.round).benchmark(row.workload).training
+        training = registry.load_round(row.round).benchmark(row.workload).training
     except PodiumError:
         return {}
     return next((rules.target for profile, rules in training.items() if profile == row.profile), {})
 
 
-def unsearched(first: Side, other: Side) -> str:
+def explain_missing_ratio(first: ComparisonSide, other: ComparisonSide) -> str:
     """Explain why two rates have no ratio: if one was requested rather than searched, a ratio would
     compare settings, not systems. Empty if they have one.
     """
     if first.asked and other.asked:
         return f"asked for {first.asked} and for {other.asked}; neither was searched"
-    asked = first.asked or other.asked
-    return f"asked for {asked}; not searched" if asked else ""
+    requested_rate = first.asked or other.asked
+    return f"asked for {requested_rate}; not searched" if requested_rate else ""
 
 
-def notes(first: Side, other: Side) -> Iterator[str]:
+def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
     """Yield allowed differences."""
     if first.score.round != other.score.round:
         yield f"round: {first.score.round} and {other.score.round}"
     for name in ("precision", "engine"):
         if getattr(first, name) != getattr(other, name):
-            yield f"{name}: {told(getattr(first, name))} and {told(getattr(other, name))}"
-    yield from machines(first.machine, other.machine)
+            yield (
+                f"{name}: {format_trait_value(getattr(first, name))} and"
+                f" {format_trait_value(getattr(other, name))}"
+            )
+    yield from find_machine_differences(first.machine, other.machine)
     for name in sorted(first.said.keys() & other.said.keys()):
         mine, others = first.said[name], other.said[name]
         if None not in (mine, others) and mine != others:
             yield f"{name}: {mine} and {others}"
     if first.quality != other.quality:
-        yield f"checkpoint quality: {quality(first)} and {quality(other)}"
+        yield (
+            f"checkpoint quality: {format_checkpoint_quality(first)} and"
+            f" {format_checkpoint_quality(other)}"
+        )
     if len(first.score.runs) != len(other.score.runs):
         yield f"runs: {len(first.score.runs)} and {len(other.score.runs)}"
 
 
-def machines(first: Machine, other: Machine) -> Iterator[str]:
+def find_machine_differences(first: ComparedMachine, other: ComparedMachine) -> Iterator[str]:
     """Yield differences in accelerators and nodes, including unknown ones."""
-    for name in Machine.__slots__:
-        if told_alike(getattr(first, name)) != told_alike(getattr(other, name)):
-            yield f"{name}: {told(getattr(first, name))} and {told(getattr(other, name))}"
+    for name in ComparedMachine.__slots__:
+        if normalise_trait_spelling(getattr(first, name)) != normalise_trait_spelling(
+            getattr(other, name)
+        ):
+            yield (
+                f"{name}: {format_trait_value(getattr(first, name))} and"
+                f" {format_trait_value(getattr(other, name))}"
+            )
 
 
-def told_alike(value: object) -> object:
+def normalise_trait_spelling(value: object) -> object:
     """Normalise names that differ only in spelling."""
-    return fold(value) if isinstance(value, str) else value
+    return fold_name(value) if isinstance(value, str) else value
 
 
-def told(value: object) -> str:
+def format_trait_value(value: object) -> str:
     """Format a reported value; JSON's null is unknown."""
     return "not told" if value is None else str(value)
 
 
-def quality(one: Side) -> str:
+def format_checkpoint_quality(one: ComparisonSide) -> str:
     """Format a checkpoint's quality."""
     return ", ".join(f"{metric} {value:.4f}" for metric, value in one.quality.items()) or "unknown"

@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from compliance.bundle.manifest import environment_or_none
-from compliance.documents.inference.organisation import read_system
-from compliance.documents.training.system_description import read_described
-from compliance.recognition.path_kind import recognise
-from submissions.result_index import Result
+from compliance.bundle.manifest import read_run_environment_or_none
+from compliance.documents.inference.organisation import read_served_system
+from compliance.documents.training.system_description import read_described_system
+from compliance.recognition.path_kind import recognise_path
+from submissions.result_index import IndexedResult
 from suite import registry
-from suite.files.untrusted_files import count_in, printable
+from suite.files.untrusted_files import parse_document_count, replace_unprintable
 from suite.rounds import RoundKind
 
-DESCRIBED: Final = {
+NOTED_SYSTEM_FIELDS: Final = {
     "processors": "host_processors_per_node",
     "cores": "host_processor_core_count",
     "framework": "framework",
     "status": "status",
 }
 """Name in a note -> field of the system description."""
-FIELDS: Final = (
+PUBLISHED_SYSTEM_FIELDS: Final = (
     "status",
     "host_processor_model_name",
     "host_processors_per_node",
@@ -35,7 +35,7 @@ FIELDS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class ComparedMachine:
     """The machine of a result; None if its description is missing or does not state it."""
 
     accelerator: str | None = None
@@ -56,52 +56,67 @@ class Machine:
         return f"{name}, {self.nodes} node{'s' * (self.nodes != 1)}"
 
 
-def described(result: Result, round_name: str) -> Mapping[str, Any]:
+def read_system_description_fields(result: IndexedResult, round_name: str) -> Mapping[str, Any]:
     """Read the description of a result's system with its round's reader; empty if there is none."""
-    where = recognise(result.folder).place
-    if where is None or where.system_file is None:
+    tree_location = recognise_path(result.folder).position
+    if tree_location is None or tree_location.system_file is None:
         return {}
-    match registry.kind_of_round(round_name):
+    match registry.load_round_kind(round_name):
         case RoundKind.TRAINING:
             return (
-                read_described(
-                    where.system_file, where, registry.published_training(round_name)
+                read_described_system(
+                    tree_location.system_file,
+                    tree_location,
+                    registry.load_published_training(round_name),
                 ).table
                 or {}
             )
         case RoundKind.INFERENCE:
             return (
-                read_system(
-                    where.system_file, where, registry.published_inference(round_name)
+                read_served_system(
+                    tree_location.system_file,
+                    tree_location,
+                    registry.load_published_inference(round_name),
                 ).fields
                 or {}
             )
         case RoundKind.SERVED:
             return {}
         case RoundKind.PODIUM:
-            found = environment_or_none(where.system_file)
+            found = read_run_environment_or_none(tree_location.system_file)
             return found["hardware"] if found else {}
 
 
-def machine_in(fields: Mapping[str, Any]) -> Machine:
+def build_compared_machine(fields: Mapping[str, Any]) -> ComparedMachine:
     """Take accelerators and nodes from a description."""
-    nodes, held = (
-        count_in(fields.get(name)) for name in ("number_of_nodes", "accelerators_per_node")
+    nodes, accelerators_per_node = (
+        parse_document_count(fields.get(name))
+        for name in ("number_of_nodes", "accelerators_per_node")
     )
-    return Machine(
-        accelerator=worded(fields.get("accelerator_model_name")),
-        accelerators=None if held is None or (nodes is None and held) else held * (nodes or 1),
+    return ComparedMachine(
+        accelerator=format_field_value(fields.get("accelerator_model_name")),
+        accelerators=None
+        if accelerators_per_node is None or (nodes is None and accelerators_per_node)
+        else accelerators_per_node * (nodes or 1),
         nodes=nodes,
     )
 
 
-def fields_of(fields: Mapping[str, Any]) -> dict[str, str]:
+def select_published_fields(fields: Mapping[str, Any]) -> dict[str, str]:
     """Take the fields that are published beside a result; those that a description does not have
     are left out.
     """
-    return {key: text for key in FIELDS if (text := worded(fields.get(key)))}
+    return {
+        key: text
+        for key in PUBLISHED_SYSTEM_FIELDS
+        if (text := format_field_value(fields.get(key)))
+    }
 
 
-def worded(value: object) -> str | None:
+def format_field_value(value: object) -> str | None:
     """Read a word or a number from a description; None if it is empty."""
-    return printable(str(value)).strip() or None if isinstance(value, str | int | float) else None
+    return (
+        replace_unprintable(str(value)).strip() or None
+        if isinstance(value, str | int | float)
+        else None
+    )

@@ -11,69 +11,71 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Final
 
-EXACT_UP_TO: Final = 50
+MAX_EXACT_RUNS: Final = 50
 """Runs of both sides together; above it the normal approximation is more precise than any run's
 clock. Source: benchstat (golang.org/x/perf,
 internal/stats/utest.go) counts exactly up to as many runs per side."""
 
 
-def ranks(values: Sequence[float]) -> list[int]:
+def compute_doubled_ranks(values: Sequence[float]) -> list[int]:
     """Return twice the rank of each value, with mean ranks for ties: doubling keeps all of them
     integers.
     """
     ordered = sorted(values)
-    first = {value: place for place, value in reversed(list(enumerate(ordered, 1)))}
-    last = {value: place for place, value in enumerate(ordered, 1)}
+    first = {value: rank for rank, value in reversed(list(enumerate(ordered, 1)))}
+    last = {value: rank for rank, value in enumerate(ordered, 1)}
     return [first[value] + last[value] for value in values]
 
 
-def p_value(first: Sequence[float], other: Sequence[float]) -> float:
+def compute_rank_p_value(first: Sequence[float], other: Sequence[float]) -> float:
     """Return the two-sided p-value for both sides having the same distribution; ValueError if a
     side has no runs.
     """
     if not first or not other:
         raise ValueError("a test needs runs")
-    dealt = ranks([*first, *other])
-    found = sum(dealt[: len(first)])
+    doubled_ranks = compute_doubled_ranks([*first, *other])
+    found = sum(doubled_ranks[: len(first)])
     return (
-        exact(dealt, len(first), found)
-        if len(dealt) <= EXACT_UP_TO
-        else normal(dealt, len(first), found)
+        compute_exact_p_value(doubled_ranks, len(first), found)
+        if len(doubled_ranks) <= MAX_EXACT_RUNS
+        else estimate_normal_p_value(doubled_ranks, len(first), found)
     )
 
 
-def higher(first: Sequence[float], other: Sequence[float]) -> bool:
+def has_higher_mean_rank(first: Sequence[float], other: Sequence[float]) -> bool:
     """Return whether the other side has the higher mean rank."""
-    dealt = ranks([*first, *other])
-    return sum(dealt[len(first) :]) * len(first) > sum(dealt[: len(first)]) * len(other)
+    doubled_ranks = compute_doubled_ranks([*first, *other])
+    return sum(doubled_ranks[len(first) :]) * len(first) > sum(doubled_ranks[: len(first)]) * len(
+        other
+    )
 
 
-def exact(dealt: Sequence[int], take: int, found: int) -> float:
+def compute_exact_p_value(doubled_ranks: Sequence[int], take: int, found: int) -> float:
     """Count the ways to take this many of the ranks with a sum at least as extreme as the observed
     one.
     """
-    ways = sums(dealt, take)
-    total = math.comb(len(dealt), take)
+    ways = count_rank_sums(doubled_ranks, take)
+    total = math.comb(len(doubled_ranks), take)
     low = sum(count for value, count in ways.items() if value <= found)
     high = sum(count for value, count in ways.items() if value >= found)
     return min(1.0, 2 * min(low, high) / total)
 
 
-def sums(dealt: Sequence[int], take: int) -> dict[int, int]:
+def count_rank_sums(doubled_ranks: Sequence[int], take: int) -> dict[int, int]:
     """Return each sum of `take` ranks -> the number of ways to obtain it."""
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(take))]
-    for rank in dealt:
+    for rank in doubled_ranks:
         for taken in range(take, 0, -1):
             for value, count in ways[taken - 1].items():
                 ways[taken][value + rank] = ways[taken].get(value + rank, 0) + count
     return ways[take]
 
 
-def normal(dealt: Sequence[int], take: int, found: int) -> float:
+def estimate_normal_p_value(doubled_ranks: Sequence[int], take: int, found: int) -> float:
     """Normal approximation for many runs, corrected for ties and continuity."""
-    size = len(dealt)
+    size = len(doubled_ranks)
     mean = (size + 1) / 2
-    spread = sum((rank / 2 - mean) ** 2 for rank in dealt) / (size - 1)
+    spread = sum((rank / 2 - mean) ** 2 for rank in doubled_ranks) / (size - 1)
     error = math.sqrt(spread * take * (size - take) / size)
     distance = abs(found / 2 - take * mean) - 0.5
     return min(1.0, 2.0 * (1.0 - NormalDist().cdf(distance / error))) if error else 1.0

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from submissions.compare.compared_results import Side
-from submissions.compare.watts import Kind, wholes
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.watts import EnergyKind, group_widest_energies
 from submissions.cost.prices import Prices
-from submissions.metrics import MINUTES, TIME_TO_TRAIN
-from suite.files.untrusted_files import printable
+from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN
+from suite.files.untrusted_files import replace_unprintable
 from suite.records import EnergyRecord
 
 J_PER_KJ: Final = 1000
-RATES: Final = ("samples/s", "queries/s")
+DERIVABLE_RATE_UNITS: Final = ("samples/s", "queries/s")
 MINUTES_PER_HOUR: Final = 60
 SECONDS_PER_HOUR: Final = 3600
 
 
-class Basis(StrEnum):
+class FigureBasis(StrEnum):
     """Unit that a figure is normalised by."""
 
     ACCELERATOR = "accelerator"
@@ -32,7 +32,7 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class DerivedFigure:
     """A derived figure, which is not the result's own metric."""
 
     value: float
@@ -40,36 +40,40 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Per:
+class FigureRequest:
     """The figures to derive, and their inputs."""
 
-    basis: Basis
+    basis: FigureBasis
     prices: Prices | None = None
     """Prices, for figures per unit of money."""
 
-    def derive(self, side: Side, shared: Kind | None = None) -> Derived | None:
+    def compute_figure(
+        self, side: ComparisonSide, shared: EnergyKind | None = None
+    ) -> DerivedFigure | None:
         """Return the derived figure of a result; None if there is none. Watts are those of the kind
         that the compared results share.
         """
         score = side.score
-        if self.basis is Basis.WATT:
-            return per_watt(score.energy, shared)
-        if score.value is None or not (score.unit in RATES or score.metric == TIME_TO_TRAIN):
+        if self.basis is FigureBasis.WATT:
+            return compute_watt_figure(score.energy, shared)
+        if score.value is None or not (
+            score.unit in DERIVABLE_RATE_UNITS or score.metric == TIME_TO_TRAIN
+        ):
             return None
         if self.prices:
-            price = self.prices.of(score.system, side.machine.accelerator or "")
-            return per_money(
+            price = self.prices.find_price(score.system, side.machine.accelerator or "")
+            return compute_money_figure(
                 score.value,
                 score.unit,
                 price.per_hour.value if price else None,
                 self.prices.currency,
             )
-        return per_accelerator(score.value, score.unit, side.machine.accelerators)
+        return compute_accelerator_figure(score.value, score.unit, side.machine.accelerators)
 
     @property
-    def about(self) -> str:
+    def inputs_note(self) -> str:
         """Describe the source of derived figures."""
-        if self.basis is Basis.WATT:
+        if self.basis is FigureBasis.WATT:
             return (
                 "watts of one grade and one set of parts, the widest that was measured; another"
                 " kind is not compared"
@@ -81,36 +85,44 @@ class Per:
         )
 
 
-def per_watt(energy: Sequence[EnergyRecord], shared: Kind | None) -> Derived | None:
+def compute_watt_figure(
+    energy: Sequence[EnergyRecord], shared: EnergyKind | None
+) -> DerivedFigure | None:
     """Return the efficiency by the energy of one kind; None if there is none of that kind."""
-    found = wholes(energy).get(shared) if shared else None
+    found = group_widest_energies(energy).get(shared) if shared else None
     if found is None:
         return None
-    of = f"({found.grade}, {printable(' + '.join(found.scope))})"
+    of = f"({found.grade}, {replace_unprintable(' + '.join(found.scope))})"
     if found.mj_per_query is not None:
-        return Derived(value=found.mj_per_query, unit=f"mJ/query {of}")
+        return DerivedFigure(value=found.mj_per_query, unit=f"mJ/query {of}")
     if found.samples_per_s_per_w is not None:
-        return Derived(value=found.samples_per_s_per_w, unit=f"samples/s/W {of}")
-    return Derived(value=found.joules / J_PER_KJ, unit=f"kJ per training {of}")
+        return DerivedFigure(value=found.samples_per_s_per_w, unit=f"samples/s/W {of}")
+    return DerivedFigure(value=found.joules / J_PER_KJ, unit=f"kJ per training {of}")
 
 
-def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derived | None:
+def compute_accelerator_figure(
+    value: float, unit: str, accelerators: int | None
+) -> DerivedFigure | None:
     """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or
     their number is unknown.
     """
     if not accelerators:
         return None
-    if unit == MINUTES:
-        return Derived(value=value * accelerators, unit="accelerator-minutes")
-    return Derived(value=value / accelerators, unit=f"{unit} per accelerator")
+    if unit == MINUTES_UNIT:
+        return DerivedFigure(value=value * accelerators, unit="accelerator-minutes")
+    return DerivedFigure(value=value / accelerators, unit=f"{unit} per accelerator")
 
 
-def per_money(value: float, unit: str, hourly: float | None, currency: str) -> Derived | None:
+def compute_money_figure(
+    value: float, unit: str, hourly: float | None, currency: str
+) -> DerivedFigure | None:
     """Return the price of a training run, or a rate per unit of money."""
     if hourly is None:
         return None
-    if unit == MINUTES:
-        return Derived(value=value / MINUTES_PER_HOUR * hourly, unit=f"{currency} per training")
-    return Derived(
+    if unit == MINUTES_UNIT:
+        return DerivedFigure(
+            value=value / MINUTES_PER_HOUR * hourly, unit=f"{currency} per training"
+        )
+    return DerivedFigure(
         value=value * SECONDS_PER_HOUR / hourly, unit=f"{unit.partition('/')[0]} per {currency}"
     )

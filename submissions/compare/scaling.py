@@ -7,13 +7,13 @@ for training.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from submissions.compare.comparison import Compared, Comparison
+from submissions.compare.comparison import ComparedResult, Comparison
 from submissions.compare.intervals import Interval
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScalingStep:
     """Scaling at one number of accelerators."""
 
     path: str
@@ -38,17 +38,17 @@ class Scaling:
     workload: str
     scenario: str | None
     accelerator: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScalingStep, ...]
 
 
-def scalings(found: Sequence[Comparison]) -> list[Scaling]:
+def build_scalings(found: Sequence[Comparison]) -> list[Scaling]:
     """Return the scaling of each kind of result whose baseline states its accelerators and has
     others to compare.
     """
-    return [scaling for each in found if (scaling := scaling_of(each))]
+    return [scaling for each in found if (scaling := build_kind_scaling(each))]
 
 
-def scaling_of(found: Comparison) -> Scaling | None:
+def build_kind_scaling(found: Comparison) -> Scaling | None:
     """Take the results on the baseline's kind of accelerator that have a ratio; None if the
     baseline is the only one.
     """
@@ -58,9 +58,13 @@ def scaling_of(found: Comparison) -> Scaling | None:
     alike = [
         each
         for each in (*found.results, *found.references)
-        if fold(each.machine.accelerator or "") == fold(first.machine.accelerator)
+        if fold_name(each.machine.accelerator or "") == fold_name(first.machine.accelerator)
     ]
-    steps = [step for each in alike if (step := step_of(first, first.machine.accelerators, each))]
+    steps = [
+        step
+        for each in alike
+        if (step := build_scaling_step(first, first.machine.accelerators, each))
+    ]
     if len({step.accelerators for step in steps}) < 2:
         return None
     ordered = tuple(sorted(steps, key=lambda step: step.accelerators))
@@ -72,20 +76,24 @@ def scaling_of(found: Comparison) -> Scaling | None:
     )
 
 
-def step_of(first: Compared, base: int, found: Compared) -> Step | None:
+def build_scaling_step(
+    first: ComparedResult, base: int, found: ComparedResult
+) -> ScalingStep | None:
     """Return the step of one result; None if it has no ratio, or its accelerators are unknown."""
     if not found.ratio or not found.machine.accelerators:
         return None
     ideal = found.machine.accelerators / base
-    told = found.ratio_interval
-    return Step(
+    ratio_interval = found.ratio_interval
+    return ScalingStep(
         path=found.path,
         system=found.system,
         accelerators=found.machine.accelerators,
         speed_up=found.ratio,
         ideal=ideal,
         efficiency=found.ratio / ideal,
-        interval=Interval(low=told.low / ideal, high=told.high / ideal) if told else None,
+        interval=Interval(low=ratio_interval.low / ideal, high=ratio_interval.high / ideal)
+        if ratio_interval
+        else None,
         throughput=(
             found.samples_per_second / first.samples_per_second
             if found.samples_per_second and first.samples_per_second

@@ -10,19 +10,24 @@ from rich.table import Table
 
 from submissions.compare.comparison import Comparison
 from submissions.compare.scaling import Scaling
-from submissions.compare.table_rows import HEAD, SCALING_HEAD, rows, steps
+from submissions.compare.table_rows import (
+    COMPARISON_COLUMNS,
+    SCALING_COLUMNS,
+    iterate_comparison_rows,
+    iterate_scaling_rows,
+)
 from submissions.tables import print_table
-from suite.files.untrusted_files import printable
+from suite.files.untrusted_files import replace_unprintable
 
-SPECIAL: Final = re.compile(r"[\\`*_\[\]|~]")
+MARKDOWN_SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]|~]")
 """Characters with a meaning in Markdown."""
 
 
 def print_comparisons(comparisons: Iterable[Comparison]) -> None:
     """Print one line per result, with the reasons why it is not comparable, or its differences."""
-    table = Table(*HEAD)
+    table = Table(*COMPARISON_COLUMNS)
     for comparison in comparisons:
-        for row in rows(comparison):
+        for row in iterate_comparison_rows(comparison):
             table.add_row(*map(escape, row))
         table.add_section()
     print_table(table)
@@ -31,29 +36,43 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
 def print_scalings(scalings: Iterable[Scaling]) -> None:
     """Print one line per number of accelerators."""
     for scaling in scalings:
-        table = Table(*SCALING_HEAD)
-        for row in steps(scaling):
+        table = Table(*SCALING_COLUMNS)
+        for row in iterate_scaling_rows(scaling):
             table.add_row(*map(escape, row))
         print_table(table)
 
 
-def markdown(comparisons: Iterable[Comparison], scalings: Iterable[Scaling]) -> list[str]:
+def render_comparison_tables(
+    comparisons: Iterable[Comparison], scalings: Iterable[Scaling]
+) -> list[str]:
     """Return the tables in Markdown."""
     return [
-        of_rows(HEAD, [row for each in comparisons for row in rows(each)]),
-        *(of_rows(SCALING_HEAD, list(steps(each))) for each in scalings),
+        render_markdown_table(
+            COMPARISON_COLUMNS,
+            [row for each in comparisons for row in iterate_comparison_rows(each)],
+        ),
+        *(
+            render_markdown_table(SCALING_COLUMNS, list(iterate_scaling_rows(each)))
+            for each in scalings
+        ),
     ]
 
 
-def of_rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def render_markdown_table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return one table in Markdown, with untrusted text escaped."""
-    table = [head, ["---"] * len(head), *([quoted(cell) for cell in line] for line in lines)]
+    table = [
+        head,
+        ["---"] * len(head),
+        *([encode_markdown_cell(cell) for cell in line] for line in lines),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in table)
 
 
-def quoted(cell: str) -> str:
+def encode_markdown_cell(cell: str) -> str:
     """Escape what Markdown and HTML would interpret; lines of a cell are separated by breaks."""
     return "<br>".join(
-        plain_html(SPECIAL.sub(r"\\\g<0>", printable(line)), quote=False)
+        plain_html(
+            MARKDOWN_SPECIAL_CHARACTERS.sub(r"\\\g<0>", replace_unprintable(line)), quote=False
+        )
         for line in cell.split("\n")
     )

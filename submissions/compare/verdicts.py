@@ -6,10 +6,10 @@ from enum import StrEnum
 from math import comb, inf
 
 from submissions.compare import intervals, mann_whitney
-from submissions.compare.intervals import FEWEST, Interval, Spread
+from submissions.compare.intervals import MIN_INTERVAL_RUNS, Interval, LogSpread
 
 
-class Verdict(StrEnum):
+class SpeedVerdict(StrEnum):
     """Conclusion about two results."""
 
     FASTER = "faster"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class HypothesisTest:
     """Test of a result's runs against those of the first."""
 
     ratio: float
@@ -43,7 +43,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SignificanceSettings:
     """Parameters of the tests."""
 
     confidence: float = 0.95
@@ -51,91 +51,99 @@ class Asked:
     """The difference, as a share, for which to report the needed runs."""
 
 
-def hold(
+def run_hypothesis_test(
     first: Sequence[float | None],
     other: Sequence[float | None],
     ratio: float,
     more_is_better: bool,
-    asked: Asked,
-) -> Trial:
+    significance: SignificanceSettings,
+) -> HypothesisTest:
     """Test the runs of two results whose values have this ratio."""
-    if min(len(first), len(other)) < FEWEST:
-        return Trial(ratio=ratio, why=too_few(len(first), len(other)))
-    mine, others = intervals.spread(first), intervals.spread(other)
+    if min(len(first), len(other)) < MIN_INTERVAL_RUNS:
+        return HypothesisTest(ratio=ratio, why=describe_run_counts(len(first), len(other)))
+    mine, others = intervals.compute_log_spread(first), intervals.compute_log_spread(other)
     if mine is None or others is None:
-        return by_rank(first, other, ratio, more_is_better, asked)
-    return by_size(mine, others, ratio, more_is_better, asked)
+        return compare_run_ranks(first, other, ratio, more_is_better, significance)
+    return compare_run_logarithms(mine, others, ratio, more_is_better, significance)
 
 
-def too_few(first: int, other: int) -> str:
+def describe_run_counts(first: int, other: int) -> str:
     """Describe how few runs there are."""
     if first == other:
         return "one run each" if first == 1 else f"{first} runs each"
     return f"{first} and {other} runs"
 
 
-def by_size(
-    first: Spread, other: Spread, ratio: float, more_is_better: bool, asked: Asked
-) -> Trial:
+def compare_run_logarithms(
+    first: LogSpread,
+    other: LogSpread,
+    ratio: float,
+    more_is_better: bool,
+    significance: SignificanceSettings,
+) -> HypothesisTest:
     """Test on logarithms."""
-    found = intervals.difference(first, other, more_is_better)
+    found = intervals.compare_log_spreads(first, other, more_is_better)
     if found is None:
-        return Trial(
+        return HypothesisTest(
             ratio=ratio,
             why="no run differs from another of its set, so nothing tells how far they spread",
         )
-    return Trial(
-        ratio=intervals.times(found.log_ratio),
+    return HypothesisTest(
+        ratio=intervals.convert_log_to_factor(found.log_ratio),
         faster=found.log_ratio > 0,
-        interval=intervals.ratio_interval(found, asked.confidence),
-        p=intervals.p_value(found),
-        shows=intervals.shows(found, asked.confidence),
+        interval=intervals.estimate_ratio_interval(found, significance.confidence),
+        p=intervals.compute_welch_p_value(found),
+        shows=intervals.compute_detectable_difference(found, significance.confidence),
         runs_for=(
-            intervals.runs_for(first, other, asked.share, asked.confidence) if asked.share else None
+            intervals.compute_needed_runs(first, other, significance.share, significance.confidence)
+            if significance.share
+            else None
         ),
     )
 
 
-def by_rank(
+def compare_run_ranks(
     first: Sequence[float | None],
     other: Sequence[float | None],
     ratio: float,
     more_is_better: bool,
-    asked: Asked,
-) -> Trial:
+    significance: SignificanceSettings,
+) -> HypothesisTest:
     """Test by ranks; a run that missed its target ranks slowest."""
     slowest = -inf if more_is_better else inf
     sides = [[slowest if run is None else run for run in runs] for runs in (first, other)]
     why = "tested by ranks, since a run missed or has no time"
-    if 2 / comb(len(first) + len(other), len(first)) > 1 - asked.confidence:
-        why += f"; {too_few(len(first), len(other))} are too few for that"
-    return Trial(
+    if 2 / comb(len(first) + len(other), len(first)) > 1 - significance.confidence:
+        why += f"; {describe_run_counts(len(first), len(other))} are too few for that"
+    return HypothesisTest(
         ratio=ratio,
-        faster=mann_whitney.higher(*sides) is more_is_better,
-        p=mann_whitney.p_value(*sides),
+        faster=mann_whitney.has_higher_mean_rank(*sides) is more_is_better,
+        p=mann_whitney.compute_rank_p_value(*sides),
         why=why,
     )
 
 
-def holm(found: Sequence[float | None]) -> list[float | None]:
+def correct_p_values(found: Sequence[float | None]) -> list[float | None]:
     """Adjust the p-values of all rows of one command; None stays None.
 
     Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of
     Statistics 6 (1979).
     """
-    tested = sorted((p, place) for place, p in enumerate(found) if p is not None)
+    tested = sorted((p, index) for index, p in enumerate(found) if p is not None)
     adjusted: list[float | None] = [None] * len(found)
     highest = 0.0
-    for rank, (p, place) in enumerate(tested):
+    for rank, (p, index) in enumerate(tested):
         highest = max(highest, min(1.0, p * (len(tested) - rank)))
-        adjusted[place] = highest
+        adjusted[index] = highest
     return adjusted
 
 
-def verdict(trial: Trial, adjusted: float | None, confidence: float) -> Verdict:
+def choose_speed_verdict(
+    hypothesis_test: HypothesisTest, adjusted: float | None, confidence: float
+) -> SpeedVerdict:
     """Return what the runs show, taking all rows of the command into account."""
     if adjusted is None:
-        return Verdict.NOT_TESTED
+        return SpeedVerdict.NOT_TESTED
     if adjusted >= 1 - confidence:
-        return Verdict.NOT_SEPARABLE
-    return Verdict.FASTER if trial.faster else Verdict.SLOWER
+        return SpeedVerdict.NOT_SEPARABLE
+    return SpeedVerdict.FASTER if hypothesis_test.faster else SpeedVerdict.SLOWER

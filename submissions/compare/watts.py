@@ -5,14 +5,14 @@ one grade and one set of parts.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from suite.files.untrusted_files import printable
-from suite.measurement.power_readings import COMPONENTS
-from suite.measurement.widest import parts, widest
+from suite.files.untrusted_files import replace_unprintable
+from suite.measurement.power_readings import COMPONENTS_SOURCE
+from suite.measurement.widest import select_part_energies, select_widest_energies
 from suite.records import EnergyRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class EnergyKind:
     """The properties that two energies must share to be comparable."""
 
     grade: str
@@ -20,7 +20,7 @@ class Kind:
     """Each part with the grade that it was measured by, in the order of names."""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Format the grade and the parts; a part's own grade is added where it is a better one than
         the sum's.
         """
@@ -28,63 +28,74 @@ class Kind:
         return f"grade {self.grade} of {' + '.join(parts)}"
 
 
-def wholes(energy: Sequence[EnergyRecord]) -> dict[Kind, EnergyRecord]:
+def group_widest_energies(energy: Sequence[EnergyRecord]) -> dict[EnergyKind, EnergyRecord]:
     """Return the energies of the widest scope by kind, the best first."""
-    found: dict[Kind, EnergyRecord] = {}
-    for each in widest(energy):
-        found.setdefault(kind(each, parts(energy)), each)
+    found: dict[EnergyKind, EnergyRecord] = {}
+    for each in select_widest_energies(energy):
+        found.setdefault(build_energy_kind(each, select_part_energies(energy)), each)
     return found
 
 
-def kind(energy: EnergyRecord, added: Sequence[EnergyRecord]) -> Kind:
+def build_energy_kind(energy: EnergyRecord, added: Sequence[EnergyRecord]) -> EnergyKind:
     """Return what an energy has to share with another; `added` are those that a sum consists of."""
     graded = (
         {scope: part.grade for part in added for scope in part.scope}
-        if energy.source == COMPONENTS
+        if energy.source == COMPONENTS_SOURCE
         else {}
     )
-    return Kind(
+    return EnergyKind(
         grade=energy.grade,
         parts=tuple(sorted((scope, graded.get(scope, energy.grade)) for scope in energy.scope)),
     )
 
 
-def common(first: Sequence[EnergyRecord], others: Sequence[Sequence[EnergyRecord]]) -> Kind | None:
+def choose_common_energy_kind(
+    first: Sequence[EnergyRecord], others: Sequence[Sequence[EnergyRecord]]
+) -> EnergyKind | None:
     """Return the kind by which a baseline is compared: the best of those that most of the others
     have too; None if it has no energy.
     """
-    theirs: Sequence[Mapping[Kind, EnergyRecord]] = [wholes(each) for each in others]
-    return max(wholes(first), key=lambda each: sum(each in other for other in theirs), default=None)
+    theirs: Sequence[Mapping[EnergyKind, EnergyRecord]] = [
+        group_widest_energies(each) for each in others
+    ]
+    return max(
+        group_widest_energies(first),
+        key=lambda each: sum(each in other for other in theirs),
+        default=None,
+    )
 
 
-def unlike(
-    first: Sequence[EnergyRecord], other: Sequence[EnergyRecord], shared: Kind | None
+def explain_energy_mismatch(
+    first: Sequence[EnergyRecord], other: Sequence[EnergyRecord], shared: EnergyKind | None
 ) -> str | None:
     """Explain why a result's watts are not compared with the baseline's; None if they are, or
     neither has any.
     """
-    if not first and not other or shared is not None and shared in wholes(other):
+    if not first and not other or shared is not None and shared in group_widest_energies(other):
         return None
     if not first or not other:
         return "efficiency is not compared: one side has no energy"
-    return printable(
-        f"efficiency is not compared: {told(other)} against"
-        f" {shared.words if shared else told(first)}"
+    return replace_unprintable(
+        f"efficiency is not compared: {format_energy_kinds(other)} against"
+        f" {shared.description if shared else format_energy_kinds(first)}"
     )
 
 
-def rough(energy: Sequence[EnergyRecord], shared: Kind | None) -> str | None:
+def describe_energy_error(energy: Sequence[EnergyRecord], shared: EnergyKind | None) -> str | None:
     """Describe the error at the edges of the energy that an efficiency is computed from; None if it
     is small.
     """
-    found = wholes(energy).get(shared) if shared else None
+    found = group_widest_energies(energy).get(shared) if shared else None
     return (
-        f"its energy: {found.joules:,.1f} J, {found.about.removeprefix(', ')}"
-        if found and found.rough
+        f"its energy: {found.joules:,.1f} J, {found.edge_error_note.removeprefix(', ')}"
+        if found and found.is_rough
         else None
     )
 
 
-def told(energy: Sequence[EnergyRecord]) -> str:
+def format_energy_kinds(energy: Sequence[EnergyRecord]) -> str:
     """Format the kinds of the widest energies."""
-    return ", ".join(each.words for each in wholes(energy)) or "parts without a sum"
+    return (
+        ", ".join(each.description for each in group_widest_energies(energy))
+        or "parts without a sum"
+    )

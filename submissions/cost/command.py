@@ -15,32 +15,39 @@ from typing import Final
 
 import click
 
-from submissions.compare.command import named
-from submissions.compare.compared_results import read
-from submissions.cost.costs import Cost, cost
+from submissions.compare.command import format_result_name
+from submissions.compare.compared_results import read_comparison_sides
+from submissions.cost.costs import Cost, compute_result_cost
 from submissions.cost.formula import Money
 from submissions.cost.prices import Prices, read_prices
-from submissions.cost.studies import is_study, study_costs
+from submissions.cost.studies import compute_study_costs, is_study_path
 from suite.errors import JudgedError
-from suite.files.untrusted_files import printable
+from suite.files.untrusted_files import replace_unprintable
 
-OF_STUDIES: Final = (
+STUDY_ROWS_NOTE: Final = (
     "rows of a study are no results and have no verdict of a round; their ranges include the 95 %"
     " interval of the rate"
 )
 
 
-def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
+def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
     """Print what results and rows of studies cost; JudgedError at the end if one could not be read,
     does not count, or has no price.
     """
     prices = read_prices(prices_file)  # reports invalid prices before anything is read
     problems: list[str] = []
-    sides = read([path for path in paths if not is_study(path)], problems)
-    rows = [row for side in sides if (row := cost(side, prices, problems))]
-    rows += [row for path in paths if is_study(path) for row in study_costs(path, prices, problems)]
-    show(rows, prices, form)
-    problems += [f"{named(side)} is not compliant" for side in sides if not side.score.compliant]
+    sides = read_comparison_sides([path for path in paths if not is_study_path(path)], problems)
+    rows = [row for side in sides if (row := compute_result_cost(side, prices, problems))]
+    rows += [
+        row
+        for path in paths
+        if is_study_path(path)
+        for row in compute_study_costs(path, prices, problems)
+    ]
+    print_cost_rows(rows, prices, form)
+    problems += [
+        f"{format_result_name(side)} is not compliant" for side in sides if not side.score.compliant
+    ]
     if not rows and not problems:
         problems.append("no training set and no rate in it; latencies have no cost")
     if problems:
@@ -49,7 +56,7 @@ def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         )
 
 
-def show(rows: Sequence[Cost], prices: Prices, form: str) -> None:
+def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
     """Print in the requested form."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
     if form == "json":
@@ -58,32 +65,38 @@ def show(rows: Sequence[Cost], prices: Prices, form: str) -> None:
                 {
                     "costs": [asdict(row) for row in rows],
                     "prices": source,
-                    "legend": legend(rows, prices),
+                    "legend": describe_cost_prices(rows, prices),
                 },
                 indent=2,
             )
         )
     elif form == "csv":
-        click.echo(table_csv(rows), nl=False)
-        click.echo(legend(rows, prices), err=True)
+        click.echo(format_cost_csv(rows), nl=False)
+        click.echo(describe_cost_prices(rows, prices), err=True)
     elif rows:
         click.echo(
-            "\n".join([*(line for row in rows for line in lines(row)), "", legend(rows, prices)])
+            "\n".join(
+                [
+                    *(line for row in rows for line in format_cost_lines(row)),
+                    "",
+                    describe_cost_prices(rows, prices),
+                ]
+            )
         )
 
 
-def legend(rows: Sequence[Cost], prices: Prices) -> str:
+def describe_cost_prices(rows: Sequence[Cost], prices: Prices) -> str:
     """Return the notes needed to read the figures."""
-    studied = f"; {OF_STUDIES}" if any(row.study for row in rows) else ""
+    studied = f"; {STUDY_ROWS_NOTE}" if any(row.study for row in rows) else ""
     return (
         f"derived figures, no official metric: prices in {prices.currency} of {prices.date}, file"
         f" {prices.sha256[:12]}{studied}"
     )
 
 
-def lines(row: Cost) -> list[str]:
+def format_cost_lines(row: Cost) -> list[str]:
     """Format one result for people."""
-    told = row.per_million_samples or row.per_training_run
+    money = row.per_million_samples or row.per_training_run
     what = "per million samples" if row.per_million_samples else "per training run"
     name = (
         f"{row.workload}, batch {row.batch}, {row.system}, row of a study"
@@ -91,27 +104,27 @@ def lines(row: Cost) -> list[str]:
         else f"{row.workload} {row.scenario or 'training'}, {row.system}"
     )
     return [
-        printable(f"{name}: {worded(told)} {row.currency} {what}; {row.energy}"),
-        printable(f"  {row.formula}"),
+        replace_unprintable(f"{name}: {format_money(money)} {row.currency} {what}; {row.energy}"),
+        replace_unprintable(f"  {row.formula}"),
     ]
 
 
-def worded(told: Money | None) -> str:
+def format_money(money: Money | None) -> str:
     """Format money with its range."""
-    if told is None:
+    if money is None:
         return "-"
     return (
-        f"{told.value:.4g}"
-        if told.low == told.high
-        else f"{told.value:.4g} ({told.low:.4g}-{told.high:.4g})"
+        f"{money.value:.4g}"
+        if money.low == money.high
+        else f"{money.value:.4g} ({money.low:.4g}-{money.high:.4g})"
     )
 
 
-def table_csv(rows: Iterable[Cost]) -> str:
+def format_cost_csv(rows: Iterable[Cost]) -> str:
     """Format the rows as CSV; money takes three columns: value, low, high."""
     text = io.StringIO()
     writer: csv.DictWriter[str] | None = None
-    for flat in map(flattened, rows):
+    for flat in map(flatten_cost_row, rows):
         if writer is None:
             writer = csv.DictWriter(text, list(flat), lineterminator="\n")
             writer.writeheader()
@@ -119,7 +132,7 @@ def table_csv(rows: Iterable[Cost]) -> str:
     return text.getvalue()
 
 
-def flattened(row: Cost) -> dict[str, object]:
+def flatten_cost_row(row: Cost) -> dict[str, object]:
     """Spread money over three columns."""
     cells: dict[str, object] = {}
     for each in fields(row):

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from submissions.compare.compared_results import Side
-from submissions.cost.formula import MILLION, Money, Rate
-from submissions.cost.prices import Price, Prices
-from submissions.metrics import MINUTES
-from suite.files.untrusted_files import printable
-from suite.measurement.widest import widest
+from submissions.compare.compared_results import ComparisonSide
+from submissions.cost.formula import MILLION, HourlyCost, Money
+from submissions.cost.prices import Prices, SystemPrice
+from submissions.metrics import MINUTES_UNIT
+from suite.files.untrusted_files import replace_unprintable
+from suite.measurement.widest import select_widest_energies
 from suite.power import SYSTEM
 from suite.records import EnergyRecord
 
-RATES: Final = ("samples/s", "queries/s")
+RATE_UNITS: Final = ("samples/s", "queries/s")
 """Units that a cost can be computed from; a query of LoadGen's Server is one sample."""
-DAWNBENCH: Final = 10_000
+DAWNBENCH_SAMPLES: Final = 10_000
 """Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify
 10,000 validation images".
 """
-UNMEASURED: Final = "without energy: the result has no measured power"
-RENTED: Final = "energy is in the rent"
-PART_ALONE: Final = (
+UNMEASURED_ENERGY_NOTE: Final = "without energy: the result has no measured power"
+RENTED_ENERGY_NOTE: Final = "energy is in the rent"
+PARTIAL_POWER_NOTE: Final = (
     "without energy: the measured power is of parts of the system, and the prices have no rest_w"
 )
-UNPRICED: Final = "without energy: [energy] is not in the prices"
+UNPRICED_ENERGY_NOTE: Final = "without energy: [energy] is not in the prices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class CostBasis:
     """What a cost is computed from."""
 
     value: float
@@ -79,18 +79,18 @@ class Measured:
     """95 % interval of a rate."""
 
 
-def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
+def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str]) -> Cost | None:
     """Return a result's cost; None for a latency, which is not a rate, and for a system without a
     price, which is reported in `problems`.
     """
     row = side.score
-    if row.value is None or row.unit not in (*RATES, MINUTES):
+    if row.value is None or row.unit not in (*RATE_UNITS, MINUTES_UNIT):
         return None
-    price = prices.of(row.system, side.machine.accelerator or "")
+    price = prices.find_price(row.system, side.machine.accelerator or "")
     if price is None:
         problems.append(
-            f"{printable(side.path)}: no [[system]] of the prices fits {printable(row.system)},"
-            f" {side.machine.accelerator or 'no accelerator'}"
+            f"{replace_unprintable(side.path)}: no [[system]] of the prices fits"
+            f" {replace_unprintable(row.system)}, {side.machine.accelerator or 'no accelerator'}"
         )
         return None
     return Cost(
@@ -111,60 +111,71 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
         engine=side.engine,
         precision=side.precision,
         value=row.value,
-        **amounts(Measured(value=row.value, unit=row.unit, energy=row.energy), price, prices),
+        **compute_cost_fields(
+            CostBasis(value=row.value, unit=row.unit, energy=row.energy), price, prices
+        ),
     )
 
 
-def amounts(found: Measured, price: Price, prices: Prices) -> dict[str, Any]:
+def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) -> dict[str, Any]:
     """Return the fields of a cost that come from the prices."""
-    draw = whole_system(found.energy, price) if prices.energy and not price.rented else None
+    draw = (
+        choose_system_power(basis.energy, price) if prices.energy and not price.is_rented else None
+    )
     if draw and SYSTEM in draw.scope:
         price = replace(price, rest_w=None)  # a meter sees the rest too
-    rate = Rate(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
-    serving = found.unit in RATES and found.value > 0
+    rate = HourlyCost(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
+    serving = basis.unit in RATE_UNITS and basis.value > 0
     return {
         "currency": prices.currency,
         "match": price.match,
-        "per_useful_hour": rate.useful_hour(),
+        "per_useful_hour": rate.compute_useful_hour_price(),
         "per_million_samples": (
-            rate.samples(MILLION, found.value, found.interval) if serving else None
+            rate.compute_samples_price(MILLION, basis.value, basis.interval) if serving else None
         ),
         "per_10000_samples": (
-            rate.samples(DAWNBENCH, found.value, found.interval) if serving else None
+            rate.compute_samples_price(DAWNBENCH_SAMPLES, basis.value, basis.interval)
+            if serving
+            else None
         ),
-        "per_training_run": rate.training(found.value) if found.unit == MINUTES else None,
+        "per_training_run": (
+            rate.compute_training_price(basis.value) if basis.unit == MINUTES_UNIT else None
+        ),
         "watts": rate.watts,
-        "energy": energy_told(found.energy, draw, price, prices),
-        "formula": formula(rate, found.value, found.unit),
+        "energy": describe_energy_cost(basis.energy, draw, price, prices),
+        "formula": format_cost_formula(rate, basis.value, basis.unit),
     }
 
 
-def whole_system(energy: Sequence[EnergyRecord], price: Price) -> EnergyRecord | None:
+def choose_system_power(energy: Sequence[EnergyRecord], price: SystemPrice) -> EnergyRecord | None:
     """Choose the most direct measurement that yields the whole system's power: the system's, or
     that of all parts with the rest's watts in the price file.
     """
-    return next((each for each in widest(energy) if SYSTEM in each.scope or price.rest_w), None)
+    return next(
+        (each for each in select_widest_energies(energy) if SYSTEM in each.scope or price.rest_w),
+        None,
+    )
 
 
-def energy_told(
-    energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: Price, prices: Prices
+def describe_energy_cost(
+    energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: SystemPrice, prices: Prices
 ) -> str:
     """Describe how energy enters the cost."""
-    if price.rented:
-        return RENTED
+    if price.is_rented:
+        return RENTED_ENERGY_NOTE
     if prices.energy is None:
-        return UNPRICED
+        return UNPRICED_ENERGY_NOTE
     if draw is None:
-        return PART_ALONE if energy else UNMEASURED
+        return PARTIAL_POWER_NOTE if energy else UNMEASURED_ENERGY_NOTE
     rest = f" + {price.rest_w.value:g} W" if price.rest_w else ""
     return f"with energy: {draw.average_w:,.1f} W ({draw.grade}, {' + '.join(draw.scope)}){rest}"
 
 
-def formula(rate: Rate, value: float, unit: str) -> str:
+def format_cost_formula(rate: HourlyCost, value: float, unit: str) -> str:
     """Format the computation of a cost with its numbers."""
     per = (
-        f"K x {rate.billed_hours_told(value)}"
-        if unit == MINUTES
+        f"K x {rate.format_billed_hours(value)}"
+        if unit == MINUTES_UNIT
         else f"K x 10^6 / (3600 x {value:.6g})"
     )
     return f"{rate.formula}; {per}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from submissions.cost.prices import Amount, Energy, Price
+from submissions.cost.prices import Amount, EnergyPrice, SystemPrice
 
 MILLION: Final = 1_000_000
 SECONDS_PER_HOUR: Final = 3600
@@ -21,21 +21,25 @@ MINUTES_PER_HOUR: Final = 60
 W_PER_KW: Final = 1000
 
 
-class End(Enum):
+class RangeEnd(Enum):
     """Which end of every amount's range to use."""
 
     VALUE = "value"
     LOW = "low"
     HIGH = "high"
 
-    def of(self, amount: Amount | None) -> float:
+    def select_value(self, amount: Amount | None) -> float:
         """Return this end of an amount; 0 if there is none."""
         return float(getattr(amount, self.value)) if amount else 0.0
 
     @property
-    def against(self) -> "End":
+    def opposite(self) -> "RangeEnd":
         """Return the opposite end, for amounts that lower the cost."""
-        return {End.VALUE: End.VALUE, End.LOW: End.HIGH, End.HIGH: End.LOW}[self]
+        return {
+            RangeEnd.VALUE: RangeEnd.VALUE,
+            RangeEnd.LOW: RangeEnd.HIGH,
+            RangeEnd.HIGH: RangeEnd.LOW,
+        }[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,105 +52,126 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class HourlyCost:
     """Hourly cost of one system."""
 
-    price: Price
-    energy: Energy | None = None
+    price: SystemPrice
+    energy: EnergyPrice | None = None
     watts: float | None = None
     """Mean power during the measurement; None: energy is not included."""
 
-    def watt_hour(self, watts: float, end: End) -> float:
+    def compute_energy_price(self, watts: float, end: RangeEnd) -> float:
         """Return the price of an hour at this many watts: e(W)."""
         return (
-            watts * end.of(self.energy.pue) * end.of(self.energy.per_kwh) / W_PER_KW
+            watts
+            * end.select_value(self.energy.pue)
+            * end.select_value(self.energy.per_kwh)
+            / W_PER_KW
             if self.energy
             else 0.0
         )
 
-    def useful_hour(self, end: End = End.VALUE) -> float:
+    def compute_useful_hour_price(self, end: RangeEnd = RangeEnd.VALUE) -> float:
         """Return K, the price of an hour of useful work."""
-        u = end.against.of(self.price.utilisation)
-        cost = end.of(self.price.per_hour) / u
-        if self.watts is None or self.price.rented:
+        u = end.opposite.select_value(self.price.utilisation)
+        cost = end.select_value(self.price.per_hour) / u
+        if self.watts is None or self.price.is_rented:
             return cost
-        idle = self.watt_hour(end.of(self.price.idle_w), end)
+        idle = self.compute_energy_price(end.select_value(self.price.idle_w), end)
         return (
-            cost + self.watt_hour(self.watts + end.of(self.price.rest_w), end) + idle * (1 - u) / u
+            cost
+            + self.compute_energy_price(self.watts + end.select_value(self.price.rest_w), end)
+            + idle * (1 - u) / u
         )
 
-    def samples(
+    def compute_samples_price(
         self, count: int, per_second: float, interval: tuple[float, float] | None = None
     ) -> Money:
         """Return the price of `count` samples at `per_second`; an interval of the rate widens the
         range, as more samples in an hour cost less each.
         """
         low, high = interval or (per_second, per_second)
-        rates = {End.VALUE: per_second, End.LOW: high, End.HIGH: low}
-        return money(lambda end: self.useful_hour(end) * count / (SECONDS_PER_HOUR * rates[end]))
+        rates = {RangeEnd.VALUE: per_second, RangeEnd.LOW: high, RangeEnd.HIGH: low}
+        return compute_money_range(
+            lambda end: (
+                self.compute_useful_hour_price(end) * count / (SECONDS_PER_HOUR * rates[end])
+            )
+        )
 
-    def training(self, minutes: float) -> Money:
+    def compute_training_price(self, minutes: float) -> Money:
         """Return the price of a training run; rented time is billed in whole units."""
-        return money(lambda end: self.useful_hour(end) * self.billed_hours(minutes, end))
+        return compute_money_range(
+            lambda end: (
+                self.compute_useful_hour_price(end) * self.compute_billed_hours(minutes, end)
+            )
+        )
 
-    def billed_hours(self, minutes: float, end: End) -> float:
+    def compute_billed_hours(self, minutes: float, end: RangeEnd) -> float:
         """Return the billed hours."""
-        unit_s = end.of(self.price.billing_s)
+        unit_s = end.select_value(self.price.billing_s)
         return (
             math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR
             if unit_s
             else minutes / MINUTES_PER_HOUR
         )
 
-    def billed_hours_told(self, minutes: float) -> str:
+    def format_billed_hours(self, minutes: float) -> str:
         """Format the billed hours."""
         unit = f", billed by {self.price.billing_s.value:g} s" if self.price.billing_s else ""
-        return f"{self.billed_hours(minutes, End.VALUE):.6g} h{unit}"
+        return f"{self.compute_billed_hours(minutes, RangeEnd.VALUE):.6g} h{unit}"
 
     @property
     def formula(self) -> str:
         """Format K with its numbers."""
         price, u = self.price, self.price.utilisation.value
         if price.hourly:
-            own = f"{price.hourly.value:g}"
+            capital_terms = f"{price.hourly.value:g}"
         else:
             bought = (
                 f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)"
                 if price.price and price.lifetime_years
                 else ""
             )
-            own = " + ".join(
+            capital_terms = " + ".join(
                 filter(
                     None,
                     [
-                        bought or f"{(price.yearly or Amount.exactly(0)).value:g} / 8,766 h",
-                        told(price.hosting_per_hour),
+                        bought or f"{(price.yearly or Amount.build_exact(0)).value:g} / 8,766 h",
+                        format_amount(price.hosting_per_hour),
                     ],
                 )
             )
         terms = [
-            f"({own}) / {u:g}" if " + " in own and u != 1 else f"{own} / {u:g}" if u != 1 else own,
-            *self.energy_terms(u),
+            f"({capital_terms}) / {u:g}"
+            if " + " in capital_terms and u != 1
+            else f"{capital_terms} / {u:g}"
+            if u != 1
+            else capital_terms,
+            *self.format_energy_terms(u),
         ]
-        return f"K = {' + '.join(terms)} = {self.useful_hour():.6g} per useful hour"
+        return f"K = {' + '.join(terms)} = {self.compute_useful_hour_price():.6g} per useful hour"
 
-    def energy_terms(self, u: float) -> list[str]:
+    def format_energy_terms(self, u: float) -> list[str]:
         """Format the energy terms of K."""
-        if self.watts is None or self.price.rented or not self.energy:
+        if self.watts is None or self.price.is_rented or not self.energy:
             return []
         tariff = f"{self.energy.pue.value:g} x {self.energy.per_kwh.value:g} / 1000"
-        rest = told(self.price.rest_w)
+        rest = format_amount(self.price.rest_w)
         terms = [f"({' + '.join(filter(None, [f'{self.watts:g}', rest]))}) W x {tariff}"]
         if self.price.idle_w and u != 1:
-            terms.append(f"{told(self.price.idle_w)} W x {tariff} x (1 - {u:g}) / {u:g}")
+            terms.append(f"{format_amount(self.price.idle_w)} W x {tariff} x (1 - {u:g}) / {u:g}")
         return terms
 
 
-def told(amount: Amount | None) -> str:
+def format_amount(amount: Amount | None) -> str:
     """Format an amount that is set."""
     return f"{amount.value:g}" if amount and amount.value else ""
 
 
-def money(at: Callable[[End], float]) -> Money:
+def compute_money_range(compute_cost: Callable[[RangeEnd], float]) -> Money:
     """Evaluate a cost at both ends of all prices."""
-    return Money(value=at(End.VALUE), low=at(End.LOW), high=at(End.HIGH))
+    return Money(
+        value=compute_cost(RangeEnd.VALUE),
+        low=compute_cost(RangeEnd.LOW),
+        high=compute_cost(RangeEnd.HIGH),
+    )

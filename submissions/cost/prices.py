@@ -10,19 +10,19 @@ from typing import Any, Final, Self
 
 from suite.errors import RequestError
 from suite.files import untrusted_files
-from suite.files.untrusted_files import UnreadableError, printable
+from suite.files.untrusted_files import UnreadableError, replace_unprintable
 
 HOURS_PER_YEAR: Final = 8766
 """365.25 days."""
-LARGEST: Final = 1e15
+MAX_AMOUNT: Final = 1e15
 """Largest amount; TOML has nan and inf."""
-CURRENCY: Final = re.compile(r"[A-Z]{3}")
+CURRENCY_CODE: Final = re.compile(r"[A-Z]{3}")
 """An alphabetic code of a currency. Source: ISO 4217."""
-KINDS: Final = ("hourly", "yearly", "price")
+PAYMENT_KEYS: Final = ("hourly", "yearly", "price")
 """How a system's hour is paid for: rented by the hour, a yearly price, or bought and depreciated
 over `lifetime_years`.
 """
-OF_SYSTEM: Final = (
+SYSTEM_KEYS: Final = (
     "match",
     "hourly",
     "yearly",
@@ -34,8 +34,8 @@ OF_SYSTEM: Final = (
     "rest_w",
     "billing_s",
 )
-OF_ENERGY: Final = ("per_kwh", "pue")
-OF_FILE: Final = ("currency", "date", "energy", "system")
+ENERGY_KEYS: Final = ("per_kwh", "pue")
+PRICE_FILE_KEYS: Final = ("currency", "date", "energy", "system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +48,28 @@ class Amount:
     source: str
 
     @classmethod
-    def exactly(cls, value: float, source: str = "") -> Self:
+    def build_exact(cls, value: float, source: str = "") -> Self:
         """Return an amount without a range."""
         return cls(value=value, low=value, high=value, source=source)
 
 
-ONE: Final = Amount.exactly(1.0)
-NOTHING: Final = Amount.exactly(0.0)
+AMOUNT_ONE: Final = Amount.build_exact(1.0)
+AMOUNT_ZERO: Final = Amount.build_exact(0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Energy:
+class EnergyPrice:
     """Price of electricity."""
 
     per_kwh: Amount
-    pue: Amount = ONE
+    pue: Amount = AMOUNT_ONE
     """Power usage effectiveness: energy of the whole building over that of its computers, at least
     1. Source: ISO/IEC 30134-2.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class SystemPrice:
     """Price of some systems. All amounts are for the whole system with all its nodes."""
 
     match: str
@@ -80,8 +80,8 @@ class Price:
     price: Amount | None = None
     """Purchase price."""
     lifetime_years: Amount | None = None
-    hosting_per_hour: Amount = NOTHING
-    utilisation: Amount = ONE
+    hosting_per_hour: Amount = AMOUNT_ZERO
+    utilisation: Amount = AMOUNT_ONE
     """Share of the hours in which the system does useful work."""
     idle_w: Amount | None = None
     """Watts of the whole system at the plug in the remaining hours, `rest_w` included."""
@@ -91,7 +91,7 @@ class Price:
     """Rented time is billed in units of this many seconds."""
 
     @property
-    def rented(self) -> bool:
+    def is_rented(self) -> bool:
         """Whether the system is rented, energy included."""
         return self.hourly is not None
 
@@ -100,13 +100,13 @@ class Price:
         """Return the hourly price without energy, whether the system is busy or idle."""
         if self.hourly:
             return self.hourly
-        own = self.yearly or self.price or NOTHING
-        years = self.lifetime_years or ONE
+        capital = self.yearly or self.price or AMOUNT_ZERO
+        years = self.lifetime_years or AMOUNT_ONE
         return Amount(
-            value=own.value / (years.value * HOURS_PER_YEAR) + self.hosting_per_hour.value,
-            low=own.low / (years.high * HOURS_PER_YEAR) + self.hosting_per_hour.low,
-            high=own.high / (years.low * HOURS_PER_YEAR) + self.hosting_per_hour.high,
-            source=own.source,
+            value=capital.value / (years.value * HOURS_PER_YEAR) + self.hosting_per_hour.value,
+            low=capital.low / (years.high * HOURS_PER_YEAR) + self.hosting_per_hour.low,
+            high=capital.high / (years.low * HOURS_PER_YEAR) + self.hosting_per_hour.high,
+            source=capital.source,
         )
 
 
@@ -118,10 +118,10 @@ class Prices:
     date: str
     sha256: str
     """SHA-256 of the file, so that a figure identifies its prices."""
-    systems: tuple[Price, ...]
-    energy: Energy | None = None
+    systems: tuple[SystemPrice, ...]
+    energy: EnergyPrice | None = None
 
-    def of(self, *names: str) -> Price | None:
+    def find_price(self, *names: str) -> SystemPrice | None:
         """Return the price of a system by its name or its accelerator's, the first match; None if
         the file has none.
         """
@@ -141,8 +141,10 @@ def read_prices(path: Path) -> Prices:
     amounts.
     """
     try:
-        text = untrusted_files.read_text(path)
-        return prices_of(untrusted_files.toml(text), sha256(text.encode()).hexdigest())
+        text = untrusted_files.read_untrusted_text(path)
+        return parse_price_table(
+            untrusted_files.parse_toml(text), sha256(text.encode()).hexdigest()
+        )
     except UnreadableError as error:
         raise RequestError(str(error)) from error
     except KeyError as error:
@@ -151,31 +153,31 @@ def read_prices(path: Path) -> Prices:
             " match and hourly, yearly or price"
         ) from error
     except ValueError as error:
-        raise RequestError(printable(f"{path}: {error}")) from error
+        raise RequestError(replace_unprintable(f"{path}: {error}")) from error
 
 
-def prices_of(table: dict[str, Any], digest: str) -> Prices:
+def parse_price_table(table: dict[str, Any], digest: str) -> Prices:
     """Parse the prices in a table; KeyError or ValueError if there are none."""
-    known(table, OF_FILE, "the file")
-    currency, date = (printable(str(table[name])) for name in ("currency", "date"))
+    check_price_keys(table, PRICE_FILE_KEYS, "the file")
+    currency, date = (replace_unprintable(str(table[name])) for name in ("currency", "date"))
     rows = table["system"]
     if not isinstance(rows, list) or not rows:
         raise ValueError("[[system]] has no entries")
-    if not CURRENCY.fullmatch(currency):
+    if not CURRENCY_CODE.fullmatch(currency):
         raise ValueError(f'currency "{currency}"; required: three capital letters, as in USD')
-    if not dated(date):
+    if not is_iso_date(date):
         raise ValueError(f'date "{date}"; required: a date, as in 2026-11-01')
-    energy = energy_of(table["energy"]) if "energy" in table else None
+    energy = parse_energy_price(table["energy"]) if "energy" in table else None
     return Prices(
         currency=currency,
         date=date,
         sha256=digest,
-        systems=tuple(price_of(row) for row in rows),
+        systems=tuple(parse_system_price(row) for row in rows),
         energy=energy,
     )
 
 
-def dated(text: str) -> bool:
+def is_iso_date(text: str) -> bool:
     """Tell whether a text is a date of ISO 8601 with hyphens."""
     try:
         return Date.fromisoformat(text).isoformat() == text
@@ -183,40 +185,40 @@ def dated(text: str) -> bool:
         return False
 
 
-def known(table: dict[str, Any], names: tuple[str, ...], where: str) -> None:
+def check_price_keys(table: dict[str, Any], names: tuple[str, ...], where: str) -> None:
     """Reject unknown keys: a misspelt `lifetime_year` would silently change the cost."""
     if strange := sorted(set(table) - set(names)):
         raise ValueError(f"{where}: unknown {', '.join(strange)}; known: {', '.join(names)}")
 
 
-def energy_of(table: Any) -> Energy:
+def parse_energy_price(table: Any) -> EnergyPrice:
     """Parse `[energy]`."""
     if not isinstance(table, dict) or "per_kwh" not in table:
         raise ValueError("[energy] without per_kwh")
-    known(table, OF_ENERGY, "[energy]")
-    pue = amount(table["pue"], "[energy] pue") if "pue" in table else ONE
+    check_price_keys(table, ENERGY_KEYS, "[energy]")
+    pue = parse_amount(table["pue"], "[energy] pue") if "pue" in table else AMOUNT_ONE
     if pue.low < 1:
         raise ValueError(f"[energy] pue {pue.low:g}; required: at least 1")
-    return Energy(per_kwh=amount(table["per_kwh"], "[energy] per_kwh"), pue=pue)
+    return EnergyPrice(per_kwh=parse_amount(table["per_kwh"], "[energy] per_kwh"), pue=pue)
 
 
-def price_of(row: Any) -> Price:
+def parse_system_price(row: Any) -> SystemPrice:
     """Parse one `[[system]]`."""
     match = row.get("match") if isinstance(row, dict) else None
     if not isinstance(match, str):
         raise ValueError('[[system]] without match = "..."')
     where = f"[[system]] {match}"
-    known(row, OF_SYSTEM, where)
-    if sum(kind in row for kind in KINDS) != 1:
+    check_price_keys(row, SYSTEM_KEYS, where)
+    if sum(kind in row for kind in PAYMENT_KEYS) != 1:
         raise ValueError(f"{where}: give either hourly, yearly or price")
     if ("price" in row) != ("lifetime_years" in row):
         raise ValueError(f"{where}: price and lifetime_years belong together")
-    return checked(
-        Price(
+    return require_consistent_price(
+        SystemPrice(
             match=match,
             **{
-                name: amount(told, f"{where}: {name}")
-                for name, told in row.items()
+                name: parse_amount(stated, f"{where}: {name}")
+                for name, stated in row.items()
                 if name != "match"
             },
         ),
@@ -224,33 +226,36 @@ def price_of(row: Any) -> Price:
     )
 
 
-def checked(price: Price, where: str) -> Price:
+def require_consistent_price(price: SystemPrice, where: str) -> SystemPrice:
     """Reject contradictory amounts."""
     if price.utilisation.high > 1:
         raise ValueError(
             f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1"
         )
-    if price.billing_s and not price.rented:
+    if price.billing_s and not price.is_rented:
         raise ValueError(f"{where}: billing_s is of rented systems, which have hourly")
     return price
 
 
-def amount(told: Any, where: str) -> Amount:
+def parse_amount(stated: Any, where: str) -> Amount:
     """Parse `{ value = 35.0, low = 30.0, high = 40.0, source = "..." }`; a range is optional."""
     if (
-        not isinstance(told, dict)
-        or not isinstance(told.get("source"), str)
-        or not told["source"].strip()
+        not isinstance(stated, dict)
+        or not isinstance(stated.get("source"), str)
+        or not stated["source"].strip()
     ):
         raise ValueError(f'{where}: an amount is {{ value = ..., source = "..." }}')
-    known(told, ("value", "low", "high", "source"), where)
-    value: Any = told.get("value")
-    low, high = told.get("low", value), told.get("high", value)
+    check_price_keys(stated, ("value", "low", "high", "source"), where)
+    value: Any = stated.get("value")
+    low, high = stated.get("low", value), stated.get("high", value)
     for each in (value, low, high):
-        if type(each) not in (int, float) or not 0 < each < LARGEST:
+        if type(each) not in (int, float) or not 0 < each < MAX_AMOUNT:
             raise ValueError(f"{where} {each}; required: a number above 0")
     if not low <= value <= high:
         raise ValueError(f"{where}: {low:g} to {high:g} does not hold {value:g}")
     return Amount(
-        value=float(value), low=float(low), high=float(high), source=printable(told["source"])
+        value=float(value),
+        low=float(low),
+        high=float(high),
+        source=replace_unprintable(stated["source"]),
     )

@@ -5,65 +5,66 @@ only if it passes its own check.
 from collections.abc import Iterator
 from pathlib import Path
 
-from compliance.recognition.path_kind import Kind, recognise
+from compliance.recognition.path_kind import PathKind, recognise_path
 from submissions import compliance_check
-from submissions.cost.costs import RATES, Cost, Measured, amounts
+from submissions.cost.costs import RATE_UNITS, Cost, CostBasis, compute_cost_fields
 from submissions.cost.prices import Prices
-from submissions.report.sections.studies import Kinded, decoded
+from submissions.report.sections.studies import StudyHeader, read_study_table
 from suite.errors import JudgedError
-from suite.files.untrusted_files import printable
-from suite.studies.documents import Row, Study
-from suite.studies.rates import PEAK, SPEED
+from suite.files.untrusted_files import replace_unprintable
+from suite.studies.documents import Study, StudyRow
+from suite.studies.rates import PEAK_KIND, SPEED_KIND
 
 
-def is_study(path: Path) -> bool:
+def is_study_path(path: Path) -> bool:
     """Return whether a path is a study: its folder, or its table."""
-    return recognise(path).kind is Kind.STUDY
+    return recognise_path(path).kind is PathKind.STUDY
 
 
-def study_costs(path: Path, prices: Prices, problems: list[str]) -> list[Cost]:
+def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list[Cost]:
     """Return the costs of a sweep's rows; none, and the reason in `problems`, if it is another
     study, cannot be read or does not pass its check.
     """
-    folder = recognise(path).path
+    folder = recognise_path(path).path
     try:
-        kind = decoded(folder, Kinded).kind
-        if kind in (PEAK, SPEED):
+        kind = read_study_table(folder, StudyHeader).kind
+        if kind in (PEAK_KIND, SPEED_KIND):
             raise JudgedError(
                 f"{path}: a study of {kind}, which has no cost; of studies, the rows of a sweep"
                 " have one"
             )
-        if errors := compliance_check.errors(path):
+        if errors := compliance_check.list_error_sentences(path):
             raise JudgedError(
                 f"{path}: the study does not pass `podium check`, so its rates have no cost:"
                 f" {errors[0]}"
             )
-        study: Study = decoded(folder, Study)
+        study: Study = read_study_table(folder, Study)
     except JudgedError as error:
-        problems.append(printable(str(error)))
+        problems.append(replace_unprintable(str(error)))
         return []
     rows = [row for row in study.rows if row.samples_per_second]
     if not rows:
-        problems.append(f"{printable(str(path))}: no rate in it")
-    return list(priced(path, study, rows, prices, problems))
+        problems.append(f"{replace_unprintable(str(path))}: no rate in it")
+    return list(compute_study_row_costs(path, study, rows, prices, problems))
 
 
-def priced(
-    path: Path, study: Study, rows: list[Row], prices: Prices, problems: list[str]
+def compute_study_row_costs(
+    path: Path, study: Study, rows: list[StudyRow], prices: Prices, problems: list[str]
 ) -> Iterator[Cost]:
     """Yield the cost of each row; a system without a price is reported in `problems`."""
     for row in rows:
         system = row.folder.partition("/")[0]
-        price = prices.of(system, study.system)
+        price = prices.find_price(system, study.system)
         if price is None:
             problems.append(
-                f"{printable(str(path))}: no [[system]] of the prices fits {printable(system)}"
+                f"{replace_unprintable(str(path))}: no [[system]] of the prices fits"
+                f" {replace_unprintable(system)}"
             )
             continue
         rate = row.samples_per_second or 0.0
-        found = Measured(
+        basis = CostBasis(
             value=rate,
-            unit=RATES[0],
+            unit=RATE_UNITS[0],
             energy=row.energy,
             interval=(row.low, row.high) if row.low and row.high else None,
         )
@@ -78,11 +79,11 @@ def priced(
             engine=row.engine,
             precision=row.precision,
             value=rate,
-            unit=RATES[0],
+            unit=RATE_UNITS[0],
             compliant=False,
-            study=recognise(path).path.name,
+            study=recognise_path(path).path.name,
             batch=row.batch,
             value_low=row.low,
             value_high=row.high,
-            **amounts(found, price, prices),
+            **compute_cost_fields(basis, price, prices),
         )

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.bundle.manifest import Manifest, read
-from submissions.result_index import Result, opened
+from compliance.bundle.manifest import Manifest, read_unpacked_manifest
+from submissions.result_index import IndexedResult, open_results
 from suite.errors import JudgedError
-from suite.files.untrusted_files import printable
+from suite.files.untrusted_files import replace_unprintable
 from suite.ledger.book import Ledger
-from suite.ledger.history import begun
-from suite.ledger.steps import Step, StepKind, What
+from suite.ledger.history import count_attempts
+from suite.ledger.steps import AttemptKind, LedgerStep, StepKind
 
-TIMES: Final = {1: "once", 2: "twice"}
+COUNT_WORDS: Final = {1: "once", 2: "twice"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class LedgerAccount:
     """Summary of a bundle's ledgers and nonces."""
 
     ledger: str
@@ -27,92 +27,123 @@ class Account:
     """Its nonces are derived from a challenge chosen by someone else."""
 
 
-def account(bundle: Path) -> Account | None:
+def read_ledger_account(bundle: Path) -> LedgerAccount | None:
     """Read the ledgers of an undamaged bundle; None if it has no results."""
     try:
-        with opened(bundle) as results:
-            books = [book for book in books_of(results) if book.text()]
-            held = challenges(read(results[0].root), books)
-            ledger = printable("; ".join(told_of(book, results) for book in books))
+        with open_results(bundle) as results:
+            ledgers = [book for book in list_bundle_ledgers(results) if book.read_bytes()]
+            challenges_found = list_nonce_challenges(
+                read_unpacked_manifest(results[0].results_root), ledgers
+            )
+            ledger = replace_unprintable(
+                "; ".join(summarise_ledger(book, results) for book in ledgers)
+            )
     except JudgedError:
         return None
-    return Account(
+    return LedgerAccount(
         ledger=ledger,
-        nonce=printable(
-            f"fresh: holds the challenge {', '.join(held)}" if held else "no challenge was set"
+        nonce=replace_unprintable(
+            f"fresh: holds the challenge {', '.join(challenges_found)}"
+            if challenges_found
+            else "no challenge was set"
         ),
-        challenged=bool(held),
+        challenged=bool(challenges_found),
     )
 
 
-def books_of(results: Sequence[Result]) -> list[Ledger]:
+def list_bundle_ledgers(results: Sequence[IndexedResult]) -> list[Ledger]:
     """Return the ledger of each workload and organisation in these results."""
-    found = {(result.tree, result.workload): result.root for result in results}
+    found = {
+        (result.known_organisation_folder, result.workload): result.results_root
+        for result in results
+    }
     return [
-        Ledger(results=root, home=home, workload=workload)
+        Ledger(results=root, organisation_folder=home, workload=workload)
         for (home, workload), root in found.items()
     ]
 
 
-def told_of(book: Ledger, results: Sequence[Result]) -> str:
+def summarise_ledger(ledger: Ledger, results: Sequence[IndexedResult]) -> str:
     """Summarise a ledger: number of attempts, and how many of them are in the bundle."""
-    steps = book.steps()
+    steps = ledger.read_steps()
     own = [
-        result for result in results if (result.tree, result.workload) == (book.home, book.workload)
+        result
+        for result in results
+        if (result.known_organisation_folder, result.workload)
+        == (ledger.organisation_folder, ledger.workload)
     ]
     parts = [
         (
-            f"{book.workload} {len(steps)} links"
-            if len(books_of(results)) > 1
+            f"{ledger.workload} {len(steps)} links"
+            if len(list_bundle_ledgers(results)) > 1
             else f"unbroken: {len(steps)} links"
         )
     ]
     parts += [
-        *sets(steps, own),
-        *(part for result in own if result.scenario for part in runs(steps, result)),
+        *describe_training_attempts(steps, own),
+        *(
+            part
+            for result in own
+            if result.scenario
+            for part in describe_performance_attempts(steps, result)
+        ),
     ]
     if first := len(steps[0].files) if steps else 0:
         parts.append(f"{first} files were there before it")
     return "; ".join(parts)
 
 
-def sets(steps: Sequence[Step], own: Sequence[Result]) -> Iterator[str]:
+def describe_training_attempts(
+    steps: Sequence[LedgerStep], own: Sequence[IndexedResult]
+) -> Iterator[str]:
     """Yield how many training sets began, and how many are in the bundle."""
-    tried = sum(step.step is StepKind.BEGIN and step.what == What.TRAINING for step in steps)
-    kept = sum(result.scenario is None for result in own)
-    if tried == 1:
-        yield f"1 training set begun{' and kept' * bool(kept)}"
-    elif tried:
-        yield f"{tried} training sets begun, {'the last' if kept == 1 else kept} kept"
+    begun_count = sum(
+        step.step is StepKind.BEGIN and step.what == AttemptKind.TRAINING for step in steps
+    )
+    retained_count = sum(result.scenario is None for result in own)
+    if begun_count == 1:
+        yield f"1 training set begun{' and kept' * bool(retained_count)}"
+    elif begun_count:
+        yield (
+            f"{begun_count} training sets begun,"
+            f" {'the last' if retained_count == 1 else retained_count} kept"
+        )
 
 
-def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
+def describe_performance_attempts(
+    steps: Sequence[LedgerStep], result: IndexedResult
+) -> Iterator[str]:
     """Yield how often a scenario's performance runs began and were served, if more often than the
     bundle shows.
     """
-    folder = result.folder.relative_to(result.root).as_posix()
-    tried, kept = begun(steps, What.PERFORMANCE, folder), len(result.performance)
+    folder = result.folder.relative_to(result.results_root).as_posix()
+    begun_count, retained_count = (
+        count_attempts(steps, AttemptKind.PERFORMANCE, folder),
+        len(result.performance_folders),
+    )
     served = sum(
         step.step is StepKind.SERVED
-        and step.what == What.PERFORMANCE
+        and step.what == AttemptKind.PERFORMANCE
         and step.of.startswith(f"{folder}/")
         for step in steps
     )
     label = result.scenario.label if result.scenario else ""
-    if tried == served == kept:
+    if begun_count == served == retained_count:
         return
-    if tried == served and kept == 1:
-        yield f"{label} served {TIMES.get(served, f'{served} times')}, the last kept"
-    elif tried:
-        yield f"{label}: {tried} performance runs begun, {served} served, {kept} kept"
+    if begun_count == served and retained_count == 1:
+        yield f"{label} served {COUNT_WORDS.get(served, f'{served} times')}, the last kept"
+    elif begun_count:
+        yield (
+            f"{label}: {begun_count} performance runs begun, {served} served, {retained_count} kept"
+        )
 
 
-def challenges(told: Manifest, books: Sequence[Ledger]) -> list[str]:
+def list_nonce_challenges(manifest: Manifest, ledgers: Sequence[Ledger]) -> list[str]:
     """Return the challenges that a bundle's nonces were derived from."""
     begins = [
         step
-        for book in books
-        for step in book.steps()
-        if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()
+        for book in ledgers
+        for step in book.read_steps()
+        if step.step is StepKind.BEGIN and step.nonce in manifest.nonce.values()
     ]
     return list(dict.fromkeys(step.challenge for step in begins if step.challenge))

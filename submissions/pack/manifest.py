@@ -7,29 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.bundle.manifest import Manifest, Sealed, environment
-from submissions.result_index import Result, checkpoint_record
+from compliance.bundle.manifest import Manifest, SealedFile, read_run_environment
+from submissions.result_index import IndexedResult, locate_checkpoint_record
 from submissions.score import log_values
 from suite import __version__
 from suite.errors import JudgedError
 from suite.events import CHECKPOINT, COMMAND_LINE, NONCE, PROFILE, ROUND, SEED
-from suite.files.layout import PARTIAL, file_sha256, own_results
+from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, find_owning_results
 from suite.ledger.book import Ledger
-from suite.ledger.steps import head, sealed_part
+from suite.ledger.steps import compute_ledger_head, strip_packed_lines
 
-SHA256: Final = re.compile(r"[0-9a-f]{64}")
+SHA256_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 """Name of a checkpoint's folder; anything else in a log might be a path elsewhere."""
-WITHOUT_LEDGER: Final = 1
+FORMAT_WITHOUT_LEDGER: Final = 1
 """Manifest format of results from before ledgers were kept."""
-FORMAT: Final = 2
+MANIFEST_FORMAT: Final = 2
 """Format of the manifest and of the archive around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class RunStamp:
     """Identity of one run: what its logs say it belongs to."""
 
-    result: Result
+    result: IndexedResult
     round: str
     profile: str
     nonce: str
@@ -38,18 +38,20 @@ class Stamp:
     seed: int | None
 
 
-def stamps(results: Iterable[Result]) -> Iterator[Stamp]:
+def iterate_run_stamps(results: Iterable[IndexedResult]) -> Iterator[RunStamp]:
     """Read the stamps of every run."""
     for result in results:
-        yield from (trained(result, log) for log in result.logs)
-        for folder in (result.accuracy, *result.performance) if result.scenario else ():
-            yield served(result, folder)
+        yield from (read_training_stamp(result, log) for log in result.training_logs)
+        for folder in (
+            (result.accuracy_folder, *result.performance_folders) if result.scenario else ()
+        ):
+            yield read_loadgen_stamp(result, folder)
 
 
-def trained(result: Result, log: Path) -> Stamp:
+def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
     """Read the stamps of a training run."""
-    found = log_values.training(log).stamps
-    return Stamp(
+    found = log_values.read_training_values(log).stamps
+    return RunStamp(
         result=result,
         round=str(found.get(ROUND)),
         profile=str(found.get(PROFILE)),
@@ -60,10 +62,10 @@ def trained(result: Result, log: Path) -> Stamp:
     )
 
 
-def served(result: Result, folder: Path) -> Stamp:
+def read_loadgen_stamp(result: IndexedResult, folder: Path) -> RunStamp:
     """Read the stamps of a LoadGen run."""
-    run = log_values.served(folder)
-    return Stamp(
+    run = log_values.read_loadgen_run_record(folder)
+    return RunStamp(
         result=result,
         round=run.round,
         profile=run.profile,
@@ -74,64 +76,76 @@ def served(result: Result, folder: Path) -> Stamp:
     )
 
 
-def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path | bytes]]:
+def build_bundle_manifest(results: list[IndexedResult]) -> tuple[Manifest, dict[str, Path | bytes]]:
     """Build the manifest of some results, and map its files to paths or bytes; JudgedError if the
     results do not belong together.
     """
-    found = list(stamps(results))
-    tree = results[0].root
+    found = list(iterate_run_stamps(results))
+    tree = results[0].results_root
     paths: dict[str, Path | bytes] = {
-        path.relative_to(tree).as_posix(): path for path in files(results, found)
+        path.relative_to(tree).as_posix(): path for path in iterate_bundle_files(results, found)
     }
-    books = ledgers(results)
-    paths |= books
+    ledger_texts = read_bundle_ledgers(results)
+    paths |= ledger_texts
     systems = {result.system: result.system_file for result in results}
     return (
         Manifest(
-            format=FORMAT if books else WITHOUT_LEDGER,
-            round=one("rounds", {stamp.round for stamp in found}),
-            profile=one("profiles", {stamp.profile for stamp in found}),
+            format=MANIFEST_FORMAT if ledger_texts else FORMAT_WITHOUT_LEDGER,
+            round=require_single_value("rounds", {stamp.round for stamp in found}),
+            profile=require_single_value("profiles", {stamp.profile for stamp in found}),
             workloads=tuple(sorted({result.workload for result in results})),
             nonce={
-                name: one(f"campaigns of {name}", nonces)
-                for name, nonces in grouped(found, "nonce")
+                name: require_single_value(f"campaigns of {name}", nonces)
+                for name, nonces in group_stamp_values(found, "nonce")
             },
             checkpoints={
-                name: one(f"served checkpoints of {name}", hashes)
-                for name, hashes in grouped(served_first(found), "checkpoint")
+                name: require_single_value(f"served checkpoints of {name}", hashes)
+                for name, hashes in group_stamp_values(
+                    select_checkpoint_stamps(found), "checkpoint"
+                )
             },
-            files={name: sealed(path) for name, path in sorted(paths.items())},
-            environment={name: environment(path) for name, path in sorted(systems.items())},
-            commands=log_values.unique([list(stamp.command) for stamp in found if stamp.command]),
+            files={name: build_sealed_entry(path) for name, path in sorted(paths.items())},
+            environment={
+                name: read_run_environment(path) for name, path in sorted(systems.items())
+            },
+            commands=log_values.filter_duplicate_values(
+                [list(stamp.command) for stamp in found if stamp.command]
+            ),
             seeds=tuple(stamp.seed for stamp in found if stamp.seed is not None),
             version=__version__,
-            ledger={name: head(text) for name, text in sorted(books.items())},
+            ledger={name: compute_ledger_head(text) for name, text in sorted(ledger_texts.items())},
         ),
         paths,
     )
 
 
-def sealed(source: Path | bytes) -> Sealed:
+def build_sealed_entry(source: Path | bytes) -> SealedFile:
     """Hash and measure a file or bytes."""
     if isinstance(source, bytes):
-        return Sealed(sha256=hashlib.sha256(source).hexdigest(), size=len(source))
-    return Sealed(sha256=file_sha256(source), size=source.stat().st_size)
+        return SealedFile(sha256=hashlib.sha256(source).hexdigest(), size=len(source))
+    return SealedFile(sha256=compute_file_sha256(source), size=source.stat().st_size)
 
 
-def ledgers(results: list[Result]) -> dict[str, bytes]:
+def read_bundle_ledgers(results: list[IndexedResult]) -> dict[str, bytes]:
     """Read the ledgers of results, by their paths in the bundle; for staged results, the ledgers of
     the folder that they belong to.
     """
     found: dict[str, bytes] = {}
     for result in results:
-        home = own_results(result.root) / result.tree.relative_to(result.root)
-        book = Ledger(results=own_results(result.root), home=home, workload=result.workload)
-        if text := sealed_part(book.text()):
-            found[book.path.relative_to(book.results).as_posix()] = text
+        organisation_folder = find_owning_results(
+            result.results_root
+        ) / result.known_organisation_folder.relative_to(result.results_root)
+        ledger = Ledger(
+            results=find_owning_results(result.results_root),
+            organisation_folder=organisation_folder,
+            workload=result.workload,
+        )
+        if text := strip_packed_lines(ledger.read_bytes()):
+            found[ledger.path.relative_to(ledger.results).as_posix()] = text
     return found
 
 
-def one(what: str, values: set[str]) -> str:
+def require_single_value(what: str, values: set[str]) -> str:
     """Return the only value; JudgedError if there are several."""
     if len(values) != 1:
         raise JudgedError(
@@ -141,7 +155,7 @@ def one(what: str, values: set[str]) -> str:
     return next(iter(values))
 
 
-def grouped(found: Iterable[Stamp], field: str) -> Iterator[tuple[str, set[str]]]:
+def group_stamp_values(found: Iterable[RunStamp], field: str) -> Iterator[tuple[str, set[str]]]:
     """Yield (workload, all its values of a field)."""
     groups: dict[str, set[str]] = {}
     for stamp in found:
@@ -149,11 +163,11 @@ def grouped(found: Iterable[Stamp], field: str) -> Iterator[tuple[str, set[str]]
     yield from sorted(groups.items())
 
 
-def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
+def select_checkpoint_stamps(found: Iterable[RunStamp]) -> Iterator[RunStamp]:
     """Yield each workload's served runs or, if nothing was served, its first training run with a
     checkpoint.
     """
-    groups: dict[str, list[Stamp]] = {}
+    groups: dict[str, list[RunStamp]] = {}
     for stamp in found:
         groups.setdefault(stamp.result.workload, []).append(stamp)
     for group in groups.values():
@@ -162,34 +176,36 @@ def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
         ][:1]
 
 
-def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
+def iterate_bundle_files(results: list[IndexedResult], found: Iterable[RunStamp]) -> Iterator[Path]:
     """Yield every file that goes into a bundle; JudgedError for a link or anything else that is not
     a regular file.
     """
-    tree = results[0].root
+    tree = results[0].results_root
     folders = {
         folder
         for result in results
         if result.scenario
-        for folder in (result.folder, result.measurements, *result.audits)
+        for folder in (result.folder, result.measurements_folder, *result.audit_folders)
     }
-    folders |= {result.truth for result in results}
+    folders |= {result.truth_folder for result in results}
     for folder in sorted(folders):
-        yield from plain(sorted(folder.rglob("*")))
+        yield from filter_finished_files(sorted(folder.rglob("*")))
     for result in results:
-        yield from plain([result.system_file, *result.logs, *result.telemetry])
+        yield from filter_finished_files(
+            [result.system_file, *result.training_logs, *result.telemetry_files]
+        )
     records = {
-        checkpoint_record(tree, stamp.result.workload, stamp.checkpoint)
+        locate_checkpoint_record(tree, stamp.result.workload, stamp.checkpoint)
         for stamp in found
-        if SHA256.fullmatch(stamp.checkpoint)
+        if SHA256_PATTERN.fullmatch(stamp.checkpoint)
     }
-    yield from plain(sorted(path for path in records if path.is_file()))
+    yield from filter_finished_files(sorted(path for path in records if path.is_file()))
 
 
-def plain(paths: Iterable[Path]) -> Iterator[Path]:
+def filter_finished_files(paths: Iterable[Path]) -> Iterator[Path]:
     """Keep finished files."""
     for path in paths:
-        if any(part.endswith(PARTIAL) for part in path.parts):
+        if any(part.endswith(PARTIAL_SUFFIX) for part in path.parts):
             continue
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise JudgedError(f"{path}: not a regular file; a bundle contains only regular files")

@@ -16,31 +16,37 @@ from typing import BinaryIO, Final
 import msgspec
 
 from compliance.bundle import trailer
-from compliance.bundle.archive import EXPANSION_LIMIT, SIZE_LIMIT, SMALL_ARCHIVE, Unzipped, refusal
-from compliance.bundle.manifest import SIZE_LIMIT as MANIFEST_LIMIT
+from compliance.bundle.archive import (
+    MAX_EXPANSION_RATIO,
+    MAX_UNPACKED_BYTES,
+    SMALL_ARCHIVE_BYTES,
+    ZstdFrameReader,
+    find_member_problem,
+)
+from compliance.bundle.manifest import MAX_MANIFEST_BYTES as MANIFEST_LIMIT
 from compliance.bundle.manifest import Manifest
-from compliance.bundle.seal import seal
+from compliance.bundle.seal import build_bundle_seal
 from suite.errors import JudgedError
-from suite.files.layout import MANIFEST
-from suite.files.untrusted_files import complaint, printable
+from suite.files.layout import MANIFEST_FILE
+from suite.files.untrusted_files import describe_parse_failure, replace_unprintable
 
-LEVEL: Final = 11
+ZSTD_LEVEL: Final = 11
 """Level of zstd; one thread, since several produce other blocks. The next one takes longer for
 small bundles, and comes to the same size.
 """
-CHUNK: Final = 1 << 20
-BLOCK: Final = tarfile.BLOCKSIZE
+READ_CHUNK_BYTES: Final = 1 << 20
+TAR_BLOCK_BYTES: Final = tarfile.BLOCKSIZE
 
 
-def encode(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """Return the only valid text of a manifest."""
-    told = msgspec.to_builtins(manifest)
+    fields = msgspec.to_builtins(manifest)
     if not manifest.ledger:  # format 1 has no such field
-        del told["ledger"]
-    return (json.dumps(told, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+        del fields["ledger"]
+    return (json.dumps(fields, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def header(name: str, size: int) -> bytes:
+def build_tar_header(name: str, size: int) -> bytes:
     """Return the only valid header of a member: a regular file, mode 0644, owner 0/0, time 0; whole
     blocks.
     """
@@ -49,68 +55,72 @@ def header(name: str, size: int) -> bytes:
     return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
 
 
-def padding(size: int) -> bytes:
+def build_tar_padding(size: int) -> bytes:
     """Fill a member's last block."""
-    return b"\0" * (-size % BLOCK)
+    return b"\0" * (-size % TAR_BLOCK_BYTES)
 
 
-def closing(size: int) -> bytes:
+def build_tar_end(size: int) -> bytes:
     """End the archive after `size` bytes: two empty blocks, padded to a full record."""
-    return b"\0" * (2 * BLOCK + -(size + 2 * BLOCK) % tarfile.RECORDSIZE)
+    return b"\0" * (2 * TAR_BLOCK_BYTES + -(size + 2 * TAR_BLOCK_BYTES) % tarfile.RECORDSIZE)
 
 
-def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes]) -> None:
+def write_bundle(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes]) -> None:
     """Write a bundle; `sources` gives the path or the bytes of each file in the manifest. Equal
     files give equal bytes.
     """
     import zstandard
 
-    text = encode(manifest)
+    text = encode_manifest(manifest)
     sizes = [
-        (MANIFEST, len(text)),
+        (MANIFEST_FILE, len(text)),
         *((name, manifest.files[name].size) for name in sorted(manifest.files)),
     ]
-    length = sum(len(header(name, size)) + size + len(padding(size)) for name, size in sizes)
-    end = closing(length)
-    packer = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, threads=0)
+    length = sum(
+        len(build_tar_header(name, size)) + size + len(build_tar_padding(size))
+        for name, size in sizes
+    )
+    end = build_tar_end(length)
+    packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True, threads=0)
     with bundle.open("wb") as raw:
         frame = packer.stream_writer(raw, size=length + len(end), closefd=False)
         for piece in chain(
-            *(member(name, size, sources.get(name, text)) for name, size in sizes), [end]
+            *(iterate_member_bytes(name, size, sources.get(name, text)) for name, size in sizes),
+            [end],
         ):
             frame.write(piece)
         frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why writing failed
-    digest = trailer.digest_of(bundle, bundle.stat().st_size)
+    digest = trailer.hash_leading_bytes(bundle, bundle.stat().st_size)
     with bundle.open("ab") as raw:
-        raw.write(seal(digest))
+        raw.write(build_bundle_seal(digest))
 
 
-def member(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
+def iterate_member_bytes(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
     """Yield one member; JudgedError if the file's length has changed."""
-    yield header(name, size)
+    yield build_tar_header(name, size)
     if isinstance(source, bytes):
         yield source
     else:
-        yield from content(name, size, source)
-    yield padding(size)
+        yield from iterate_file_chunks(name, size, source)
+    yield build_tar_padding(size)
 
 
-def content(name: str, size: int, source: Path) -> Iterator[bytes]:
+def iterate_file_chunks(name: str, size: int, source: Path) -> Iterator[bytes]:
     """Yield a file in chunks."""
     with source.open("rb") as stream:
-        while piece := stream.read(min(size, CHUNK)):
+        while piece := stream.read(min(size, READ_CHUNK_BYTES)):
             yield piece
             size -= len(piece)
         if size or stream.read(1):
             raise JudgedError(f"{name}: changed during packing")
 
 
-def inspect(bundle: Path) -> Iterator[str]:
+def inspect_bundle(bundle: Path) -> Iterator[str]:
     """Yield one sentence per difference between a bundle and what was written; extracts nothing."""
-    yield from map(printable, inspect_bytes(bundle))
+    yield from map(replace_unprintable, inspect_bundle_unescaped(bundle))
 
 
-def inspect_bytes(bundle: Path) -> Iterator[str]:
+def inspect_bundle_unescaped(bundle: Path) -> Iterator[str]:
     """Yield the sentences, with names as they appear in the archive."""
     import zstandard
 
@@ -125,8 +135,8 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
         return
     try:
         with bundle.open("rb") as packed:
-            yield from inspect_members(unzipped(bundle, packed))
-        yield from inspect_seal(bundle)
+            yield from inspect_tar_members(open_bundle_archive(bundle, packed))
+        yield from inspect_bundle_seal(bundle)
     except JudgedError as error:
         yield str(error)
     except zstandard.ZstdError as error:
@@ -135,85 +145,92 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
         yield f"{bundle}: {error.strerror or error}"
 
 
-def inspect_seal(bundle: Path) -> Iterator[str]:
+def inspect_bundle_seal(bundle: Path) -> Iterator[str]:
     """Check what follows the archive: that the seal is this file's, and that only signatures and
     time stamps follow it.
     """
-    found = trailer.problem(bundle)
+    found = trailer.find_seal_problem(bundle)
     if found:
         yield f"{bundle.name}: {found}"
 
 
-def manifest_of(bundle: Path) -> Manifest:
+def read_bundle_manifest(bundle: Path) -> Manifest:
     """Read the manifest of an undamaged bundle without unpacking it; JudgedError if it has none."""
     with bundle.open("rb") as packed:
-        return read_manifest(unzipped(bundle, packed).read)[1]
+        return read_manifest_member(open_bundle_archive(bundle, packed).read)[1]
 
 
-def unzipped(bundle: Path, packed: BinaryIO) -> Unzipped:
+def open_bundle_archive(bundle: Path, packed: BinaryIO) -> ZstdFrameReader:
     """Return the content of a bundle's archive, up to a limit based on its size."""
-    return Unzipped(
+    return ZstdFrameReader(
         packed,
-        min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)),
+        min(
+            MAX_UNPACKED_BYTES,
+            max(SMALL_ARCHIVE_BYTES, bundle.stat().st_size * MAX_EXPANSION_RATIO),
+        ),
         bundle.name,
     )
 
 
-def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:
+def inspect_tar_members(stream: BinaryIO | ZstdFrameReader) -> Iterator[str]:
     """Compare the tar with its manifest, byte for byte; stops at the first misplaced member."""
-    text, manifest = read_manifest(stream.read)
-    if encode(manifest) != text:
-        yield f"{MANIFEST}: not written as podium writes it"
-    length = len(header(MANIFEST, len(text))) + len(text) + len(padding(len(text)))
+    text, manifest = read_manifest_member(stream.read)
+    if encode_manifest(manifest) != text:
+        yield f"{MANIFEST_FILE}: not written as podium writes it"
+    length = (
+        len(build_tar_header(MANIFEST_FILE, len(text)))
+        + len(text)
+        + len(build_tar_padding(len(text)))
+    )
     for name in sorted(manifest.files):
         sealed = manifest.files[name]
-        expected = header(name, sealed.size)
+        expected = build_tar_header(name, sealed.size)
         found = stream.read(len(expected))
-        if found != expected or unsafe(name):
-            yield misplaced(found, name, manifest)
+        if found != expected or is_unsafe_member_name(name):
+            yield describe_misplaced_member(found, name, manifest)
             return
-        yield from inspect_content(stream.read, name, sealed.size, sealed.sha256)
-        length += len(expected) + sealed.size + len(padding(sealed.size))
-    rest = stream.read(len(closing(length)) + 1)
-    if rest != closing(length):
-        yield misplaced(rest, "", manifest)
+        yield from inspect_member_content(stream.read, name, sealed.size, sealed.sha256)
+        length += len(expected) + sealed.size + len(build_tar_padding(sealed.size))
+    rest = stream.read(len(build_tar_end(length)) + 1)
+    if rest != build_tar_end(length):
+        yield describe_misplaced_member(rest, "", manifest)
 
 
-def unsafe(name: str) -> bool:
+def is_unsafe_member_name(name: str) -> bool:
     """Return whether a path in a manifest is not allowed in a bundle."""
-    return refusal(tarfile.TarInfo(name)) is not None or name == MANIFEST
+    return find_member_problem(tarfile.TarInfo(name)) is not None or name == MANIFEST_FILE
 
 
-def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
+def read_manifest_member(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
     """Read the first member; JudgedError if it is not a manifest."""
-    block = read(BLOCK)
+    block = read(TAR_BLOCK_BYTES)
     try:
         size = tarfile.TarInfo.frombuf(block, "utf-8", "strict").size
-        if not 0 < size <= MANIFEST_LIMIT or block != header(MANIFEST, size):
-            raise JudgedError(f"the first member is not {MANIFEST}")
+        if not 0 < size <= MANIFEST_LIMIT or block != build_tar_header(MANIFEST_FILE, size):
+            raise JudgedError(f"the first member is not {MANIFEST_FILE}")
         text = read(size)
-        if read(len(padding(size))) != padding(size):
-            raise JudgedError(f"{MANIFEST}: its padding is not empty")
+        if read(len(build_tar_padding(size))) != build_tar_padding(size):
+            raise JudgedError(f"{MANIFEST_FILE}: its padding is not empty")
         return text, msgspec.json.decode(text, type=Manifest)
     except (tarfile.TarError, ValueError, RecursionError) as error:
-        raise JudgedError(f"{MANIFEST}: {complaint(error)}") from error
+        raise JudgedError(f"{MANIFEST_FILE}: {describe_parse_failure(error)}") from error
 
 
-def inspect_content(
+def inspect_member_content(
     read: Callable[[int], bytes], name: str, size: int, sha256: str
 ) -> Iterator[str]:
     """Compare one file with its checksum, and its padding with zeros."""
     digest, left = hashlib.sha256(), size
-    while piece := read(min(left, CHUNK)):
+    while piece := read(min(left, READ_CHUNK_BYTES)):
         digest.update(piece)
         left -= len(piece)
     if digest.hexdigest() != sha256:
         yield f"{name}: changed: its SHA-256 is {digest.hexdigest()}, sealed was {sha256}"
-    if read(len(padding(size))) != padding(size):
+    if read(len(build_tar_padding(size))) != build_tar_padding(size):
         yield f"{name}: its padding is not empty"
 
 
-def misplaced(block: bytes, expected: str, manifest: Manifest) -> str:
+def describe_misplaced_member(block: bytes, expected: str, manifest: Manifest) -> str:
     """Describe what was found in place of another member or the end."""
     if not block.strip(b"\0"):
         return (
@@ -221,14 +238,16 @@ def misplaced(block: bytes, expected: str, manifest: Manifest) -> str:
             if expected
             else "the archive's end is cut or filled"
         )
-    place = f"where '{expected}' should stand" if expected else "where the archive should end"
+    position = f"where '{expected}' should stand" if expected else "where the archive should end"
     try:
-        found = tarfile.TarInfo.frombuf(block[:BLOCK].ljust(BLOCK, b"\0"), "utf-8", "replace")
+        found = tarfile.TarInfo.frombuf(
+            block[:TAR_BLOCK_BYTES].ljust(TAR_BLOCK_BYTES, b"\0"), "utf-8", "replace"
+        )
     except tarfile.TarError:
-        return f"{place}, there is no member"
-    problem = refusal(found)
+        return f"{position}, there is no member"
+    problem = find_member_problem(found)
     if problem:
         return f"'{found.name}' {problem}"
     if found.name not in manifest.files:
         return f"'{found.name}' was added: the manifest does not name it"
-    return f"{place}, '{found.name}' stands, or its header was changed"
+    return f"{position}, '{found.name}' stands, or its header was changed"

@@ -14,23 +14,28 @@ import click
 from compliance.bundle import trailer
 from compliance.verdict import Severity
 from submissions.publish import site
-from submissions.publish.rows import SIGNED_BY_NOBODY, published_row, rows_of
-from submissions.publish.site import BUNDLES, MARKER, Entry
-from submissions.published_rows import bundled, load
+from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
+from submissions.publish.site import SITE_BUNDLES_FOLDER, SITE_MARKER_FILE, SiteEntry
+from submissions.published_rows import list_published_files, read_published_rows
 from submissions.report import build
-from submissions.report.document import Part, visible
-from submissions.report.sections.findings import COLUMNS, DAMAGED, FINDINGS, TITLES
-from submissions.report.sections.orientation import legend
+from submissions.report.document import Part, encode_invisible_characters
+from submissions.report.sections.findings import (
+    DAMAGED_LABEL,
+    FINDING_COLUMNS,
+    FINDINGS_SECTION_ID,
+    SEVERITY_TITLES,
+)
+from submissions.report.sections.orientation import list_required_notes
 from submissions.signatures import bundled as bundled_signatures
-from submissions.signatures.bundled import detached
-from submissions.signatures.ssh_keygen import Checked, Signers, Standing
+from submissions.signatures.bundled import build_detached_paths
+from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import FULL, PARTIAL, file_sha256, sync
+from suite.files.layout import DISK_FULL_ERRORS, PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
 
-SUMS: Final = "data/SHA256SUMS"
+CHECKSUMS_FILE: Final = "data/SHA256SUMS"
 
 
-class Bundles(StrEnum):
+class BundleMode(StrEnum):
     """How a site holds its bundles."""
 
     COPY = "copy"
@@ -38,50 +43,59 @@ class Bundles(StrEnum):
     NONE = "none"
 
 
-def publish(
+def publish_site(
     paths: Sequence[Path],
     target: Path,
     *,
     title: str,
     published: bool,
-    bundles: Bundles,
+    bundles: BundleMode,
     signers: Path | None,
 ) -> None:
     """Build a site from bundles; JudgedError at the end if one was left out, which the site lists
     too.
     """
-    if not visible(title).strip():
+    if not encode_invisible_characters(title).strip():
         raise RequestError("--title: a site needs one")
-    check(target)
+    check_site_target(target)
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
-    entries = one_of_a_kind(entries_of(dict.fromkeys(paths), Signers(allowed=signers)))
-    own = {row.workload for entry in entries for row in entry.rows}
+    entries = exclude_shared_campaigns(
+        collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
+    )
+    workloads = {row.workload for entry in entries for row in entry.rows}
     rows = (
-        [published_row(row) for name in bundled() for row in load(name) if row.workload in own]
+        [
+            convert_reference_to_row(row)
+            for name in list_published_files()
+            for row in read_published_rows(name)
+            if row.workload in workloads
+        ]
         if published
         else []
     )
-    if bundles is Bundles.LINK:
-        check_linkable(target, entries)
-    place = target.resolve()  # so that `.` has a name, and a link stays one
-    partial = place.with_name(place.name + PARTIAL)
-    remove(partial)
+    if bundles is BundleMode.LINK:
+        check_linkable_bundles(target, entries)
+    site_folder = target.resolve()  # so that `.` has a name, and a link stays one
+    partial = site_folder.with_name(site_folder.name + PARTIAL_SUFFIX)
+    remove_unfinished_site(partial)
     try:
-        write(
+        write_site_files(
             partial,
-            site.pages(title, entries, rows, bundles is not Bundles.NONE, legend(published)),
+            site.iterate_site_files(
+                title, entries, rows, bundles is not BundleMode.NONE, list_required_notes(published)
+            ),
         )
-        if bundles is not Bundles.NONE:
-            place_bundles(partial, entries, bundles)
-        sums(partial)
-        keep(place, partial)
-        put(partial, place)
+        if bundles is not BundleMode.NONE:
+            add_bundles_to_site(partial, entries, bundles)
+        write_site_checksums(partial)
+        copy_foreign_files(site_folder, partial)
+        move_site_into_place(partial, site_folder)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
         if not isinstance(error, OSError):
             raise
-        kind = MissingError if error.errno in FULL else RequestError
+        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
         raise kind(f"{target}: not written: {error.strerror or error}") from error
     click.echo(f"site: {target / 'index.html'}")
     if left := [
@@ -90,33 +104,37 @@ def publish(
         raise JudgedError("\n  ".join(["some bundles were left out:", *left]))
 
 
-def check(target: Path) -> None:
+def check_site_target(target: Path) -> None:
     """Reject a target that is not a podium site, before anything is read."""
     try:
-        check_site(target)
+        check_site_folder(target)
     except OSError as error:
         raise RequestError(f"-o {target}: {error.strerror or error}") from error
 
 
-def check_site(target: Path) -> None:
+def check_site_folder(target: Path) -> None:
     """Reject a file, a folder of others, and a site whose list of podium's own files is gone."""
     if target.exists() and not target.is_dir():
         raise RequestError(f"-o {target}: is a file; a site is a folder")
-    if target.is_dir() and any(target.iterdir()) and not (target / MARKER).is_file():
+    if target.is_dir() and any(target.iterdir()) and not (target / SITE_MARKER_FILE).is_file():
         raise RequestError(
             f"-o {target}: holds files that podium publish did not make; name another folder, or an"
             " empty one"
         )
-    if target.is_dir() and (target / MARKER).is_file() and not (target / SUMS).is_file():
+    if (
+        target.is_dir()
+        and (target / SITE_MARKER_FILE).is_file()
+        and not (target / CHECKSUMS_FILE).is_file()
+    ):
         raise RequestError(
-            f"-o {target}: its {SUMS} is gone, which tells podium's files from others; name another"
-            " folder"
+            f"-o {target}: its {CHECKSUMS_FILE} is gone, which tells podium's files from others;"
+            " name another folder"
         )
     if not target.absolute().parent.is_dir():
         raise RequestError(f"-o {target}: there is no folder {target.parent}")
 
 
-def check_linkable(target: Path, entries: Iterable[Entry]) -> None:
+def check_linkable_bundles(target: Path, entries: Iterable[SiteEntry]) -> None:
     """Reject bundles of another file system, to which no hard link leads."""
     device = target.absolute().parent.stat().st_dev
     for entry in entries:
@@ -127,86 +145,94 @@ def check_linkable(target: Path, entries: Iterable[Entry]) -> None:
             )
 
 
-def entries_of(paths: Iterable[Path], signers: Signers) -> list[Entry]:
+def collect_site_entries(paths: Iterable[Path], signers: TrustedSigners) -> list[SiteEntry]:
     """Read each bundle; of sound copies with one seal, the first whose signers are trusted stands
     for all, or the first.
     """
-    found = [entry_of(path, signers) for path in paths]
-    chosen: dict[str, Entry] = {}
-    for _, entry in sorted(found, key=lambda pair: not pair[0]):
+    judged_entries = [read_site_entry(path, signers) for path in paths]
+    chosen: dict[str, SiteEntry] = {}
+    for _, entry in sorted(judged_entries, key=lambda pair: not pair[0]):
         if entry.part and not entry.problems:
             chosen.setdefault(entry.part.seal, entry)
-    return [entry for _, entry in found if entry.problems or entry in chosen.values()]
+    return [entry for _, entry in judged_entries if entry.problems or entry in chosen.values()]
 
 
-def entry_of(path: Path, signers: Signers) -> tuple[bool, Entry]:
+def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntry]:
     """Read one bundle, and whether a trusted signer stands behind it; one that does not count
     becomes an entry with the reasons.
     """
     try:
-        made, problems = build.document([path], published=False)
+        document, problems = build.build_report_document([path], published=False)
     except JudgedError as error:
-        return False, Entry(name=path.name, path=path, problems=(str(error),))
-    part = made.parts[0]
-    signed = whose(path, signers) if part.seal else []
+        return False, SiteEntry(name=path.name, path=path, problems=(str(error),))
+    part = document.parts[0]
+    signed = verify_readable_signatures(path, signers) if part.seal else []
     bad = (
         []
         if part.seal
         else [
             (
                 part.summary
-                if part.verdict == DAMAGED
+                if part.verdict == DAMAGED_LABEL
                 else f"{path}: is no sealed bundle; podium pack makes one"
             )
         ]
     )
-    bad += [each.sentence for each in signed if each.standing is Standing.BAD]
-    bad += [reason(part)] if problems and part.seal and not bad else []
-    rows = () if bad else tuple(rows_of(part, told(signed, signers)))
-    trusted = any(each.standing is Standing.GOOD for each in signed)
-    return trusted, Entry(name=path.name, path=path, report=made, rows=rows, problems=tuple(bad))
+    bad += [each.sentence for each in signed if each.standing is SignatureStatus.BAD]
+    bad += [describe_rejection(part)] if problems and part.seal and not bad else []
+    rows = () if bad else tuple(build_bundle_rows(part, describe_signers(signed, signers)))
+    trusted = any(each.standing is SignatureStatus.GOOD for each in signed)
+    return trusted, SiteEntry(
+        name=path.name, path=path, report=document, rows=rows, problems=tuple(bad)
+    )
 
 
-def reason(part: Part) -> str:
+def describe_rejection(part: Part) -> str:
     """Say why a bundle does not count: the verdict with its first error, or what the verdict covers
     where there is none.
     """
     tables = [
         table
         for section in part.sections
-        if section.id == FINDINGS
+        if section.id == FINDINGS_SECTION_ID
         for table in section.tables
-        if table.columns == COLUMNS
+        if table.columns == FINDING_COLUMNS
     ]
-    if not tables or not tables[0].title.startswith(TITLES[Severity.ERROR]):
+    if not tables or not tables[0].title.startswith(SEVERITY_TITLES[Severity.ERROR]):
         return part.summary
     rule, _, found, required, advice, _ = tables[0].rows[0]
     return f"{part.verdict}: {rule}: found {found}; expected {required}; {advice}"
 
 
-def whose(bundle: Path, signers: Signers) -> list[Checked]:
+def verify_readable_signatures(bundle: Path, signers: TrustedSigners) -> list[SignatureCheck]:
     """Check each signature of a bundle; none if what follows its seal is damaged."""
     try:
-        return list(bundled_signatures.checked(bundle, trailer.read(bundle), signers))
+        return list(
+            bundled_signatures.verify_bundle_signatures(
+                bundle, trailer.read_bundle_trailer(bundle), signers
+            )
+        )
     except JudgedError:
         return []
 
 
-def told(signed: Sequence[Checked], signers: Signers) -> str:
+def describe_signers(signed: Sequence[SignatureCheck], signers: TrustedSigners) -> str:
     """Describe who signed: names of trusted signers, that nobody signed, or that a signature is by
     no trusted signer.
     """
-    names = [each.signer for each in signed if each.standing is Standing.GOOD and each.signer]
+    names = [
+        each.signer for each in signed if each.standing is SignatureStatus.GOOD and each.signer
+    ]
     if names:
         return ", ".join(dict.fromkeys(names))
     if not signed:
         return SIGNED_BY_NOBODY
-    if signers.allowed and all(each.standing is Standing.UNKNOWN for each in signed):
+    if signers.allowed and all(each.standing is SignatureStatus.UNKNOWN for each in signed):
         return f"a key that {signers.allowed.name} does not have"
     return "signed, not checked"
 
 
-def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
+def exclude_shared_campaigns(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
     """Leave out different bundles of one campaign: two seals with one nonce report the same runs
     twice.
     """
@@ -217,7 +243,7 @@ def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
     twice = {name: names for names in nonces.values() if len(names) > 1 for name in names}
     return [
         (
-            marked(entry, others(entry.name, twice[entry.name]))
+            mark_shared_nonce(entry, format_other_names(entry.name, twice[entry.name]))
             if entry.name in twice and not entry.problems
             else entry
         )
@@ -225,25 +251,27 @@ def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def marked(entry: Entry, beside: str) -> Entry:
+def mark_shared_nonce(entry: SiteEntry, other_names: str) -> SiteEntry:
     """Mark an entry as left out."""
     return replace(
-        entry, rows=(), problems=(*entry.problems, f"shares its campaign's nonce with {beside}")
+        entry,
+        rows=(),
+        problems=(*entry.problems, f"shares its campaign's nonce with {other_names}"),
     )
 
 
-def others(name: str, names: Sequence[str]) -> str:
+def format_other_names(name: str, names: Sequence[str]) -> str:
     """Format the other names."""
     return ", ".join(each for each in names if each != name) or "another of the same name"
 
 
-def remove(folder: Path) -> None:
+def remove_unfinished_site(folder: Path) -> None:
     """Delete what an interrupted `podium publish` left; RequestError for a folder that it did not
     make.
     """
     if (
         folder.exists()
-        and not (folder / MARKER).is_file()
+        and not (folder / SITE_MARKER_FILE).is_file()
         and not (folder.is_dir() and not any(folder.iterdir()))
     ):
         raise RequestError(
@@ -252,72 +280,77 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+def write_site_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write the files into a new folder, the marker first."""
     folder.mkdir()
-    (folder / MARKER).touch()
+    (folder / SITE_MARKER_FILE).touch()
     for name, content in files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
-def place_bundles(folder: Path, entries: Sequence[Entry], how: Bundles) -> None:
+def add_bundles_to_site(folder: Path, entries: Sequence[SiteEntry], how: BundleMode) -> None:
     """Copy or link the bundles that count, under names made unique by their seals."""
-    (folder / BUNDLES).mkdir()  # with their detached signatures
+    (folder / SITE_BUNDLES_FOLDER).mkdir()  # with their detached signatures
     for entry in entries:
         if entry.problems:
             continue
-        place = link if how is Bundles.LINK else shutil.copyfile
-        place(entry.path, folder / entry.copied)
-        for file, beside in zip(detached(entry.path), detached(folder / entry.copied), strict=True):
+        transfer = link_bundle_into_site if how is BundleMode.LINK else shutil.copyfile
+        transfer(entry.path, folder / entry.bundle_path)
+        for file, site_file in zip(
+            build_detached_paths(entry.path),
+            build_detached_paths(folder / entry.bundle_path),
+            strict=True,
+        ):
             if file.is_file():
-                place(file, beside)
+                transfer(file, site_file)
 
 
-def link(bundle: Path, name: Path) -> None:
+def link_bundle_into_site(bundle: Path, name: Path) -> None:
     """Give a bundle a second name in the site, a hard link: no second copy, and a plain file for
     whoever serves or packs the site.
     """
     name.hardlink_to(bundle.resolve())
 
 
-def sums(folder: Path) -> None:
+def write_site_checksums(folder: Path) -> None:
     """Write the hashes of all other files of the site."""
     files = sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     )
-    (folder / SUMS).write_text(
-        "".join(f"{file_sha256(folder / name)}  {name}\n" for name in files), "utf-8"
+    (folder / CHECKSUMS_FILE).write_text(
+        "".join(f"{compute_file_sha256(folder / name)}  {name}\n" for name in files), "utf-8"
     )
 
 
-def keep(old: Path, new: Path) -> None:
+def copy_foreign_files(old: Path, new: Path) -> None:
     """Carry over what others put into the earlier site, such as a host's CNAME; what podium made
     there stands in its list of hashes.
     """
-    if not (old / SUMS).is_file():
+    if not (old / CHECKSUMS_FILE).is_file():
         return
-    made = {
-        line.partition("  ")[2] for line in (old / SUMS).read_text("utf-8", "replace").splitlines()
-    } | {SUMS}
+    own_files = {
+        line.partition("  ")[2]
+        for line in (old / CHECKSUMS_FILE).read_text("utf-8", "replace").splitlines()
+    } | {CHECKSUMS_FILE}
     for path in sorted(old.rglob("*")):
         copied = new / path.relative_to(old)
         if (
             (path.is_file() or path.is_symlink())
-            and path.relative_to(old).as_posix() not in made
+            and path.relative_to(old).as_posix() not in own_files
             and not copied.exists()
         ):
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, copied, follow_symlinks=False)
 
 
-def put(partial: Path, target: Path) -> None:
+def move_site_into_place(partial: Path, target: Path) -> None:
     """Move a complete site into place; the earlier one is deleted last, and put back if that
     fails.
     """
-    old = target.with_name(f"{target.name}.old{PARTIAL}")
-    remove(old)
+    old = target.with_name(f"{target.name}.old{PARTIAL_SUFFIX}")
+    remove_unfinished_site(old)
     standing = target.exists()
     if standing:
         target.replace(old)
@@ -327,5 +360,5 @@ def put(partial: Path, target: Path) -> None:
         if standing:
             old.replace(target)
         raise
-    sync(target.parent)
+    sync_to_disk(target.parent)
     shutil.rmtree(old, ignore_errors=True)

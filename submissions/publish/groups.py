@@ -5,17 +5,24 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Final, TypeAlias
 
-from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
-from submissions.metrics import more_is_better
-from submissions.publish.rows import REPORTED, Row
+from submissions.compare.verdicts import (
+    HypothesisTest,
+    SignificanceSettings,
+    SpeedVerdict,
+    choose_speed_verdict,
+    correct_p_values,
+    run_hypothesis_test,
+)
+from submissions.metrics import is_higher_better
+from submissions.publish.rows import REPORTED_KIND, Row
 
-CONFIDENCE: Final = 0.95
-LETTERS: Final = len(ascii_uppercase)
-Kind: TypeAlias = tuple[str, ...]
+GROUP_CONFIDENCE: Final = 0.95
+ALPHABET_SIZE: Final = len(ascii_uppercase)
+SiteTableKey: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class GroupedRows:
     """Rows of one kind, the best first, with the letters of their groups."""
 
     rows: tuple[Row, ...]
@@ -23,7 +30,7 @@ class Grouped:
     """Empty for a row without a value, and for figures of documents."""
 
 
-def kind_of(row: Row) -> Kind:
+def build_site_table_key(row: Row) -> SiteTableKey:
     """Return the properties that rows of one table share: round, profile, division, workload, half,
     scenario, metric, unit and kind.
     """
@@ -40,7 +47,7 @@ def kind_of(row: Row) -> Kind:
     )
 
 
-def grouped(rows: Sequence[Row]) -> Grouped:
+def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
     """Sort rows of one kind and assign letters.
 
     The best row opens group A; each next one joins the group whose best it cannot be separated
@@ -50,52 +57,55 @@ def grouped(rows: Sequence[Row]) -> Grouped:
     keep their order and have no letters: they have no runs, and are of different batches and number
     formats.
     """
-    if rows[0].kind == REPORTED:
-        return Grouped(rows=tuple(rows), letters=("",) * len(rows))
-    more = more_is_better(rows[0].metric)
+    if rows[0].kind == REPORTED_KIND:
+        return GroupedRows(rows=tuple(rows), letters=("",) * len(rows))
+    more = is_higher_better(rows[0].metric)
     counted = sorted(
         (row for row in rows if row.value is not None),
         key=lambda row: (-(row.value or 0) if more else row.value or 0, row.id, row.system),
     )
     missed = [row for row in rows if row.value is None]
     letters: list[str] = []
-    trials: list[Trial] = []
+    tests: list[HypothesisTest] = []
     anchor, letter = 0, 0
-    for place, row in enumerate(counted):
-        if place > anchor:
+    for position, row in enumerate(counted):
+        if position > anchor:
             first = counted[anchor]
-            trials.append(
-                hold(
+            tests.append(
+                run_hypothesis_test(
                     first.runs,
                     row.runs,
-                    ratio(first, row, more),
+                    compute_row_speed_ratio(first, row, more),
                     more,
-                    Asked(confidence=CONFIDENCE),
+                    SignificanceSettings(confidence=GROUP_CONFIDENCE),
                 )
             )
-            if separated(trials):
-                anchor, letter, trials = place, letter + 1, []
-        letters.append(named(letter))
-    return Grouped(rows=(*counted, *missed), letters=(*letters, *("" for _ in missed)))
+            if is_last_test_significant(tests):
+                anchor, letter, tests = position, letter + 1, []
+        letters.append(format_group_letter(letter))
+    return GroupedRows(rows=(*counted, *missed), letters=(*letters, *("" for _ in missed)))
 
 
-def separated(trials: Sequence[Trial]) -> bool:
+def is_last_test_significant(tests: Sequence[HypothesisTest]) -> bool:
     """Return whether the last of these tests shows a difference, after adjusting all of them
     together.
     """
-    if trials[-1].p is None or trials[-1].p >= 1 - CONFIDENCE:
+    if tests[-1].p is None or tests[-1].p >= 1 - GROUP_CONFIDENCE:
         return False
-    adjusted = holm([trial.p for trial in trials])
-    return verdict(trials[-1], adjusted[-1], CONFIDENCE) in (Verdict.FASTER, Verdict.SLOWER)
+    adjusted = correct_p_values([test.p for test in tests])
+    return choose_speed_verdict(tests[-1], adjusted[-1], GROUP_CONFIDENCE) in (
+        SpeedVerdict.FASTER,
+        SpeedVerdict.SLOWER,
+    )
 
 
-def ratio(first: Row, other: Row, more: bool) -> float:
+def compute_row_speed_ratio(first: Row, other: Row, more: bool) -> float:
     """Return how many times as fast the other is."""
     mine, others = first.value or 1.0, other.value or 1.0
     return others / mine if more else mine / others
 
 
-def named(number: int) -> str:
+def format_group_letter(number: int) -> str:
     """Return a group's letter: A to Z, then AA, AB and so on."""
-    prefix = named(number // LETTERS - 1) if number >= LETTERS else ""
-    return prefix + ascii_uppercase[number % LETTERS]
+    prefix = format_group_letter(number // ALPHABET_SIZE - 1) if number >= ALPHABET_SIZE else ""
+    return prefix + ascii_uppercase[number % ALPHABET_SIZE]

@@ -4,42 +4,48 @@ from typing import Final
 
 from markupsafe import Markup
 
-from submissions.publish.groups import Grouped
-from submissions.report.document import Axis, visible
-from submissions.report.drawing.svg import Scale, number, scale, straight, text
+from submissions.publish.groups import GroupedRows
+from submissions.report.document import Axis, encode_invisible_characters
+from submissions.report.drawing.svg import (
+    AxisScale,
+    choose_axis_scale,
+    draw_straight_line,
+    draw_text,
+    format_tick,
+)
 from submissions.tables import NS_PER_MS
 
-WIDTH: Final = 720
+FIGURE_WIDTH_PX: Final = 720
 LEFT, RIGHT = 230, 704
 ROW_PX: Final = 24
-MOST: Final = 40
+MAX_DRAWN_ROWS: Final = 40
 """Maximum number of rows drawn; the table has all of them."""
-FAR: Final = 20.0
+MIN_RATIO_FOR_LOG_AXIS: Final = 20.0
 """Ratio of the largest to the smallest value from which the axis is logarithmic: on a linear one
 most dots would lie on one another.
 """
-NAME: Final = 26
+MAX_DRAWN_NAME_LETTERS: Final = 26
 """Maximum length of a system's name in the figure."""
 
 
-def intervals(table: Grouped, id: str) -> Markup:
+def draw_intervals_figure(table: GroupedRows, id: str) -> Markup:
     """Draw the best rows: a dot for the value, a line for the interval, the group's letter beside
     it.
     """
-    rows = [row for row in table.rows if row.value is not None][:MOST]
+    rows = [row for row in table.rows if row.value is not None][:MAX_DRAWN_ROWS]
     factor, unit = (NS_PER_MS, "ms") if rows[0].unit == "ns" else (1.0, rows[0].unit)
     values = [
         each / factor for row in rows for each in (row.value, row.low, row.high) if each is not None
     ]
-    far = min(values) > 0 and max(values) > FAR * min(values)
-    across = scale(
+    far = min(values) > 0 and max(values) > MIN_RATIO_FOR_LOG_AXIS * min(values)
+    across = choose_axis_scale(
         Axis(name="value", unit=unit, log=far), values if far else [0.0, *values], LEFT, RIGHT
     )
     height = ROW_PX * len(rows) + 44
     body = Markup("").join(
         [
-            *ticks(across, height),
-            *(drawn(table, place, across, factor) for place in range(len(rows))),
+            *draw_value_axis(across, height),
+            *(draw_interval_row(table, position, across, factor) for position in range(len(rows))),
         ]
     )
     title = (
@@ -52,36 +58,52 @@ def intervals(table: Grouped, id: str) -> Markup:
         ' id="{id}">{title}</title>{body}{name}</svg>'
     ).format(
         id=id,
-        w=WIDTH,
+        w=FIGURE_WIDTH_PX,
         h=height,
         title=title,
         body=body,
-        name=text((LEFT + RIGHT) / 2, height - 4, unit, "middle"),
+        name=draw_text((LEFT + RIGHT) / 2, height - 4, unit, "middle"),
     )
 
 
-def ticks(across: Scale, height: int) -> list[Markup]:
+def draw_value_axis(across: AxisScale, height: int) -> list[Markup]:
     """Draw the axis."""
     drawn = []
-    for tick in across.ticks():
-        x = across.at(tick)
+    for tick in across.choose_ticks():
+        x = across.map_value(tick)
         drawn += [
-            straight(x, 6, x, height - 38, "grid", opacity=0.25),
-            text(x, height - 22, number(tick), "middle"),
+            draw_straight_line(x, 6, x, height - 38, "grid", opacity=0.25),
+            draw_text(x, height - 22, format_tick(tick), "middle"),
         ]
     return drawn
 
 
-def drawn(table: Grouped, place: int, across: Scale, factor: float) -> Markup:
+def draw_interval_row(
+    table: GroupedRows, position: int, across: AxisScale, factor: float
+) -> Markup:
     """Draw one row."""
-    row, letter, y = table.rows[place], table.letters[place], 18 + ROW_PX * place
-    name = visible(row.system if len(row.system) <= NAME else f"{row.system[: NAME - 1]}\u2026")
-    parts = [text(LEFT - 30, y + 4, name, "end"), text(LEFT - 10, y + 4, letter, "end", "mark")]
+    row, letter, y = table.rows[position], table.letters[position], 18 + ROW_PX * position
+    name = encode_invisible_characters(
+        row.system
+        if len(row.system) <= MAX_DRAWN_NAME_LETTERS
+        else f"{row.system[: MAX_DRAWN_NAME_LETTERS - 1]}\u2026"
+    )
+    parts = [
+        draw_text(LEFT - 30, y + 4, name, "end"),
+        draw_text(LEFT - 10, y + 4, letter, "end", "mark"),
+    ]
     if row.low is not None and row.high is not None:
         parts.append(
-            straight(across.at(row.low / factor), y, across.at(row.high / factor), y, "s0", width=3)
+            draw_straight_line(
+                across.map_value(row.low / factor),
+                y,
+                across.map_value(row.high / factor),
+                y,
+                "s0",
+                width=3,
+            )
         )
-    x = across.at((row.value or 0.0) / factor)
+    x = across.map_value((row.value or 0.0) / factor)
     parts.append(
         Markup('<circle class="s0" cx="{:.1f}" cy="{:.1f}" r="4.5" fill="currentColor"/>').format(
             x, y

@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from submissions.publish.rows import SHORT
-from submissions.report.document import Headline, Part, visible
+from submissions.publish.rows import SEAL_PREFIX_DIGITS
+from submissions.report.document import Headline, Part, encode_invisible_characters
 
-UNITS: Final = {
+MLCOMMONS_UNITS: Final = {
     "samples/s": (1.0, "Samples/s"),
     "queries/s": (1.0, "Queries/s"),
     "ns": (1e6, "Latency (ms)"),
@@ -22,32 +22,35 @@ UNITS: Final = {
 """podium's unit -> how many of it make one of MLCommons', and that one's name."""
 
 
-def as_mlcommons(parts: Mapping[str, Part]) -> str:
+def format_mlcommons_summary(parts: Mapping[str, Part]) -> str:
     """Format the served results of these parts (path of the bundle's copy, or of its report ->
     part) as JSON: a list of rows.
     """
-    rows = [row for place, part in parts.items() for row in rows_of(part, place)]
+    rows = [
+        row for location, part in parts.items() for row in iterate_mlcommons_rows(part, location)
+    ]
     return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def rows_of(part: Part, place: str) -> Iterator[dict[str, Any]]:
+def iterate_mlcommons_rows(part: Part, location: str) -> Iterator[dict[str, Any]]:
     """Yield a bundle's rows; training has a summary of another form there."""
     served = [each for each in part.headlines if each.scenario]
     for number, each in enumerate(served, 1):
-        told = {
-            "ID": f"{part.seal[:SHORT]}-{number:04d}",
-            **result(each),
-            **system(each),
-            **places(each, part, place),
+        fields = {
+            "ID": f"{part.seal[:SEAL_PREFIX_DIGITS]}-{number:04d}",
+            **describe_served_result(each),
+            **describe_serving_system(each),
+            **describe_result_locations(each, part, location),
         }
         yield {
-            key: visible(value) if isinstance(value, str) else value for key, value in told.items()
+            key: encode_invisible_characters(value) if isinstance(value, str) else value
+            for key, value in fields.items()
         }
 
 
-def result(each: Headline) -> dict[str, Any]:
+def describe_served_result(each: Headline) -> dict[str, Any]:
     """Return what was measured."""
-    divisor, unit = UNITS.get(each.unit, (1.0, each.unit))
+    divisor, unit = MLCOMMONS_UNITS.get(each.unit, (1.0, each.unit))
     return {
         "Submitter": each.org,
         "Availability": each.described.get("status", ""),
@@ -70,39 +73,43 @@ def result(each: Headline) -> dict[str, Any]:
     }
 
 
-def system(each: Headline) -> dict[str, Any]:
+def describe_serving_system(each: Headline) -> dict[str, Any]:
     """Return what it ran on; an unknown number is null."""
-    told = each.described
-    held = None if each.accelerators is None else each.accelerators // max(1, each.nodes or 1)
+    described = each.described
+    accelerators_per_node = (
+        None if each.accelerators is None else each.accelerators // max(1, each.nodes or 1)
+    )
     return {
         "System": each.system,
         "Platform": each.system,
         "Nodes": each.nodes,
-        "Processor": told.get("host_processor_model_name", ""),
-        "p#": count(told.get("host_processors_per_node")),
-        "host_processors_per_node": count(told.get("host_processors_per_node")),
-        "host_processor_core_count": told.get("host_processor_core_count", ""),
-        "Accelerator": each.accelerator or "",
-        "a#": held,
-        "Software": ", ".join(
-            filter(None, [told.get("framework"), told.get("other_software_stack")])
+        "Processor": described.get("host_processor_model_name", ""),
+        "p#": parse_described_count(described.get("host_processors_per_node")),
+        "host_processors_per_node": parse_described_count(
+            described.get("host_processors_per_node")
         ),
-        "operating_system": told.get("operating_system", ""),
+        "host_processor_core_count": described.get("host_processor_core_count", ""),
+        "Accelerator": each.accelerator or "",
+        "a#": accelerators_per_node,
+        "Software": ", ".join(
+            filter(None, [described.get("framework"), described.get("other_software_stack")])
+        ),
+        "operating_system": described.get("operating_system", ""),
         "Notes": "MLPerf-style; no MLPerf result",
     }
 
 
-def places(each: Headline, part: Part, place: str) -> dict[str, Any]:
+def describe_result_locations(each: Headline, part: Part, location: str) -> dict[str, Any]:
     """Return where more is told."""
     return {
-        "Location": place,
-        "Details": f"r/{part.seal[:SHORT]}/index.html",
+        "Location": location,
+        "Details": f"r/{part.seal[:SEAL_PREFIX_DIGITS]}/index.html",
         "Code": "",
         "Unique ID (e.g. for Audit)": f"{each.profile}/{each.division}/{each.org}/{each.system}",
         "ColorKey": f"{each.described.get('status', '')}{each.org}",
     }
 
 
-def count(text: str | None) -> int | None:
+def parse_described_count(text: str | None) -> int | None:
     """Read a whole number."""
-    return int(text) if text and text.isdecimal() and len(text) < SHORT else None
+    return int(text) if text and text.isdecimal() and len(text) < SEAL_PREFIX_DIGITS else None

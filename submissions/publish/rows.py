@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from submissions.compare.intervals import FEWEST, around
-from submissions.published_rows import Reference
-from submissions.report.document import Headline, Part, visible
-from submissions.report.sections.headlines import CONFIDENCE
-from suite.rounds.compatibility import INFERENCE, TRAINING
+from submissions.compare.intervals import MIN_INTERVAL_RUNS, estimate_value_interval
+from submissions.published_rows import PublishedRow
+from submissions.report.document import Headline, Part, encode_invisible_characters
+from submissions.report.sections.headlines import INTERVAL_CONFIDENCE
+from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 
-SHORT: Final = 12
+SEAL_PREFIX_DIGITS: Final = 12
 """Digits of a seal in a page's name."""
 SIGNED_BY_NOBODY: Final = "not signed"
 NOT_JUDGED: Final = "not judged here"
-BUNDLE: Final = "bundle"
-REPORTED: Final = "reported"
+BUNDLE_KIND: Final = "bundle"
+REPORTED_KIND: Final = "reported"
 """Kind of a document's figures, which have neither runs nor logs."""
 
 
@@ -71,15 +71,15 @@ class Row:
     @property
     def page(self) -> str:
         """Path of the report, relative to the site; empty for published rows."""
-        return "" if self.source else f"r/{self.id[:SHORT]}/index.html"
+        return "" if self.source else f"r/{self.id[:SEAL_PREFIX_DIGITS]}/index.html"
 
 
-def rows_of(part: Part, signed_by: str) -> list[Row]:
+def build_bundle_rows(part: Part, signed_by: str) -> list[Row]:
     """Return the rows of a bundle."""
-    return [row_of(each, part, signed_by) for each in part.headlines]
+    return [convert_headline_to_row(each, part, signed_by) for each in part.headlines]
 
 
-def row_of(each: Headline, part: Part, signed_by: str) -> Row:
+def convert_headline_to_row(each: Headline, part: Part, signed_by: str) -> Row:
     """Return one row."""
     return Row(
         id=part.seal,
@@ -94,7 +94,7 @@ def row_of(each: Headline, part: Part, signed_by: str) -> Row:
         engine=each.engine or "",
         precision=each.precision or "",
         workload=each.workload,
-        half=INFERENCE if each.scenario else TRAINING,
+        half=INFERENCE_HALF if each.scenario else TRAINING_HALF,
         scenario=each.scenario or "",
         metric=each.metric,
         unit=each.unit,
@@ -107,15 +107,19 @@ def row_of(each: Headline, part: Part, signed_by: str) -> Row:
         verdict=part.verdict if each.compliant else "Not compliant",
         noise=each.noise,
         signed_by=signed_by,
-        kind=BUNDLE,
+        kind=BUNDLE_KIND,
         source="",
         note="",
     )
 
 
-def published_row(row: Reference) -> Row:
+def convert_reference_to_row(row: PublishedRow) -> Row:
     """Convert a published row to a row of the site; it was neither judged nor signed here."""
-    interval = around(row.value, row.runs, CONFIDENCE) if len(row.runs) >= FEWEST else None
+    interval = (
+        estimate_value_interval(row.value, row.runs, INTERVAL_CONFIDENCE)
+        if len(row.runs) >= MIN_INTERVAL_RUNS
+        else None
+    )
     return Row(
         id=row.id,
         round=row.round,
@@ -148,11 +152,11 @@ def published_row(row: Reference) -> Row:
     )
 
 
-def as_json(rows: Sequence[Row], title: str) -> str:
+def format_site_json(rows: Sequence[Row], title: str) -> str:
     """Format all rows as JSON."""
     return (
         json.dumps(
-            {"title": title, "results": [plain(row) for row in rows]},
+            {"title": title, "results": [convert_site_row_to_data(row) for row in rows]},
             indent=1,
             ensure_ascii=False,
             allow_nan=False,
@@ -161,11 +165,11 @@ def as_json(rows: Sequence[Row], title: str) -> str:
     )
 
 
-def plain(row: Row) -> dict[str, Any]:
+def convert_site_row_to_data(row: Row) -> dict[str, Any]:
     """Return a row as data."""
     return {
         key: (
-            visible(value)
+            encode_invisible_characters(value)
             if isinstance(value, str)
             else list(value)
             if isinstance(value, tuple)
@@ -175,7 +179,7 @@ def plain(row: Row) -> dict[str, Any]:
     }
 
 
-def as_csv(rows: Iterable[Row]) -> str:
+def format_site_csv(rows: Iterable[Row]) -> str:
     """Format all rows as CSV: runs are separated by spaces, a run that missed its target is a dash,
     an unknown value is empty.
     """
@@ -183,16 +187,16 @@ def as_csv(rows: Iterable[Row]) -> str:
     writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        told = plain(row)
+        data = convert_site_row_to_data(row)
         runs = " ".join("-" if run is None else repr(run) for run in row.runs)
         writer.writerow(
-            {key: "" if value is None else value for key, value in told.items()}
+            {key: "" if value is None else value for key, value in data.items()}
             | {"runs": runs, "noise": " ".join(row.noise)}
         )
     return text.getvalue()
 
 
-def schema() -> dict[str, Any]:
+def build_site_schema() -> dict[str, Any]:
     """Return the JSON Schema of the JSON form."""
     row = msgspec.json.schema(Row)
     known = {

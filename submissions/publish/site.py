@@ -12,36 +12,52 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from submissions.metrics import LATENCY
-from submissions.publish.groups import Grouped, grouped, kind_of
-from submissions.publish.intervals_figure import intervals
-from submissions.publish.mlcommons import as_mlcommons
-from submissions.publish.rows import REPORTED, SHORT, Row, as_csv, as_json, schema
-from submissions.publish.rows import plain as in_row
-from submissions.published_rows import RECOMPUTED
+from submissions.metrics import LATENCY_PREFIX
+from submissions.publish.groups import GroupedRows, build_site_table_key, group_site_rows
+from submissions.publish.intervals_figure import draw_intervals_figure
+from submissions.publish.mlcommons import format_mlcommons_summary
+from submissions.publish.rows import (
+    REPORTED_KIND,
+    SEAL_PREFIX_DIGITS,
+    Row,
+    build_site_schema,
+    format_site_csv,
+    format_site_json,
+)
+from submissions.publish.rows import convert_site_row_to_data as in_row
+from submissions.published_rows import RECOMPUTED_KIND
 from submissions.report import page
-from submissions.report.document import Document, Part, plain, read, visible
-from submissions.report.page import Link
-from submissions.tables import shown
+from submissions.report.document import (
+    Document,
+    Part,
+    convert_document_to_data,
+    encode_invisible_characters,
+    parse_document_data,
+)
+from submissions.report.page import PageLink
+from submissions.tables import format_metric_value
 from suite import __version__, registry
-from suite.files.layout import slug
-from suite.rounds.compatibility import INFERENCE, TRAINING
+from suite.files.layout import convert_to_slug
+from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 
-BUNDLES: Final = "bundles"
-MARKER: Final = ".podium-site"
+SITE_BUNDLES_FOLDER: Final = "bundles"
+SITE_MARKER_FILE: Final = ".podium-site"
 """Marks a folder as made by podium, which may overwrite it."""
-FORMAT: Final = 1
-PACKAGE: Final = "submissions.publish"
-FILTERED: Final = ("profile", "division", "precision", "accelerators")
+SITE_FORMAT_VERSION: Final = 1
+SITE_PACKAGE: Final = "submissions.publish"
+FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
 """Fields of rows by which a page can be filtered."""
-WITHOUT_SCENARIO: Final = {TRAINING: "training", INFERENCE: "inference without a scenario"}
+TITLES_WITHOUT_SCENARIO: Final = {
+    TRAINING_HALF: "training",
+    INFERENCE_HALF: "inference without a scenario",
+}
 """Names of pages of results without a scenario."""
-ORDER: Final = ("full", "quick", "smoke", "published")
+PROFILE_ORDER: Final = ("full", "quick", "smoke", "published")
 """Order of profiles on a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SiteEntry:
     """One bundle of a site."""
 
     name: str
@@ -63,26 +79,27 @@ class Entry:
         return self.part.nonces if self.part else ()
 
     @property
-    def copied(self) -> str:
+    def bundle_path(self) -> str:
         """Path of its copy in the site."""
-        return f"{BUNDLES}/{self.part.seal[:SHORT] if self.part else ''}.tar.zst"
+        return f"{SITE_BUNDLES_FOLDER}/{self.part.seal[:SEAL_PREFIX_DIGITS] if self.part else ''}.tar.zst"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class ResultBoard:
     """One page: the results of one workload and scenario."""
 
     workload: str
     half: str
     scenario: str
-    tables: tuple[Grouped, ...]
+    tables: tuple[GroupedRows, ...]
 
     @property
     def title(self) -> str:
         """Name it for people."""
-        row = registry.round().benchmarks.get(self.workload)
+        row = registry.load_round().benchmarks.get(self.workload)
         return (
-            f"{row.title if row else self.workload}: {self.scenario or WITHOUT_SCENARIO[self.half]}"
+            f"{row.title if row else self.workload}:"
+            f" {self.scenario or TITLES_WITHOUT_SCENARIO[self.half]}"
         )
 
     @property
@@ -93,32 +110,32 @@ class Board:
     @property
     def reported(self) -> int:
         """Number of figures that documents report."""
-        return sum(len(table.rows) for table in self.tables if table.rows[0].kind == REPORTED)
+        return sum(len(table.rows) for table in self.tables if table.rows[0].kind == REPORTED_KIND)
 
     @property
     def path(self) -> str:
         """Path in the site."""
-        return f"{part(self.workload)}/{part(self.scenario.casefold() or self.half)}.html"
+        return f"{convert_to_path_part(self.workload)}/{convert_to_path_part(self.scenario.casefold() or self.half)}.html"
 
 
-def heading(row: Row) -> str:
+def format_table_heading(row: Row) -> str:
     """Name a table by what its rows share."""
-    where = row.round if row.source else f"{row.round}, {row.profile}"
+    origin = row.round if row.source else f"{row.round}, {row.profile}"
     kind = {
-        REPORTED: f", as reported: {metric(row)}",
-        RECOMPUTED: ", recomputed from published logs",
+        REPORTED_KIND: f", as reported: {format_row_metric(row)}",
+        RECOMPUTED_KIND: ", recomputed from published logs",
     }.get(row.kind, "")
-    return f"{where}{kind}{f', {row.division} division' if row.division else ''}"
+    return f"{origin}{kind}{f', {row.division} division' if row.division else ''}"
 
 
-def part(name: str) -> str:
+def convert_to_path_part(name: str) -> str:
     """Convert an untrusted name to a path component."""
-    return slug(name)
+    return convert_to_slug(name)
 
 
-def pages(
+def iterate_site_files(
     title: str,
-    entries: Sequence[Entry],
+    entries: Sequence[SiteEntry],
     published: Sequence[Row],
     bundles: bool,
     legend: Sequence[str],
@@ -130,10 +147,10 @@ def pages(
         key=lambda row: (row.workload, row.scenario, row.id),
     )
     every = (*rows, *published)
-    boards = list(boards_of(every))
-    copies = {entry.part.seal: entry.copied for entry in good if bundles and entry.part}
+    boards = list(iterate_result_boards(every))
+    copies = {entry.part.seal: entry.bundle_path for entry in good if bundles and entry.part}
     common = {
-        "title": visible(title),
+        "title": encode_invisible_characters(title),
         "version": __version__,
         "legend": legend,
         "entries": entries,
@@ -141,92 +158,106 @@ def pages(
     }
     yield (
         "index.html",
-        rendered("index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common),
+        render_site_page(
+            "index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common
+        ),
     )
     for board in boards:
         yield (
             board.path,
-            rendered(
+            render_site_page(
                 "board.html.j2",
-                {"board": board, "filters": list(filters(board)), "up": "../"} | common,
+                {"board": board, "filters": list(iterate_board_filters(board)), "up": "../"}
+                | common,
             ),
         )
     for entry in good:
         if entry.report and entry.part:
             yield (
-                f"r/{entry.part.seal[:SHORT]}/index.html",
-                page.render(
-                    read(renamed(plain(entry.report), entry)), back(entry, bundles)
+                f"r/{entry.part.seal[:SEAL_PREFIX_DIGITS]}/index.html",
+                page.render_report_page(
+                    parse_document_data(
+                        replace_bundle_names(convert_document_to_data(entry.report), entry)
+                    ),
+                    build_site_links(entry, bundles),
                 ).encode(),
             )
-    yield "data/results.json", as_json(every, visible(title)).encode()
-    yield "data/results.csv", as_csv(every).encode()
+    yield "data/results.json", format_site_json(every, encode_invisible_characters(title)).encode()
+    yield "data/results.csv", format_site_csv(every).encode()
     reported = {
-        entry.copied if bundles else f"r/{entry.part.seal[:SHORT]}/index.html": entry.part
+        (
+            entry.bundle_path if bundles else f"r/{entry.part.seal[:SEAL_PREFIX_DIGITS]}/index.html"
+        ): entry.part
         for entry in good
         if entry.part
     }
-    yield "data/mlcommons.json", as_mlcommons(dict(sorted(reported.items()))).encode()
-    yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()
-    if parquet := as_parquet(every):
+    yield "data/mlcommons.json", format_mlcommons_summary(dict(sorted(reported.items()))).encode()
+    yield "data/results.schema.json", (json.dumps(build_site_schema(), indent=1) + "\n").encode()
+    if parquet := encode_site_parquet(every):
         yield "data/results.parquet", parquet
-    yield MARKER, f"{json.dumps({'format': FORMAT, 'version': __version__})}\n".encode()
-
-
-def renamed(told: Any, entry: Entry) -> Any:
-    """Name a bundle as the site does, wherever its report names it or a file in it: the publisher's
-    folders are nobody's business.
-    """
-    given, own = str(entry.path), Path(entry.copied).name
-    if isinstance(told, dict):
-        return {key: renamed(value, entry) for key, value in told.items()}
-    if isinstance(told, list | tuple):
-        return [renamed(value, entry) for value in told]
-    if not isinstance(told, str):
-        return told
-    return (
-        own
-        if told in (given, entry.name)
-        else own + told.removeprefix(given)
-        if told.startswith(f"{given}/")
-        else told
+    yield (
+        SITE_MARKER_FILE,
+        f"{json.dumps({'format': SITE_FORMAT_VERSION, 'version': __version__})}\n".encode(),
     )
 
 
-def back(entry: Entry, bundles: bool) -> tuple[Link, ...]:
+def replace_bundle_names(content: Any, entry: SiteEntry) -> Any:
+    """Name a bundle as the site does, wherever its report names it or a file in it: the publisher's
+    folders are nobody's business.
+    """
+    given, site_name = str(entry.path), Path(entry.bundle_path).name
+    if isinstance(content, dict):
+        return {key: replace_bundle_names(value, entry) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [replace_bundle_names(value, entry) for value in content]
+    if not isinstance(content, str):
+        return content
+    return (
+        site_name
+        if content in (given, entry.name)
+        else site_name + content.removeprefix(given)
+        if content.startswith(f"{given}/")
+        else content
+    )
+
+
+def build_site_links(entry: SiteEntry, bundles: bool) -> tuple[PageLink, ...]:
     """Return the links of a report within the site."""
-    bundle = (Link(words="The bundle", target=f"../../{entry.copied}"),) if bundles else ()
-    return (Link(words="All results", target="../../index.html"), *bundle)
+    bundle = (PageLink(words="The bundle", target=f"../../{entry.bundle_path}"),) if bundles else ()
+    return (PageLink(words="All results", target="../../index.html"), *bundle)
 
 
-def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
+def iterate_result_boards(rows: Sequence[Row]) -> Iterator[ResultBoard]:
     """Yield a board per workload and scenario, its tables by profile, round and division."""
     for workload, half, scenario in dict.fromkeys(
         (row.workload, row.half, row.scenario) for row in rows
     ):
-        own = [
+        board_rows = [
             row
             for row in rows
             if (row.workload, row.half, row.scenario) == (workload, half, scenario)
         ]
         kinds = sorted(
-            {kind_of(row) for row in own},
+            {build_site_table_key(row) for row in board_rows},
             key=lambda kind: (
-                ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER),
+                PROFILE_ORDER.index(kind[1]) if kind[1] in PROFILE_ORDER else len(PROFILE_ORDER),
                 kind[-1],
                 kind,
             ),
         )
-        yield Board(
+        yield ResultBoard(
             workload=workload,
             half=half,
             scenario=scenario,
-            tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds),
+            tables=tuple(
+                group_site_rows([row for row in board_rows if build_site_table_key(row) == kind])
+                for kind in kinds
+            ),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class BoardFilter:
     """One filter of a page: rows with this value are shown while its box is ticked. Implemented in
     CSS only.
     """
@@ -236,82 +267,91 @@ class Filter:
     field: str
 
 
-def filters(board: Board) -> Iterator[Filter]:
+def iterate_board_filters(board: ResultBoard) -> Iterator[BoardFilter]:
     """Yield a filter for each value of a field that has several values on a page."""
     rows = [row for table in board.tables for row in table.rows]
-    for field in FILTERED:
-        told = sorted(
+    for field in FILTER_FIELDS:
+        values = sorted(
             {getattr(row, field) for row in rows if getattr(row, field) not in (None, "")}
         )
-        if len(told) > 1:
+        if len(values) > 1:
             yield from (
-                Filter(id=choice(field, value), name=visible(str(value)), field=field)
-                for value in told
+                BoardFilter(
+                    id=compute_filter_class(field, value),
+                    name=encode_invisible_characters(str(value)),
+                    field=field,
+                )
+                for value in values
             )
 
 
-def choice(field: str, value: object) -> str:
+def compute_filter_class(field: str, value: object) -> str:
     """Return the CSS class of a filter: letters and digits only, whatever the value is."""
     return f"f{hashlib.sha256(f'{field}={value}'.encode()).hexdigest()[:8]}"
 
 
-def classes(row: Row) -> str:
+def format_filter_classes(row: Row) -> str:
     """Return the filter classes that a row belongs to."""
     return " ".join(
-        choice(field, getattr(row, field))
-        for field in FILTERED
+        compute_filter_class(field, getattr(row, field))
+        for field in FILTER_FIELDS
         if getattr(row, field) not in (None, "")
     )
 
 
-def rendered(name: str, told: Mapping[str, Any]) -> bytes:
+def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
     """Fill a template in."""
     hidden = (
         f"main:has(#{each.id}:not(:checked)) tr.{each.id}{{display:none}}"
-        for each in told.get("filters", ())
+        for each in context.get("filters", ())
     )
-    style = "".join([page.asset("report.css"), site_style(), *hidden])
-    made = page.environment(PACKAGE)
-    made.globals |= {
-        "value": value,
-        "between": between,
-        "machine": machine,
-        "intervals": intervals,
-        "classes": classes,
-        "metric": metric,
-        "heading": heading,
-        "visible": visible,
+    style = "".join([page.read_page_asset("report.css"), read_site_style(), *hidden])
+    environment = page.build_template_environment(SITE_PACKAGE)
+    environment.globals |= {
+        "value": format_row_value,
+        "between": format_row_interval,
+        "machine": format_row_machine,
+        "intervals": draw_intervals_figure,
+        "classes": format_filter_classes,
+        "metric": format_row_metric,
+        "heading": format_table_heading,
+        "visible": encode_invisible_characters,
     }
-    html = made.get_template(name).render(style=Markup(style), policy=policy(style), **told)
+    html = environment.get_template(name).render(
+        style=Markup(style), policy=build_site_policy(style), **context
+    )
     return html.encode()
 
 
-def site_style() -> str:
+def read_site_style() -> str:
     """Read the site's own styles, which extend the report's."""
-    return (files(PACKAGE) / "templates" / "site.css").read_text("utf-8")
+    return (files(SITE_PACKAGE) / "templates" / "site.css").read_text("utf-8")
 
 
-def policy(style: str) -> str:
+def build_site_policy(style: str) -> str:
     """Allow this style sheet and nothing else: the site's own pages have no scripts."""
     return (
-        f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{page.digest(style)}'"
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src"
+        f" '{page.compute_policy_hash(style)}'"
     )
 
 
-def value(row: Row) -> str:
+def format_row_value(row: Row) -> str:
     """Print a value."""
-    return shown(row.value, row.unit).replace("minutes", "min")
+    return format_metric_value(row.value, row.unit).replace("minutes", "min")
 
 
-def between(row: Row) -> str:
+def format_row_interval(row: Row) -> str:
     """Print an interval; nothing if there is none."""
     if row.low is None or row.high is None:
         return ""
-    low, high = (shown(each, row.unit).partition(" ")[0] for each in (row.low, row.high))
+    low, high = (
+        format_metric_value(each, row.unit).partition(" ")[0] for each in (row.low, row.high)
+    )
     return f"{low} to {high}"
 
 
-def machine(row: Row) -> str:
+def format_row_machine(row: Row) -> str:
     """Format the number and kind of accelerators or processors."""
     if not row.accelerators:
         return "CPU" if row.accelerators == 0 else row.accelerator or "-"
@@ -320,16 +360,16 @@ def machine(row: Row) -> str:
     )
 
 
-def metric(row: Row) -> str:
+def format_row_metric(row: Row) -> str:
     """Format a metric for people."""
     return (
-        f"{row.metric.removeprefix(LATENCY)} latency"
-        if row.metric.startswith(f"{LATENCY}p")
+        f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
+        if row.metric.startswith(f"{LATENCY_PREFIX}p")
         else row.metric.replace("_", " ")
     )
 
 
-def as_parquet(rows: Sequence[Row]) -> bytes:
+def encode_site_parquet(rows: Sequence[Row]) -> bytes:
     """Format all rows as Parquet; nothing if pyarrow is not installed."""
     try:
         import pyarrow

@@ -6,14 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from compliance.bundle import trailer
-from compliance.recognition.path_kind import Kind, recognise
-from compliance.recognition.tree_path import homes
-from compliance.verdict import Finding, Severity, Verdict, verdict
+from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.recognition.tree_path import list_tree_organisations
+from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions import compliance_check
-from submissions.attempts import tried
-from submissions.compare.compared_results import Side, side
-from submissions.pack.bundle import recollected
-from submissions.pack.seal import inspect
+from submissions.attempts import count_result_attempts
+from submissions.compare.compared_results import ComparisonSide, read_comparison_side
+from submissions.pack.bundle import compare_manifest_with_content
+from submissions.pack.seal import inspect_bundle
 from submissions.report.document import Document, Note, Part, Section, Tone
 from submissions.report.sections import (
     episodes,
@@ -28,27 +28,27 @@ from submissions.report.sections import (
     studies,
     training,
 )
-from submissions.result_index import Result, opened
+from submissions.result_index import IndexedResult, open_results
 from submissions.signatures import time_stamps
-from submissions.signatures.bundled import checked
-from submissions.signatures.ssh_keygen import Signers, Standing
+from submissions.signatures.bundled import verify_bundle_signatures
+from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
-from suite.studies.documents import STUDIES, STUDY
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
 
 @dataclass(slots=True, kw_only=True)
-class Subject:
+class ReportSubject:
     """One path and what was read from it."""
 
     path: Path
     bundle: bool
-    found: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Problems with its bytes, or files that could not be read."""
     damaged: bool = False
     """It is not the file that was packed, so that nothing in it was judged."""
-    pairs: list[tuple[Result, Side]] = field(default_factory=list)
+    pairs: list[tuple[IndexedResult, ComparisonSide]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
     """How often each was begun; read while a bundle is unpacked."""
     sections: list[Section] = field(default_factory=list)
@@ -56,19 +56,19 @@ class Subject:
     @property
     def verdict(self) -> Verdict:
         """The judge's verdict, combined with the check of the bytes."""
-        return Verdict.BROKEN if self.problems else verdict(self.found)
+        return Verdict.BROKEN if self.problems else compute_verdict(self.findings)
 
     @property
-    def word(self) -> str:
+    def verdict_label(self) -> str:
         """The verdict for people: a damaged file has broken no rule, and was not judged."""
-        return findings.DAMAGED if self.damaged else findings.WORDS[self.verdict]
+        return findings.DAMAGED_LABEL if self.damaged else findings.VERDICT_LABELS[self.verdict]
 
-    def add(self, problem: str) -> None:
+    def add_problem(self, problem: str) -> None:
         """Note a problem once."""
         self.problems += [] if problem in self.problems else [problem]
 
 
-def document(
+def build_report_document(
     paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True
 ) -> tuple[Document, list[str]]:
     """Build the report of some paths; return it with one sentence per path that does not count.
@@ -77,161 +77,184 @@ def document(
     for path in (*paths, *against):
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
-    subjects = [subject(path) for path in paths]
-    others = [compared_alone(path) for path in against]
+    subjects = [read_report_subject(path) for path in paths]
+    others = [read_compared_subject(path) for path in against]
     sides = [each for subject in (*others, *subjects) for _, each in subject.pairs]
     sections = []
     if len(subjects) + len(others) > 1 and sides:
         every = [str(each.path) for each in (*others, *subjects)]
-        sections.append(orientation.comparison(sides, every, str(against[0]) if against else None))
-    rows = orientation.published(sides) if sides and published else None
+        sections.append(
+            orientation.build_comparison_section(sides, every, str(against[0]) if against else None)
+        )
+    rows = orientation.build_published_section(sides) if sides and published else None
     sections += [rows] if rows else []
-    parts = [part(each) for each in subjects]
+    parts = [build_report_part(each) for each in subjects]
     title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
-    made = Document(
+    report = Document(
         title=title,
         parts=tuple(parts),
         sections=tuple(sections),
-        legend=orientation.legend(rows is not None),
+        legend=orientation.list_required_notes(rows is not None),
         version=__version__,
     )
-    return made, [
-        f"{each.path}: {each.word.casefold()}"
+    return report, [
+        f"{each.path}: {each.verdict_label.casefold()}"
         for each in (*subjects, *others)
         if each.verdict is not Verdict.VALID
     ]
 
 
-def subject(path: Path) -> Subject:
+def read_report_subject(path: Path) -> ReportSubject:
     """Read one path, with all sections that are drawn of it."""
-    found = judged(path)
-    if found.damaged:
+    subject = judge_report_path(path)
+    if subject.damaged:
         # part() shows its findings: figures of a file that is not the one that was packed would be
         # believed
-        return found
-    drawn = list(of_studies(path))
-    if drawn and (recognise(path).kind is Kind.STUDY or not any(homes(path))):
-        found.sections = [*drawn, findings.section(found.found, found.problems)]
-        return found
+        return subject
+    drawn = list(iterate_study_sections(path))
+    if drawn and (
+        recognise_path(path).kind is PathKind.STUDY or not any(list_tree_organisations(path))
+    ):
+        subject.sections = [
+            *drawn,
+            findings.build_findings_section(subject.findings, subject.problems),
+        ]
+        return subject
     try:
-        with opened(path) as results:
-            read(found, results)
-            found.sections = [*sections(found), *drawn]
+        with open_results(path) as results:
+            score_subject_results(subject, results)
+            subject.sections = [*iterate_subject_sections(subject), *drawn]
     except JudgedError as error:
-        found.add(str(error))
-    return found
+        subject.add_problem(str(error))
+    return subject
 
 
-def of_studies(path: Path) -> Iterator[Section]:
+def iterate_study_sections(path: Path) -> Iterator[Section]:
     """Draw the studies of a path: itself, or those of a results folder."""
     for folder in (
         [path]
-        if (path / STUDY).is_file()
-        else sorted(path.glob(f"{STUDIES}/*"))
+        if (path / STUDY_FILE).is_file()
+        else sorted(path.glob(f"{STUDIES_FOLDER}/*"))
         if path.is_dir()
         else ()
     ):
-        if (folder / STUDY).is_file():
-            yield guarded(folder.name, f"study-{folder.name}", partial(studies.section, folder))
+        if (folder / STUDY_FILE).is_file():
+            yield build_section_or_note(
+                folder.name, f"study-{folder.name}", partial(studies.build_study_section, folder)
+            )
 
 
-def compared_alone(path: Path) -> Subject:
+def read_compared_subject(path: Path) -> ReportSubject:
     """Read one path that serves for comparison only."""
-    found = judged(path)
+    subject = judge_report_path(path)
     try:
-        with opened(path) as results:
-            read(found, results)
+        with open_results(path) as results:
+            score_subject_results(subject, results)
     except JudgedError as error:
-        found.add(str(error))
-    return found
+        subject.add_problem(str(error))
+    return subject
 
 
-def judged(path: Path) -> Subject:
+def judge_report_path(path: Path) -> ReportSubject:
     """Judge a path; for a bundle check its bytes first, as `podium verify` does."""
-    bundle = path.is_file() and recognise(path).kind is Kind.BUNDLE
-    problems = list(inspect(path)) if bundle else []
+    bundle = path.is_file() and recognise_path(path).kind is PathKind.BUNDLE
+    problems = list(inspect_bundle(path)) if bundle else []
     damaged = bool(problems)
-    found = compliance_check.findings(path)
+    judge_findings = compliance_check.judge_path(path)
     if bundle and not problems:
-        found_behind = trailer.read(path)
+        bundle_trailer = trailer.read_bundle_trailer(path)
         problems = [
             each.sentence
-            for each in checked(path, found_behind, Signers())
-            if each.standing is Standing.BAD
+            for each in verify_bundle_signatures(path, bundle_trailer, TrustedSigners())
+            if each.standing is SignatureStatus.BAD
         ]
-        problems += time_stamps.problems(found_behind)
-    if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
-        problems = list(recollected(path))
-    return Subject(path=path, bundle=bundle, found=found, problems=problems, damaged=damaged)
+        problems += time_stamps.find_time_stamp_problems(bundle_trailer)
+    if (
+        bundle
+        and not problems
+        and not any(each.severity is Severity.ERROR for each in judge_findings)
+    ):
+        problems = list(compare_manifest_with_content(path))
+    return ReportSubject(
+        path=path, bundle=bundle, findings=judge_findings, problems=problems, damaged=damaged
+    )
 
 
-def read(found: Subject, results: Sequence[Result]) -> None:
+def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResult]) -> None:
     """Score every result of a path; an unreadable one is recorded as a problem, and the rest
     continues.
     """
-    judge = compliance_check.judge_for(results)
+    judge = compliance_check.choose_shared_judge(results)
     for result in results:
         try:
-            found.pairs.append((result, side(found.path, result, not found.problems, judge)))
-            found.attempts.append(tried(result))
+            subject.pairs.append(
+                (result, read_comparison_side(subject.path, result, not subject.problems, judge))
+            )
+            subject.attempts.append(count_result_attempts(result))
         except PodiumError as error:
-            found.add(str(error))
+            subject.add_problem(str(error))
 
 
-def sections(found: Subject) -> Iterator[Section]:
+def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
     """Yield the sections of a path in order."""
-    workloads = list(dict.fromkeys(result.workload for result, _ in found.pairs))
+    workloads = list(dict.fromkeys(result.workload for result, _ in subject.pairs))
     for workload in workloads:
-        parts = list(of_workload(found, workload))
+        parts = list(iterate_workload_sections(subject, workload))
         if len(workloads) > 1:
             yield Section(
-                id=f"workload-{workload}", title=headlines.title_of(workload), parts=tuple(parts)
+                id=f"workload-{workload}",
+                title=headlines.find_workload_title(workload),
+                parts=tuple(parts),
             )
         else:
             yield from parts
     for workload in workloads:
-        yield from beside_precision(found, workload)
-    yield findings.section(found.found, found.problems)
-    yield provenance.section(
-        [result for result, _ in found.pairs], found.path if found.bundle else None
+        yield from iterate_precision_sections(subject, workload)
+    yield findings.build_findings_section(subject.findings, subject.problems)
+    yield provenance.build_provenance_section(
+        [result for result, _ in subject.pairs], subject.path if subject.bundle else None
     )
 
 
-def beside_precision(found: Subject, workload: str) -> Iterator[Section]:
+def iterate_precision_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:
     """Yield engines and number formats beside one another: as `podium precision` measured them,
     else from the results.
     """
     roots = dict.fromkeys(
-        result.root for result, _ in found.pairs if result.home and result.workload == workload
+        result.results_root
+        for result, _ in subject.pairs
+        if result.organisation_folder and result.workload == workload
     )
-    measured = list(filter(None, (orientation.precision(root, workload) for root in roots)))
-    computed = None if measured else formats.section(found.pairs, workload)
+    measured = list(
+        filter(None, (orientation.read_precision_section(root, workload) for root in roots))
+    )
+    computed = None if measured else formats.build_formats_section(subject.pairs, workload)
     yield from measured or ([computed] if computed else [])
 
 
-def of_workload(found: Subject, workload: str) -> Iterator[Section]:
+def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:
     """Yield the sections of one workload."""
-    pairs = [(result, each.score) for result, each in found.pairs if result.workload == workload]
+    pairs = [(result, each.score) for result, each in subject.pairs if result.workload == workload]
     trained = [(result, score) for result, score in pairs if result.scenario is None]
     served = [(result, score) for result, score in pairs if result.scenario is not None]
     for result, score in trained:
-        yield guarded(
+        yield build_section_or_note(
             "Training",
             f"training-{workload}-{score.system}",
-            partial(training.section, result, score),
+            partial(training.build_training_section, result, score),
         )
-        shown = episodes.section(result, score)
+        shown = episodes.build_episode_section(result, score)
         yield from [shown] if shown else []
     if served:
         parts = [
-            guarded(
+            build_section_or_note(
                 str(s.scenario),
                 f"serving-{workload}-{s.system}-{s.scenario}",
-                partial(serving.section, r, s),
+                partial(serving.build_scenario_section, r, s),
             )
             for r, s in served
         ]
-        yield together(
+        yield merge_shared_notes(
             Section(
                 id=f"serving-{workload}",
                 title="Serving",
@@ -239,12 +262,12 @@ def of_workload(found: Subject, workload: str) -> Iterator[Section]:
                 parts=tuple(parts),
             )
         )
-        shown = examples.section(served, workload)
+        shown = examples.build_examples_section(served, workload)
         yield from [shown] if shown else []
-    yield together(machine.section(pairs, workload))
+    yield merge_shared_notes(machine.build_machine_section(pairs, workload))
 
 
-def together(section: Section) -> Section:
+def merge_shared_notes(section: Section) -> Section:
     """State a note once if all parts of a section share it."""
     if not section.parts:
         return section
@@ -258,7 +281,7 @@ def together(section: Section) -> Section:
     return replace(section, notes=(*section.notes, *common), parts=parts)
 
 
-def guarded(title: str, id: str, make: Callable[[], Section]) -> Section:
+def build_section_or_note(title: str, id: str, make: Callable[[], Section]) -> Section:
     """Build a section; an unreadable one states why, and the page continues."""
     try:
         return make()
@@ -266,50 +289,54 @@ def guarded(title: str, id: str, make: Callable[[], Section]) -> Section:
         return Section(id=id, title=title, notes=(Note(text=str(error), tone=Tone.CAUTION),))
 
 
-def part(found: Subject) -> Part:
+def build_report_part(subject: ReportSubject) -> Part:
     """Build the part of the document about one path."""
-    first = found.pairs[0][1].score if found.pairs else None
+    first = subject.pairs[0][1].score if subject.pairs else None
     return Part(
-        name=found.path.name or str(found.path),
-        title=headlines.title([each for _, each in found.pairs]) or found.path.name,
-        verdict=found.word,
-        tone=findings.TONES[found.verdict],
-        summary=summary(found),
-        facts=tuple(headlines.facts([each for _, each in found.pairs])),
-        tiles=tuple(headlines.tiles([each for _, each in found.pairs])),
+        name=subject.path.name or str(subject.path),
+        title=headlines.format_results_title([each for _, each in subject.pairs])
+        or subject.path.name,
+        verdict=subject.verdict_label,
+        tone=findings.VERDICT_TONES[subject.verdict],
+        summary=describe_verdict_scope(subject),
+        facts=tuple(headlines.describe_measured_systems([each for _, each in subject.pairs])),
+        tiles=tuple(headlines.build_result_tiles([each for _, each in subject.pairs])),
         headlines=tuple(
-            headlines.headline(each, begun)
-            for (_, each), begun in zip(found.pairs, found.attempts, strict=True)
+            headlines.build_result_headline(each, begun)
+            for (_, each), begun in zip(subject.pairs, subject.attempts, strict=True)
         ),
         sections=(
-            tuple(found.sections)
-            if first or found.sections
-            else (findings.section(found.found, found.problems),)
+            tuple(subject.sections)
+            if first or subject.sections
+            else (findings.build_findings_section(subject.findings, subject.problems),)
         ),
-        seal=provenance.seal_of(found.path) if found.bundle else "",
-        nonces=tuple(dict.fromkeys(each.campaign for _, each in found.pairs if each.campaign)),
+        seal=provenance.read_seal_digest(subject.path) if subject.bundle else "",
+        nonces=tuple(dict.fromkeys(each.campaign for _, each in subject.pairs if each.campaign)),
     )
 
 
-def summary(found: Subject) -> str:
+def describe_verdict_scope(subject: ReportSubject) -> str:
     """Describe what the verdict covers."""
-    if found.damaged:
+    if subject.damaged:
         return (
-            f"{found.problems[0]}. This is not the file that was packed, so nothing in it was"
+            f"{subject.problems[0]}. This is not the file that was packed, so nothing in it was"
             " judged, and nothing in it may be relied on."
         )
     rounds = (
-        ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs))
+        ", ".join(dict.fromkeys(each.score.round for _, each in subject.pairs))
         or registry.DEFAULT_ROUND
     )
-    judged = f"The judge of {rounds} has read every file: {findings.counted(found.found)}."
-    if found.problems:
-        return f"{found.problems[0]}. {judged} Nothing in this file may be relied on."
-    if found.verdict is not Verdict.VALID:
+    judged = (
+        f"The judge of {rounds} has read every file:"
+        f" {findings.format_finding_counts(subject.findings)}."
+    )
+    if subject.problems:
+        return f"{subject.problems[0]}. {judged} Nothing in this file may be relied on."
+    if subject.verdict is not Verdict.VALID:
         return f"{judged} The reasons stand under findings."
-    told = sum(each.rule == compliance_check.UNSCORED for each in found.found)
-    gaps = f", but for {told} accuracies that could not be" if told else ""
-    sealed = "It is sealed and unchanged since. " if found.bundle else ""
+    unscored = sum(each.rule == compliance_check.UNSCORED_RULE for each in subject.findings)
+    gaps = f", but for {unscored} accuracies that could not be" if unscored else ""
+    sealed = "It is sealed and unchanged since. " if subject.bundle else ""
     return (
         f"{sealed}{judged} Figures were recomputed from the logs{gaps}. That the runs took place on"
         " the machine described, no file can prove."

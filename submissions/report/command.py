@@ -8,31 +8,31 @@ from typing import Final
 
 import click
 
-from submissions.output_file import refuse_target
+from submissions.output_file import check_output_target
 from submissions.report import build, exports
-from submissions.report.document import Document, plain, read
+from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import FULL, written
+from suite.files.layout import DISK_FULL_ERRORS, written
 
-BUNDLE: Final = ".tar.zst"
-HTML: Final = "html"
+BUNDLE_SUFFIX: Final = ".tar.zst"
+HTML_FORM: Final = "html"
 
 
-def report(
+def write_results_report(
     paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool
 ) -> None:
     """Write the report of some paths; JudgedError at the end if one does not count, which the page
     states too.
     """
-    target = output or (default(paths) if form == HTML else None)
+    target = output or (choose_report_path(paths) if form == HTML_FORM else None)
     if target is not None:
-        refuse_target("-o", target, [*paths, *against])
-    document, problems = build.document(paths, against)
-    text = FORMS[form](read(plain(document)))
+        check_output_target("-o", target, [*paths, *against])
+    document, problems = build.build_report_document(paths, against)
+    text = DOCUMENT_FORMATTERS[form](parse_document_data(convert_document_to_data(document)))
     if target is None:
         click.echo(text, nl=False)
     else:
-        save(target, text)
+        write_report_file(target, text)
         click.echo(f"report: {target}")
         if show:
             webbrowser.open(target.absolute().as_uri())
@@ -40,21 +40,27 @@ def report(
         raise JudgedError("\n  ".join(["not everything counts:", *problems]))
 
 
-def beside(bundle: Path) -> Path:
+def write_bundle_report(bundle: Path) -> Path:
     """Write the report of a bundle next to it; return its path."""
-    target = bundle.with_name(bundle.name.removesuffix(BUNDLE) + ".html")
-    document, _ = build.document([bundle])
-    save(target, html(read(plain(document))))
+    target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
+    document, _ = build.build_report_document([bundle])
+    write_report_file(
+        target, render_document_html(parse_document_data(convert_document_to_data(document)))
+    )
     return target
 
 
-def default(paths: Sequence[Path]) -> Path:
+def choose_report_path(paths: Sequence[Path]) -> Path:
     """Name the page after a single bundle, in the current folder."""
     single = paths[0].name if len(paths) == 1 else ""
-    return Path(f"{single.removesuffix(BUNDLE)}.html" if single.endswith(BUNDLE) else "report.html")
+    return Path(
+        f"{single.removesuffix(BUNDLE_SUFFIX)}.html"
+        if single.endswith(BUNDLE_SUFFIX)
+        else "report.html"
+    )
 
 
-def save(target: Path, text: str) -> None:
+def write_report_file(target: Path, text: str) -> None:
     """Write a file atomically; MissingError if the disk is full, RequestError if writing is not
     permitted.
     """
@@ -62,26 +68,31 @@ def save(target: Path, text: str) -> None:
         with written(target) as partial:
             partial.write_text(text, "utf-8")
     except OSError as error:
-        kind = MissingError if error.errno in FULL else RequestError
+        kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError
         raise kind(f"{target}: not written: {error.strerror or error}") from error
 
 
-def html(document: Document) -> str:
+def render_document_html(document: Document) -> str:
     """Render the page."""
-    from submissions.report.page import render
+    from submissions.report.page import render_report_page
 
-    return render(document)
+    return render_report_page(document)
 
 
-def as_json(document: Document) -> str:
+def format_document_json(document: Document) -> str:
     """Format the document as JSON."""
-    return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            convert_document_to_data(document), indent=1, ensure_ascii=False, allow_nan=False
+        )
+        + "\n"
+    )
 
 
-FORMS: Final[dict[str, Callable[[Document], str]]] = {
-    HTML: html,
-    "json": as_json,
-    "markdown": exports.markdown,
-    "trace": exports.trace,
+DOCUMENT_FORMATTERS: Final[dict[str, Callable[[Document], str]]] = {
+    HTML_FORM: render_document_html,
+    "json": format_document_json,
+    "markdown": exports.render_document_markdown,
+    "trace": exports.format_trace_events,
 }
 """Values of `--format`."""

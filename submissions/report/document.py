@@ -11,9 +11,9 @@ import msgspec
 
 from suite.examples import Example
 
-FORMAT: Final = 1
+DOCUMENT_FORMAT_VERSION: Final = 1
 """Version of the JSON form; another number means another schema."""
-UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+INVISIBLE_CATEGORIES: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 """Unicode general categories of invisible or reordering characters: control, format (bidirectional
 too), surrogates, line ends.
 """
@@ -208,39 +208,47 @@ class Document:
     legend: tuple[str, ...]
     version: str
     """Version of podium."""
-    format: int = FORMAT
+    format: int = DOCUMENT_FORMAT_VERSION
 
 
-def visible(text: str) -> str:
+def encode_invisible_characters(text: str) -> str:
     """Escape invisible and reordering characters, as `\\u202e`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        f"\\u{ord(each):04x}" if unicodedata.category(each) in UNSEEN else each for each in text
+        f"\\u{ord(each):04x}" if unicodedata.category(each) in INVISIBLE_CATEGORIES else each
+        for each in text
     )
 
 
-def cleaned(value: Any) -> Any:
+def encode_document_texts(value: Any) -> Any:
     """Escape such characters in every text of a document, whoever wrote it."""
     if isinstance(value, str):
-        return visible(value)
+        return encode_invisible_characters(value)
     if isinstance(value, dict):
-        return {visible(key): cleaned(each) for key, each in value.items()}
-    return [cleaned(each) for each in value] if isinstance(value, list | tuple) else value
+        return {
+            encode_invisible_characters(key): encode_document_texts(each)
+            for key, each in value.items()
+        }
+    return (
+        [encode_document_texts(each) for each in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
-def plain(document: Document) -> dict[str, Any]:
+def convert_document_to_data(document: Document) -> dict[str, Any]:
     """Convert the document to plain JSON types."""
-    found: dict[str, Any] = cleaned(msgspec.to_builtins(document))
-    return found
+    data: dict[str, Any] = encode_document_texts(msgspec.to_builtins(document))
+    return data
 
 
-def read(plain: dict[str, Any]) -> Document:
+def parse_document_data(data: dict[str, Any]) -> Document:
     """Read the JSON form."""
-    return msgspec.convert(plain, Document)
+    return msgspec.convert(data, Document)
 
 
-def schema() -> dict[str, Any]:
+def build_document_schema() -> dict[str, Any]:
     """Return the JSON Schema of the JSON form."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | msgspec.json.schema(
         Document

@@ -11,66 +11,70 @@ US_PER_UNIT: Final = {"s": 1e6, "minutes": 60e6}
 microseconds.
 """
 
-MARKUP: Final = str.maketrans(
+MARKUP_ESCAPES: Final = str.maketrans(
     {letter: f"&#{ord(letter)};" for letter in "&<>|"}
     | {letter: f"\\{letter}" for letter in "\\`*_[]#"}
 )
 """What Markdown or HTML would interpret, and its escape."""
 
 
-def markdown(document: Document) -> str:
+def render_document_markdown(document: Document) -> str:
     """Return headlines, verdicts and findings; figures are only in the page."""
-    blocks = [f"# {escaped(document.title)}"] if len(document.parts) > 1 else []
+    blocks = [f"# {encode_markdown_text(document.title)}"] if len(document.parts) > 1 else []
     for part in document.parts:
-        blocks += part_lines(part)
+        blocks += render_part_markdown(part)
     for section in document.sections:
         blocks += [
-            f"## {escaped(section.title)}",
-            *(of_table(table) for table in section.tables if not table.folded),
+            f"## {encode_markdown_text(section.title)}",
+            *(render_table_markdown(table) for table in section.tables if not table.folded),
         ]
-    return "\n\n".join([*blocks, *map(escaped, document.legend)]) + "\n"
+    return "\n\n".join([*blocks, *map(encode_markdown_text, document.legend)]) + "\n"
 
 
-def part_lines(part: Part) -> Iterator[str]:
+def render_part_markdown(part: Part) -> Iterator[str]:
     """Yield the blocks of one path."""
-    yield f"## {escaped(part.title)}: {escaped(part.verdict)}"
-    yield escaped(part.summary)
+    yield f"## {encode_markdown_text(part.title)}: {encode_markdown_text(part.verdict)}"
+    yield encode_markdown_text(part.summary)
     yield "Result not verified by MLCommons Association."
     if part.tiles:
-        yield rows(
+        yield render_rows_markdown(
             ("result", "value", "certainty and quality"),
             [(each.name, f"{each.value} {each.unit}", each.note) for each in part.tiles],
         )
     if part.facts:
-        yield rows(("what", "value"), part.facts)
+        yield render_rows_markdown(("what", "value"), part.facts)
     for section in part.sections:
         if section.id == "findings":
             yield from (
-                f"### {escaped(table.title)}\n\n{of_table(table)}" for table in section.tables
+                f"### {encode_markdown_text(table.title)}\n\n{render_table_markdown(table)}"
+                for table in section.tables
             )
 
 
-def of_table(table: Table) -> str:
+def render_table_markdown(table: Table) -> str:
     """Format one table of the document."""
-    return rows(table.columns, table.rows)
+    return render_rows_markdown(table.columns, table.rows)
 
 
-def rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def render_rows_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """Format a table."""
     lines = [head, ["---"] * len(head), *body]
-    return "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(encode_markdown_text, line))} |" for line in lines)
 
 
-def escaped(text: str) -> str:
+def encode_markdown_text(text: str) -> str:
     """Escape what Markdown or HTML would interpret as markup."""
-    return " ".join(text.translate(MARKUP).split())
+    return " ".join(text.translate(MARKUP_ESCAPES).split())
 
 
-def trace(document: Document) -> str:
+def format_trace_events(document: Document) -> str:
     """Return every time chart as counters, with one process per path and section."""
     events: list[dict[str, Any]] = []
     for number, chart in enumerate(
-        each for part in document.parts for section in part.sections for each in charts(section)
+        each
+        for part in document.parts
+        for section in part.sections
+        for each in iterate_section_charts(section)
     ):
         unit = US_PER_UNIT.get(chart.x.unit)
         if unit is None:
@@ -109,8 +113,8 @@ def trace(document: Document) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, allow_nan=False) + "\n"
 
 
-def charts(section: Section) -> Iterator[Chart]:
+def iterate_section_charts(section: Section) -> Iterator[Chart]:
     """Yield the charts of a section and of its parts."""
     yield from section.charts
     for part in section.parts:
-        yield from charts(part)
+        yield from iterate_section_charts(part)

@@ -16,14 +16,14 @@ from markupsafe import Markup
 from submissions.report.document import Chart, Document, Part, Section
 from submissions.report.drawing import pictures, svg
 
-TEMPLATES: Final = "templates"
-TEMPLATE: Final = "report.html.j2"
-SHARED_X: Final = 2
+TEMPLATE_FOLDER: Final = "templates"
+REPORT_TEMPLATE: Final = "report.html.j2"
+MIN_LINES_FOR_COLUMNS: Final = 2
 """Number of series from which a table has one column per series, if all have the same x."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class PageLink:
     """A link beside the page's name, for a page within a site."""
 
     words: str
@@ -31,60 +31,60 @@ class Link:
     """Relative to the page."""
 
 
-def render(document: Document, links: Sequence[Link] = ()) -> str:
+def render_report_page(document: Document, links: Sequence[PageLink] = ()) -> str:
     """Render the page; equal documents give equal bytes."""
-    style, script = asset("report.css"), asset("report.js")
-    page = environment("submissions.report").get_template(TEMPLATE)
+    style, script = read_page_asset("report.css"), read_page_asset("report.js")
+    page = build_template_environment("submissions.report").get_template(REPORT_TEMPLATE)
     return page.render(
         doc=document,
         links=links,
         style=Markup(style),
         script=Markup(script),
-        policy=policy(style, script),
+        policy=build_page_policy(style, script),
     )
 
 
 @cache
-def environment(package: str) -> Environment:
+def build_template_environment(package: str) -> Environment:
     """Set up Jinja2: everything is escaped except podium's own drawings, and an undefined name is
     an error.
     """
-    made = Environment(
-        loader=PackageLoader(package, TEMPLATES),
+    template_environment = Environment(
+        loader=PackageLoader(package, TEMPLATE_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {
-        "draw": svg.draw,
-        "numbers": numbers,
-        "picture": pictures.draw,
-        "contents": contents,
+    template_environment.globals |= {
+        "draw": svg.draw_chart,
+        "numbers": build_chart_numbers,
+        "picture": pictures.draw_example_picture,
+        "contents": iterate_contents_sections,
     }
-    return made
+    return template_environment
 
 
 @cache
-def asset(name: str) -> str:
+def read_page_asset(name: str) -> str:
     """Read the style sheet or the script."""
-    return (files("submissions.report") / TEMPLATES / name).read_text("utf-8")
+    return (files("submissions.report") / TEMPLATE_FOLDER / name).read_text("utf-8")
 
 
-def policy(style: str, script: str) -> str:
+def build_page_policy(style: str, script: str) -> str:
     """Allow this style sheet, this script, and inline images; the page loads nothing."""
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src"
-        f" '{digest(style)}'; script-src '{digest(script)}'"
+        f" '{compute_policy_hash(style)}'; script-src '{compute_policy_hash(script)}'"
     )
 
 
-def digest(text: str) -> str:
+def compute_policy_hash(text: str) -> str:
     """Hash the text between the tags, as Content Security Policy Level 3 defines it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def numbers(chart: Chart) -> dict[str, Any]:
+def build_chart_numbers(chart: Chart) -> dict[str, Any]:
     """Return a chart's numbers as a table: one column per line if all lines have the same x, else
     one row per point.
     """
@@ -92,22 +92,28 @@ def numbers(chart: Chart) -> dict[str, Any]:
     x = f"{chart.x.name}{unit_x}"
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
         names = (
-            [line.name for line in chart.lines] if len(chart.lines) >= SHARED_X else [chart.y.name]
+            [line.name for line in chart.lines]
+            if len(chart.lines) >= MIN_LINES_FOR_COLUMNS
+            else [chart.y.name]
         )
         rows = [
-            [told(column[0][0]), *(told(y) for _, y in column)]
+            [format_chart_number(column[0][0]), *(format_chart_number(y) for _, y in column)]
             for column in zip(*(line.points for line in chart.lines), strict=True)
         ]
         return {"columns": [x, *(f"{name}{unit_y}" for name in names)], "rows": rows, "words": 0}
-    rows = [[line.name, told(px), told(py)] for line in chart.lines for px, py in line.points]
+    rows = [
+        [line.name, format_chart_number(px), format_chart_number(py)]
+        for line in chart.lines
+        for px, py in line.points
+    ]
     return {"columns": ["line", x, f"{chart.y.name}{unit_y}"], "rows": rows, "words": 1}
 
 
-def told(value: float) -> str:
+def format_chart_number(value: float) -> str:
     """Format a number in a table."""
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e9 else f"{value:.5g}"
 
 
-def contents(part: Part) -> Iterator[Section]:
+def iterate_contents_sections(part: Part) -> Iterator[Section]:
     """Yield the sections in the table of contents."""
     yield from part.sections

@@ -9,22 +9,31 @@ from typing import Any, Final
 
 import click
 
-from compliance.documents.podium.training import finite, read_log
-from submissions.result_index import Result, opened
-from submissions.scaling.model import MS_PER_S, Fit, Parts, Point, data, left_out, parts, published
+from compliance.documents.podium.training import is_finite_number, read_training_log
+from submissions.result_index import IndexedResult, open_results
+from submissions.scaling.model import (
+    MS_PER_S,
+    ScalingFit,
+    StepParts,
+    TrainingPoint,
+    fit_published_points,
+    predict_left_out_step,
+    predict_step_parts,
+    read_scaling_data,
+)
 from suite import events, registry
-from suite.cli import PATH
-from suite.console.parameters import WORKLOAD, FiniteRange
+from suite.cli import PATH_TYPE
+from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 from suite.errors import JudgedError, RequestError
 
-NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
+DEFAULT_NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
 """Devices of a node -> the network cards of the published systems with as many; a default, which
 --node-gb-per-s replaces.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class DeviceRate:
     """The rate of one device, from a user's own training."""
 
     rate: float
@@ -36,7 +45,7 @@ class Own:
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @click.option(
     "--devices",
     type=click.IntRange(min=1, max=1_000_000),
@@ -71,7 +80,7 @@ class Own:
 @click.option(
     "--from",
     "results",
-    type=PATH,
+    type=PATH_TYPE,
     help="Results folder with a training of yours: the rate of one device is taken from its log.",
 )
 @click.option(
@@ -93,11 +102,13 @@ def scaling(
 
     Example: podium scaling resnet50 --devices 2048 --batch 81920
     """
-    document = predict(workload, devices, batch, results, **node)
-    click.echo(json.dumps(document, indent=1) if form == "json" else text(document))
+    document = predict_training_step(workload, devices, batch, results, **node)
+    click.echo(
+        json.dumps(document, indent=1) if form == "json" else format_scaling_tables(document)
+    )
 
 
-def predict(
+def predict_training_step(
     workload: str,
     devices: int,
     batch: int,
@@ -110,21 +121,21 @@ def predict(
     """Compute the document; RequestError for a workload without published points or own results,
     and for a batch that does not divide.
     """
-    registry.workload(workload)
-    if workload not in data().parameters:
+    registry.load_workload(workload)
+    if workload not in read_scaling_data().parameters:
         raise RequestError(
             f"{workload}: the size of its network is not known; known are"
-            f" {', '.join(sorted(data().parameters))}"
+            f" {', '.join(sorted(read_scaling_data().parameters))}"
         )
     if batch % devices:
         raise RequestError(f"--batch {batch} is no multiple of {devices} devices")
-    fit, own = published(), own_rate(results, workload) if results else None
+    fit, own = fit_published_points(), read_device_rate(results, workload) if results else None
     if own is None and workload != "resnet50":
         raise RequestError(
             f"{workload} has no published points here: name a training of yours with --from RESULTS"
         )
-    wire = node_gb_per_s or NODE_GB_PER_S.get(per_node, NODE_GB_PER_S[8])
-    point = Point(
+    wire = node_gb_per_s or DEFAULT_NODE_GB_PER_S.get(per_node, DEFAULT_NODE_GB_PER_S[8])
+    point = TrainingPoint(
         system="asked for",
         round="",
         group=kind,
@@ -134,7 +145,7 @@ def predict(
         batch=batch // devices,
     )
     rate = own.rate if own else fit.rates[kind]
-    size = data().parameters[workload]
+    size = read_scaling_data().parameters[workload]
     return {
         "workload": workload,
         "model": {
@@ -144,18 +155,21 @@ def predict(
             },
             "rates": dict(fit.rates),
         },
-        "points": [row(each, fit) for each in data().point],
+        "points": [describe_published_point(each, fit) for each in read_scaling_data().point],
         "own": (
             None
             if own is None
             else {name: getattr(own, name) for name in ("rate", "devices", "batch", "throughput")}
         ),
-        "asked": step(point, parts(point, size, fit, rate)),
-        "limits": [step(each, parts(each, size, fit, rate)) for each in ladder(point)],
+        "asked": describe_predicted_step(point, predict_step_parts(point, size, fit, rate)),
+        "limits": [
+            describe_predicted_step(each, predict_step_parts(each, size, fit, rate))
+            for each in iterate_scaled_points(point)
+        ],
     }
 
 
-def ladder(point: Point) -> Iterator[Point]:
+def iterate_scaled_points(point: TrainingPoint) -> Iterator[TrainingPoint]:
     """Yield the same work for a device on 1, 8, 64 and 2,048 devices."""
     for count in (1, 8, 64, 2048):
         yield replace(
@@ -163,10 +177,15 @@ def ladder(point: Point) -> Iterator[Point]:
         )
 
 
-def row(point: Point, fit: Fit) -> dict[str, Any]:
+def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str, Any]:
     """Give a published point beside its predictions."""
-    measured, other = point.step_ms(data().images), left_out(point)
-    own = parts(point, data().parameters["resnet50"], fit, fit.rates[point.group]).step_ms
+    measured, left_out_ms = (
+        point.compute_step_ms(read_scaling_data().images),
+        predict_left_out_step(point),
+    )
+    fitted_ms = predict_step_parts(
+        point, read_scaling_data().parameters["resnet50"], fit, fit.rates[point.group]
+    ).step_ms
     return {
         "system": point.system,
         "round": point.round,
@@ -175,35 +194,42 @@ def row(point: Point, fit: Fit) -> dict[str, Any]:
         "batch_per_device": point.batch,
         "measured_ms": measured,
         "samples_per_s": point.devices * point.batch / measured * MS_PER_S,
-        "fitted_ms": own,
-        "left_out_ms": other,
-        "left_out_error": None if other is None else other / measured - 1,
+        "fitted_ms": fitted_ms,
+        "left_out_ms": left_out_ms,
+        "left_out_error": None if left_out_ms is None else left_out_ms / measured - 1,
     }
 
 
-def step(point: Point, found: Parts) -> dict[str, Any]:
+def describe_predicted_step(point: TrainingPoint, parts: StepParts) -> dict[str, Any]:
     """Give a predicted step."""
     return {
         "devices": point.devices,
         "per_node": point.per_node,
         "batch_per_device": point.batch,
-        "step_ms": found.step_ms,
-        "overhead_ms": found.overhead_ms,
-        "compute_ms": found.compute_ms,
-        "exchange_ms": found.exchange_ms,
-        "exposed_ms": found.exposed_ms,
-        "samples_per_s": point.devices * point.batch / found.step_ms * MS_PER_S,
-        "limit": found.limit,
+        "step_ms": parts.step_ms,
+        "overhead_ms": parts.overhead_ms,
+        "compute_ms": parts.compute_ms,
+        "exchange_ms": parts.exchange_ms,
+        "exposed_ms": parts.exposed_ms,
+        "samples_per_s": point.devices * point.batch / parts.step_ms * MS_PER_S,
+        "limit": parts.limit,
     }
 
 
-def own_rate(results: Path, workload: str) -> Own:
+def read_device_rate(results: Path, workload: str) -> DeviceRate:
     """Take the rate of one device from a training log; JudgedError if the results hold none that
     tells it.
     """
-    with opened(results) as found:
-        logs = [log for result in found if is_training(result, workload) for log in result.logs]
-        own = next((each for log in logs if (each := rate_in(log)) is not None), None)
+    with open_results(results) as training_results:
+        logs = [
+            log
+            for result in training_results
+            if is_training_of_workload(result, workload)
+            for log in result.training_logs
+        ]
+        own = next(
+            (each for log in logs if (each := compute_logged_device_rate(log)) is not None), None
+        )
     if own is None:
         raise JudgedError(
             f"{results}: no training of {workload} whose log tells its devices, batch and"
@@ -212,29 +238,36 @@ def own_rate(results: Path, workload: str) -> Own:
     return own
 
 
-def is_training(result: Result, workload: str) -> bool:
+def is_training_of_workload(result: IndexedResult, workload: str) -> bool:
     """Tell whether a result is a training set of a workload."""
     return result.scenario is None and result.workload == workload
 
 
-def rate_in(log: Path) -> Own | None:
+def compute_logged_device_rate(log: Path) -> DeviceRate | None:
     """Compute the rate of one device: the batch in its time of a step, without the model's
     overhead; the exchange of gradients counts as work.
     """
-    told = read_log(log, registry.round(), None)
-    ranks, batch = told.value(events.WORLD_SIZE) or 1, told.value("global_batch_size")
+    training_log = read_training_log(log, registry.load_round(), None)
+    ranks, batch = (
+        training_log.find_value(events.WORLD_SIZE) or 1,
+        training_log.find_value("global_batch_size"),
+    )
     stats = [
         record.value.get("throughput")
-        for record in told.index.get(events.THROUGHPUT, ())
+        for record in training_log.index.get(events.THROUGHPUT, ())
         if isinstance(record.value, dict)
     ]
-    rates = [float(rate) for rate in stats if finite(rate) and rate > 0]
-    if not (rates and finite(batch) and batch > 0 and finite(ranks) and ranks > 0):
+    rates = [float(rate) for rate in stats if is_finite_number(rate) and rate > 0]
+    if not (
+        rates and is_finite_number(batch) and batch > 0 and is_finite_number(ranks) and ranks > 0
+    ):
         return None
     throughput, each = median(rates), batch / ranks
     spent_ms = batch / throughput * MS_PER_S
-    overhead_ms = min(published().overhead_ms, spent_ms / 2)  # what is left has to be work
-    return Own(
+    overhead_ms = min(
+        fit_published_points().overhead_ms, spent_ms / 2
+    )  # what is left has to be work
+    return DeviceRate(
         rate=each / ((spent_ms - overhead_ms) / MS_PER_S),
         devices=int(ranks),
         batch=int(each),
@@ -242,9 +275,9 @@ def rate_in(log: Path) -> Own | None:
     )
 
 
-def text(document: Mapping[str, Any]) -> str:
+def format_scaling_tables(document: Mapping[str, Any]) -> str:
     """Format the document as tables."""
-    fit, asked = document["model"], document["asked"]
+    fit, requested = document["model"], document["asked"]
     lines = [
         (
             f"T = {fit['overhead_ms']:g} ms + b / r + max(0, C - {fit['overlap']:.0%} of backward);"
@@ -258,16 +291,16 @@ def text(document: Mapping[str, Any]) -> str:
     ]
     for each in document["points"]:
         other = "-" if each["left_out_error"] is None else f"{each['left_out_error']:+.0%}"
-        place = f"{each['devices']:,} x {each['batch_per_device']}"
+        size = f"{each['devices']:,} x {each['batch_per_device']}"
         lines.append(
-            f"{each['system']:14} {place:>16} {each['measured_ms']:10.1f}"
+            f"{each['system']:14} {size:>16} {each['measured_ms']:10.1f}"
             f" {each['samples_per_s']:12,.0f} {other:>9}"
         )
     lines.append(f"{document['workload']} on paper:")
-    for each in (*document["limits"], asked):
-        place = f"{each['devices']:,} x {each['batch_per_device']}"
+    for each in (*document["limits"], requested):
+        size = f"{each['devices']:,} x {each['batch_per_device']}"
         lines.append(
-            f"{'':14} {place:>16} {each['step_ms']:10.1f} {each['samples_per_s']:12,.0f}   limited"
+            f"{'':14} {size:>16} {each['step_ms']:10.1f} {each['samples_per_s']:12,.0f}   limited"
             f" by {each['limit']}"
         )
     return "\n".join(lines)

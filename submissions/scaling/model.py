@@ -16,22 +16,22 @@ from importlib.resources import files
 from itertools import product
 from typing import Any, Final
 
-from suite.rounds.load import build, plain
+from suite.rounds.load import build_typed_value, strip_sources
 
-BACKWARD: Final = 2 / 3
+BACKWARD_SHARE: Final = 2 / 3
 """Of a step's work: gradients of weights and of activations beside one forward pass."""
 GRADIENT_BYTES: Final = 2
 """fp16, in which the published points exchange gradients."""
-OVERHEADS_MS: Final = (4.0, 6.0, 8.0, 10.0, 12.0)
-LATENCIES_US: Final = (0.0, 100.0, 200.0, 400.0, 800.0)
-WIRE_SHARES: Final = (0.3, 0.5, 0.8)
-OVERLAPS: Final = (0.0, 0.1, 0.3)
+GRID_OVERHEADS_MS: Final = (4.0, 6.0, 8.0, 10.0, 12.0)
+GRID_LATENCIES_US: Final = (0.0, 100.0, 200.0, 400.0, 800.0)
+GRID_WIRE_SHARES: Final = (0.3, 0.5, 0.8)
+GRID_OVERLAPS: Final = (0.0, 0.1, 0.3)
 """The grid of the fit: 13 points tell no finer values apart."""
 MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class TrainingPoint:
     """A published training, or one that is asked for."""
 
     system: str
@@ -46,22 +46,22 @@ class Point:
     epoch_s: float = 0.0
     """Seconds of an epoch; 0: not measured."""
 
-    def step_ms(self, samples: int) -> float:
+    def compute_step_ms(self, samples: int) -> float:
         """Return the measured milliseconds of a step, for an epoch of so many samples."""
         return MS_PER_S * self.epoch_s * self.devices * self.batch / samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
+class ScalingData:
     """The published points, and the sizes of networks."""
 
     images: int
-    point: tuple[Point, ...]
+    point: tuple[TrainingPoint, ...]
     parameters: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class ScalingFit:
     """The model's constants."""
 
     overhead_ms: float
@@ -77,7 +77,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class StepParts:
     """What a step is made of, in milliseconds."""
 
     overhead_ms: float
@@ -95,7 +95,7 @@ class Parts:
     @property
     def limit(self) -> str:
         """What takes most of what is not work on samples; or the work itself."""
-        if self.compute_ms > BACKWARD * self.step_ms:
+        if self.compute_ms > BACKWARD_SHARE * self.step_ms:
             return "the devices"
         return (
             "overhead of a step" if self.overhead_ms >= self.exposed_ms else "exchange of gradients"
@@ -103,18 +103,18 @@ class Parts:
 
 
 @cache
-def data() -> Data:
+def read_scaling_data() -> ScalingData:
     """Read the published points."""
-    tables: Any = plain(
+    tables: Any = strip_sources(
         tomllib.loads(files("submissions.scaling").joinpath("points.toml").read_text("utf-8")),
         "",
         {},
     )
-    made: Data = build(Data, numbers(tables), "")
-    return made
+    scaling_data: ScalingData = build_typed_value(ScalingData, convert_points_to_floats(tables), "")
+    return scaling_data
 
 
-def numbers(tables: Any) -> Any:
+def convert_points_to_floats(tables: Any) -> Any:
     """Give rates and times as fractions, as the fields have them."""
     exact = ("node_gb_per_s", "epoch_s")
     return {
@@ -126,7 +126,9 @@ def numbers(tables: Any) -> Any:
     }
 
 
-def exchange_ms(point: Point, parameters: int, latency_us: float, wire_share: float) -> float:
+def compute_exchange_ms(
+    point: TrainingPoint, parameters: int, latency_us: float, wire_share: float
+) -> float:
     """Return the milliseconds of an all-reduce over the nodes, a ring for the bytes and a tree for
     the latency; 0 on one node.
     """
@@ -143,42 +145,48 @@ def exchange_ms(point: Point, parameters: int, latency_us: float, wire_share: fl
     return (ring if nodes > 1 else 0.0) + 2 * math.log2(nodes) * latency_us / 1e3
 
 
-def parts(point: Point, parameters: int, fit: Fit, rate: float) -> Parts:
+def predict_step_parts(
+    point: TrainingPoint, parameters: int, fit: ScalingFit, rate: float
+) -> StepParts:
     """Predict a step, for devices of that rate (samples/s)."""
     compute = point.batch / rate * MS_PER_S
-    exchanged = exchange_ms(point, parameters, fit.latency_us, fit.wire_share)
-    exposed = max(0.0, exchanged - fit.overlap * compute * BACKWARD)
-    return Parts(
+    exchanged = compute_exchange_ms(point, parameters, fit.latency_us, fit.wire_share)
+    exposed = max(0.0, exchanged - fit.overlap * compute * BACKWARD_SHARE)
+    return StepParts(
         overhead_ms=fit.overhead_ms, compute_ms=compute, exchange_ms=exchanged, exposed_ms=exposed
     )
 
 
-def fitted(points: Sequence[Point]) -> Fit:
+def fit_scaling_model(points: Sequence[TrainingPoint]) -> ScalingFit:
     """Fit the constants to measured points of ResNet-50; the rate of a kind of device is that of
     its point with the largest batch on the fewest devices.
     """
-    known = data()
-    found = (
-        tried(points, known, *constants)
-        for constants in product(OVERHEADS_MS, LATENCIES_US, WIRE_SHARES, OVERLAPS)
+    known = read_scaling_data()
+    candidates = (
+        evaluate_model_constants(points, known, *constants)
+        for constants in product(
+            GRID_OVERHEADS_MS, GRID_LATENCIES_US, GRID_WIRE_SHARES, GRID_OVERLAPS
+        )
     )
-    return min(found, key=lambda fit: fit.error)
+    return min(candidates, key=lambda fit: fit.error)
 
 
-def tried(
-    points: Sequence[Point],
-    known: Data,
+def evaluate_model_constants(
+    points: Sequence[TrainingPoint],
+    known: ScalingData,
     overhead_ms: float,
     latency_us: float,
     wire_share: float,
     overlap: float,
-) -> Fit:
+) -> ScalingFit:
     """Try constants; return them with their error."""
     rates = {
-        group: rate_of([each for each in points if each.group == group], known, overhead_ms)
+        group: compute_base_device_rate(
+            [each for each in points if each.group == group], known, overhead_ms
+        )
         for group in {each.group for each in points}
     }
-    draft = Fit(
+    draft = ScalingFit(
         overhead_ms=overhead_ms,
         latency_us=latency_us,
         wire_share=wire_share,
@@ -186,42 +194,51 @@ def tried(
         rates=rates,
         error=math.inf,
     )
-    errors = (math.log(predicted(each, draft) / each.step_ms(known.images)) ** 2 for each in points)
-    return Fit(
+    errors = (
+        math.log(predict_step_ms(each, draft) / each.compute_step_ms(known.images)) ** 2
+        for each in points
+    )
+    return ScalingFit(
         overhead_ms=overhead_ms,
         latency_us=latency_us,
         wire_share=wire_share,
         overlap=overlap,
         rates=rates,
-        error=root_mean(errors, len(points)),
+        error=compute_root_mean(errors, len(points)),
     )
 
 
-def rate_of(points: Sequence[Point], known: Data, overhead_ms: float) -> float:
+def compute_base_device_rate(
+    points: Sequence[TrainingPoint], known: ScalingData, overhead_ms: float
+) -> float:
     """Return the samples/s of one device of a kind, from the point that exchanges least."""
     base = max(points, key=lambda each: (each.batch, -each.devices))
-    return base.batch / ((base.step_ms(known.images) - overhead_ms) / MS_PER_S)
+    return base.batch / ((base.compute_step_ms(known.images) - overhead_ms) / MS_PER_S)
 
 
-def root_mean(squares: Iterable[float], count: int) -> float:
+def compute_root_mean(squares: Iterable[float], count: int) -> float:
     """Return the root of a mean."""
     return math.sqrt(sum(squares) / count)
 
 
-def predicted(point: Point, fit: Fit) -> float:
+def predict_step_ms(point: TrainingPoint, fit: ScalingFit) -> float:
     """Return the milliseconds of a step of ResNet-50."""
-    return parts(point, data().parameters["resnet50"], fit, fit.rates[point.group]).step_ms
+    return predict_step_parts(
+        point, read_scaling_data().parameters["resnet50"], fit, fit.rates[point.group]
+    ).step_ms
 
 
 @cache
-def published() -> Fit:
+def fit_published_points() -> ScalingFit:
     """Return the fit to all points."""
-    return fitted(data().point)
+    return fit_scaling_model(read_scaling_data().point)
 
 
-def left_out(point: Point) -> float | None:
+def predict_left_out_step(point: TrainingPoint) -> float | None:
     """Predict a point from all others; None if no other has its kind of device."""
-    rest = [each for each in data().point if each != point]
+    rest = [each for each in read_scaling_data().point if each != point]
     return (
-        predicted(point, fitted(rest)) if any(each.group == point.group for each in rest) else None
+        predict_step_ms(point, fit_scaling_model(rest))
+        if any(each.group == point.group for each in rest)
+        else None
     )

@@ -9,28 +9,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.documents.headline import headline_of, indexed
+from compliance.documents.headline import find_logged_headline, group_records_by_key
 from compliance.documents.podium.inference import (
-    RECORD,
+    RUN_RECORD_DECODER,
     Measurements,
-    read_measurements,
-    read_scores,
+    read_accuracy_scores,
+    read_measurements_file,
 )
-from compliance.documents.podium.training import finite, read_log
+from compliance.documents.podium.training import is_finite_number, read_training_log
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.source_file import Kind, SourceFile, read_document
-from compliance.recognition.path_kind import recognise
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
+from compliance.recognition.path_kind import recognise_path
 from submissions.score.within_run import WithinRun
 from suite import registry
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY_TEXT, DETAIL, RUN_RECORD
-from suite.loadgen.headline import LATENCY, METRICS
+from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, RUN_RECORD
+from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC
 from suite.loadgen.scenario import Scenario
 from suite.records import EnergyRecord, RunRecord
 from suite.rounds import RoundKind
 
-PUBLISHED: Final = "published"
-PERCENTILES: Final = {
+PUBLISHED_PROFILE: Final = "published"
+PERCENTILE_KEYS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
     Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
 }
@@ -40,7 +40,7 @@ values are fractions.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingFacts:
+class TrainingLogValues:
     """Values of one training log."""
 
     stamps: Mapping[str, Any]
@@ -58,7 +58,7 @@ class TrainingFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class RunHeadline:
     """The headline of one performance run."""
 
     metric: str
@@ -67,7 +67,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ResultValues:
     """Values of one result's logs."""
 
     profile: str
@@ -98,18 +98,18 @@ class Reading:
     """
 
 
-def training(log: Path) -> TrainingFacts:
+def read_training_values(log: Path) -> TrainingLogValues:
     """Read a training log as the judge does; JudgedError if it cannot be read."""
-    found = read_log(log, registry.round(), None)
-    refuse(found.source)
+    found = read_training_log(log, registry.load_round(), None)
+    check_source_readable(found.source)
     stamps = {key: records[0].value for key, records in found.index.items()}
-    last = list(found.evaluations())[-1:]
-    epochs = float(last[0].epoch) if last and finite(last[0].epoch) else None
+    last = list(found.iterate_evaluations())[-1:]
+    epochs = float(last[0].epoch) if last and is_finite_number(last[0].epoch) else None
     accuracy = {
         metric: value for each in last for metric, value in each.scores.items() if value is not None
     }
     target = found.training.target if found.training else {}
-    return TrainingFacts(
+    return TrainingLogValues(
         stamps=stamps,
         minutes=found.minutes,
         status=str(found.status or ""),
@@ -119,76 +119,80 @@ def training(log: Path) -> TrainingFacts:
     )
 
 
-def performance(folder: Path, scenario: Scenario) -> Measured:
+def read_performance_headline(folder: Path, scenario: Scenario) -> RunHeadline:
     """Read the headline of a performance run as the judge does, from LoadGen's detail log;
     JudgedError if there is none.
     """
-    source = SourceFile(folder / DETAIL)
-    index = indexed(mllog_lines.read(source))
-    refuse(source)
-    found = headline_of(index, scenario)
+    source = SourceFile(folder / DETAIL_LOG)
+    index = group_records_by_key(mllog_lines.read_mllog_records(source))
+    check_source_readable(source)
+    found = find_logged_headline(index, scenario)
     if found is None or not found.value > 0:
-        raise JudgedError(f"{source.path}: no {METRICS[scenario][0]} in it")
-    if found.metric != LATENCY:
-        return Measured(metric=found.metric, value=found.value, unit="samples/s")
+        raise JudgedError(f"{source.path}: no {HEADLINE_METRICS[scenario][0]} in it")
+    if found.metric != LATENCY_METRIC:
+        return RunHeadline(metric=found.metric, value=found.value, unit="samples/s")
     share = next(
-        (record.value for record in index.get(PERCENTILES[scenario], ()) if finite(record.value)),
+        (
+            record.value
+            for record in index.get(PERCENTILE_KEYS[scenario], ())
+            if is_finite_number(record.value)
+        ),
         math.nan,
     )
-    return Measured(metric=f"latency_p{100 * share:g}", value=found.value, unit="ns")
+    return RunHeadline(metric=f"latency_p{100 * share:g}", value=found.value, unit="ns")
 
 
-def refuse(source: SourceFile) -> None:
+def check_source_readable(source: SourceFile) -> None:
     """Raise JudgedError for a file that could not be read."""
-    for flaw in source.flaws:
-        if flaw.kind in (Kind.MISSING, Kind.UNREADABLE):
-            raise JudgedError(f"{source.path}: {flaw.found}")
+    for parse_error in source.parse_errors:
+        if parse_error.kind in (ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE):
+            raise JudgedError(f"{source.path}: {parse_error.found}")
 
 
-def served(folder: Path) -> RunRecord:
+def read_loadgen_run_record(folder: Path) -> RunRecord:
     """Read podium's record of a LoadGen run as the judge does; JudgedError if it is missing or
     incomplete.
     """
     source = SourceFile(folder / RUN_RECORD)
-    record = read_document(source, RECORD)
+    record = read_json_document(source, RUN_RECORD_DECODER)
     if record is None:
-        raise JudgedError(f"{source.path}: {source.flaws[0].found}")
+        raise JudgedError(f"{source.path}: {source.parse_errors[0].found}")
     return record
 
 
-def measurements(folder: Path) -> Measurements | None:
+def read_scenario_measurements(folder: Path) -> Measurements | None:
     """Read the measurements of a scenario's folder as the judge does; None if there are none."""
-    return read_measurements(recognise(folder).place, [])[0]
+    return read_measurements_file(recognise_path(folder).position, [])[0]
 
 
-def reference_accuracy(folder: Path) -> Mapping[str, float]:
+def read_reference_accuracy(folder: Path) -> Mapping[str, float]:
     """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty
     if they do not state it.
     """
-    found = measurements(folder)
+    found = read_scenario_measurements(folder)
     return found.reference_accuracy if found else {}
 
 
-def served_accuracy(folder: Path) -> Mapping[str, float]:
+def read_served_accuracy(folder: Path) -> Mapping[str, float]:
     """Read the scores of an accuracy run from accuracy.txt; empty if there is none."""
     source = SourceFile(folder / ACCURACY_TEXT)
     return (
-        {metric: value for metric, (value, _, _) in read_scores(source).items()}
+        {metric: value for metric, (value, _, _) in read_accuracy_scores(source).items()}
         if source.path.is_file()
         else {}
     )
 
 
-def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
+def compute_required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
     """Return the required scores of a served result: the round's share of the checkpoint's
     reference accuracy, and the row's threshold.
     """
     if (
-        record.round not in registry.round_names()
-        or registry.kind_of_round(record.round) is not RoundKind.PODIUM
+        record.round not in registry.list_round_names()
+        or registry.load_round_kind(record.round) is not RoundKind.PODIUM
     ):
         return {}
-    rules = registry.round(record.round)
+    rules = registry.load_round(record.round)
     row = rules.benchmarks.get(record.workload)
     serving = (
         next((half for profile, half in row.inference.items() if profile == record.profile), None)
@@ -197,14 +201,14 @@ def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
     )
     needed = {
         metric: rules.loadgen.accuracy_share * value
-        for metric, value in reference_accuracy(folder).items()
+        for metric, value in read_reference_accuracy(folder).items()
     }
     for metric, value in serving.threshold.items() if serving else ():
         needed[metric] = max(value, needed.get(metric, value))
     return needed
 
 
-def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
+def select_lowest_scores(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
     """Return the lowest score of each metric."""
     found: dict[str, float] = {}
     for each in scores:
@@ -212,9 +216,9 @@ def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
     return found
 
 
-def calibration(folder: Path) -> str | None:
+def format_calibration_lists(folder: Path) -> str | None:
     """Return the calibration lists of a quantised system; None if it was not calibrated."""
-    found = measurements(folder)
+    found = read_scenario_measurements(folder)
     return (
         ", ".join(sorted({record.list for record in found.calibration.values()})) or None
         if found
@@ -222,6 +226,6 @@ def calibration(folder: Path) -> str | None:
     )
 
 
-def unique(values: Sequence[Any]) -> tuple[Any, ...]:
+def filter_duplicate_values(values: Sequence[Any]) -> tuple[Any, ...]:
     """Drop repeated values, keeping their order."""
     return tuple({json.dumps(value, sort_keys=True): value for value in values}.values())

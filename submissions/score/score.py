@@ -12,15 +12,15 @@ from pathlib import Path
 import click
 
 from compliance.judge import Judge
-from compliance.verdict import UNKNOWN
+from compliance.verdict import UNKNOWN_ROUND
 from submissions import compliance_check
-from submissions.attempts import tried
-from submissions.metrics import MINUTES, TIME_TO_TRAIN, more_is_better, olympic
-from submissions.pack.bundle import damage
-from submissions.result_index import Result, opened
+from submissions.attempts import count_result_attempts
+from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN, compute_olympic_mean, is_higher_better
+from submissions.pack.bundle import list_bundle_problems
+from submissions.result_index import IndexedResult, open_results
 from submissions.score import energy, log_values, published
-from submissions.score.log_values import Reading
-from submissions.score.within_run import WithinRun, within
+from submissions.score.log_values import ResultValues
+from submissions.score.within_run import WithinRun, iterate_within_run_figures
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import (
@@ -85,13 +85,13 @@ class Score:
     """
 
 
-def score(result: Result, judge: Judge | None = None) -> Score:
+def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
     """Score one result; JudgedError if its logs cannot be read."""
     try:
-        reading = read(result)
+        reading = read_result_values(result)
     except PodiumError as error:
         raise JudgedError(str(error)) from error
-    own = compliance_check.own_findings(result, judge)
+    own = compliance_check.judge_single_result(result, judge)
     return Score(
         org=result.org or reading.org,
         system=result.system or reading.system,
@@ -104,111 +104,128 @@ def score(result: Result, judge: Judge | None = None) -> Score:
         value=reading.value,
         unit=reading.unit,
         runs=reading.runs,
-        compliant=compliance_check.accepted(result, own, judge),
+        compliant=compliance_check.is_accepted_result(result, own, judge),
         accuracy=reading.accuracy,
         target=reading.target,
         energy=reading.energy,
         within_run=reading.within_run,
-        attempts=tried(result),
-        noise=compliance_check.noise_in(own),
+        attempts=count_result_attempts(result),
+        noise=compliance_check.list_noise_rules(own),
         convergence=reading.convergence,
     )
 
 
-def read(result: Result) -> Reading:
+def read_result_values(result: IndexedResult) -> ResultValues:
     """Read the values of a result's logs by its round's rules."""
-    round_name = compliance_check.round_of(result)
-    if round_name == UNKNOWN:
+    round_name = compliance_check.resolve_result_round(result)
+    if round_name == UNKNOWN_ROUND:
         raise JudgedError(
-            f"{result.alone or result.folder}: of a round that is not known here; podium check says"
-            " more"
+            f"{result.single_log or result.folder}: of a round that is not known here; podium check"
+            " says more"
         )
-    match registry.kind_of_round(round_name):
+    match registry.load_round_kind(round_name):
         case RoundKind.TRAINING:
-            return published.read_training(result, registry.published_training(round_name))
+            return published.read_published_training_values(
+                result, registry.load_published_training(round_name)
+            )
         case RoundKind.INFERENCE:
-            return published.read_serving(result, registry.published_inference(round_name))
+            return published.read_published_inference_values(
+                result, registry.load_published_inference(round_name)
+            )
         case RoundKind.SERVED:
-            return published.read_served(result, registry.served_round(round_name))
+            return published.read_published_served_values(
+                result, registry.load_served_round(round_name)
+            )
         case RoundKind.PODIUM:
             return (
-                read_serving(result, result.scenario) if result.scenario else read_training(result)
+                read_scenario_values(result, result.scenario)
+                if result.scenario
+                else read_training_set_values(result)
             )
 
 
-def read_training(result: Result) -> Reading:
+def read_training_set_values(result: IndexedResult) -> ResultValues:
     """Read a training set: minutes from run_start to run_stop.
 
     Source: training_rules.adoc v0.7, Benchmark results: the fastest and the slowest are dropped; a
     run that fails is the slowest.
     """
-    facts = [log_values.training(log) for log in result.logs]
-    if all(fact.minutes is None for fact in facts):
-        raise JudgedError(f"{result.alone or result.folder}: no run_start and run_stop in its logs")
-    runs = tuple(fact.minutes if fact.status == SUCCESS else None for fact in facts)
-    stamps = facts[0].stamps
+    run_values = [log_values.read_training_values(log) for log in result.training_logs]
+    if all(fact.minutes is None for fact in run_values):
+        raise JudgedError(
+            f"{result.single_log or result.folder}: no run_start and run_stop in its logs"
+        )
+    runs = tuple(fact.minutes if fact.status == SUCCESS else None for fact in run_values)
+    stamps = run_values[0].stamps
     round_name = str(stamps.get(ROUND))
-    return Reading(
+    return ResultValues(
         profile=str(stamps.get(PROFILE)),
         round=round_name,
         metric=TIME_TO_TRAIN,
-        value=olympic(runs, registry.round(round_name).training.olympic_from_runs),
-        unit=MINUTES,
+        value=compute_olympic_mean(
+            runs, registry.load_round(round_name).training.olympic_from_runs
+        ),
+        unit=MINUTES_UNIT,
         runs=runs,
-        workload=None if result.home else stamps.get(WORKLOAD),
-        division=None if result.home else stamps.get(SUBMISSION_DIVISION),
+        workload=None if result.organisation_folder else stamps.get(WORKLOAD),
+        division=None if result.organisation_folder else stamps.get(SUBMISSION_DIVISION),
         org=str(stamps.get(SUBMISSION_ORG, "")),
         system=str(stamps.get(SUBMISSION_PLATFORM, "")),
-        accuracy=log_values.lowest(fact.accuracy for fact in facts),
-        target=facts[0].target,
-        energy=energy.trained(result.logs, result.telemetry),
+        accuracy=log_values.select_lowest_scores(fact.accuracy for fact in run_values),
+        target=run_values[0].target,
+        energy=energy.read_training_set_energy(result.training_logs, result.telemetry_files),
     )
 
 
-def read_serving(result: Result, scenario: Scenario) -> Reading:
+def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultValues:
     """Read one scenario: the slowest of several runs counts.
 
     Source: inference_rules.adoc v0.5, Scenarios: the result of Server's runs is their minimum.
     """
-    measured = [log_values.performance(folder, scenario) for folder in result.performance]
+    measured = [
+        log_values.read_performance_headline(folder, scenario)
+        for folder in result.performance_folders
+    ]
     if not measured:
         raise JudgedError(f"{result.folder}: no performance run in it")
-    record = log_values.served(result.performance[0])
+    record = log_values.read_loadgen_run_record(result.performance_folders[0])
     runs = tuple(run.value for run in measured)
     metric = measured[0].metric
-    value = min(runs) if more_is_better(metric) else max(runs)
-    return Reading(
+    value = min(runs) if is_higher_better(metric) else max(runs)
+    return ResultValues(
         profile=record.profile,
         round=record.round,
         metric=metric,
         value=value,
         unit=measured[0].unit,
         runs=runs,
-        workload=None if result.home else record.workload,
-        division=None if result.home else record.division,
+        workload=None if result.organisation_folder else record.workload,
+        division=None if result.organisation_folder else record.division,
         org=record.org,
         system=record.system,
-        accuracy=log_values.served_accuracy(result.accuracy),
-        target=log_values.required_accuracy(result.folder, record),
-        energy=energy.served(result.performance[runs.index(value)]),
-        within_run=tuple(within(result.performance, scenario)),
+        accuracy=log_values.read_served_accuracy(result.accuracy_folder),
+        target=log_values.compute_required_accuracy(result.folder, record),
+        energy=energy.read_served_energy(result.performance_folders[runs.index(value)]),
+        within_run=tuple(iterate_within_run_figures(result.performance_folders, scenario)),
     )
 
 
-def scores(path: Path, results: Sequence[Result], problems: list[str]) -> Iterator[Score]:
+def score_opened_results(
+    path: Path, results: Sequence[IndexedResult], problems: list[str]
+) -> Iterator[Score]:
     """Yield scores; what cannot be scored is reported in `problems`. One judge is shared, so that
     it reads common files once.
 
     No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are
     named on stderr.
     """
-    judge, broken = compliance_check.judge_for(results), damage(path)
-    problems += broken
+    judge, damage_found = compliance_check.choose_shared_judge(results), list_bundle_problems(path)
+    problems += damage_found
     for result in results:
         try:
-            row = score(result, judge)
-            yield replace(row, compliant=row.compliant and not broken)
-            if compliance_check.is_told(result, judge):
+            row = score_result(result, judge)
+            yield replace(row, compliant=row.compliant and not damage_found)
+            if compliance_check.is_accuracy_unscored(result, judge):
                 click.echo(
                     f"podium: {row.workload} {row.scenario} of {row.system}: accuracy told, not"
                     " recomputed: its truth is not here",
@@ -223,21 +240,21 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
     rows: list[Score] = []
     for path in paths:
         try:
-            with opened(path) as results:
-                rows += scores(path, results, problems)
+            with open_results(path) as results:
+                rows += score_opened_results(path, results, problems)
         except JudgedError as error:
             problems.append(str(error))
     return rows
 
 
-def report(paths: Iterable[Path], form: str) -> None:
+def run_score_command(paths: Iterable[Path], form: str) -> None:
     """Print the scores; JudgedError at the end if something could not be read."""
     problems: list[str] = []
     rows = score_paths(paths, problems)
     if form == "json":
         click.echo(json.dumps({"scores": [asdict(row) for row in rows]}, indent=2))
     elif form == "csv":
-        click.echo(table_csv(rows), nl=False)
+        click.echo(format_scores_csv(rows), nl=False)
     elif rows:
         from submissions.tables import print_scores
 
@@ -246,7 +263,7 @@ def report(paths: Iterable[Path], form: str) -> None:
         raise JudgedError("\n  ".join(["not everything could be scored:", *problems]))
 
 
-def table_csv(rows: Iterable[Score]) -> str:
+def format_scores_csv(rows: Iterable[Score]) -> str:
     """Format the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
     names = [
@@ -257,21 +274,21 @@ def table_csv(rows: Iterable[Score]) -> str:
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
         scores = {
-            "accuracy": pairs(row.accuracy),
-            "target": pairs(row.target),
-            "energy": energy.told(row.energy),
+            "accuracy": format_score_pairs(row.accuracy),
+            "target": format_score_pairs(row.target),
+            "energy": energy.format_energy_cell(row.energy),
         }
-        held = {
+        convergence_cell = {
             "convergence": " ".join(
                 f"{key}={value}"
                 for key, value in (row.convergence or {}).items()
                 if value is not None
             )
         }
-        writer.writerow(asdict(row) | {"runs": runs} | scores | held)
+        writer.writerow(asdict(row) | {"runs": runs} | scores | convergence_cell)
     return text.getvalue()
 
 
-def pairs(scores: Mapping[str, float]) -> str:
+def format_score_pairs(scores: Mapping[str, float]) -> str:
     """Format scores as one cell: `top1=0.7698`."""
     return " ".join(f"{metric}={value!r}" for metric, value in scores.items())

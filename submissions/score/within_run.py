@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compliance import within_run
-from compliance.documents.podium.conditions import sorted_by_length
-from compliance.documents.podium.inference import LoadGenRun, read_run
+from compliance.documents.podium.conditions import is_sorted_by_length
+from compliance.documents.podium.inference import LoadGenRun, read_loadgen_run
 from compliance.rules.podium.inference import queries
-from compliance.within_run import Within
+from compliance.within_run import WithinRunInterval
 from suite import registry
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
@@ -34,17 +34,17 @@ class WithinRun:
     """Why there is no interval."""
 
 
-def within(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
+def iterate_within_run_figures(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
     """Yield the figures of runs with a query record that is consistent with their logs."""
     for number, folder in enumerate(folders, 1):
-        run = read_run(folder, Mode.PERFORMANCE, scenario, registry.round())
+        run = read_loadgen_run(folder, Mode.PERFORMANCE, scenario, registry.load_round())
         if run.queries is None or any(
             finding
             for rule in (queries.times, queries.count, queries.latencies)
             for finding in rule(run)
         ):
             continue
-        metric, found = figure(run, scenario)
+        metric, found = compute_slice_figure(run, scenario)
         if found is not None:
             unit = "samples/s" if scenario is Scenario.OFFLINE else "ns"
             slices = tuple(found.slices)
@@ -60,20 +60,26 @@ def within(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
             )
 
 
-def figure(run: LoadGenRun, scenario: Scenario) -> tuple[str, Within | None]:
+def compute_slice_figure(
+    run: LoadGenRun, scenario: Scenario
+) -> tuple[str, WithinRunInterval | None]:
     """Compute Offline's rate, or another scenario's latency percentile, per slice; Server's queries
     start when scheduled.
     """
     assert run.queries is not None  # checked by the caller
     if scenario is Scenario.OFFLINE:
-        return "samples_per_second", within_run.offline(run.queries, sorted_by_length(run))
+        return "samples_per_second", within_run.estimate_offline_rate(
+            run.queries, is_sorted_by_length(run)
+        )
     percentile = (
         run.rule.percentile
         if run.rule
-        else 100 * (run.number("effective_target_latency_percentile") or 0.0)
+        else 100 * (run.find_number("effective_target_latency_percentile") or 0.0)
     )
     metric = f"latency_p{percentile:g}"
-    began = queries.scheduled(run) if scenario is Scenario.SERVER else run.queries.issued_ns
+    began = (
+        queries.recompute_due_times(run) if scenario is Scenario.SERVER else run.queries.issued_ns
+    )
     if began is None or not 1 <= percentile < 100:
         return metric, None
-    return metric, within_run.latencies(began, run.queries.done_ns, percentile)
+    return metric, within_run.estimate_latency_percentile(began, run.queries.done_ns, percentile)

@@ -14,12 +14,12 @@ from typing import Final
 
 from suite.errors import JudgedError
 
-BEGIN: Final = b"-----BEGIN SSH SIGNATURE-----\n"
-END: Final = b"-----END SSH SIGNATURE-----\n"
-COLUMNS: Final = 70
+ARMOUR_BEGIN: Final = b"-----BEGIN SSH SIGNATURE-----\n"
+ARMOUR_END: Final = b"-----END SSH SIGNATURE-----\n"
+ARMOUR_COLUMNS: Final = 70
 """Characters per line. Source: OpenSSH, sshbuf_dtob64 with wrapping."""
-MAGIC: Final = b"SSHSIG"
-VERSION: Final = 1
+SSHSIG_MAGIC: Final = b"SSHSIG"
+SSHSIG_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,40 +33,47 @@ class SshSignature:
     """Purpose of the signature."""
 
 
-def armoured(blob: bytes) -> bytes:
+def encode_armour(blob: bytes) -> bytes:
     """Return the only valid text of a signature's bytes."""
     letters = base64.b64encode(blob)
-    lines = [letters[place : place + COLUMNS] for place in range(0, len(letters), COLUMNS)]
-    return BEGIN + b"\n".join(lines) + b"\n" + END
+    lines = [
+        letters[offset : offset + ARMOUR_COLUMNS]
+        for offset in range(0, len(letters), ARMOUR_COLUMNS)
+    ]
+    return ARMOUR_BEGIN + b"\n".join(lines) + b"\n" + ARMOUR_END
 
 
-def read(text: bytes) -> SshSignature:
+def parse_ssh_signature(text: bytes) -> SshSignature:
     """Parse a signature; JudgedError if it is invalid, or not encoded as ssh-keygen does."""
-    if not text.startswith(BEGIN) or not text.endswith(END):
+    if not text.startswith(ARMOUR_BEGIN) or not text.endswith(ARMOUR_END):
         raise JudgedError("its signature is no SSH signature")
     try:
-        blob = base64.b64decode(text[len(BEGIN) : -len(END)].replace(b"\n", b""), validate=True)
+        blob = base64.b64decode(
+            text[len(ARMOUR_BEGIN) : -len(ARMOUR_END)].replace(b"\n", b""), validate=True
+        )
     except binascii.Error as error:
         raise JudgedError("its signature is no SSH signature") from error
-    if armoured(blob) != text:
+    if encode_armour(blob) != text:
         raise JudgedError("its signature is not written as ssh-keygen writes it")
-    return fields(blob, text)
+    return parse_signature_blob(blob, text)
 
 
-def fields(blob: bytes, text: bytes) -> SshSignature:
+def parse_signature_blob(blob: bytes, text: bytes) -> SshSignature:
     """Parse a signature's bytes; JudgedError if they are not version 1."""
-    head = MAGIC + VERSION.to_bytes(4, "big")
-    key, rest = string(blob[len(head) :])
-    namespace, rest = string(rest)
-    reserved, rest = string(rest)
-    _, rest = string(rest)  # the hash algorithm's name, which the inner signature contains too
-    _, rest = string(rest)
+    head = SSHSIG_MAGIC + SSHSIG_VERSION.to_bytes(4, "big")
+    key, rest = split_ssh_string(blob[len(head) :])
+    namespace, rest = split_ssh_string(rest)
+    reserved, rest = split_ssh_string(rest)
+    _, rest = split_ssh_string(
+        rest
+    )  # the hash algorithm's name, which the inner signature contains too
+    _, rest = split_ssh_string(rest)
     if not blob.startswith(head) or reserved or rest:
         raise JudgedError("its signature is not written as ssh-keygen writes it")
     return SshSignature(text=text, key=key, namespace=namespace.decode("utf-8", "replace"))
 
 
-def string(rest: bytes) -> tuple[bytes, bytes]:
+def split_ssh_string(rest: bytes) -> tuple[bytes, bytes]:
     """Take a length-prefixed string from the front of some bytes; JudgedError if they are too
     short.
     """

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from compliance.bundle import trailer
-from compliance.bundle.trailer import Kind, Trailer
+from compliance.bundle.trailer import BundleTrailer, FrameKind
 from submissions.signatures import armor, ssh_keygen, statement
 from submissions.signatures.armor import SshSignature
-from submissions.signatures.ssh_keygen import Checked, Signers
+from submissions.signatures.ssh_keygen import SignatureCheck, TrustedSigners
 from suite.errors import JudgedError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
@@ -18,75 +18,83 @@ STATEMENT_SUFFIX, SIGNATURE_SUFFIX = ".statement.json", ".statement.json.sig"
 """Suffixes of a bundle's detached statement, and of its signature as `ssh-keygen -Y sign` names
 it.
 """
-LIMIT: Final = trailer.FRAME_LIMIT
+MAX_DETACHED_BYTES: Final = trailer.MAX_FRAME_CONTENT_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
+class SignedStatement:
     """A statement's bytes and their presumed signature."""
 
     text: bytes
     signature: bytes
 
     @property
-    def content(self) -> bytes:
+    def frame_content(self) -> bytes:
         """Content of its frame."""
         return self.text + self.signature
 
 
-def split(content: bytes) -> Signed:
+def split_signature_frame(content: bytes) -> SignedStatement:
     """Split a frame into statement and signature."""
-    text, begin, rest = content.partition(armor.BEGIN)
-    return Signed(text=text, signature=begin + rest)
+    text, begin, rest = content.partition(armor.ARMOUR_BEGIN)
+    return SignedStatement(text=text, signature=begin + rest)
 
 
-def signed(bundle: Path, found: Trailer) -> Iterator[Signed]:
+def iterate_bundle_signatures(bundle: Path, found: BundleTrailer) -> Iterator[SignedStatement]:
     """Yield the signatures of a bundle, the detached one last; UnreadableError if one of its two
     files is missing.
     """
-    yield from (split(frame.content) for frame in found.frames if frame.kind is Kind.SIGNATURE)
-    text, signature = detached(bundle)
+    yield from (
+        split_signature_frame(frame.content)
+        for frame in found.frames
+        if frame.kind is FrameKind.SIGNATURE
+    )
+    text, signature = build_detached_paths(bundle)
     if text.is_file() or signature.is_file():
-        yield Signed(
-            text=untrusted_files.read(text, bytes, LIMIT),
-            signature=untrusted_files.read(signature, bytes, LIMIT),
+        yield SignedStatement(
+            text=untrusted_files.read_untrusted_file(text, bytes, MAX_DETACHED_BYTES),
+            signature=untrusted_files.read_untrusted_file(signature, bytes, MAX_DETACHED_BYTES),
         )
 
 
-def detached(bundle: Path) -> tuple[Path, Path]:
+def build_detached_paths(bundle: Path) -> tuple[Path, Path]:
     """Return the paths of a bundle's detached statement and signature."""
     return bundle.with_name(bundle.name + STATEMENT_SUFFIX), bundle.with_name(
         bundle.name + SIGNATURE_SUFFIX
     )
 
 
-def signature_of(each: Signed, digest: bytes) -> tuple[SshSignature, str | None]:
+def parse_bundle_signature(each: SignedStatement, digest: bytes) -> tuple[SshSignature, str | None]:
     """Parse one signature of the bundle with this seal, and the claimed signer; JudgedError if it
     does not belong to this bundle.
     """
-    found = statement.read(each.text, digest)
-    return armor.read(each.signature), found.claimed
+    found = statement.parse_statement(each.text, digest)
+    return armor.parse_ssh_signature(each.signature), found.claimed_signer
 
 
-def checked(bundle: Path, found: Trailer, signers: Signers) -> Iterator[Checked]:
+def verify_bundle_signatures(
+    bundle: Path, found: BundleTrailer, signers: TrustedSigners
+) -> Iterator[SignatureCheck]:
     """Check each signature of a bundle: whose it is, or what is wrong with it."""
-    before: set[bytes] = set()
+    checked_contents: set[bytes] = set()
     try:
-        for each in signed(bundle, found):
+        for each in iterate_bundle_signatures(bundle, found):
             yield (
-                ssh_keygen.bad("holds the same signature twice")
-                if each.content in before
-                else whose(each, found.digest, signers)
+                ssh_keygen.build_bad_signature("holds the same signature twice")
+                if each.frame_content in checked_contents
+                else verify_signed_statement(each, found.digest, signers)
             )
-            before.add(each.content)
+            checked_contents.add(each.frame_content)
     except UnreadableError as error:  # one of the detached signature's two files is missing
-        yield ssh_keygen.bad(str(error))
+        yield ssh_keygen.build_bad_signature(str(error))
 
 
-def whose(each: Signed, digest: bytes, signers: Signers) -> Checked:
+def verify_signed_statement(
+    each: SignedStatement, digest: bytes, signers: TrustedSigners
+) -> SignatureCheck:
     """Check one signature: whose it is, or what is wrong with it."""
     try:
-        signature, claimed = signature_of(each, digest)
+        signature, claimed = parse_bundle_signature(each, digest)
     except JudgedError as error:
-        return ssh_keygen.bad(str(error))
-    return ssh_keygen.check(signature, each.text, signers, claimed)
+        return ssh_keygen.build_bad_signature(str(error))
+    return ssh_keygen.verify_ssh_signature(signature, each.text, signers, claimed)

@@ -7,24 +7,24 @@ from typing import Final
 
 import click
 
-from submissions.pack.bundle import strangers
+from submissions.pack.bundle import list_uninstalled_workloads
 from submissions.signatures import timestamp
-from submissions.signatures.ssh_keygen import Signers
+from submissions.signatures.ssh_keygen import TrustedSigners
 from submissions.signatures.verification import (
     NOT_SHOWN,
-    REQUIRED,
-    Answer,
-    Line,
-    Trusted,
-    verification,
+    REQUIREMENT_LINES,
+    TrustedParties,
+    VerificationAnswer,
+    VerificationLine,
+    verify_bundle,
 )
-from suite.errors import MissingError, RequestError, unknown
+from suite.errors import MissingError, RequestError, build_unknown_name_error
 
-SEVERAL: Final = ("signed", "time")
+REPEATED_LINE_NAMES: Final = ("signed", "time")
 """Lines that a bundle may have several of."""
 
 
-def report(
+def run_verify_command(
     bundle: Path,
     signers: Path | None,
     revoked: Path | None,
@@ -38,84 +38,90 @@ def report(
     RequestError for an unknown requirement, MissingError if the package of a workload is not
     installed.
     """
-    required = words(require)
-    there({"--signers": signers, "--revoked": revoked, "--ca": authorities})
+    required = parse_requirements(require)
+    check_files_exist({"--signers": signers, "--revoked": revoked, "--ca": authorities})
     if revoked is not None and signers is None:
         raise RequestError(
             "--revoked needs --signers FILE: without it, no key is trusted that could be revoked"
         )
-    answer = verification(
+    answer = verify_bundle(
         bundle,
-        Trusted(signers=Signers(allowed=signers, revoked=revoked), authorities=authorities),
+        TrustedParties(
+            signers=TrustedSigners(allowed=signers, revoked=revoked), authorities=authorities
+        ),
         required,
     )
-    if answer.problems and (lacking := strangers(bundle)):
+    if answer.problems and (lacking := list_uninstalled_workloads(bundle)):
         raise MissingError(
             f"{bundle}: cannot be judged here: {', '.join(lacking)} is of a package that is not"
             " installed; install it and verify again"
         )
     click.echo(
-        json.dumps(facts(bundle, answer), indent=2) if form == "json" else text(bundle, answer)
+        json.dumps(build_verification_document(bundle, answer), indent=2)
+        if form == "json"
+        else format_verification_text(bundle, answer)
     )
-    return int(not answer.whole or bool(answer.unmet))
+    return int(not answer.is_whole or bool(answer.unmet))
 
 
-def there(files: Mapping[str, Path | None]) -> None:
+def check_files_exist(files: Mapping[str, Path | None]) -> None:
     """RequestError for the first option whose file does not exist."""
     for option, file in files.items():
         if file is not None and not file.is_file():
             raise RequestError(f"{option} {file}: no such file")
 
 
-def words(require: str | None) -> tuple[str, ...]:
+def parse_requirements(require: str | None) -> tuple[str, ...]:
     """Parse --require; RequestError names the nearest known requirement."""
     found = tuple(word.strip() for word in require.split(",")) if require is not None else ()
     if "" in found:
         raise RequestError(
             f"--require {require!r}: name what is required, separated by commas:"
-            f" {', '.join(REQUIRED)}"
+            f" {', '.join(REQUIREMENT_LINES)}"
         )
     for word in found:
-        if word not in REQUIRED:
-            raise unknown("requirement", word, REQUIRED)
+        if word not in REQUIREMENT_LINES:
+            raise build_unknown_name_error("requirement", word, REQUIREMENT_LINES)
     return found
 
 
-def text(bundle: Path, answer: Answer) -> str:
+def format_verification_text(bundle: Path, answer: VerificationAnswer) -> str:
     """Format for people: problems, the lines, unmet requirements, and what nothing shows."""
     width = max(len(line.name) for line in answer.lines)
     lines = [f"{line.name:<{width}}  {line.text}" for line in answer.lines]
     unmet = [f"required and not shown: {', '.join(answer.unmet)}"] if answer.unmet else []
     return "\n".join(
-        [*answer.problems, *lines, *unmet, NOT_SHOWN if answer.whole else f"{bundle}: broken"]
+        [*answer.problems, *lines, *unmet, NOT_SHOWN if answer.is_whole else f"{bundle}: broken"]
     )
 
 
-def facts(bundle: Path, answer: Answer) -> dict[str, object]:
+def build_verification_document(bundle: Path, answer: VerificationAnswer) -> dict[str, object]:
     """Format for programs: one field per line of the answer, a list if a line may occur more than
     once.
     """
-    named: dict[str, object] = {line.name: fact(line) for line in answer.lines}
-    named |= {
-        name: [fact(line) for line in answer.lines if line.name == name]
-        for name in SEVERAL
-        if name in named
+    line_records: dict[str, object] = {line.name: build_line_record(line) for line in answer.lines}
+    line_records |= {
+        name: [build_line_record(line) for line in answer.lines if line.name == name]
+        for name in REPEATED_LINE_NAMES
+        if name in line_records
     }
-    told = {
+    summary = {
         "bundle": str(bundle),
-        "whole": answer.whole,
+        "whole": answer.is_whole,
         "problems": list(answer.problems),
         "unmet": list(answer.unmet),
     }
-    return told | named | {"not_shown": NOT_SHOWN}
+    return summary | line_records | {"not_shown": NOT_SHOWN}
 
 
-def fact(line: Line) -> dict[str, str]:
+def build_line_record(line: VerificationLine) -> dict[str, str]:
     """Return a line's state and text."""
     return {"state": line.state, "text": line.text}
 
 
-def stamp(bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None) -> None:
+def run_timestamp_command(
+    bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None
+) -> None:
     """Write a time-stamp request, or attach an authority's reply; RequestError if neither or both
     are requested.
     """
@@ -123,14 +129,14 @@ def stamp(bundle: Path, query: Path | None, reply: Path | None, authorities: Pat
         raise RequestError(
             "give --query FILE to ask for a time stamp, or --reply FILE --ca FILE to take it"
         )
-    there({"--reply": reply, "--ca": authorities})
+    check_files_exist({"--reply": reply, "--ca": authorities})
     if query is not None:
         click.echo(
-            f"{timestamp.query(bundle, query)}: the request; an authority's reply comes back with"
-            f" podium timestamp {bundle} --reply FILE --ca FILE"
+            f"{timestamp.write_time_stamp_request(bundle, query)}: the request; an authority's"
+            f" reply comes back with podium timestamp {bundle} --reply FILE --ca FILE"
         )
     elif reply is not None and authorities is not None:
-        made = timestamp.attach(bundle, reply, authorities)
+        made = timestamp.attach_time_stamp(bundle, reply, authorities)
         click.echo(
             f"{bundle}: stamped {made.utc:%Y-%m-%d %H:%M:%S} UTC, authority {made.authority}"
         )

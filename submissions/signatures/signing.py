@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compliance.bundle import trailer
-from compliance.bundle.trailer import Frame, Kind, Trailer
+from compliance.bundle.trailer import BundleTrailer, FrameKind, TrailerFrame
 from submissions import compliance_check
-from submissions.pack.bundle import verify
-from submissions.pack.seal import manifest_of
+from submissions.pack.bundle import list_packed_bundle_problems
+from submissions.pack.seal import read_bundle_manifest
 from submissions.signatures import armor, bundled, ssh_keygen, statement, time_stamps
-from submissions.signatures.bundled import Signed
-from submissions.signatures.ssh_keygen import Signers, Standing
+from submissions.signatures.bundled import SignedStatement
+from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import FULL, written
+from suite.files.layout import DISK_FULL_ERRORS, written
 
 
-def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
+def sign_bundle(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
     """Sign a bundle that the judge accepts, and return the file that contains the signature.
 
     `claimed` is the signer's claimed identity, a principal of ssh-keygen's ALLOWED SIGNERS.
@@ -27,8 +27,8 @@ def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
     MissingError without ssh-keygen or if the disk is full, RequestError for a key that cannot sign,
     or has signed already.
     """
-    if not ssh_keygen.available():
-        raise MissingError(f"cannot sign: {ssh_keygen.LACKING}")
+    if not ssh_keygen.is_keygen_installed():
+        raise MissingError(f"cannot sign: {ssh_keygen.KEYGEN_MISSING}")
     if claimed is not None and (
         not claimed.isprintable() or not claimed or set(claimed) & set(" \t,*?!")
     ):
@@ -36,39 +36,42 @@ def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
             f"--as {claimed!r}: not a signer's name: one word without blanks, commas and wildcards,"
             " as in bench@lab.example"
         )
-    found = whole(bundle)
-    text = statement.encode(
-        statement.make(
+    found = require_intact_bundle(bundle)
+    text = statement.encode_statement(
+        statement.build_statement(
             bundle.name,
             found.digest,
-            manifest_of(bundle),
-            compliance_check.findings(bundle),
+            read_bundle_manifest(bundle),
+            compliance_check.judge_path(bundle),
             claimed,
         )
     )
-    made = Signed(text=text, signature=ssh_keygen.sign(key, text))
-    refuse_twice(bundle, found, made, key)
-    with told_of(bundle):
+    signed_statement = SignedStatement(text=text, signature=ssh_keygen.sign_bytes(key, text))
+    check_not_signed_twice(bundle, found, signed_statement, key)
+    with convert_write_errors(bundle):
         return (
-            beside(bundle, made)
+            write_detached_signature(bundle, signed_statement)
             if detached
-            else append(bundle, Frame(kind=Kind.SIGNATURE, content=made.content))
+            else append_trailer_frame(
+                bundle,
+                TrailerFrame(kind=FrameKind.SIGNATURE, content=signed_statement.frame_content),
+            )
         )
 
 
-def whole(bundle: Path) -> Trailer:
+def require_intact_bundle(bundle: Path) -> BundleTrailer:
     """Read what follows the seal of a bundle that the judge accepts; otherwise JudgedError with the
     sentences of `podium verify`.
     """
-    problems = verify(bundle)
+    problems = list_packed_bundle_problems(bundle)
     if not problems:
-        found = trailer.read(bundle)
+        found = trailer.read_bundle_trailer(bundle)
         problems = [
             each.sentence
-            for each in bundled.checked(bundle, found, Signers())
-            if each.standing is Standing.BAD
+            for each in bundled.verify_bundle_signatures(bundle, found, TrustedSigners())
+            if each.standing is SignatureStatus.BAD
         ]
-        problems += time_stamps.problems(found)
+        problems += time_stamps.find_time_stamp_problems(found)
     if problems:
         raise JudgedError(
             "\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems])
@@ -76,31 +79,33 @@ def whole(bundle: Path) -> Trailer:
     return found
 
 
-def refuse_twice(bundle: Path, found: Trailer, made: Signed, key: Path) -> None:
+def check_not_signed_twice(
+    bundle: Path, found: BundleTrailer, made: SignedStatement, key: Path
+) -> None:
     """RequestError if this key has signed this bundle already."""
-    mine = armor.read(made.signature).key
-    for each in bundled.signed(bundle, found):
+    mine = armor.parse_ssh_signature(made.signature).key
+    for each in bundled.iterate_bundle_signatures(bundle, found):
         try:
-            other = armor.read(each.signature).key
+            other = armor.parse_ssh_signature(each.signature).key
         except JudgedError as error:
             raise JudgedError(f"{bundle}: holds a signature that is none: {error}") from error
         if other == mine:
             raise RequestError(f"{bundle}: the key {key} has signed it already")
 
 
-def append(bundle: Path, frame: Frame) -> Path:
+def append_trailer_frame(bundle: Path, frame: TrailerFrame) -> Path:
     """Append a frame to a bundle by way of a copy that replaces it when complete. RequestError if
     there is no room.
     """
-    if len(trailer.read(bundle).frames) >= trailer.FRAMES:
+    if len(trailer.read_bundle_trailer(bundle).frames) >= trailer.MAX_TRAILER_FRAMES:
         raise RequestError(
-            f"{bundle}: holds {trailer.FRAMES} signatures and time stamps already, and more may not"
-            " follow the seal"
+            f"{bundle}: holds {trailer.MAX_TRAILER_FRAMES} signatures and time stamps already, and"
+            " more may not follow the seal"
         )
-    if len(frame.content) > trailer.FRAME_LIMIT:
+    if len(frame.content) > trailer.MAX_FRAME_CONTENT_BYTES:
         raise RequestError(
             f"{bundle}: a signature or time stamp of {len(frame.content)} bytes; at most"
-            f" {trailer.FRAME_LIMIT} may follow the seal"
+            f" {trailer.MAX_FRAME_CONTENT_BYTES} may follow the seal"
         )
     file = bundle.resolve()
     with written(file) as partial:
@@ -111,13 +116,13 @@ def append(bundle: Path, frame: Frame) -> Path:
     return bundle
 
 
-def beside(bundle: Path, made: Signed) -> Path:
+def write_detached_signature(bundle: Path, made: SignedStatement) -> Path:
     """Write a detached statement and its signature; RequestError if one exists already."""
-    text, signature = bundled.detached(bundle)
+    text, signature = bundled.build_detached_paths(bundle)
     if text.exists() or signature.exists():
         raise RequestError(
             f"{text}: there is a detached statement already; without --detached, a bundle takes"
-            f" {trailer.FRAMES} signatures"
+            f" {trailer.MAX_TRAILER_FRAMES} signatures"
         )
     for path, content in ((text, made.text), (signature, made.signature)):
         with written(path) as partial:
@@ -126,7 +131,7 @@ def beside(bundle: Path, made: Signed) -> Path:
 
 
 @contextmanager
-def told_of(bundle: Path) -> Iterator[None]:
+def convert_write_errors(bundle: Path) -> Iterator[None]:
     """Convert OS errors to podium's: MissingError for a full disk, RequestError if writing is not
     permitted.
     """
@@ -134,4 +139,6 @@ def told_of(bundle: Path) -> Iterator[None]:
         yield
     except OSError as error:
         sentence = f"{bundle}: nothing was put behind it: {error.strerror or error}"
-        raise (MissingError if error.errno in FULL else RequestError)(sentence) from error
+        raise (MissingError if error.errno in DISK_FULL_ERRORS else RequestError)(
+            sentence
+        ) from error

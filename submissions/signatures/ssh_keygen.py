@@ -17,30 +17,30 @@ from typing import Final
 
 from submissions.signatures.armor import SshSignature
 from suite.errors import MissingError, RequestError
-from suite.files.untrusted_files import printable
+from suite.files.untrusted_files import replace_unprintable
 
-NAMESPACE: Final = "podium-bundle"
+SIGNATURE_NAMESPACE: Final = "podium-bundle"
 """Namespace of podium's signatures: one made for git or for files is rejected."""
-PROGRAM: Final = "ssh-keygen"
-LACKING: Final = (
-    f"{PROGRAM} is not installed (OpenSSH 8.9 or newer; Debian's package openssh-client)"
+KEYGEN_PROGRAM: Final = "ssh-keygen"
+KEYGEN_MISSING: Final = (
+    f"{KEYGEN_PROGRAM} is not installed (OpenSSH 8.9 or newer; Debian's package openssh-client)"
 )
-WAIT_S: Final = 60
+KEYGEN_TIMEOUT_S: Final = 60
 """Time limit in seconds for ssh-keygen without a terminal; a hardware key waits 30 s for its
 button. Source: podium.
 """
-GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
+GOOD_SIGNATURE_PATTERN: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
 """Output of ssh-keygen for a matching signature, with key type and fingerprint."""
-REASONS: Final = re.compile(r"^.*?:\d+: ((?:key|certificate) [^\r\n]*)", re.MULTILINE)
+UNUSABLE_KEY_PATTERN: Final = re.compile(r"^.*?:\d+: ((?:key|certificate) [^\r\n]*)", re.MULTILINE)
 """Output for an unusable line of the signers file: wrong namespace or time, and a certificate that
 is expired or another signer's.
 """
 
-OPEN_KEY: Final = "are too open"
+OPEN_KEY_WARNING: Final = "are too open"
 """Of a private key that others may read; what follows says only that there is none."""
 
 
-class Standing(StrEnum):
+class SignatureStatus(StrEnum):
     """Status of a signature."""
 
     GOOD = "good"
@@ -54,7 +54,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signers:
+class TrustedSigners:
     """Trusted signers: files in ssh-keygen's own formats, ALLOWED SIGNERS and KEY REVOCATION LISTS
     of ssh-keygen(1).
     """
@@ -64,43 +64,43 @@ class Signers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class SignatureCheck:
     """Result of checking one signature."""
 
-    standing: Standing
+    standing: SignatureStatus
     sentence: str
     signer: str | None = None
     key: str | None = None
     """Key type and fingerprint."""
 
 
-def available() -> bool:
+def is_keygen_installed() -> bool:
     """Return whether ssh-keygen is installed."""
-    return shutil.which(PROGRAM) is not None
+    return shutil.which(KEYGEN_PROGRAM) is not None
 
 
-def run(
-    arguments: Sequence[str], data: bytes, *, asks: bool = False
+def run_keygen(
+    arguments: Sequence[str], data: bytes, *, is_interactive: bool = False
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run ssh-keygen; without an interactive terminal it cannot ask for a passphrase and never
     waits for one.
     """
     quiet = {**os.environ, "LC_ALL": "C"}
-    if not asks:
+    if not is_interactive:
         quiet |= {"SSH_ASKPASS_REQUIRE": "never"}
-    wait = None if asks else WAIT_S
+    wait = None if is_interactive else KEYGEN_TIMEOUT_S
     return subprocess.run(
-        [PROGRAM, *arguments],
+        [KEYGEN_PROGRAM, *arguments],
         input=data,
         capture_output=True,
         env=quiet,
-        start_new_session=not asks,
+        start_new_session=not is_interactive,
         timeout=wait,
         check=False,
     )
 
 
-def at_a_terminal() -> bool:
+def is_at_terminal() -> bool:
     """Return whether a user is at the terminal: a background job that prompts would be stopped, and
     wait for ever.
     """
@@ -116,125 +116,149 @@ def at_a_terminal() -> bool:
         os.close(descriptor)
 
 
-def sign(key: Path, data: bytes) -> bytes:
+def sign_bytes(key: Path, data: bytes) -> bytes:
     """Sign bytes with a private key, or with the agent's for a public one; ssh-keygen asks for a
     passphrase if there is a terminal.
 
     MissingError without ssh-keygen, RequestError if the key cannot be used.
     """
-    if not available():
-        raise MissingError(f"cannot sign: {LACKING}")
+    if not is_keygen_installed():
+        raise MissingError(f"cannot sign: {KEYGEN_MISSING}")
     if not key.is_file():
         raise RequestError(f"--key {key}: no such key file")
-    asks = at_a_terminal()
+    is_interactive = is_at_terminal()
     try:
-        done = run(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data, asks=asks)
+        done = run_keygen(
+            ["-Y", "sign", "-f", str(key), "-n", SIGNATURE_NAMESPACE],
+            data,
+            is_interactive=is_interactive,
+        )
     except subprocess.TimeoutExpired as error:
         raise RequestError(
-            f"--key {key}: not signed within {WAIT_S} s; a key that must be touched, or asks for a"
-            " PIN, needs a terminal"
+            f"--key {key}: not signed within {KEYGEN_TIMEOUT_S} s; a key that must be touched, or"
+            " asks for a PIN, needs a terminal"
         ) from error
     if done.returncode:
-        raise RequestError(f"--key {key}: {refusal(told(done), asks)}")
+        raise RequestError(
+            f"--key {key}:"
+            f" {explain_signing_failure(select_keygen_error_line(done), is_interactive)}"
+        )
     return done.stdout
 
 
-def refusal(words: str, asks: bool) -> str:
+def explain_signing_failure(words: str, is_interactive: bool) -> str:
     """Explain why a key did not sign."""
     if "incorrect passphrase" in words:
         where = (
             ""
-            if asks
+            if is_interactive
             else (
                 ", and there is no terminal to ask for it; sign at a terminal, or give the key to"
                 " ssh-agent (ssh-add)"
             )
         )
-        return f"{'the passphrase is wrong' if asks else 'the key has a passphrase'}{where}"
-    return f"{PROGRAM} did not sign: {words or 'it gave no reason'}"
+        return (
+            f"{'the passphrase is wrong' if is_interactive else 'the key has a passphrase'}{where}"
+        )
+    return f"{KEYGEN_PROGRAM} did not sign: {words or 'it gave no reason'}"
 
 
-def told(done: "subprocess.CompletedProcess[bytes]") -> str:
+def select_keygen_error_line(done: "subprocess.CompletedProcess[bytes]") -> str:
     """Return the last line that ssh-keygen printed on stderr, or the one that says that others may
     read the key.
     """
     lines = [
-        printable(line)
+        replace_unprintable(line)
         for line in done.stderr.decode("utf-8", "replace").splitlines()
         if line.strip() and "Signing data" not in line
     ]
-    lines += [line for line in lines if OPEN_KEY in line]
+    lines += [line for line in lines if OPEN_KEY_WARNING in line]
     return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
 
 
-def check(signature: SshSignature, data: bytes, signers: Signers, claimed: str | None) -> Checked:
+def verify_ssh_signature(
+    signature: SshSignature, data: bytes, signers: TrustedSigners, claimed: str | None
+) -> SignatureCheck:
     """Check a signature of these bytes, and whose it is; `claimed` is the claimed signer, None for
     anyone.
     """
-    if not available():
-        return Checked(standing=Standing.UNCHECKED, sentence=f"signature not checked: {LACKING}")
-    if signature.namespace != NAMESPACE:
-        return bad(
-            f"its signature is for '{printable(signature.namespace)}', not for '{NAMESPACE}'"
+    if not is_keygen_installed():
+        return SignatureCheck(
+            standing=SignatureStatus.UNCHECKED, sentence=f"signature not checked: {KEYGEN_MISSING}"
+        )
+    if signature.namespace != SIGNATURE_NAMESPACE:
+        return build_bad_signature(
+            f"its signature is for '{replace_unprintable(signature.namespace)}', not for"
+            f" '{SIGNATURE_NAMESPACE}'"
         )
     with TemporaryDirectory(prefix="podium-") as folder:
         file = Path(folder) / "signature"
         file.write_bytes(signature.text)
         try:
             return (
-                look(file, data, signers, claimed)
+                verify_signature_file(file, data, signers, claimed)
                 if signers.revoked is None
-                else unless_revoked(file, signature.key, data, signers, claimed)
+                else verify_unrevoked_signature(file, signature.key, data, signers, claimed)
             )
         except subprocess.TimeoutExpired:
-            return bad(f"{PROGRAM} did not end within {WAIT_S} s")
+            return build_bad_signature(f"{KEYGEN_PROGRAM} did not end within {KEYGEN_TIMEOUT_S} s")
 
 
-def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Checked:
+def verify_signature_file(
+    file: Path, data: bytes, signers: TrustedSigners, claimed: str | None
+) -> SignatureCheck:
     """Check a signature in a file: whether it matches, then whose it is."""
-    fits = run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(file)], data)
-    match = GOOD.search(fits.stdout.decode("utf-8", "replace"))
+    fits = run_keygen(["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s", str(file)], data)
+    match = GOOD_SIGNATURE_PATTERN.search(fits.stdout.decode("utf-8", "replace"))
     if fits.returncode or not match:
-        return bad(f"its signature does not fit what it signs: {told(fits) or 'no reason given'}")
+        return build_bad_signature(
+            "its signature does not fit what it signs:"
+            f" {select_keygen_error_line(fits) or 'no reason given'}"
+        )
     key, as_claimed = (
         f"{match[1]} {match[2]}",
-        (f", who says to be {printable(claimed)}" if claimed else ""),
+        (f", who says to be {replace_unprintable(claimed)}" if claimed else ""),
     )
     if signers.allowed is None:
-        return Checked(
-            standing=Standing.UNKNOWN,
+        return SignatureCheck(
+            standing=SignatureStatus.UNKNOWN,
             sentence=f"{key}{as_claimed}; whose key that is, --signers FILE would say",
             key=key,
         )
     allowed = ["-f", str(signers.allowed)]
-    found = run(["-Y", "find-principals", "-s", str(file), *allowed], data)
+    found = run_keygen(["-Y", "find-principals", "-s", str(file), *allowed], data)
     names = found.stdout.decode("utf-8", "replace").split()
     if (
         not names and claimed and "-CERT" in key
     ):  # without a name ssh-keygen does not say why a certificate is of nobody
-        found = run(
-            ["-Y", "verify", *allowed, "-I", claimed, "-n", NAMESPACE, "-s", str(file)], data
+        found = run_keygen(
+            ["-Y", "verify", *allowed, "-I", claimed, "-n", SIGNATURE_NAMESPACE, "-s", str(file)],
+            data,
         )
-    if not names and (reason := REASONS.search(found.stderr.decode("utf-8", "replace"))):
-        return bad(f"{signers.allowed}: {printable(reason[1])}: {key}", key)
+    if not names and (
+        reason := UNUSABLE_KEY_PATTERN.search(found.stderr.decode("utf-8", "replace"))
+    ):
+        return build_bad_signature(
+            f"{signers.allowed}: {replace_unprintable(reason[1])}: {key}", key
+        )
     if not names:
-        return Checked(
-            standing=Standing.UNKNOWN,
+        return SignatureCheck(
+            standing=SignatureStatus.UNKNOWN,
             sentence=f"by a key that {signers.allowed} does not have: {key}{as_claimed}",
             key=key,
         )
-    return vouched(file, data, signers, key, claimed, names)
+    return verify_listed_signer(file, data, signers, key, claimed, names)
 
 
-def unless_revoked(
-    file: Path, blob: bytes, data: bytes, signers: Signers, claimed: str | None
-) -> Checked:
+def verify_unrevoked_signature(
+    file: Path, blob: bytes, data: bytes, signers: TrustedSigners, claimed: str | None
+) -> SignatureCheck:
     """Check a signature, then that its key is not revoked, whoever the signers file says it belongs
     to.
     """
-    found = look(file, data, signers, claimed)
+    found = verify_signature_file(file, data, signers, claimed)
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
-    if found.standing is Standing.BAD or (
+    if found.standing is SignatureStatus.BAD or (
         found.signer is None and "-cert-" in kind
     ):  # a certificate cannot vouch for itself
         return found
@@ -242,7 +266,7 @@ def unless_revoked(
     if name is None:  # ssh-keygen looks at revoked keys only where it knows the signer
         allowed, name = file.with_name("anyone"), "anyone"
         allowed.write_text(f"* {kind} {base64.b64encode(blob).decode('ascii')}\n", "ascii")
-    against = run(
+    against = run_keygen(
         [
             "-Y",
             "verify",
@@ -251,7 +275,7 @@ def unless_revoked(
             "-I",
             name,
             "-n",
-            NAMESPACE,
+            SIGNATURE_NAMESPACE,
             "-s",
             str(file),
             "-r",
@@ -261,23 +285,28 @@ def unless_revoked(
     )
     if not against.returncode:
         return found
-    unusable = told(against)  # ssh-keygen says nothing about a revoked key
-    return bad(
+    unusable = select_keygen_error_line(against)  # ssh-keygen says nothing about a revoked key
+    return build_bad_signature(
         f"{signers.revoked}:"
         f" {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {found.key}",
         found.key,
     )
 
 
-def vouched(
-    file: Path, data: bytes, signers: Signers, key: str, claimed: str | None, names: Sequence[str]
-) -> Checked:
+def verify_listed_signer(
+    file: Path,
+    data: bytes,
+    signers: TrustedSigners,
+    key: str,
+    claimed: str | None,
+    names: Sequence[str],
+) -> SignatureCheck:
     """Check a signature whose key the signers file lists: that one of its lines is valid for this
     purpose, time and signer.
     """
-    said = ""
+    fault = ""
     for name in [claimed] if claimed else names:
-        plain = run(
+        plain = run_keygen(
             [
                 "-Y",
                 "verify",
@@ -286,24 +315,24 @@ def vouched(
                 "-I",
                 name,
                 "-n",
-                NAMESPACE,
+                SIGNATURE_NAMESPACE,
                 "-s",
                 str(file),
             ],
             data,
         )
         if not plain.returncode:
-            return Checked(
-                standing=Standing.GOOD,
-                sentence=f"{printable(name)}, {key}, in {signers.allowed}",
+            return SignatureCheck(
+                standing=SignatureStatus.GOOD,
+                sentence=f"{replace_unprintable(name)}, {key}, in {signers.allowed}",
                 signer=name,
                 key=key,
             )
-        reason = REASONS.search(plain.stderr.decode("utf-8", "replace"))
-        said = reason[1] if reason else f"the key is {', '.join(names)}'s, not {name}'s"
-    return bad(f"{signers.allowed}: {printable(said)}: {key}", key)
+        reason = UNUSABLE_KEY_PATTERN.search(plain.stderr.decode("utf-8", "replace"))
+        fault = reason[1] if reason else f"the key is {', '.join(names)}'s, not {name}'s"
+    return build_bad_signature(f"{signers.allowed}: {replace_unprintable(fault)}: {key}", key)
 
 
-def bad(sentence: str, key: str | None = None) -> Checked:
+def build_bad_signature(sentence: str, key: str | None = None) -> SignatureCheck:
     """Return the result for a bad signature."""
-    return Checked(standing=Standing.BAD, sentence=sentence, key=key)
+    return SignatureCheck(standing=SignatureStatus.BAD, sentence=sentence, key=key)

@@ -10,19 +10,19 @@ from typing import Final
 
 from compliance.bundle import trailer
 from compliance.bundle.manifest import Manifest
-from compliance.bundle.trailer import Kind, Trailer
-from submissions.pack.account import account
-from submissions.pack.bundle import problems_inside, proven
-from submissions.pack.seal import inspect, manifest_of
-from submissions.result_index import kept
+from compliance.bundle.trailer import BundleTrailer, FrameKind
+from submissions.pack.account import read_ledger_account
+from submissions.pack.bundle import describe_recomputed_figures, list_content_problems
+from submissions.pack.seal import inspect_bundle, read_bundle_manifest
+from submissions.result_index import keep_bundle_unpacked
 from submissions.signatures import bundled, time_stamps
-from submissions.signatures.ssh_keygen import Checked, Signers, Standing
+from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from suite.errors import JudgedError
 
 NOT_SHOWN: Final = "Not shown by any of this: that the machine measured what the logs say."
 
 
-class State(StrEnum):
+class LineState(StrEnum):
     """Meaning of a line for the overall result."""
 
     GOOD = "good"
@@ -32,183 +32,199 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class VerificationLine:
     """One line of the answer."""
 
     name: str
-    state: State
+    state: LineState
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trusted:
+class TrustedParties:
     """Signers and authorities that the caller trusts."""
 
-    signers: Signers
+    signers: TrustedSigners
     authorities: Path | None = None
     """Certificates of time-stamping authorities, PEM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedBundle:
     """An undamaged bundle, and what was found in it."""
 
     bundle: Path
-    trusted: Trusted
+    trusted: TrustedParties
     problems: tuple[str, ...]
     """Reasons why the judge rejects it, one sentence each."""
     manifest: Manifest
-    trailer: Trailer
+    trailer: BundleTrailer
 
 
-def bytes_line(found: Opened) -> Iterator[Line]:
+def describe_sealed_bytes(found: OpenedBundle) -> Iterator[VerificationLine]:
     """Report that the bytes are those that were sealed."""
-    yield Line(
+    yield VerificationLine(
         name="bytes",
-        state=State.GOOD,
+        state=LineState.GOOD,
         text=f"whole: {len(found.manifest.files)} files, seal sha256:{found.trailer.digest.hex()}",
     )
 
 
-def judge_line(found: Opened) -> Iterator[Line]:
+def describe_judge_verdict(found: OpenedBundle) -> Iterator[VerificationLine]:
     """Report the judge's verdict."""
-    told = (
+    round_description = (
         f"{found.manifest.round}, profile {found.manifest.profile} (podium"
         f" {found.manifest.version})"
     )
     if found.problems:
-        yield Line(
+        yield VerificationLine(
             name="judge",
-            state=State.BAD,
+            state=LineState.BAD,
             text=(
-                f"not valid by {told}: {len(found.problems)}"
+                f"not valid by {round_description}: {len(found.problems)}"
                 f" problem{'s' * (len(found.problems) > 1)}, above"
             ),
         )
     else:
-        yield Line(name="judge", state=State.GOOD, text=f"valid by {told}; {proven(found.bundle)}")
+        yield VerificationLine(
+            name="judge",
+            state=LineState.GOOD,
+            text=f"valid by {round_description}; {describe_recomputed_figures(found.bundle)}",
+        )
 
 
-def ledger_lines(found: Opened) -> Iterator[Line]:
+def describe_bundle_ledgers(found: OpenedBundle) -> Iterator[VerificationLine]:
     """Report the number of attempts, and whether the nonces were derived from a challenge."""
-    told = account(found.bundle)
-    if told is None:
+    ledger_account = read_ledger_account(found.bundle)
+    if ledger_account is None:
         return
-    state = State.OPEN if found.problems or not told.ledger else State.GOOD
-    yield Line(
-        name="ledger", state=state, text=told.ledger or "none: made before ledgers were kept"
+    state = LineState.OPEN if found.problems or not ledger_account.ledger else LineState.GOOD
+    yield VerificationLine(
+        name="ledger",
+        state=state,
+        text=ledger_account.ledger or "none: made before ledgers were kept",
     )
-    yield Line(
+    yield VerificationLine(
         name="nonce",
-        state=State.GOOD if told.challenged and not found.problems else State.OPEN,
-        text=told.nonce,
+        state=LineState.GOOD
+        if ledger_account.challenged and not found.problems
+        else LineState.OPEN,
+        text=ledger_account.nonce,
     )
 
 
-def signed_lines(found: Opened) -> Iterator[Line]:
+def describe_signatures(found: OpenedBundle) -> Iterator[VerificationLine]:
     """Report the signers; one line per signature."""
     lines = [
-        signed_line(each)
-        for each in bundled.checked(found.bundle, found.trailer, found.trusted.signers)
+        describe_signature(each)
+        for each in bundled.verify_bundle_signatures(
+            found.bundle, found.trailer, found.trusted.signers
+        )
     ]
-    yield from lines or [Line(name="signed", state=State.OPEN, text="not signed")]
+    yield from lines or [VerificationLine(name="signed", state=LineState.OPEN, text="not signed")]
 
 
-def signed_line(checked: Checked) -> Line:
+def describe_signature(checked: SignatureCheck) -> VerificationLine:
     """Report the result of one signature."""
-    states = {Standing.GOOD: State.GOOD, Standing.BAD: State.BAD}
-    return Line(
-        name="signed", state=states.get(checked.standing, State.OPEN), text=checked.sentence
+    states = {SignatureStatus.GOOD: LineState.GOOD, SignatureStatus.BAD: LineState.BAD}
+    return VerificationLine(
+        name="signed", state=states.get(checked.standing, LineState.OPEN), text=checked.sentence
     )
 
 
-def time_lines(found: Opened) -> Iterator[Line]:
+def describe_time_stamps(found: OpenedBundle) -> Iterator[VerificationLine]:
     """Report since when the bundle has existed; one line per time stamp."""
-    stamps = [frame.content for frame in found.trailer.frames if frame.kind is Kind.TIME]
-    yield from [time_line(content, found) for content in stamps] or [
-        Line(name="time", state=State.OPEN, text="the machine's own clock only")
+    stamps = [frame.content for frame in found.trailer.frames if frame.kind is FrameKind.TIME]
+    yield from [describe_time_stamp(content, found) for content in stamps] or [
+        VerificationLine(name="time", state=LineState.OPEN, text="the machine's own clock only")
     ]
 
 
-def time_line(content: bytes, found: Opened) -> Line:
+def describe_time_stamp(content: bytes, found: OpenedBundle) -> VerificationLine:
     """Report the content of one time stamp."""
-    if not time_stamps.available():
-        return Line(
-            name="time", state=State.OPEN, text=f"time stamp not checked: {time_stamps.LACKING}"
+    if not time_stamps.is_openssl_installed():
+        return VerificationLine(
+            name="time",
+            state=LineState.OPEN,
+            text=f"time stamp not checked: {time_stamps.OPENSSL_MISSING}",
         )
     authorities = found.trusted.authorities
     try:
-        stamp = time_stamps.checked(content, found.trailer.digest, authorities)
+        stamp = time_stamps.verify_time_stamp(content, found.trailer.digest, authorities)
     except JudgedError as error:
-        return Line(name="time", state=State.BAD, text=str(error))
+        return VerificationLine(name="time", state=LineState.BAD, text=str(error))
     text = f"{stamp.utc:%Y-%m-%d %H:%M:%S} UTC, authority {stamp.authority}"
     unchecked = "; whether the authority said so, --ca FILE would show"
-    return Line(
+    return VerificationLine(
         name="time",
-        state=State.GOOD if authorities else State.OPEN,
+        state=LineState.GOOD if authorities else LineState.OPEN,
         text=text + ("" if authorities else unchecked),
     )
 
 
-LINES: Final[Sequence[Callable[[Opened], Iterator[Line]]]] = (
-    bytes_line,
-    judge_line,
-    ledger_lines,
-    signed_lines,
-    time_lines,
+LINE_DESCRIBERS: Final[Sequence[Callable[[OpenedBundle], Iterator[VerificationLine]]]] = (
+    describe_sealed_bytes,
+    describe_judge_verdict,
+    describe_bundle_ledgers,
+    describe_signatures,
+    describe_time_stamps,
 )
 """Lines about an undamaged bundle, in this order."""
-REQUIRED: Final = {"signed": "signed", "challenged": "nonce", "timestamped": "time"}
+REQUIREMENT_LINES: Final = {"signed": "signed", "challenged": "nonce", "timestamped": "time"}
 """Values of --require -> the line that must be good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class VerificationAnswer:
     """The complete answer about a bundle."""
 
     problems: tuple[str, ...]
     """Problems with its bytes, or reasons why the judge rejects it; one sentence each."""
-    lines: tuple[Line, ...]
+    lines: tuple[VerificationLine, ...]
     unmet: tuple[str, ...]
     """Requirements that are not met."""
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether bundle, signatures and time stamps are all free of problems."""
-        return not self.problems and all(line.state is not State.BAD for line in self.lines)
+        return not self.problems and all(line.state is not LineState.BAD for line in self.lines)
 
 
-def verification(bundle: Path, trusted: Trusted, required: Sequence[str] = ()) -> Answer:
+def verify_bundle(
+    bundle: Path, trusted: TrustedParties, required: Sequence[str] = ()
+) -> VerificationAnswer:
     """Verify a bundle: its bytes first, the rest if they are undamaged. Problems are part of the
     answer.
     """
-    broken = tuple(inspect(bundle))
+    broken = tuple(inspect_bundle(bundle))
     if broken:
-        return Answer(
+        return VerificationAnswer(
             problems=broken,
             lines=(
-                Line(name="bytes", state=State.BAD, text="broken, so nothing else was looked at"),
+                VerificationLine(
+                    name="bytes", state=LineState.BAD, text="broken, so nothing else was looked at"
+                ),
             ),
             unmet=tuple(required),
         )
     problems = tuple(
-        problems_inside(bundle)
+        list_content_problems(bundle)
         # the judge unpacks it in a place of its own, and deletes that: two copies at a time would
         # need
         # twice the disk
     )
-    with kept(bundle):
-        found = Opened(
+    with keep_bundle_unpacked(bundle):
+        found = OpenedBundle(
             bundle=bundle,
             trusted=trusted,
             problems=problems,
-            manifest=manifest_of(bundle),
-            trailer=trailer.read(bundle),
+            manifest=read_bundle_manifest(bundle),
+            trailer=trailer.read_bundle_trailer(bundle),
         )
-        lines = tuple(line for said in LINES for line in said(found))
-    shown = {line.name for line in lines if line.state is State.GOOD}
-    return Answer(
+        lines = tuple(line for describe_line in LINE_DESCRIBERS for line in describe_line(found))
+    shown = {line.name for line in lines if line.state is LineState.GOOD}
+    return VerificationAnswer(
         problems=problems,
         lines=lines,
-        unmet=tuple(each for each in required if REQUIRED[each] not in shown),
+        unmet=tuple(each for each in required if REQUIREMENT_LINES[each] not in shown),
     )

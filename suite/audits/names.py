@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-RULES: Final = ("podium-v1", "v0.5", "v0.7", "v4.1")
+AUDIT_RULE_NAMES: Final = ("podium-v1", "v0.5", "v0.7", "v4.1")
 """The tables of rules.toml; the first is podium's own."""
 
 

@@ -11,16 +11,16 @@ from functools import cache
 from importlib.resources import files
 
 from suite.audits.names import AuditTest
-from suite.errors import unknown
+from suite.errors import build_unknown_name_error
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
-from suite.rounds.load import build, plain
+from suite.rounds.load import build_typed_value, strip_sources
 
-Knobs = Mapping[str, bool | int | float]
+LoadGenSettings = Mapping[str, bool | int | float]
 """LoadGen's name of a setting -> its value."""
 
 
-class Measure(StrEnum):
+class ComparedMeasure(StrEnum):
     """The figure of a run that is compared."""
 
     MEDIAN = "median"
@@ -33,13 +33,13 @@ class Measure(StrEnum):
 class AuditRow:
     """One test."""
 
-    settings: Knobs
+    settings: LoadGenSettings
     """Settings of its runs, beside those of the result."""
-    beside: Knobs = field(default_factory=dict)
+    beside: LoadGenSettings = field(default_factory=dict)
     """Settings of the run that it is compared with; none: an ordinary performance run."""
-    scenarios: Mapping[Scenario, Knobs] = field(default_factory=dict)
+    scenarios: Mapping[Scenario, LoadGenSettings] = field(default_factory=dict)
     """Further settings by scenario."""
-    benchmarks: Mapping[str, Knobs] = field(default_factory=dict)
+    benchmarks: Mapping[str, LoadGenSettings] = field(default_factory=dict)
     """Further settings by the benchmark's name in inference."""
     turns: int | None = None
     """Turns at least, where that is not the rules' own number."""
@@ -53,11 +53,11 @@ class AuditRow:
     short_highest: float | None = None
     """The same for short latencies; None: as above."""
 
-    def least_turns(self, rules: "Rules") -> int:
+    def resolve_min_turns(self, rules: "AuditRules") -> int:
         """Return the turns that the test needs at least."""
         return rules.turns if self.turns is None else self.turns
 
-    def knobs(
+    def build_loadgen_settings(
         self,
         test: AuditTest,
         scenario: Scenario,
@@ -67,8 +67,8 @@ class AuditRow:
     ) -> dict[str, bool | int | float]:
         """Return LoadGen's settings of the test's runs."""
         drawn = {
-            name: seed(nonce, checkpoint_sha256, test, place)
-            for place, name in enumerate(self.drawn)
+            name: compute_audit_seed(nonce, checkpoint_sha256, test, position)
+            for position, name in enumerate(self.drawn)
         }
         return {
             **self.settings,
@@ -79,7 +79,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ProofMinimums:
     """What the runs of tests and their reference runs have to prove, where that is less than a
     result has to.
     """
@@ -89,22 +89,22 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class AuditRules:
     """The tests of one round."""
 
     title: str
-    measure: Measure
+    measure: ComparedMeasure
     turns: int
     """Turns of a reference run and a test's run at least."""
     most_turns: int
     """Turns after which speed decides."""
     short_ns: int = 0
     """SingleStream latencies up to this one are short."""
-    proof: Mapping[Scenario, Proof] = field(default_factory=dict)
+    proof: Mapping[Scenario, ProofMinimums] = field(default_factory=dict)
     """Of scenarios whose results need more queries than the compared figure does."""
     tests: Mapping[AuditTest, AuditRow]
 
-    def conditions(self, scenario: Scenario, row: ScenarioRow) -> ScenarioRow:
+    def resolve_run_conditions(self, scenario: Scenario, row: ScenarioRow) -> ScenarioRow:
         """Return the conditions of the runs: those of a result, or what they have to prove where
         that is less.
         """
@@ -118,34 +118,36 @@ class Rules:
 
 
 @cache
-def all_rules() -> Mapping[str, Rules]:
+def read_audit_rules() -> Mapping[str, AuditRules]:
     """Read the rules by name."""
     tables = tomllib.loads(files("suite.audits").joinpath("rules.toml").read_text("utf-8"))
-    built: Mapping[str, Rules] = build(Mapping[str, Rules], plain(tables, "", {}), "")
+    built: Mapping[str, AuditRules] = build_typed_value(
+        Mapping[str, AuditRules], strip_sources(tables, "", {}), ""
+    )
     return built
 
 
-def rules_of(name: str) -> Rules:
+def require_audit_rules(name: str) -> AuditRules:
     """Return the rules of that name; RequestError names the nearest."""
-    if name not in all_rules():
-        raise unknown("rules", name, all_rules())
-    return all_rules()[name]
+    if name not in read_audit_rules():
+        raise build_unknown_name_error("rules", name, read_audit_rules())
+    return read_audit_rules()[name]
 
 
-def seed(nonce: str, checkpoint_sha256: str, test: str, place: int) -> int:
+def compute_audit_seed(nonce: str, checkpoint_sha256: str, test: str, position: int) -> int:
     """Draw a seed that nobody can prepare: 63 bits of SHA-256, since LoadGen's detail log prints
     seeds through a signed type in some versions.
     """
-    digest = hashlib.sha256(f"{nonce}{checkpoint_sha256}{test}{place}".encode()).digest()
+    digest = hashlib.sha256(f"{nonce}{checkpoint_sha256}{test}{position}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def audit_config(knobs: Knobs) -> str:
+def format_audit_config(loadgen_settings: LoadGenSettings) -> str:
     """Write settings in the form of MLCommons' audit.config, for other harnesses: LoadGen reads a
     probability in hundredths.
     """
     lines = [
         f"*.*.{name} = {round(100 * value) if name == 'accuracy_log_probability' else int(value)}\n"
-        for name, value in sorted(knobs.items())
+        for name, value in sorted(loadgen_settings.items())
     ]
     return "".join(["*.*.mode = 2\n", *lines])

@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from suite.audits.rules import AuditRow, Measure, Rules
-from suite.loadgen.headline import LATENCY, METRICS
+from suite.audits.rules import AuditRow, AuditRules, ComparedMeasure
+from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC
 from suite.loadgen.scenario import Scenario
 
-MEDIANS: Final[Mapping[Scenario, tuple[str, str]]] = {
-    Scenario.SINGLE_STREAM: (LATENCY, "result_50.00_percentile_latency_ns"),
-    Scenario.MULTI_STREAM: (LATENCY, "result_50.00_percentile_per_query_latency_ns"),
-    Scenario.SERVER: (LATENCY, "result_50.00_percentile_latency_ns"),
-    Scenario.OFFLINE: METRICS[Scenario.OFFLINE],
+MEDIAN_METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
+    Scenario.SINGLE_STREAM: (LATENCY_METRIC, "result_50.00_percentile_latency_ns"),
+    Scenario.MULTI_STREAM: (LATENCY_METRIC, "result_50.00_percentile_per_query_latency_ns"),
+    Scenario.SERVER: (LATENCY_METRIC, "result_50.00_percentile_latency_ns"),
+    Scenario.OFFLINE: HEADLINE_METRICS[Scenario.OFFLINE],
 }
 """Metric of the median measure, and its key in the detail log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class AuditComparison:
     """Speeds of a test's runs beside those of its reference runs."""
 
     metric: str
@@ -48,18 +48,20 @@ class Compared:
         return f"{' and '.join(least + most) or 'any'} times the reference's speed"
 
 
-def figure(rules: Rules, scenario: Scenario) -> tuple[str, str]:
+def select_compared_metric(rules: AuditRules, scenario: Scenario) -> tuple[str, str]:
     """Return the metric that is compared, and its key in the detail log."""
-    return (MEDIANS if rules.measure is Measure.MEDIAN else METRICS)[scenario]
+    return (MEDIAN_METRICS if rules.measure is ComparedMeasure.MEDIAN else HEADLINE_METRICS)[
+        scenario
+    ]
 
 
-def compare(
-    rules: Rules,
+def compare_best_runs(
+    rules: AuditRules,
     test: AuditRow,
     scenario: Scenario,
     reference: Sequence[float],
     found: Sequence[float],
-) -> Compared:
+) -> AuditComparison:
     """Compare the best runs of both kinds; each needs at least one, in the unit of the metric.
 
     What else a machine does only slows a run down, so the best of several is the least disturbed
@@ -67,39 +69,48 @@ def compare(
     Source: J. Chen and J. Revels, Robust benchmarking in noisy environments, 2016,
     arXiv:1608.04295.
     """
-    metric, _ = figure(rules, scenario)
-    best = min if metric == LATENCY else max
-    return held(rules, test, scenario, metric, best(reference), best(found))
+    metric, _ = select_compared_metric(rules, scenario)
+    best = min if metric == LATENCY_METRIC else max
+    return compare_audit_figures(rules, test, scenario, metric, best(reference), best(found))
 
 
-def held(
-    rules: Rules, test: AuditRow, scenario: Scenario, metric: str, wanted: float, reached: float
-) -> Compared:
+def compare_audit_figures(
+    rules: AuditRules,
+    test: AuditRow,
+    scenario: Scenario,
+    metric: str,
+    reference: float,
+    found: float,
+) -> AuditComparison:
     """Hold one figure against another; of a latency less is faster, of every other metric more."""
-    ratio = share(wanted, reached) if metric == LATENCY else share(reached, wanted)
-    short = scenario is Scenario.SINGLE_STREAM and wanted <= rules.short_ns
+    ratio = (
+        compute_speed_ratio(reference, found)
+        if metric == LATENCY_METRIC
+        else compute_speed_ratio(found, reference)
+    )
+    short = scenario is Scenario.SINGLE_STREAM and reference <= rules.short_ns
     lowest = test.short_lowest if short and test.short_lowest is not None else test.lowest
     highest = test.short_highest if short and test.short_highest is not None else test.highest
-    if metric == LATENCY and rules.measure is Measure.HEADLINE:
-        lowest, highest = as_speed(lowest), as_speed(highest)
-    return Compared(
-        metric=metric, reference=wanted, test=reached, ratio=ratio, lowest=lowest, highest=highest
+    if metric == LATENCY_METRIC and rules.measure is ComparedMeasure.HEADLINE:
+        lowest, highest = convert_latency_limit(lowest), convert_latency_limit(highest)
+    return AuditComparison(
+        metric=metric, reference=reference, test=found, ratio=ratio, lowest=lowest, highest=highest
     )
 
 
-def as_speed(limit: float | None) -> float | None:
+def convert_latency_limit(limit: float | None) -> float | None:
     """Turn MLCommons' limit of a latency into one of speed: the scripts allow a latency of up to
     1.1 times the other where a rate may be 0.9 times it.
     """
     return None if limit is None else 1 / (2 - limit)
 
 
-def share(part: float, whole: float) -> float:
+def compute_speed_ratio(part: float, whole: float) -> float:
     """Divide; a run that took no time is infinitely fast."""
     return part / whole if whole > 0 else sys.float_info.max
 
 
-def differing(
+def count_differing_answers(
     found: Mapping[int, Sequence[bytes]],
     wanted: Mapping[int, bytes],
     agree: Callable[[bytes, bytes], bool],

@@ -11,29 +11,35 @@ from typing import Any, Final
 from suite import registry
 from suite.errors import MissingError
 from suite.rounds import Benchmark, HyperValue, Profile, Setting
-from suite.rounds.settings import catalogue, settle
+from suite.rounds.settings import collect_workload_settings, resolve_settings
 
-WIDEST: Final = 100
-NARROWEST: Final = 60
+MAX_LISTING_WIDTH: Final = 100
+MIN_LISTING_WIDTH: Final = 60
 
 
-def everything(form: str) -> str:
+def format_installed_parts(form: str) -> str:
     """List what is installed, as text or JSON."""
     rows = {
-        name: registry.round().benchmarks[name]
-        for name in registry.points(registry.WORKLOADS)
-        if name in registry.round().benchmarks
+        name: registry.load_round().benchmarks[name]
+        for name in registry.list_entry_points(registry.WORKLOAD_GROUP)
+        if name in registry.load_round().benchmarks
     }
     found = {
-        "workloads": sorted(registry.points(registry.WORKLOADS)),
-        "engines": sorted(registry.points(registry.ENGINES)),
-        "inputs": sorted(registry.points(registry.INPUTS)),
-        "rounds": list(registry.round_names()),
+        "workloads": sorted(registry.list_entry_points(registry.WORKLOAD_GROUP)),
+        "engines": sorted(registry.list_entry_points(registry.ENGINE_GROUP)),
+        "inputs": sorted(registry.list_entry_points(registry.INPUT_GROUP)),
+        "rounds": list(registry.list_round_names()),
     }
     if form == "json":
-        return json.dumps({**found, "details": {name: details(row) for name, row in rows.items()}})
-    lines = [line for name in found["workloads"] for line in block(name, rows.get(name))]
-    marks = [f"{name} (not installed)" if absent(name) else name for name in found["engines"]]
+        return json.dumps(
+            {**found, "details": {name: describe_workload_row(row) for name, row in rows.items()}}
+        )
+    lines = [
+        line for name in found["workloads"] for line in format_workload_lines(name, rows.get(name))
+    ]
+    marks = [
+        f"{name} (not installed)" if is_engine_missing(name) else name for name in found["engines"]
+    ]
     lines += [
         "",
         f"engines    {', '.join(marks)}",
@@ -41,14 +47,14 @@ def everything(form: str) -> str:
         f"rounds     {', '.join(found['rounds'])}",
         "",
     ]
-    told = (
+    measurement_note = (
         "Times and memory: about, smoke, the whole `podium run` on two free CPU cores; each"
         " workload's page says what was measured."
     )
-    return "\n".join([*lines, told, "More: podium list settings WORKLOAD"])
+    return "\n".join([*lines, measurement_note, "More: podium list settings WORKLOAD"])
 
 
-def details(row: Benchmark) -> dict[str, Any]:
+def describe_workload_row(row: Benchmark) -> dict[str, Any]:
     """Return the facts about a workload."""
     targets = {profile.value: dict(half.target) for profile, half in row.training.items()}
     return {
@@ -60,7 +66,7 @@ def details(row: Benchmark) -> dict[str, Any]:
     }
 
 
-def block(name: str, row: Benchmark | None) -> Iterator[str]:
+def format_workload_lines(name: str, row: Benchmark | None) -> Iterator[str]:
     """Yield the lines about one workload."""
     if row is None:
         yield f"{name:<12} no row in round {registry.DEFAULT_ROUND}"
@@ -70,11 +76,11 @@ def block(name: str, row: Benchmark | None) -> Iterator[str]:
         profile.value: ", ".join(f"{metric} {value:g}" for metric, value in half.target.items())
         for profile, half in row.training.items()
     }
-    yield from folded(
+    yield from wrap_below_name(
         "target: " + "; ".join(f"{profile} {target}" for profile, target in targets.items())
     )
     own = f"{' and '.join(row.embedded)}: generated" if row.embedded else ""
-    yield from folded(
+    yield from wrap_below_name(
         "data: " + "; ".join(filter(None, [own, row.data and f"--data DIR: {row.data}"]))
     )
     cost = [
@@ -82,41 +88,48 @@ def block(name: str, row: Benchmark | None) -> Iterator[str]:
         f"{row.smoke_memory_gb:g} GB of memory" if row.smoke_memory_gb else "",
     ]
     if any(cost):
-        yield from folded(f"smoke: {', '.join(filter(None, cost))}")
+        yield from wrap_below_name(f"smoke: {', '.join(filter(None, cost))}")
 
 
-def folded(text: str) -> list[str]:
+def wrap_below_name(text: str) -> list[str]:
     """Wrap a text and indent it below a workload's name."""
-    width = min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns))
+    width = min(MAX_LISTING_WIDTH, max(MIN_LISTING_WIDTH, shutil.get_terminal_size().columns))
     return textwrap.wrap(
         text, width, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False
     )
 
 
-def absent(engine: str) -> bool:
+def is_engine_missing(engine: str) -> bool:
     """Return whether an engine's packages are missing."""
     try:
-        registry.engine(engine)
+        registry.load_engine(engine)
     except MissingError:
         return True
     return False
 
 
-def settings(workload: str, profile: Profile, form: str) -> str:
+def format_settings_list(workload: str, profile: Profile, form: str) -> str:
     """List the settings that `--set` and `--config` accept, with their values under a profile."""
-    row = registry.round().benchmark(workload)
-    known = catalogue(registry.round(), row)
-    values = settle(registry.round(), workload, profile, {}, serving=profile not in row.training)
+    row = registry.load_round().benchmark(workload)
+    known = collect_workload_settings(registry.load_round(), row)
+    values = resolve_settings(
+        registry.load_round(), workload, profile, {}, serving=profile not in row.training
+    )
     if form == "json":
-        facts = {key: facts_of(setting, values.get(key)) for key, setting in sorted(known.items())}
-        return json.dumps({"workload": workload, "profile": profile, "settings": facts})
+        descriptions = {
+            key: describe_setting(setting, values.get(key))
+            for key, setting in sorted(known.items())
+        }
+        return json.dumps({"workload": workload, "profile": profile, "settings": descriptions})
     lines = [
-        line for key, setting in sorted(known.items()) for line in lines_of(key, setting, values)
+        line
+        for key, setting in sorted(known.items())
+        for line in format_setting_lines(key, setting, values)
     ]
     return "\n".join([f"{workload}, profile {profile}: --set KEY=VALUE", "", *lines])
 
 
-def facts_of(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
+def describe_setting(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
     """Return the facts about a setting."""
     return {
         "kind": setting.kind,
@@ -128,7 +141,9 @@ def facts_of(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
     }
 
 
-def lines_of(key: str, setting: Setting, values: Mapping[str, HyperValue]) -> Iterator[str]:
+def format_setting_lines(
+    key: str, setting: Setting, values: Mapping[str, HyperValue]
+) -> Iterator[str]:
     """Yield the lines about one setting; a setting without a value is derived from others."""
     kind = "|".join(setting.choices) or setting.kind.value
     yield f"{key} = {values[key]}  ({kind})" if key in values else f"{key}  ({kind})"

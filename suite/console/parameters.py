@@ -47,11 +47,13 @@ class FiniteRange(click.FloatRange):
         )
 
 
-WORKLOAD: Final = NameType(lambda: registry.points(registry.WORKLOADS))
-WORKLOAD_OR_ALL: Final = NameType(lambda: [*registry.points(registry.WORKLOADS), "all"])
-ENGINE: Final = NameType(lambda: registry.points(registry.ENGINES))
-NETWORK: Final = NameType(lambda: registry.points(registry.NETWORKS))
-INPUT: Final = NameType(lambda: registry.points(registry.INPUTS))
-FRAMEWORK: Final = NameType(lambda: ("torch", "tensorflow"))
-SCENARIO: Final = NameType(lambda: [*(scenario.value for scenario in Scenario), "all"])
-ROUND: Final = NameType(lambda: registry.round_names())
+WORKLOAD_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.WORKLOAD_GROUP))
+WORKLOAD_OR_ALL_TYPE: Final = NameType(
+    lambda: [*registry.list_entry_points(registry.WORKLOAD_GROUP), "all"]
+)
+ENGINE_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.ENGINE_GROUP))
+NETWORK_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.NETWORK_GROUP))
+INPUT_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.INPUT_GROUP))
+FRAMEWORK_TYPE: Final = NameType(lambda: ("torch", "tensorflow"))
+SCENARIO_TYPE: Final = NameType(lambda: [*(scenario.value for scenario in Scenario), "all"])
+ROUND_TYPE: Final = NameType(lambda: registry.list_round_names())

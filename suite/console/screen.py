@@ -20,15 +20,15 @@ class Screen:
     """The command runs as a step of another one, which prints what to do next itself."""
 
 
-def screen() -> Screen:
+def get_screen() -> Screen:
     """Return the output level of the running command."""
     context = click.get_current_context(silent=True)
     return (context.find_object(Screen) if context else None) or Screen()
 
 
-def note(text: str) -> None:
+def print_progress_note(text: str) -> None:
     """Print a progress message, unless --quiet is set."""
-    if not screen().quiet:
+    if not get_screen().quiet:
         click.echo(text)
 
 
@@ -40,7 +40,7 @@ def set_screen(context: click.Context, parameter: click.Parameter, given: bool) 
         )
 
 
-QUIET: Final = click.option(
+QUIET_OPTION: Final = click.option(
     "-q",
     "--quiet",
     is_flag=True,
@@ -48,7 +48,7 @@ QUIET: Final = click.option(
     callback=set_screen,
     help="Results and errors alone.",
 )
-VERBOSE: Final = click.option(
+VERBOSE_OPTION: Final = click.option(
     "-v",
     "--verbose",
     is_flag=True,
@@ -58,7 +58,7 @@ VERBOSE: Final = click.option(
 )
 
 
-def as_given(path: Path, base: Path) -> Path:
+def convert_to_user_path(path: Path, base: Path) -> Path:
     """Spell a path below a folder that the user named the way the user spelled that folder."""
     return (
         base / path.relative_to(base.absolute()) if path.is_relative_to(base.absolute()) else path

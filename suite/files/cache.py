@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def cache_folder() -> Path:
+def locate_cache_folder() -> Path:
     """Folder of embedded data and compiled engines: `$PODIUM_CACHE`, else `$XDG_CACHE_HOME/podium`,
     else `~/.cache/podium`.
     """

@@ -18,7 +18,7 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
         )
 
 
-def indented(document: Any) -> str:
+def format_json(document: Any) -> str:
     """Format a document with its keys in their order, and file names in another encoding as Python
     holds them.
 

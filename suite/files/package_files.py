@@ -19,7 +19,7 @@ class PackageFile:
         return Path(self.path).stem
 
 
-def files_of(point: EntryPoint, ending: str) -> list[PackageFile]:
+def read_package_files(point: EntryPoint, ending: str) -> list[PackageFile]:
     """Read the files of one package."""
     from importlib.resources import files
 

@@ -6,47 +6,48 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from suite.files.layout import STATE
+from suite.files.layout import STATE_FOLDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class SupersededFiles:
     """What was moved aside: (old path, new path)."""
 
     pairs: tuple[tuple[Path, Path], ...] = ()
-    results: bool = False
+    has_results: bool = False
     """Results are included, not only the state of unfinished runs, so the user is informed."""
 
-    def undo(self) -> None:
+    def move_back(self) -> None:
         """Move everything back after its replacement was rejected."""
         for origin, target in self.pairs:
             if origin.is_dir():
                 shutil.rmtree(origin)
             target.replace(origin)
-        if self.results:
+        if self.has_results:
             print("earlier results put back")
 
 
-def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> Moved:
+def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> SupersededFiles:
     """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and
     report moved results; `root` defaults to `results`.
     """
     root = root or results
     found = [path for path in dict.fromkeys(paths) if path.exists()]
     if not found:
-        return Moved()
+        return SupersededFiles()
     folder = next(
         folder
-        for folder in (results / STATE / "superseded" / str(n) for n in count(1))
+        for folder in (results / STATE_FOLDER / "superseded" / str(n) for n in count(1))
         if not folder.exists()
     )
     pairs = tuple((path, folder / path.relative_to(root)) for path in found)
     for path, target in pairs:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
-    moved = Moved(
-        pairs=pairs, results=any(STATE not in path.relative_to(root).parts for path in found)
+    moved = SupersededFiles(
+        pairs=pairs,
+        has_results=any(STATE_FOLDER not in path.relative_to(root).parts for path in found),
     )
-    if moved.results:
+    if moved.has_results:
         print(f"earlier results moved to {folder}")
     return moved

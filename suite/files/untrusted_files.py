@@ -19,32 +19,32 @@ from suite.errors import JudgedError
 
 T = TypeVar("T")
 
-DOCUMENT_LIMIT: Final = 4 << 20
+MAX_DOCUMENT_BYTES: Final = 4 << 20
 """Size limit in bytes of a document that is read whole; records, states and descriptions have a few
 thousand.
 """
-SETTINGS_LIMIT: Final = 64 << 10
+MAX_SETTINGS_BYTES: Final = 64 << 10
 """Size limit in bytes of a TOML file written by a user."""
-DOTS_LIMIT: Final = 256
+MAX_DOTS_PER_LINE: Final = 256
 """Limit of dots in one line of TOML: tomllib's time grows with the square of a key's parts."""
-DEPTH_LIMIT: Final = 200
+MAX_NESTING_DEPTH: Final = 200
 """Levels of lists and objects within one another. Python's own limit hangs on its version: about
 1,000 in 3.11, 10,000 in 3.13.
 """
-QUOTED: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+JSON_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A string of JSON, or one that nothing ends. Possessive: a state to go back to for each letter
 would take a hundred times its memory.
 """
-OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))
+NON_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 """All bytes but brackets."""
-INTEGER_BITS: Final = 63
+MAX_INTEGER_BITS: Final = 63
 """Bits of integers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers
 accept any size.
 """
-TOO_DEEP: Final = "nested too deep"
-SHOWN: Final = 200
+NESTED_TOO_DEEP: Final = "nested too deep"
+MAX_MESSAGE_CHARACTERS: Final = 200
 """Characters of a parser's message that are passed on."""
-NUMBER: Final = re.compile(r"[0-9]{1,18}")
+DECIMAL_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 
 
 class UnreadableError(JudgedError):
@@ -55,7 +55,7 @@ class UnreadableError(JudgedError):
         self.path, self.reason, self.missing = path, reason, missing
 
 
-def opened(path: Path) -> BufferedReader:
+def open_regular_file(path: Path) -> BufferedReader:
     """Open a regular file for reading; OSError for anything else, so that a pipe or a device never
     blocks.
     """
@@ -66,12 +66,14 @@ def opened(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
+def read_untrusted_file(
+    path: Path, parse: Callable[[bytes], T], limit: int = MAX_DOCUMENT_BYTES
+) -> T:
     """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected
     by `parse`.
     """
     try:
-        with opened(path) as stream:
+        with open_regular_file(path) as stream:
             content = stream.read(limit + 1)
         if len(content) > limit:
             raise UnreadableError(path, f"larger than {limit} bytes")
@@ -83,46 +85,50 @@ def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -
             missing=isinstance(error, FileNotFoundError | NotADirectoryError),
         ) from error
     except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise UnreadableError(path, complaint(error)) from error
+        raise UnreadableError(path, describe_parse_failure(error)) from error
 
 
-def read_text(path: Path, encoding: str = "utf-8", limit: int = DOCUMENT_LIMIT) -> str:
+def read_untrusted_text(
+    path: Path, encoding: str = "utf-8", limit: int = MAX_DOCUMENT_BYTES
+) -> str:
     """Read a whole text file."""
-    return read(path, lambda content: content.decode(encoding), limit)
+    return read_untrusted_file(path, lambda content: content.decode(encoding), limit)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_untrusted_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file written by a user."""
-    return read(path, lambda content: toml(content.decode()), SETTINGS_LIMIT)
+    return read_untrusted_file(
+        path, lambda content: parse_toml(content.decode()), MAX_SETTINGS_BYTES
+    )
 
 
-def toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML; ValueError if it is invalid, nested too deeply, or has integers of more than 64
     bits.
     """
-    if any(line.count(".") > DOTS_LIMIT for line in text.splitlines()):
-        raise ValueError(f"more than {DOTS_LIMIT} dots in one line")
+    if any(line.count(".") > MAX_DOTS_PER_LINE for line in text.splitlines()):
+        raise ValueError(f"more than {MAX_DOTS_PER_LINE} dots in one line")
     try:
         table = tomllib.loads(text)
     except RecursionError as error:
-        raise ValueError(complaint(error)) from error
-    return sized(table)
+        raise ValueError(describe_parse_failure(error)) from error
+    return require_bounded_integers(table)
 
 
-def nested_too_deep(text: bytes) -> bool:
+def is_nested_too_deep(text: bytes) -> bool:
     """Tell whether lists and objects of a JSON text lie more than DEPTH_LIMIT levels deep within
     one another, without parsing it.
     """
-    if text.count(b"[") + text.count(b"{") <= DEPTH_LIMIT:
+    if text.count(b"[") + text.count(b"{") <= MAX_NESTING_DEPTH:
         return False
-    brackets = QUOTED.sub(b"", text).translate(None, OTHERS)
+    brackets = JSON_STRING.sub(b"", text).translate(None, NON_BRACKETS)
     return any(
-        depth > DEPTH_LIMIT
+        depth > MAX_NESTING_DEPTH
         for depth in accumulate(1 if bracket in b"[{" else -1 for bracket in brackets)
     )
 
 
-def sized(table: dict[str, Any]) -> dict[str, Any]:
+def require_bounded_integers(table: dict[str, Any]) -> dict[str, Any]:
     """Return a table whose integers have at most 64 bits; ValueError for a larger one, on which
     arithmetic may fail.
     """
@@ -131,26 +137,26 @@ def sized(table: dict[str, Any]) -> dict[str, Any]:
         value = values.pop()
         if isinstance(value, dict | list):
             values += value.values() if isinstance(value, dict) else value
-        elif isinstance(value, int) and value.bit_length() > INTEGER_BITS:
+        elif isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS:
             raise ValueError("a whole number has more than 64 bits")
     return table
 
 
-def complaint(error: Exception) -> str:
+def describe_parse_failure(error: Exception) -> str:
     """Return in a few words why bytes were rejected."""
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
     if isinstance(error, RecursionError):
-        return TOO_DEEP
+        return NESTED_TOO_DEEP
     if isinstance(error, MemoryError):
         return "too large for this machine's memory"
     text = " ".join(str(error).split()) or type(error).__name__
     if text.startswith("Exceeds the limit"):  # Python's own message names one of its functions
         return "a whole number has too many digits"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_MESSAGE_CHARACTERS else f"{text[:MAX_MESSAGE_CHARACTERS]}..."
 
 
-def printable(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """Return one line that is safe to print in a terminal: untrusted names may contain line breaks
     and escape sequences.
     """
@@ -161,11 +167,11 @@ def printable(text: str) -> str:
     )
 
 
-def whole_number(text: str) -> int | None:
+def parse_digits(text: str) -> int | None:
     """Parse at most 18 digits 0-9; None for anything else, including digits of other scripts."""
-    return int(text) if NUMBER.fullmatch(text) else None
+    return int(text) if DECIMAL_DIGITS.fullmatch(text) else None
 
 
-def count_in(value: object) -> int | None:
+def parse_document_count(value: object) -> int | None:
     """Read a count from a document, given as a number or as its digits; None for anything else."""
-    return whole_number(str(value)) if type(value) in (int, str) else None
+    return parse_digits(str(value)) if type(value) in (int, str) else None

@@ -18,31 +18,36 @@ from typing import Any, Final
 from suite.errors import JudgedError
 from suite.files.layout import (
     CHECKPOINT_RECORD,
-    CHECKPOINTS,
-    Entry,
-    file_sha256,
-    ledger_file,
-    own_results,
-    staged_places,
-    state_folder,
-    stays_inside,
-    sync,
+    CHECKPOINTS_FOLDER,
+    ResultsEntry,
+    compute_file_sha256,
+    find_owning_results,
+    is_inside_folder,
+    iterate_staging_folders,
+    locate_ledger_file,
+    locate_state_folder,
+    sync_to_disk,
 )
-from suite.files.untrusted_files import UnreadableError, opened, read
-from suite.ledger.history import Files, standing, unended, units
+from suite.files.untrusted_files import UnreadableError, open_regular_file, read_untrusted_file
+from suite.ledger.history import (
+    FileHashes,
+    collect_standing_files,
+    find_unended_attempts,
+    group_superseded_units,
+)
 from suite.ledger.steps import (
-    SIZE_LIMIT,
-    Step,
+    MAX_LEDGER_FILE_BYTES,
+    AttemptKind,
+    LedgerStep,
     StepKind,
-    What,
-    encode,
-    line_sha256,
-    parse_all,
-    whole_lines,
+    compute_line_sha256,
+    encode_ledger_step,
+    parse_ledger,
+    split_ledger_lines,
 )
 from suite.rounds import Benchmark
 
-KNOWN_HASHES: Final = 16_384
+MAX_CACHED_HASHES: Final = 16_384
 """Number of files whose hash a process caches while they do not change."""
 
 
@@ -56,7 +61,7 @@ class Ledger:
 
     results: Path
     """The results folder that it belongs to, never a staging folder."""
-    home: Path
+    organisation_folder: Path
     """`<results>/<division>/<org>`."""
     workload: str
     names: tuple[str, ...] = ()
@@ -67,66 +72,76 @@ class Ledger:
     @property
     def path(self) -> Path:
         """Path of the ledger."""
-        return ledger_file(self.home, self.workload)
+        return locate_ledger_file(self.organisation_folder, self.workload)
 
-    def text(self) -> bytes:
+    def read_bytes(self) -> bytes:
         """Read the ledger, empty if there is none; LedgerError if it cannot be read."""
         try:
-            return read(self.path, bytes, SIZE_LIMIT)
+            return read_untrusted_file(self.path, bytes, MAX_LEDGER_FILE_BYTES)
         except UnreadableError as error:
             if error.missing:
                 return b""
             raise LedgerError(f"{error}; the ledger of all attempts has to be readable") from error
 
-    def steps(self) -> list[Step]:
+    def read_steps(self) -> list[LedgerStep]:
         """Return all readable steps."""
-        return list(parse_all(self.text()))
+        return list(parse_ledger(self.read_bytes()))
 
-    def append(self, step: StepKind, files: Mapping[str, str] | None = None, **told: Any) -> None:
+    def append(
+        self, step: StepKind, files: Mapping[str, str] | None = None, **step_fields: Any
+    ) -> None:
         """Append and sync one line, after removing a partial line left by a kill. LedgerError if it
         cannot be written.
         """
-        text = self.text()
-        lines = whole_lines(text)
-        link = line_sha256(lines[-1]) if lines else ""
-        line = encode(
-            Step(n=len(lines), step=step, utc=now(), files=dict(files or {}), previous=link, **told)
+        text = self.read_bytes()
+        lines = split_ledger_lines(text)
+        previous_sha256 = compute_line_sha256(lines[-1]) if lines else ""
+        line = encode_ledger_step(
+            LedgerStep(
+                n=len(lines),
+                step=step,
+                utc=format_utc_now(),
+                files=dict(files or {}),
+                previous=previous_sha256,
+                **step_fields,
+            )
         )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_at(self.path, sum(map(len, lines)) + len(lines), line)
+            write_ledger_line(self.path, sum(map(len, lines)) + len(lines), line)
             if not text:
-                sync(self.path.parent)
+                sync_to_disk(self.path.parent)
         except OSError as error:
             raise LedgerError(
                 f"{self.path}: {error.strerror}; no attempt counts without its line"
             ) from error
 
-    def begin(self, what: What, of: str, nonce: str, **told: Any) -> None:
+    def begin(self, what: AttemptKind, of: str, nonce: str, **step_fields: Any) -> None:
         """Record the begin of a training set or a LoadGen run; the first line lists the results
         that predate the ledger.
         """
         files = (
             {}
-            if self.text()
+            if self.read_bytes()
             else {
-                path.relative_to(self.results).as_posix(): sha256_of(path) for path in self.before()
+                path.relative_to(self.results).as_posix(): compute_cached_sha256(path)
+                for path in self.iterate_earlier_results()
             }
         )
-        self.append(StepKind.BEGIN, files, what=what, of=of, nonce=nonce, **told)
+        self.append(StepKind.BEGIN, files, what=what, of=of, nonce=nonce, **step_fields)
 
-    def before(self) -> Iterator[Path]:
+    def iterate_earlier_results(self) -> Iterator[Path]:
         """Yield the existing result files of this workload."""
         for name in self.names:
-            yield from sorted(self.home.glob(f"results/*/{name}/result_*.txt"))
+            yield from sorted(self.organisation_folder.glob(f"results/*/{name}/result_*.txt"))
             for pattern in ("accuracy", "performance/run_*"):
                 yield from sorted(
                     path
-                    for path in self.home.glob(f"results/*/{name}/*/{pattern}/*")
+                    for path in self.organisation_folder.glob(f"results/*/{name}/*/{pattern}/*")
                     if path.is_file()
                 )
         yield from sorted(
-            (self.results / CHECKPOINTS / self.workload).glob(f"*/{CHECKPOINT_RECORD}")
+            (self.results / CHECKPOINTS_FOLDER / self.workload).glob(f"*/{CHECKPOINT_RECORD}")
         )
 
     def settle(self) -> None:
@@ -135,30 +150,34 @@ class Ledger:
 
         Call it only while no other process uses the results folder and no LoadGen run is active.
         """
-        steps = self.steps()
+        steps = self.read_steps()
         nonces = {step.n: step.nonce for step in steps}
-        for number, files in standing(steps).items():
-            for unit in units(files):
+        for number, files in collect_standing_files(steps).items():
+            for unit in group_superseded_units(files):
                 if not any(
-                    stands(place, unit) for place in staged_places(self.results, self.workload)
+                    has_unchanged_files(folder, unit)
+                    for folder in iterate_staging_folders(self.results, self.workload)
                 ):
                     self.append(StepKind.SUPERSEDED, unit, made=number, nonce=nonces[number])
-        going_on = set(nonces_of_sets(self.results, self.workload))
-        for each in unended(steps):
-            if each.what != What.TRAINING or each.nonce not in going_on:
+        going_on = set(iterate_set_nonces(self.results, self.workload))
+        for each in find_unended_attempts(steps):
+            if each.what != AttemptKind.TRAINING or each.nonce not in going_on:
                 self.append(StepKind.ABORTED, what=each.what, of=each.of, nonce=each.nonce)
 
 
-def ledger_of(entry: Entry, workload: str, row: Benchmark) -> Ledger:
+def build_ledger(entry: ResultsEntry, workload: str, row: Benchmark) -> Ledger:
     """Return the ledger that an attempt is recorded in."""
-    results = own_results(entry.results)
+    results = find_owning_results(entry.results)
     names = tuple(dict.fromkeys((row.training_name, row.inference_name)))
     return Ledger(
-        results=results, home=results / entry.division / entry.org, workload=workload, names=names
+        results=results,
+        organisation_folder=results / entry.division / entry.org,
+        workload=workload,
+        names=names,
     )
 
 
-def write_at(path: Path, offset: int, line: bytes) -> None:
+def write_ledger_line(path: Path, offset: int, line: bytes) -> None:
     """Write a line after the last complete one, truncate what follows, and sync."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
@@ -171,61 +190,63 @@ def write_at(path: Path, offset: int, line: bytes) -> None:
         os.close(descriptor)
 
 
-def now() -> str:
+def format_utc_now() -> str:
     """Return the time in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def stands(place: Path, files: Files) -> bool:
+def has_unchanged_files(results: Path, files: FileHashes) -> bool:
     """Return whether all of these files are in a results folder, unchanged."""
     try:
         return all(
-            stays_inside(name) and sha256_of(place / name) == sha256
+            is_inside_folder(name) and compute_cached_sha256(results / name) == sha256
             for name, sha256 in files.items()
         )
     except (OSError, ValueError):  # a name in an untrusted ledger may not be a valid file name
         return False
 
 
-def sha256_of(path: Path) -> str:
+def compute_cached_sha256(path: Path) -> str:
     """Hash a regular file, cached while it does not change; OSError if there is none."""
-    with opened(path) as stream:
-        found = os.fstat(stream.fileno())
-    return known_sha256(path, found.st_ino, found.st_size, found.st_mtime_ns)
+    with open_regular_file(path) as stream:
+        status = os.fstat(stream.fileno())
+    return compute_unchanged_sha256(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-@lru_cache(maxsize=KNOWN_HASHES)
-def known_sha256(path: Path, inode: int, size: int, changed_ns: int) -> str:
+@lru_cache(maxsize=MAX_CACHED_HASHES)
+def compute_unchanged_sha256(path: Path, inode: int, size: int, changed_ns: int) -> str:
     """Hash a file identified by these attributes."""
-    return file_sha256(path)
+    return compute_file_sha256(path)
 
 
-def files_in(folder: Path, target: Path, results: Path) -> dict[str, str]:
+def compute_target_hashes(folder: Path, target: Path, results: Path) -> dict[str, str]:
     """Hash the files of a folder under the names that they will have in a results folder, below
     `target`.
     """
     return {
-        (target / path.name).relative_to(results).as_posix(): file_sha256(path)
+        (target / path.name).relative_to(results).as_posix(): compute_file_sha256(path)
         for path in sorted(folder.iterdir())
         if path.is_file()
     }
 
 
-def nonces_of_sets(results: Path, workload: str) -> Iterable[str]:
+def iterate_set_nonces(results: Path, workload: str) -> Iterable[str]:
     """Yield the nonces of training sets that are in progress or complete, from the state that
     `podium train` keeps.
     """
-    for place in staged_places(results, workload):
+    for folder in iterate_staging_folders(results, workload):
         try:
-            state = read(state_folder(place, workload) / "campaign.json", json.loads)
+            state = read_untrusted_file(
+                locate_state_folder(folder, workload) / "campaign.json", json.loads
+            )
         except UnreadableError:
             continue
         if isinstance(state, dict) and isinstance(state.get("nonce"), str):
             yield state["nonce"]
 
 
-def json_sha256(document: Mapping[str, Any]) -> str:
+def compute_json_sha256(document: Mapping[str, Any]) -> str:
     """Hash a document in its written form: sorted keys, indented by two."""
-    return line_sha256(
+    return compute_line_sha256(
         (json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
     )

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
-from suite.files.layout import AUDITS
-from suite.ledger.steps import MAKING, Step, StepKind, What
+from suite.files.layout import AUDITS_FOLDER
+from suite.ledger.steps import RESULT_STEPS, AttemptKind, LedgerStep, StepKind
 
-Files: TypeAlias = Mapping[str, str]
+FileHashes: TypeAlias = Mapping[str, str]
 """Path in the results folder -> SHA-256."""
-RUN_FOLDERS: Final = (What.ACCURACY, What.PERFORMANCE)
+RUN_FOLDERS: Final = (AttemptKind.ACCURACY, AttemptKind.PERFORMANCE)
 """Folders of a scenario that contain its runs."""
-TEST_DEPTH: Final = 5
+AUDIT_TEST_DEPTH: Final = 5
 """Levels of a compliance test's folder: compliance/<system>/<benchmark>/<Scenario>/<test>."""
 
 
-def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
+def collect_standing_files(steps: Iterable[LedgerStep]) -> Mapping[int, FileHashes]:
     """Return the files of each step, by its number, that were not superseded later; steps without
     any are left out.
 
@@ -25,7 +25,7 @@ def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
     """
     found: dict[int, dict[str, str]] = {}
     for step in steps:
-        if step.step in MAKING:
+        if step.step in RESULT_STEPS:
             found[step.n] = dict(step.files)
         elif step.step is StepKind.SUPERSEDED and step.made is not None:
             for name in step.files:
@@ -33,50 +33,55 @@ def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
     return {number: files for number, files in found.items() if files}
 
 
-def units(files: Files) -> Iterator[Files]:
+def group_superseded_units(files: FileHashes) -> Iterator[FileHashes]:
     """Split files into units that are created and superseded together: the files of a LoadGen run,
     those of a compliance test, or any other single file.
     """
     found: dict[str, dict[str, str]] = {}
     for name, sha256 in files.items():
         folder, parts = PurePosixPath(name).parent, PurePosixPath(name).parts
-        if AUDITS in parts:
-            found.setdefault("/".join(parts[: parts.index(AUDITS) + TEST_DEPTH]), {})[name] = sha256
+        if AUDITS_FOLDER in parts:
+            found.setdefault("/".join(parts[: parts.index(AUDITS_FOLDER) + AUDIT_TEST_DEPTH]), {})[
+                name
+            ] = sha256
             continue
         of_run = folder.name in RUN_FOLDERS or folder.parent.name in RUN_FOLDERS
         found.setdefault(str(folder) if of_run else name, {})[name] = sha256
     yield from found.values()
 
 
-def unended(steps: Sequence[Step]) -> Iterator[Step]:
+def find_unended_attempts(steps: Sequence[LedgerStep]) -> Iterator[LedgerStep]:
     """Yield each `begin` that no later step ends: a LoadGen run needs one `served` or `aborted` for
     its folder, a training set one ending per run.
     """
-    for place, begun in enumerate(steps):
-        if begun.step is StepKind.BEGIN and not ended(begun, steps[place + 1 :]):
-            yield begun
+    for index, begin_step in enumerate(steps):
+        if begin_step.step is StepKind.BEGIN and not has_attempt_ended(
+            begin_step, steps[index + 1 :]
+        ):
+            yield begin_step
 
 
-def ended(begun: Step, later: Sequence[Step]) -> bool:
+def has_attempt_ended(begin_step: LedgerStep, later: Sequence[LedgerStep]) -> bool:
     """Return whether an attempt ended, successfully or not."""
     own = [
         step
         for step in later
-        if (step.what, step.of, step.nonce) == (begun.what, begun.of, begun.nonce)
+        if (step.what, step.of, step.nonce) == (begin_step.what, begin_step.of, begin_step.nonce)
     ]
-    if begun.what != What.TRAINING:
+    if begin_step.what != AttemptKind.TRAINING:
         return any(step.step in (StepKind.SERVED, StepKind.ABORTED) for step in own)
-    runs = {path for step in own if step.step in MAKING for path in step.files}
+    runs = {path for step in own if step.step in RESULT_STEPS for path in step.files}
     given_up = any(step.step is StepKind.ABORTED and not step.files for step in own)
-    wanted = begun.options.get("runs")
+    wanted = begin_step.options.get("runs")
     return given_up or (isinstance(wanted, int) and len(runs) >= wanted)
 
 
-def begun(steps: Iterable[Step], what: What, folder: str) -> int:
+def count_attempts(steps: Iterable[LedgerStep], what: AttemptKind, folder: str) -> int:
     """Count the attempts at one result: training sets that began in its folder, or performance runs
     of a scenario's folder.
     """
     own = [step.of for step in steps if step.step is StepKind.BEGIN and step.what == what]
     return sum(
-        of == folder or (what is not What.TRAINING and of.startswith(f"{folder}/")) for of in own
+        of == folder or (what is not AttemptKind.TRAINING and of.startswith(f"{folder}/"))
+        for of in own
     )

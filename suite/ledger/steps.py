@@ -17,15 +17,15 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final
 
-from suite.files.untrusted_files import nested_too_deep
+from suite.files.untrusted_files import is_nested_too_deep
 
-SIZE_LIMIT: Final = 64 << 20
+MAX_LEDGER_FILE_BYTES: Final = 64 << 20
 """Size limit in bytes of a ledger; an attempt takes about a thousand."""
-CHALLENGE_BYTES: Final = (8, 64)
+CHALLENGE_BYTES_RANGE: Final = (8, 64)
 """Fewest and most bytes of a challenge. Source: house rule; 8 bytes cannot be guessed, and 64 hold
 any usual digest.
 """
-RANDOM_BYTES: Final = 32
+NONCE_RANDOM_BYTES: Final = 32
 """Random bytes that a campaign adds to a challenge: the length of a SHA-256."""
 
 
@@ -52,7 +52,7 @@ class StepKind(StrEnum):
     """A bundle was sealed."""
 
 
-MAKING: Final = frozenset(
+RESULT_STEPS: Final = frozenset(
     {
         StepKind.BEGIN,
         StepKind.TRAINED,
@@ -65,7 +65,7 @@ MAKING: Final = frozenset(
 """Steps whose files are results from then on; files of a `begin` predate the ledger."""
 
 
-class What(StrEnum):
+class AttemptKind(StrEnum):
     """What a `begin` starts."""
 
     TRAINING = "training"
@@ -75,7 +75,7 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LedgerStep:
     """One line of a ledger (schema ledger.json)."""
 
     n: int
@@ -110,11 +110,11 @@ class Step:
     """Hexadecimal random digits that were added to the challenge."""
 
 
-FIELDS: Final = frozenset(each.name for each in fields(Step))
-EMPTY: Final[tuple[object, ...]] = ("", None, {})
+STEP_FIELDS: Final = frozenset(each.name for each in fields(LedgerStep))
+UNSET_VALUES: Final[tuple[object, ...]] = ("", None, {})
 """Values of unset fields."""
-ALWAYS: Final = ("n", "step", "utc", "files", "previous")
-TEXTS: Final = (
+REQUIRED_STEP_FIELDS: Final = ("n", "step", "utc", "files", "previous")
+TEXT_STEP_FIELDS: Final = (
     "utc",
     "previous",
     "nonce",
@@ -127,85 +127,91 @@ TEXTS: Final = (
 )
 
 
-def encode(step: Step) -> bytes:
+def encode_ledger_step(step: LedgerStep) -> bytes:
     """Return the only valid text of a line, with its newline; unset fields are left out."""
-    told = {
-        name: value for name, value in asdict(step).items() if name in ALWAYS or value not in EMPTY
+    set_fields = {
+        name: value
+        for name, value in asdict(step).items()
+        if name in REQUIRED_STEP_FIELDS or value not in UNSET_VALUES
     }
     return (
-        json.dumps(told, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n"
+        json.dumps(set_fields, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n"
     ).encode()
 
 
-def line_sha256(line: bytes) -> str:
+def compute_line_sha256(line: bytes) -> str:
     """Hash a line, without its newline."""
     return hashlib.sha256(line).hexdigest()
 
 
-def whole_lines(text: bytes) -> list[bytes]:
+def split_ledger_lines(text: bytes) -> list[bytes]:
     """Split a ledger into its lines, without their newlines; an incomplete last line is left
     out.
     """
     return text.split(b"\n")[:-1]
 
 
-def parse(line: bytes) -> Step | None:
+def parse_ledger_line(line: bytes) -> LedgerStep | None:
     """Parse a line; None if it is invalid."""
-    if nested_too_deep(line):
+    if is_nested_too_deep(line):
         return None
     try:
-        told = json.loads(line)
+        document = json.loads(line)
         if (
-            not isinstance(told, dict)
-            or not isinstance(told.get("files"), dict)
-            or not isinstance(told.get("n"), int)
+            not isinstance(document, dict)
+            or not isinstance(document.get("files"), dict)
+            or not isinstance(document.get("n"), int)
         ):
             return None
-        if not isinstance(told.get("made"), int | None):
+        if not isinstance(document.get("made"), int | None):
             return None
-        if not all(isinstance(told.get(name, ""), str) for name in TEXTS) or not all(
-            isinstance(value, str) for value in told["files"].values()
+        if not all(isinstance(document.get(name, ""), str) for name in TEXT_STEP_FIELDS) or not all(
+            isinstance(value, str) for value in document["files"].values()
         ):
             return None
-        known = {name: value for name, value in told.items() if name in FIELDS}
-        return Step(
-            **{**known, "step": StepKind(told["step"]), "options": dict(told.get("options", {}))}
+        known = {name: value for name, value in document.items() if name in STEP_FIELDS}
+        return LedgerStep(
+            **{
+                **known,
+                "step": StepKind(document["step"]),
+                "options": dict(document.get("options", {})),
+            }
         )
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
-def parse_all(text: bytes) -> Iterator[Step]:
+def parse_ledger(text: bytes) -> Iterator[LedgerStep]:
     """Yield the steps of a ledger; invalid lines are skipped here and reported by the judge."""
-    yield from (step for line in whole_lines(text) if (step := parse(line)))
+    yield from (step for line in split_ledger_lines(text) if (step := parse_ledger_line(line)))
 
 
-def head(text: bytes) -> str:
+def compute_ledger_head(text: bytes) -> str:
     """Return the SHA-256 of a ledger's last line; empty for an empty ledger."""
-    lines = whole_lines(text)
-    return line_sha256(lines[-1]) if lines else ""
+    lines = split_ledger_lines(text)
+    return compute_line_sha256(lines[-1]) if lines else ""
 
 
-def sealed_part(text: bytes) -> bytes:
+def strip_packed_lines(text: bytes) -> bytes:
     """Return the part that goes into a bundle: all but the trailing `packed` lines, so that packing
     the same results twice gives the same bytes.
     """
-    lines = whole_lines(text)
-    while lines and (last := parse(lines[-1])) and last.step is StepKind.PACKED:
+    lines = split_ledger_lines(text)
+    while lines and (last := parse_ledger_line(lines[-1])) and last.step is StepKind.PACKED:
         lines.pop()
     return b"".join(line + b"\n" for line in lines)
 
 
-def nonce_of(challenge: str, random: str) -> str:
+def compute_campaign_nonce(challenge: str, random: str) -> str:
     """Derive a campaign's nonce: SHA-256 of challenge and random bytes, concatenated, all in
     hexadecimal digits; ValueError for other input.
     """
     return hashlib.sha256(bytes.fromhex(challenge) + bytes.fromhex(random)).hexdigest()
 
 
-def challenge_problem(text: str) -> str | None:
+def find_challenge_fault(text: str) -> str | None:
     """Explain why a text is not a valid challenge; None if it is."""
-    least, most = CHALLENGE_BYTES
+    least, most = CHALLENGE_BYTES_RANGE
     if len(text) % 2 or not text or set(text) - set("0123456789abcdef"):
         return "not an even number of the hexadecimal digits 0-9 and a-f"
     return (

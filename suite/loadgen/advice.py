@@ -15,36 +15,36 @@ from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 
-RATE_KNOB: Final = "server.target_qps"
-BOUND: Final = "latency bound"
-EARLY_STOPPING: Final = "early stopping"
-QUERIES_KNOB: Final = "loadgen.min_queries"
-LATENCY_KNOBS: Final = {
+SERVER_RATE_SETTING: Final = "server.target_qps"
+LATENCY_BOUND_RULE: Final = "latency bound"
+EARLY_STOPPING_RULE: Final = "early stopping"
+LOADGEN_QUERIES_SETTING: Final = "loadgen.min_queries"
+EXPECTED_LATENCY_SETTINGS: Final = {
     Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
     Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
 }
-LONGER: Final = 1.1
+SERVER_RATE_FACTOR: Final = 1.1
 """House rule: advice for a Server run that was too short is its own rate plus a tenth; more could
 break its bound.
 """
-MORE: Final = 1.5
+OFFLINE_RATE_FACTOR: Final = 1.5
 """House rule: advice for an Offline run that was too short is its own rate plus a half, since rates
 on a shared machine vary by that much.
 """
-GENTLER: Final = (0.5, 0.9)
+REDUCED_RATE_SHARES: Final = (0.5, 0.9)
 """House rule: a Server rate that could not be sustained becomes this share of the completed rate,
 depending on how far the bound was missed.
 """
-SIGMAS: Final = 3.0
+LATE_QUERY_SIGMAS: Final = 3.0
 """House rule: late queries follow a Poisson distribution; this many standard deviations more may be
 late in the next run.
 """
-LATENCY_SHARE: Final = 0.25
+EXPECTED_LATENCY_SHARE: Final = 0.25
 """House rule: SingleStream and MultiStream expect this share of the measured latency, so that there
 are enough queries for a run four times as fast,
 and eight times where LoadGen's own reserve comes on top (loadgen.cc, GenerateQueries:
 duration_multiplier). A query takes some 300 bytes."""
-DIGITS: Final = 3
+SIGNIFICANT_DIGITS: Final = 3
 NS_PER_US: Final = 1e3
 NS_PER_MS: Final = 1e6
 NS_PER_S: Final = 1e9
@@ -64,7 +64,7 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class PerformanceFigures:
     """LoadGen's figures of one performance run."""
 
     duration_met: bool
@@ -86,116 +86,124 @@ class Facts:
     """Server: completed queries/s; Offline: samples/s; else 0."""
 
 
-def advise(scenario: Scenario, row: ScenarioRow, facts: Facts) -> tuple[Hint, ...]:
+def collect_run_hints(
+    scenario: Scenario, row: ScenarioRow, facts: PerformanceFigures
+) -> tuple[Hint, ...]:
     """Return hints for a run that LoadGen calls INVALID, the most urgent first; empty if all rules
     are met.
     """
-    return tuple(hints(scenario, row, facts))
+    return tuple(find_run_hints(scenario, row, facts))
 
 
-def hints(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Iterator[Hint]:
+def find_run_hints(
+    scenario: Scenario, row: ScenarioRow, facts: PerformanceFigures
+) -> Iterator[Hint]:
     """Yield a hint for each rule that is not met."""
     if not facts.bound_met or (
         scenario is Scenario.SERVER and not facts.early_stopping_met and facts.over_bound
     ):
-        yield too_fast(row, facts)
+        yield build_rate_hint(row, facts)
     if facts.bound_met and not facts.early_stopping_met:
-        yield too_few(scenario, row, facts)
+        yield build_early_stopping_hint(scenario, row, facts)
     if not facts.duration_met:
-        yield too_short(scenario, row, facts)
+        yield build_duration_hint(scenario, row, facts)
     if not facts.queries_met and facts.early_stopping_met:
-        yield ended_early(row, facts)
+        yield build_query_count_hint(row, facts)
 
 
-def too_fast(row: ScenarioRow, facts: Facts) -> Hint:
+def build_rate_hint(row: ScenarioRow, facts: PerformanceFigures) -> Hint:
     """Server: too many queries above the bound."""
     bound = row.bound_ns or 1
-    low, high = GENTLER
-    value = significant(facts.rate * min(high, max(low, bound / max(facts.latency_ns, 1))))
+    low, high = REDUCED_RATE_SHARES
+    value = round_to_significant(facts.rate * min(high, max(low, bound / max(facts.latency_ns, 1))))
     found = (
         f"p{row.percentile:g} of {facts.latency_ns / NS_PER_MS:.1f} ms, {facts.over_bound} of"
         f" {facts.queries} queries over the bound"
     )
-    return make(
-        BOUND if not facts.bound_met else EARLY_STOPPING,
+    return build_run_hint(
+        LATENCY_BOUND_RULE if not facts.bound_met else EARLY_STOPPING_RULE,
         f"{found} of {bound / NS_PER_MS:g} ms",
-        RATE_KNOB,
+        SERVER_RATE_SETTING,
         value,
         "ask for fewer queries a second",
     )
 
 
-def too_few(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
+def build_early_stopping_hint(
+    scenario: Scenario, row: ScenarioRow, facts: PerformanceFigures
+) -> Hint:
     """Too few queries to prove the percentile."""
     late = facts.over_bound
-    over = late + math.ceil(SIGMAS * math.sqrt(late)) if scenario is Scenario.SERVER else 1
-    needed = early_stopping.queries_needed(over, row.percentile)
-    return make(
-        EARLY_STOPPING,
+    over = (
+        late + math.ceil(LATE_QUERY_SIGMAS * math.sqrt(late)) if scenario is Scenario.SERVER else 1
+    )
+    needed = early_stopping.compute_queries_needed(over, row.percentile)
+    return build_run_hint(
+        EARLY_STOPPING_RULE,
         f"{facts.queries} queries prove no p{row.percentile:g}, {needed} would",
-        QUERIES_KNOB,
+        LOADGEN_QUERIES_SETTING,
         float(max(needed, row.min_queries)),
         "let the run have more queries",
     )
 
 
-def too_short(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
+def build_duration_hint(scenario: Scenario, row: ScenarioRow, facts: PerformanceFigures) -> Hint:
     """The run ended before the minimum duration because it ran out of prepared queries."""
-    if scenario in LATENCY_KNOBS:
-        seen = facts.queries * facts.latency_ns
-        value: float = max(1, math.floor(LATENCY_SHARE * facts.median_ns / NS_PER_US))
+    if scenario in EXPECTED_LATENCY_SETTINGS:
+        lasted_ns = facts.queries * facts.latency_ns
+        value: float = max(1, math.floor(EXPECTED_LATENCY_SHARE * facts.median_ns / NS_PER_US))
         knob, action = (
-            LATENCY_KNOBS[scenario],
+            EXPECTED_LATENCY_SETTINGS[scenario],
             "expect a shorter latency, so that LoadGen prepares more queries",
         )
     elif scenario is Scenario.SERVER:
-        seen = NS_PER_S * facts.queries / max(facts.rate, 1e-9)
+        lasted_ns = NS_PER_S * facts.queries / max(facts.rate, 1e-9)
         value, knob, action = (
-            significant(facts.rate * LONGER),
-            RATE_KNOB,
+            round_to_significant(facts.rate * SERVER_RATE_FACTOR),
+            SERVER_RATE_SETTING,
             "ask for more queries a second, so that LoadGen prepares more",
         )
     else:
-        seen = facts.latency_ns
+        lasted_ns = facts.latency_ns
         value, knob, action = (
-            significant(facts.rate * MORE),
+            round_to_significant(facts.rate * OFFLINE_RATE_FACTOR),
             "offline.expected_qps",
             "expect a higher rate, so that LoadGen makes its query larger",
         )
-    found = f"{seen / NS_PER_S:.1f} s of at least {row.min_duration_ms / 1e3:g} s"
-    return make("minimum duration", found, knob, value, action)
+    found = f"{lasted_ns / NS_PER_S:.1f} s of at least {row.min_duration_ms / 1e3:g} s"
+    return build_run_hint("minimum duration", found, knob, value, action)
 
 
-def ended_early(row: ScenarioRow, facts: Facts) -> Hint:
+def build_query_count_hint(row: ScenarioRow, facts: PerformanceFigures) -> Hint:
     """LoadGen stopped before the minimum query count."""
     found = f"{facts.queries} queries of at least {row.min_queries}"
-    return make(
+    return build_run_hint(
         "minimum queries",
         found,
-        QUERIES_KNOB,
+        LOADGEN_QUERIES_SETTING,
         float(row.min_queries),
         "the detail log says why LoadGen stopped; ask for the round's own count",
     )
 
 
-def make(rule: str, found: str, knob: str, value: float, action: str) -> Hint:
+def build_run_hint(rule: str, found: str, knob: str, value: float, action: str) -> Hint:
     """Format a hint as a sentence with a setting that the user can type."""
     return Hint(
         rule=rule,
         found=found,
         knob=knob,
         value=value,
-        sentence=f"{rule}: {found}; {action}: --set {knob}={plain(value)}",
+        sentence=f"{rule}: {found}; {action}: --set {knob}={format_without_exponent(value)}",
     )
 
 
-def plain(value: float) -> str:
+def format_without_exponent(value: float) -> str:
     """Print a number without an exponent, which integer settings do not accept."""
     return str(int(value)) if value == int(value) else str(value)
 
 
-def significant(value: float) -> float:
+def round_to_significant(value: float) -> float:
     """Round to three significant digits, to the nearest value but never to zero."""
     if value <= 0:
         return 1.0
-    return round(value, DIGITS - 1 - math.floor(math.log10(value)))
+    return round(value, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(value)))

@@ -10,14 +10,14 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class LoadGenMessage:
     """One of LoadGen's messages."""
 
     text: str
     """Part of its line that is the same in every known revision."""
     harmless: bool
     """It does not affect what was measured."""
-    passing: bool = False
+    transient: bool = False
     """Caused by the machine, not by the settings: a rerun may not show it."""
     source: str
 
@@ -26,7 +26,7 @@ class Report:
         return self.text in line
 
 
-RAN_OUT: Final = Report(
+RAN_OUT_OF_QUERIES: Final = LoadGenMessage(
     text=(
         "Ran out of generated queries to issue before the minimum query count and test duration"
         " were reached"
@@ -37,21 +37,21 @@ RAN_OUT: Final = Report(
         " than expected; LoadGen calls the run INVALID"
     ),
 )
-CLOCKS: Final = Report(
+CLOCKS_DIFFER: Final = LoadGenMessage(
     text="PerfClock and system_clock differ by more than 1%",
     harmless=False,
-    passing=True,
+    transient=True,
     source=(
         "mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode: the wall clock was set, or"
         " the process waited between two readings"
     ),
 )
-UNCOMMITTED: Final = Report(
+UNCOMMITTED_BUILD: Final = LoadGenMessage(
     text="Loadgen built with uncommitted changes",
     harmless=False,
     source="mlcommons/inference, loadgen/version.cc, LogLoadgenVersion",
 )
-CAS_FAILED: Final = Report(
+LOGGER_CAS_FAILED: Final = LoadGenMessage(
     text="CAS failed",
     harmless=True,
     source=(
@@ -61,7 +61,7 @@ CAS_FAILED: Final = Report(
         " ignore_errors of v0.5 and v0.7"
     ),
 )
-ALLOCATION: Final = Report(
+LOGGER_ALLOCATION: Final = LoadGenMessage(
     text="Logging allocation detected",
     harmless=True,
     source=(
@@ -69,21 +69,21 @@ ALLOCATION: Final = Report(
         " buffers grew; frequent with fast systems"
     ),
 )
-REPORTS: Final[Mapping[str, Report]] = {
-    "ran-out": RAN_OUT,
-    "clocks": CLOCKS,
-    "uncommitted": UNCOMMITTED,
-    "cas-failed": CAS_FAILED,
-    "allocation": ALLOCATION,
+LOADGEN_MESSAGES: Final[Mapping[str, LoadGenMessage]] = {
+    "ran-out": RAN_OUT_OF_QUERIES,
+    "clocks": CLOCKS_DIFFER,
+    "uncommitted": UNCOMMITTED_BUILD,
+    "cas-failed": LOGGER_CAS_FAILED,
+    "allocation": LOGGER_ALLOCATION,
 }
 """All messages that runner or judge handle specially, under the names that rounds use."""
 
 
-def is_harmless(line: str) -> bool:
+def is_harmless_error(line: str) -> bool:
     """Return whether a LoadGen error or warning leaves the run valid."""
-    return any(report.harmless and report.is_in(line) for report in REPORTS.values())
+    return any(report.harmless and report.is_in(line) for report in LOADGEN_MESSAGES.values())
 
 
-def is_passing(line: str) -> bool:
+def is_transient_error(line: str) -> bool:
     """Return whether a rerun may not show this error."""
-    return any(report.passing and report.is_in(line) for report in REPORTS.values())
+    return any(report.transient and report.is_in(line) for report in LOADGEN_MESSAGES.values())

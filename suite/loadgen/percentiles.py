@@ -8,28 +8,30 @@ one at index `count * percentile`, truncated to an integer, is taken; nothing is
 from collections.abc import Sequence
 from typing import Final
 
-LOWEST: Final = 1.0
+MIN_PERCENTILE: Final = 1.0
 """A percentile below this is a fraction given in the wrong unit."""
-DIGITS: Final = 12
+FRACTION_DECIMALS: Final = 12
 """Decimals that make 99.9 / 100 the same double as 0.999, which LoadGen multiplies with."""
 
 
-def fraction(percentile: float) -> float:
+def convert_to_fraction(percentile: float) -> float:
     """Convert a percentile (0-100) to LoadGen's fraction (0-1); ValueError for a value that must be
     a fraction already.
     """
-    if not LOWEST <= percentile < 100.0:
-        raise ValueError(f"a percentile must be between {LOWEST:g} and 100, not {percentile!r}")
-    return round(percentile / 100.0, DIGITS)
+    if not MIN_PERCENTILE <= percentile < 100.0:
+        raise ValueError(
+            f"a percentile must be between {MIN_PERCENTILE:g} and 100, not {percentile!r}"
+        )
+    return round(percentile / 100.0, FRACTION_DECIMALS)
 
 
-def place(count: int, percentile: float) -> int:
+def compute_percentile_index(count: int, percentile: float) -> int:
     """Return the 0-based index of a percentile among `count` sorted values."""
     if count < 1:
         raise ValueError("a percentile needs values")
-    return int(count * fraction(percentile))
+    return int(count * convert_to_fraction(percentile))
 
 
-def latency_ns(sorted_ns: Sequence[int], percentile: float) -> int:
+def select_latency_ns(sorted_ns: Sequence[int], percentile: float) -> int:
     """Return a percentile of sorted latencies."""
-    return sorted_ns[place(len(sorted_ns), percentile)]
+    return sorted_ns[compute_percentile_index(len(sorted_ns), percentile)]

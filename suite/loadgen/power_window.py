@@ -9,14 +9,14 @@ to milliseconds.
 from datetime import UTC, datetime
 from typing import Final
 
-FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
+LOADGEN_POWER_TIME_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
 NS_PER_US: Final = 1000
 
 
-def utc_ns(text: object) -> int | None:
+def parse_power_time_ns(text: object) -> int | None:
     """Parse one of the two times to ns of UTC; None if it is invalid."""
     try:
-        moment = datetime.strptime(str(text), FORMAT).replace(tzinfo=UTC)
+        moment = datetime.strptime(str(text), LOADGEN_POWER_TIME_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         return None
     passed = moment - datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,9 +8,14 @@ judge reads it.
 
 from typing import Final
 
-FIELDS: Final = (("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4"))
+QUERY_RECORD_FIELDS: Final = (
+    ("issued_ns", "<i8"),
+    ("done_ns", "<i8"),
+    ("batch", "<u4"),
+    ("samples", "<u4"),
+)
 """Name and type of each field: when the query was issued to podium and when its last answer was
 handed to LoadGen, both by the monotonic clock;
 the 0-based number of the batch that contained its last sample; its number of samples."""
-MOST_ROWS: Final = 8_388_608
+MAX_QUERY_RECORD_ROWS: Final = 8_388_608
 """House rule: 2**23 rows of 24 bytes are 192 MiB. The record of a longer run is cut off there."""

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from suite.errors import unknown
+from suite.errors import build_unknown_name_error
 
 
 class Scenario(StrEnum):
@@ -32,4 +32,4 @@ def parse_scenarios(text: str) -> tuple[Scenario, ...]:
     for scenario in Scenario:
         if folded in (scenario.value, scenario.folder.casefold()):
             return (scenario,)
-    raise unknown("scenario", text, [*Scenario, "all"])
+    raise build_unknown_name_error("scenario", text, [*Scenario, "all"])

@@ -5,43 +5,55 @@ are still judged by their own arithmetic.
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from suite.energy import NS_PER_S, UNITS, NoEnergyError, covering, unwrapped
-from suite.measurement.power_readings import COMPONENTS, Track, outermost
+from suite.energy import (
+    MICROS_PER_UNIT,
+    NS_PER_S,
+    NoEnergyError,
+    select_covering_readings,
+    unwrap_energy_counter,
+)
+from suite.measurement.power_readings import COMPONENTS_SOURCE, PowerTrack, select_outermost_parts
 from suite.power import Quantity
 from suite.records import EnergyRecord
 
 
-def edge_j(
-    told: EnergyRecord,
+def recompute_earlier_edge_j(
+    stated: EnergyRecord,
     measured: Iterable[EnergyRecord],
-    tracks: Mapping[str, Track],
+    tracks: Mapping[str, PowerTrack],
     window: tuple[int, int],
 ) -> float | None:
     """Return the edge error of a channel, or of a sum of parts, as earlier versions computed it;
     None if the readings do not give it.
     """
     parts = [
-        each for each in measured if each.source != COMPONENTS and {*each.scope} <= {*told.scope}
+        each
+        for each in measured
+        if each.source != COMPONENTS_SOURCE and {*each.scope} <= {*stated.scope}
     ]
-    names = [each.name for each in outermost(parts)] if told.source == COMPONENTS else [told.name]
+    names = (
+        [each.name for each in select_outermost_parts(parts)]
+        if stated.source == COMPONENTS_SOURCE
+        else [stated.name]
+    )
     try:
-        return sum(edge_of(tracks[name], *window) for name in names)
+        return sum(compute_earlier_edge_j(tracks[name], *window) for name in names)
     except (NoEnergyError, KeyError):
         return None
 
 
-def edge_of(track: Track, begin_ns: int, end_ns: int) -> float:
+def compute_earlier_edge_j(track: PowerTrack, begin_ns: int, end_ns: int) -> float:
     """Return 2 x the largest power between two readings x the period."""
-    series = covering(track.series, begin_ns, end_ns)
+    inside = select_covering_readings(track.channel_readings, begin_ns, end_ns)
     if track.quantity is Quantity.POWER:
-        return 2 * max(series.values) / UNITS * series.period_ms / 1000
-    steps = zip(pairwise(unwrapped(series)), pairwise(series.times_ns), strict=True)
+        return 2 * max(inside.values) / MICROS_PER_UNIT * inside.period_ms / 1000
+    steps = zip(pairwise(unwrap_energy_counter(inside)), pairwise(inside.times_ns), strict=True)
     return (
         2
         * max(
-            (high - low) / UNITS * NS_PER_S / (after - before)
+            (high - low) / MICROS_PER_UNIT * NS_PER_S / (after - before)
             for (low, high), (before, after) in steps
         )
-        * series.period_ms
+        * inside.period_ms
         / 1000
     )

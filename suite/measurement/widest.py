@@ -4,38 +4,42 @@ by these, never by those of one part of several.
 
 from collections.abc import Sequence
 
-from suite.measurement.power_readings import COMPONENTS, outermost
+from suite.measurement.power_readings import COMPONENTS_SOURCE, select_outermost_parts
 from suite.power import SYSTEM, Grade
 from suite.records import EnergyRecord
 
 
-def widest(energy: Sequence[EnergyRecord]) -> tuple[EnergyRecord, ...]:
+def select_widest_energies(energy: Sequence[EnergyRecord]) -> tuple[EnergyRecord, ...]:
     """Return the energies of the system, the most direct first, then the sum of all parts, or the
     only part; parts that nobody added have none.
     """
     known = [each for each in energy if each.grade in list(Grade)]
-    top = parts(energy)
+    top = select_part_energies(energy)
     sums = (
         top
         if len(top) == 1
-        else [each for each in known if each.source == COMPONENTS and SYSTEM not in each.scope]
+        else [
+            each for each in known if each.source == COMPONENTS_SOURCE and SYSTEM not in each.scope
+        ]
     )
-    return (*sorted((each for each in known if SYSTEM in each.scope), key=rank), *sums)
+    return (*sorted((each for each in known if SYSTEM in each.scope), key=rank_energy), *sums)
 
 
-def parts(energy: Sequence[EnergyRecord]) -> list[EnergyRecord]:
+def select_part_energies(energy: Sequence[EnergyRecord]) -> list[EnergyRecord]:
     """Return the energies of the parts that no other part contains; of several of one part, the
     most direct.
     """
     known = [
         each
         for each in energy
-        if each.grade in list(Grade) and SYSTEM not in each.scope and each.source != COMPONENTS
+        if each.grade in list(Grade)
+        and SYSTEM not in each.scope
+        and each.source != COMPONENTS_SOURCE
     ]
-    return list(outermost(sorted(known, key=rank)))
+    return list(select_outermost_parts(sorted(known, key=rank_energy)))
 
 
-def rank(energy: EnergyRecord) -> tuple[int, str]:
+def rank_energy(energy: EnergyRecord) -> tuple[int, str]:
     """Order energies: the most direct first, then by name, so that the order of the sources does
     not matter.
     """

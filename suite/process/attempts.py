@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from suite.errors import TemporaryError
 
-POLL_S: Final = 0.01
+STORE_POLL_S: Final = 0.01
 WORD_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class LaunchAttempt:
     """One start of all ranks."""
 
     name: str
@@ -33,7 +33,9 @@ class Attempt:
     """
 
 
-def meet(store: Any, rank: int, world_size: int, restarts: int, limit_s: float) -> Attempt:
+def wait_for_ranks(
+    store: Any, rank: int, world_size: int, restarts: int, limit_s: float
+) -> LaunchAttempt:
     """Wait for all ranks of this attempt; TemporaryError if they do not come within `limit_s`
     seconds.
 
@@ -44,13 +46,15 @@ def meet(store: Any, rank: int, world_size: int, restarts: int, limit_s: float) 
     store.set(f"here/{rank}", f"{word} {restarts}")
     end = time.monotonic() + limit_s
     return (
-        invite(store, word, world_size, restarts, end)
+        gather_ranks(store, word, world_size, restarts, end)
         if rank == 0
-        else accept(store, word, rank, end)
+        else accept_invitation(store, word, rank, end)
     )
 
 
-def invite(store: Any, word: str, world_size: int, restarts: int, end: float) -> Attempt:
+def gather_ranks(
+    store: Any, word: str, world_size: int, restarts: int, end: float
+) -> LaunchAttempt:
     """Invite whoever says to be there until every rank has accepted; rank 0's word is the attempt's
     name.
     """
@@ -58,7 +62,7 @@ def invite(store: Any, word: str, world_size: int, restarts: int, end: float) ->
     found: dict[int, str] = {}
     missing = set(range(1, world_size))
 
-    def accepted(rank: int) -> bool:
+    def has_rank_accepted(rank: int) -> bool:
         if store.check([f"here/{rank}"]) and found.get(rank) != (
             said := store.get(f"here/{rank}").decode()
         ):
@@ -66,30 +70,30 @@ def invite(store: Any, word: str, world_size: int, restarts: int, end: float) ->
             found[rank] = said
         return bool(store.check([f"accepted/{word}/{rank}"]))
 
-    def complete() -> bool:
-        missing.difference_update([rank for rank in missing if accepted(rank)])
+    def is_complete() -> bool:
+        missing.difference_update([rank for rank in missing if has_rank_accepted(rank)])
         return not missing
 
-    until(complete, "some have not come", end)
+    wait_for_condition(is_complete, "some have not come", end)
     known += [int(said.split()[1]) for said in found.values()]
     store.set(f"all/{word}", str(max(known)))
-    return Attempt(name=word, restarts=max(known))
+    return LaunchAttempt(name=word, restarts=max(known))
 
 
-def accept(store: Any, word: str, rank: int, end: float) -> Attempt:
+def accept_invitation(store: Any, word: str, rank: int, end: float) -> LaunchAttempt:
     """Wait for rank 0's invitation, and for all others."""
-    until(lambda: store.check([f"invited/{word}"]), "rank 0 has not come", end)
+    wait_for_condition(lambda: store.check([f"invited/{word}"]), "rank 0 has not come", end)
     name = store.get(f"invited/{word}").decode()
     store.set(f"accepted/{name}/{rank}", "1")
-    until(lambda: store.check([f"all/{name}"]), "some have not come", end)
-    return Attempt(name=name, restarts=int(store.get(f"all/{name}")))
+    wait_for_condition(lambda: store.check([f"all/{name}"]), "some have not come", end)
+    return LaunchAttempt(name=name, restarts=int(store.get(f"all/{name}")))
 
 
-def until(condition: Callable[[], bool], told: str, end: float) -> None:
+def wait_for_condition(condition: Callable[[], bool], reason: str, end: float) -> None:
     """Wait for something to become true; TemporaryError with these words if it does not before
     `end`.
     """
     while not condition():
         if time.monotonic() > end:
-            raise TemporaryError(f"the ranks did not meet: {told}")
-        time.sleep(POLL_S)
+            raise TemporaryError(f"the ranks did not meet: {reason}")
+        time.sleep(STORE_POLL_S)

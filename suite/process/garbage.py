@@ -11,35 +11,35 @@ import atexit
 import gc
 from typing import Final
 
-SELDOM: Final = 20_000
+SELDOM_THRESHOLD: Final = 20_000
 """House rule: objects made since the last look, less those freed; PyTorch is loaded with some
 thirty looks.
 """
-USUAL: Final = gc.get_threshold()
+USUAL_THRESHOLDS: Final = gc.get_threshold()
 
 
-def look_seldom() -> None:
+def collect_garbage_seldom() -> None:
     """Look after many more objects than usual, and not at the end: objects in circles are not
     finalised then, and the system takes the memory.
     """
-    gc.set_threshold(SELDOM)
+    gc.set_threshold(SELDOM_THRESHOLD)
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
 
 
-def keep_loaded() -> None:
+def freeze_loaded_objects() -> None:
     """Look through nothing that is there any more, and as usual from here on: for a process that
     serves until its end, or is forked.
     """
     gc.freeze()
-    look_as_usual()
+    collect_garbage_as_usual()
 
 
-def look_as_usual() -> None:
+def collect_garbage_as_usual() -> None:
     """Look through everything once, and at Python's own threshold from here on; call it before a
     clock starts.
 
     Without the one look, the first through everything that was loaded would fall behind the start.
     """
     gc.collect()
-    gc.set_threshold(*USUAL)
+    gc.set_threshold(*USUAL_THRESHOLDS)

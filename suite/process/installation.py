@@ -11,30 +11,30 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-DISTRIBUTION: Final = "podium-suite"
-RUN: Final = "run"
+DISTRIBUTION_NAME: Final = "podium-suite"
+RUN_EXTRA: Final = "run"
 """The extra for training and serving."""
-INSTALL: Final = "pip install "
+INSTALL_PREFIX: Final = "pip install "
 """Prefix of every install command in a message; `podium doctor` uses it to recognise what an
 installation fixes.
 """
-PINS: Final = "constraints.txt"
+PINS_FILE: Final = "constraints.txt"
 
 
-def install(*extras: str) -> str:
+def format_install_command(*extras: str) -> str:
     """Return the command that installs extras; quoted, since brackets are special to a shell."""
-    clone, wanted = source_folder(), ",".join(extras)
+    clone, wanted = find_source_folder(), ",".join(extras)
     if clone is None:
-        address = origin()
-        return INSTALL + shlex.quote(
-            f"{DISTRIBUTION}[{wanted}]" + (f" @ {address}" if address else "")
+        address = read_install_origin()
+        return INSTALL_PREFIX + shlex.quote(
+            f"{DISTRIBUTION_NAME}[{wanted}]" + (f" @ {address}" if address else "")
         )
     here = Path() if clone == Path.cwd() else clone
-    pins = f"-c {shlex.quote(str(here / PINS))} " if (clone / PINS).is_file() else ""
-    return f"{INSTALL}{pins}{shlex.quote(f'{here}[{wanted}]')}"
+    pins = f"-c {shlex.quote(str(here / PINS_FILE))} " if (clone / PINS_FILE).is_file() else ""
+    return f"{INSTALL_PREFIX}{pins}{shlex.quote(f'{here}[{wanted}]')}"
 
 
-def lacking(module: str) -> str:
+def describe_missing_module(module: str) -> str:
     """Return advice for a module that cannot be imported; if its package is present, installing
     does not help.
     """
@@ -43,16 +43,16 @@ def lacking(module: str) -> str:
         return (
             f"module {module} is missing from package {top}, which is broken or of another version"
         )
-    return f"{module} is not installed: {install(RUN)}"
+    return f"{module} is not installed: {format_install_command(RUN_EXTRA)}"
 
 
 @cache
-def origin() -> str:
+def read_install_origin() -> str:
     """Return the URL that podium was installed from (PEP 610); empty if it came from an index, or
     was not installed.
     """
     try:
-        text = distribution(DISTRIBUTION).read_text("direct_url.json")
+        text = distribution(DISTRIBUTION_NAME).read_text("direct_url.json")
     except PackageNotFoundError:
         return ""
     record = json.loads(text) if text else {}
@@ -60,11 +60,11 @@ def origin() -> str:
     return scheme + str(record.get("url", ""))
 
 
-def source_folder() -> Path | None:
+def find_source_folder() -> Path | None:
     """Find the clone that podium was installed from, or runs in; None if there is none on this
     machine.
     """
-    address = urlsplit(origin())
+    address = urlsplit(read_install_origin())
     folders = [Path(unquote(address.path))] if address.scheme == "file" else []
     folders.append(Path(__file__).resolve().parents[2])
     return next((folder for folder in folders if (folder / "pyproject.toml").is_file()), None)

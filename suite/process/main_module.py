@@ -9,13 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-MODULES: Final = ("suite.cli", "harness.__main__")
-SCRIPT: Final = "podium"
+COMMAND_LINE_MODULES: Final = ("suite.cli", "harness.__main__")
+SCRIPT_NAME: Final = "podium"
 """What the packaging tools name the script after; it only imports `main` of `suite.cli`."""
 
 
 @contextmanager
-def kept_back() -> Iterator[None]:
+def hidden_main_module() -> Iterator[None]:
     """Start children without a main module if it is podium's command line, to which no job refers;
     one of another program may define what is sent.
     """
@@ -33,5 +33,5 @@ def kept_back() -> Iterator[None]:
 def is_command_line(main: ModuleType) -> bool:
     """Recognise `python -m suite.cli`, `python -m harness` and the script `podium`."""
     if main.__spec__ is not None:
-        return main.__spec__.name in MODULES
-    return Path(getattr(main, "__file__", None) or "").stem == SCRIPT and hasattr(main, "main")
+        return main.__spec__.name in COMMAND_LINE_MODULES
+    return Path(getattr(main, "__file__", None) or "").stem == SCRIPT_NAME and hasattr(main, "main")

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-TEMPLATE: Final = "podium-template"
+TEMPLATE_PROCESS_NAME: Final = "podium-template"
 """The process that LoadGen's are forked from. Its memory is theirs too, and must not be counted
 twice.
 """

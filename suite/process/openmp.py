@@ -12,16 +12,16 @@ is what spinning is for.
 from collections.abc import MutableMapping
 from typing import Final
 
-SPINS: Final = "GOMP_SPINCOUNT"
-FEW_SPINS: Final = "3000"
+SPIN_COUNT_VARIABLE: Final = "GOMP_SPINCOUNT"
+LIMITED_SPIN_COUNT: Final = "3000"
 """Some tens of microseconds. GNMT's training steps on two quiet cores: 0.96 of the usual rate,
 within its spread; 0.90 with 1,000 and 0.32 with none.
 """
-USERS: Final = (SPINS, "OMP_WAIT_POLICY")
+USER_SPIN_VARIABLES: Final = (SPIN_COUNT_VARIABLE, "OMP_WAIT_POLICY")
 """Variables by which a user overrides this."""
 
 
-def spin_briefly(environment: MutableMapping[str, str]) -> None:
+def limit_openmp_spinning(environment: MutableMapping[str, str]) -> None:
     """Limit spinning in this process and its children, unless the user has configured it."""
-    if not any(name in environment for name in USERS):
-        environment[SPINS] = FEW_SPINS
+    if not any(name in environment for name in USER_SPIN_VARIABLES):
+        environment[SPIN_COUNT_VARIABLE] = LIMITED_SPIN_COUNT

@@ -22,18 +22,18 @@ from typing import ClassVar, Final, NoReturn
 
 from suite.errors import AbortedError
 
-ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SAME_S: Final = 0.25
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SAME_INTERRUPT_S: Final = 0.25
 """A signal this soon after the first is the same interrupt: `timeout` and terminals signal both a
 process and its group.
 """
-SAME_LAUNCHED_S: Final = 5.0
+SAME_LAUNCHED_INTERRUPT_S: Final = 5.0
 """The same among ranks: a launcher forwards the signals that it receives."""
-STEP_S: Final = 10.0
+POSTPONED_GRACE_S: Final = 10.0
 """Grace period after the first signal for a block that asked for it."""
-OUTLIVED_S: Final = 15
+WORKER_SURVIVAL_S: Final = 15
 """Seconds that a loader's worker survives SIGTERM: longer than STEP_S."""
-DEADLINE_S: Final = 45.0
+EXIT_DEADLINE_S: Final = 45.0
 """After this time the process ends, whatever it is doing: an interrupt never takes a minute."""
 
 
@@ -57,7 +57,11 @@ class HungUp(Interrupted):
     exit_code: ClassVar[int] = 129
 
 
-MEANING: Final = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
+INTERRUPT_BY_SIGNAL: Final = {
+    signal.SIGINT: Interrupted,
+    signal.SIGTERM: Terminated,
+    signal.SIGHUP: HungUp,
+}
 
 
 class Signals:
@@ -71,13 +75,15 @@ class Signals:
         self.received: Interrupted | None = None
         self._owner = os.getpid()
         self._postponed = self._overdue = False
-        self._before = {number: signal.signal(number, self._handle) for number in ENDING}
+        self._before = {
+            number: signal.signal(number, self._handle_signal) for number in ENDING_SIGNALS
+        }
         self._seen, sender = socket.socketpair()
         sender.setblocking(False)
         self._sender = sender
         self._fd_before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-        self._hook_before, sys.unraisablehook = sys.unraisablehook, self._unraisable
-        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+        self._hook_before, sys.unraisablehook = sys.unraisablehook, self._handle_unraisable
+        threading.Thread(target=self._watch_signals, name="signals", daemon=True).start()
 
     def restore(self) -> None:
         """Restore the previous handlers and stop the watching thread."""
@@ -87,7 +93,7 @@ class Signals:
             signal.signal(number, handler)
         self._sender.close()
 
-    def check(self) -> None:
+    def raise_received(self) -> None:
         """Raise the received signal again: a callback or a finalizer may have swallowed the
         handler's exception.
         """
@@ -110,12 +116,12 @@ class Signals:
         """Inside `postponed`: raise pending and new signals in this block immediately."""
         before, self._postponed = self._postponed, False
         try:
-            self.check()
+            self.raise_received()
             yield
         finally:
             self._postponed = before
 
-    def _handle(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         if os.getpid() != self._owner:  # a forked loader worker: its parent ends it, by SIGTERM
             if number == signal.SIGTERM:
                 os._exit(
@@ -126,81 +132,88 @@ class Signals:
             return
         first = self.received is None
         if self.received is None:
-            self.received = MEANING[signal.Signals(number)](
+            self.received = INTERRUPT_BY_SIGNAL[signal.Signals(number)](
                 f"interrupted by {signal.Signals(number).name}"
             )
         if self._overdue or (first and not self._postponed):
             self._overdue = False
             raise self.received
 
-    def _unraisable(self, args: "sys.UnraisableHookArgs") -> None:
+    def _handle_unraisable(self, args: "sys.UnraisableHookArgs") -> None:
         """Print no traceback where a callback or a finalizer swallows the handler's exception:
         `check` raises it again.
         """
         if args.exc_value is None or args.exc_value is not self.received:
             self._hook_before(args)
 
-    def _watch(self) -> None:
+    def _watch_signals(self) -> None:
         """Wait for the first signal, then for a second one, STEP_S and the deadline."""
         with self._seen, suppress(EOFError):
-            number, began = self._next(), time.monotonic()
-            same_s = SAME_LAUNCHED_S if int(os.environ.get("WORLD_SIZE", "1")) > 1 else SAME_S
-            self._wait(began, same_s, lambda: None)
-            self._wait(
+            number, began = self._wait_for_ending_signal(), time.monotonic()
+            same_s = (
+                SAME_LAUNCHED_INTERRUPT_S
+                if int(os.environ.get("WORLD_SIZE", "1")) > 1
+                else SAME_INTERRUPT_S
+            )
+            self._wait_until(began, same_s, lambda: None)
+            self._wait_until(
                 began,
-                STEP_S,
-                lambda: end(
+                POSTPONED_GRACE_S,
+                lambda: end_process_at_once(
                     number, "interrupted again: ended at once; what was saved before is kept"
                 ),
             )
             if self._postponed:
                 self._overdue = True
                 _thread.interrupt_main(signal.Signals(number))
-                self._next()  # that signal is written to the descriptor too
-            self._wait(
+                self._wait_for_ending_signal()  # that signal is written to the descriptor too
+            self._wait_until(
                 began,
-                DEADLINE_S,
-                lambda: end(
+                EXIT_DEADLINE_S,
+                lambda: end_process_at_once(
                     number, "interrupted again: ended at once; what was saved before is kept"
                 ),
             )
-            end(
+            end_process_at_once(
                 number,
-                f"interrupted, and not at an end after {DEADLINE_S:.0f} s: ended as it stood; what"
-                " was saved before is kept",
+                f"interrupted, and not at an end after {EXIT_DEADLINE_S:.0f} s: ended as it stood;"
+                " what was saved before is kept",
             )
 
-    def _wait(self, began: float, until_s: float, again: Callable[[], None]) -> None:
+    def _wait_until(self, began: float, until_s: float, again: Callable[[], None]) -> None:
         """Wait until this many seconds after the first signal; call `again` on each further
         signal.
         """
         while (left := began + until_s - time.monotonic()) > 0:
-            if select.select([self._seen], [], [], left)[0] and self._read() in ENDING:
+            if (
+                select.select([self._seen], [], [], left)[0]
+                and self._read_signal() in ENDING_SIGNALS
+            ):
                 again()
 
-    def _next(self) -> int:
+    def _wait_for_ending_signal(self) -> int:
         """Wait for a signal that ends the process; ignore others with handlers, such as a loader's
         SIGCHLD.
         """
-        while (number := self._read()) not in ENDING:
+        while (number := self._read_signal()) not in ENDING_SIGNALS:
             pass
         return number
 
-    def _read(self) -> int:
+    def _read_signal(self) -> int:
         """Wait for the next signal; EOFError if `restore` closed the other end."""
         if not (byte := self._seen.recv(1)):
             raise EOFError
         return byte[0]
 
 
-def end(number: int, sentence: str) -> NoReturn:
+def end_process_at_once(number: int, sentence: str) -> NoReturn:
     """End the process and its children at once."""
     os.write(2, f"\npodium: {sentence}\n".encode())
-    end_children()
-    os._exit(MEANING[signal.Signals(number)].exit_code)
+    kill_children()
+    os._exit(INTERRUPT_BY_SIGNAL[signal.Signals(number)].exit_code)
 
 
-def outlive(_: int = 0) -> None:
+def defer_worker_end(_: int = 0) -> None:
     """Let a worker survive SIGTERM and SIGHUP for some seconds, so that a parent that received it
     too can finish its step and save.
 
@@ -210,16 +223,16 @@ def outlive(_: int = 0) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: signal.alarm(OUTLIVED_S))
+        signal.signal(number, lambda *_: signal.alarm(WORKER_SURVIVAL_S))
 
 
-def end_children() -> None:
+def kill_children() -> None:
     """End this process's multiprocessing children: loaders, LoadGen."""
     for child in multiprocessing.active_children():
         child.kill()
 
 
-def leave(sentence: str, code: int) -> NoReturn:
+def exit_without_waiting(sentence: str, code: int) -> NoReturn:
     """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a
     traceback.
     """
@@ -227,33 +240,33 @@ def leave(sentence: str, code: int) -> NoReturn:
         print(f"podium: {sentence}", file=sys.stderr, flush=True)
     with suppress(OSError):
         sys.stdout.flush()
-    end_children()
+    kill_children()
     os._exit(code)
 
 
-def forget_in_child() -> None:
+def detach_forked_child() -> None:
     """Detach a forked child, which shares the descriptor: its signals are not its parent's."""
     if Signals.current is not None:
         signal.set_wakeup_fd(-1)
 
 
-os.register_at_fork(after_in_child=forget_in_child)
+os.register_at_fork(after_in_child=detach_forked_child)
 
 
 @contextmanager
-def raised() -> Iterator[Signals]:
+def raised_signals() -> Iterator[Signals]:
     """Raise signals inside the block, at its end at the latest; a nested block reuses the outer
     one.
 
     Outside the main thread, where Python allows no handlers, nothing is ever received.
     """
     if Signals.current is not None or threading.current_thread() is not threading.main_thread():
-        with first_named(Signals.current or Unheard()) as signals:
+        with received_signal_first(Signals.current or UnheardSignals()) as signals:
             yield signals
         return
     signals = Signals.current = Signals()
     try:
-        with first_named(signals):
+        with received_signal_first(signals):
             yield signals
     finally:
         Signals.current = None
@@ -261,7 +274,7 @@ def raised() -> Iterator[Signals]:
 
 
 @contextmanager
-def first_named(signals: Signals) -> Iterator[Signals]:
+def received_signal_first(signals: Signals) -> Iterator[Signals]:
     """Raise a received signal at the block's end, and instead of an error behind it, which it
     caused: a pipe, a child, an import, a collective.
     """
@@ -273,10 +286,10 @@ def first_named(signals: Signals) -> Iterator[Signals]:
         if signals.received is not None:
             raise signals.received from error
         raise
-    signals.check()
+    signals.raise_received()
 
 
-class Unheard(Signals):
+class UnheardSignals(Signals):
     """Replacement where no handler can be installed."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from suite.errors import RequestError, unknown
+from suite.errors import RequestError, build_unknown_name_error
 from suite.events import CORPUS_SAMPLES, EVAL_SAMPLES, TRAIN_SAMPLES
 from suite.loadgen.scenario import Scenario
 from suite.rounds.constraints import Constraint as Constraint
@@ -32,7 +32,7 @@ class RoundKind(StrEnum):
     """Published inference results since v1.0: judged and scored."""
 
 
-class Kind(StrEnum):
+class SettingKind(StrEnum):
     """The type of a setting's value."""
 
     BOOL = "bool"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 class Setting:
     """A setting that `--set` and `--config` accept."""
 
-    kind: Kind
+    kind: SettingKind
     help: str
     default: HyperValue | None = None
     """Used if neither profile nor recipe sets a value; None: the profile must."""
@@ -100,7 +100,7 @@ class TrainingRow:
     eval_samples: int | None = None
     """Size of the evaluation set."""
 
-    def samples(self) -> Mapping[str, tuple[int, int]]:
+    def collect_sample_limits(self) -> Mapping[str, tuple[int, int]]:
         """Return the fewest and most samples allowed for each data size, by its name in the log;
         sizes that the row leaves open are omitted.
         """
@@ -225,7 +225,7 @@ class Benchmark:
     """Memory of its largest process, in GB."""
 
     @property
-    def scored(self) -> tuple[str, ...]:
+    def scored_metrics(self) -> tuple[str, ...]:
         """Name the metrics of the reference accuracy and of every served result."""
         return self.served_metrics or tuple(self.metrics)
 
@@ -237,11 +237,11 @@ class Benchmark:
             wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
             raise RequestError(
                 f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for"
-                f" {listed(self.embedded)}"
+                f" {format_profiles(self.embedded)}"
             )
 
 
-def listed(profiles: tuple[Profile, ...]) -> str:
+def format_profiles(profiles: tuple[Profile, ...]) -> str:
     """Format a list of profiles."""
     return f"profile {', '.join(profiles)} alone" if profiles else "no profile"
 
@@ -316,10 +316,10 @@ class Round:
     def benchmark(self, workload: str) -> Benchmark:
         """Return a workload's row; RequestError names the nearest."""
         if workload not in self.benchmarks:
-            raise unknown("workload", workload, self.benchmarks)
+            raise build_unknown_name_error("workload", workload, self.benchmarks)
         return self.benchmarks[workload]
 
-    def source(self, path: str) -> str:
+    def find_source(self, path: str) -> str:
         """Return the source of the value at a dotted path, or of the nearest enclosing table."""
         while path not in self.sources and "." in path:
             path = path.rpartition(".")[0]

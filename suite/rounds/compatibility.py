@@ -8,31 +8,35 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-FILE: Final = "compatibility.toml"
-TRAINING: Final = "training"
-INFERENCE: Final = "inference"
+COMPATIBILITY_FILE: Final = "compatibility.toml"
+TRAINING_HALF: Final = "training"
+INFERENCE_HALF: Final = "inference"
 
 
 @cache
-def table() -> Mapping[str, Mapping[str, Any]]:
+def read_compatibility_table() -> Mapping[str, Mapping[str, Any]]:
     """Read the file: half -> workload -> names, groups, source."""
-    return tomllib.loads((files("suite.rounds") / FILE).read_text("utf-8"))
+    return tomllib.loads((files("suite.rounds") / COMPATIBILITY_FILE).read_text("utf-8"))
 
 
-def workload_of(half: str, name: str) -> str:
+def find_podium_workload(half: str, name: str) -> str:
     """Return podium's name of a workload that a round calls differently; otherwise the name
     itself.
     """
-    rows = table()[half].items()
+    rows = read_compatibility_table()[half].items()
     return next(
-        (workload for workload, row in rows if fold(name) in {fold(each) for each in row["names"]}),
+        (
+            workload
+            for workload, row in rows
+            if fold_name(name) in {fold_name(each) for each in row["names"]}
+        ),
         name,
     )
 
 
-def compatible(half: str, workload: str, one: str, other: str) -> bool:
+def has_comparable_rounds(half: str, workload: str, one: str, other: str) -> bool:
     """Return whether results of two rounds are comparable."""
-    groups = table()[half].get(workload, {}).get("groups", ())
+    groups = read_compatibility_table()[half].get(workload, {}).get("groups", ())
     return one == other or any(one in group and other in group for group in groups)

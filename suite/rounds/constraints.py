@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
 """A hyper-parameter or setting, as in logs and TOML."""
-TOLERANCE: Final = 1e-6
+HYPERPARAMETER_TOLERANCE: Final = 1e-6
 """Relative tolerance of fractions: logs print floats with six digits or more. Whole numbers are
 exact.
 """
@@ -42,11 +42,11 @@ class Relation:
     """This many samples, rounded up to whole batches."""
 
     @property
-    def equal(self) -> bool:
+    def is_equality(self) -> bool:
         """Whether the two are equal."""
         return self.value is self.steps is self.rest_of is self.whole_batches is None
 
-    def expected(self, other: float) -> float:
+    def compute_expected(self, other: float) -> float:
         """Return the value for a given value of the other hyper-parameter, which must be above 0 if
         it is a divisor.
         """
@@ -58,12 +58,13 @@ class Relation:
             return math.ceil(self.whole_batches / other) * other
         return other if self.rest_of is None else self.rest_of - other
 
-    def holds(self, value: float, other: float) -> bool:
+    def is_satisfied(self, value: float, other: float) -> bool:
         """Return whether a value matches a given value of the other hyper-parameter."""
-        wanted = self.expected(other)
-        counted = self.value is None and (self.rest_of is not None or float(wanted).is_integer())
+        wanted = self.compute_expected(other)
+        is_exact = self.value is None and (self.rest_of is not None or float(wanted).is_integer())
         return abs(value - wanted) <= max(
-            self.within, (self.share + (0.0 if counted else TOLERANCE)) * abs(wanted)
+            self.within,
+            (self.share + (0.0 if is_exact else HYPERPARAMETER_TOLERANCE)) * abs(wanted),
         )
 
 

@@ -23,20 +23,20 @@ from importlib.resources import files
 from statistics import fmean, pstdev
 from typing import Final
 
-from suite.measurement.student import quantile
+from suite.measurement.student import compute_t_quantile
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
 
-FOLDER: Final = files("suite.rounds").joinpath("convergence")
-SIGNIFICANCE: Final = 0.05
+CONVERGENCE_FOLDER: Final = files("suite.rounds").joinpath("convergence")
+LEAST_MEAN_SIGNIFICANCE: Final = 0.05
 """Source: rcp_checker.py, alpha."""
-EARLIER_SAMPLES: Final = {"llama31_405b": 46_080}
+TOLERATED_EARLIER_SAMPLES: Final = {"llama31_405b": 46_080}
 """How far below the least mean a set may be, from v5.0 on. Source: rcp_checker.py,
 _eval_submission_record: one evaluation interval.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class ConvergencePoint:
     """One reference convergence point, measured or interpolated."""
 
     name: str
@@ -53,10 +53,10 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class ConvergenceReference:
     """Reference convergence points of one benchmark, which its sets are compared with."""
 
-    points: tuple[Point, ...]
+    points: tuple[ConvergencePoint, ...]
     """Points after pruning, sorted by batch size."""
     runs: int
     """Runs per set."""
@@ -65,7 +65,7 @@ class Reference:
     earlier: float
     """How far below the least mean a set may be."""
 
-    def at(self, batch: float) -> Point | None:
+    def find_point(self, batch: float) -> ConvergencePoint | None:
         """Return the point for a batch size, interpolated if necessary; None outside all of
         them.
         """
@@ -73,11 +73,13 @@ class Reference:
         below = [point for point in self.points if point.batch < batch]
         beyond = [point for point in self.points if point.batch > batch]
         return exact or (
-            between(below[-1], beyond[0], batch, self.runs) if below and beyond else None
+            interpolate_points(below[-1], beyond[0], batch, self.runs) if below and beyond else None
         )
 
 
-def between(low: Point, high: Point, batch: float, runs: int) -> Point:
+def interpolate_points(
+    low: ConvergencePoint, high: ConvergencePoint, batch: float, runs: int
+) -> ConvergencePoint:
     """Interpolate between two points."""
     share = (batch - low.batch) / (high.batch - low.batch)
     mean, deviation = (
@@ -85,17 +87,17 @@ def between(low: Point, high: Point, batch: float, runs: int) -> Point:
         low.deviation + share * (high.deviation - low.deviation),
     )
     name = f"between {low.name} and {high.name}"
-    return Point(
+    return ConvergencePoint(
         name=name,
         batch=int(batch),
         mean=mean,
         deviation=deviation,
         runs=2 * runs,
-        least=least_mean(mean, deviation, 2 * runs, runs),
+        least=compute_least_mean(mean, deviation, 2 * runs, runs),
     )
 
 
-def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) -> float:
+def compute_least_mean(mean: float, deviation: float, reference_runs: int, runs: int) -> float:
     """Return the smallest mean allowed for a set of runs."""
     own = runs - 2
     if deviation == 0 or reference_runs + own <= 2 or own < 1:
@@ -103,75 +105,85 @@ def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) ->
     return max(
         0.0,
         mean
-        - quantile(1 - SIGNIFICANCE, reference_runs + own - 2)
+        - compute_t_quantile(1 - LEAST_MEAN_SIGNIFICANCE, reference_runs + own - 2)
         * deviation
         * math.sqrt(1 / reference_runs + 1 / own),
     )
 
 
-def trimmed(values: Iterable[float], ends: int) -> Sequence[float]:
+def drop_extremes(values: Iterable[float], ends: int) -> Sequence[float]:
     """Drop the smallest and the largest values."""
     return sorted(values)[ends : -ends or None]
 
 
 @cache
-def reference(
+def read_convergence_reference(
     round_name: str, benchmark: str, runs: int, ends: int, without_ends: bool
-) -> Reference | None:
+) -> ConvergenceReference | None:
     """Read and prune the reference points of a benchmark in a round; None if it has none."""
     try:
-        tables = tomllib.loads(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8"))["point"]
+        tables = tomllib.loads(CONVERGENCE_FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8"))[
+            "point"
+        ]
     except FileNotFoundError:
         return None
     found = sorted(
         (
-            made(table, runs, ends, without_ends)
+            build_convergence_point(table, runs, ends, without_ends)
             for table in tables
             if round_name in table["rounds"]
         ),
         key=lambda point: point.batch,
     )
-    earlier = EARLIER_SAMPLES.get(benchmark, 0)
+    earlier = TOLERATED_EARLIER_SAMPLES.get(benchmark, 0)
     return (
-        Reference(points=pruned(found, runs), runs=runs, ends=ends, earlier=earlier)
+        ConvergenceReference(
+            points=prune_slow_points(found, runs), runs=runs, ends=ends, earlier=earlier
+        )
         if found
         else None
     )
 
 
-def reference_of(
+def find_convergence_reference(
     round: PublishedTraining, benchmark: str, row: PublishedBenchmark
-) -> Reference | None:
+) -> ConvergenceReference | None:
     """Return the reference points for a benchmark's sets in a round."""
     own = row.drop_each_end
     ends = round.rules.drop_each_end if own is None else own
-    return reference(round.name, benchmark, row.runs, ends, round.rules.deviation_without_ends)
+    return read_convergence_reference(
+        round.name, benchmark, row.runs, ends, round.rules.deviation_without_ends
+    )
 
 
-def made(table: dict[str, object], runs: int, ends: int, without_ends: bool) -> Point:
+def build_convergence_point(
+    table: dict[str, object], runs: int, ends: int, without_ends: bool
+) -> ConvergencePoint:
     """Compute a point from the reference's runs."""
-    converged = [float(str(value)) for value in iterable(table["converged"])]
-    kept = trimmed(converged, ends)
-    mean, deviation = fmean(kept), pstdev(kept if without_ends else converged)
-    least = least_mean(mean, deviation, len(kept), runs)
+    converged = [float(str(value)) for value in iterate_list_entries(table["converged"])]
+    counted = drop_extremes(converged, ends)
+    mean, deviation = fmean(counted), pstdev(counted if without_ends else converged)
+    least = compute_least_mean(mean, deviation, len(counted), runs)
     precision = str(table.get("precision", ""))
-    return Point(
+    return ConvergencePoint(
         name=str(table["name"]),
         batch=int(str(table["batch"])),
         mean=mean,
         deviation=deviation,
-        runs=len(kept),
+        runs=len(counted),
         least=least,
         precision=precision,
     )
 
 
-def iterable(value: object) -> Iterable[object]:
+def iterate_list_entries(value: object) -> Iterable[object]:
     """Return the entries of a list."""
     return value if isinstance(value, list) else []
 
 
-def pruned(points: Sequence[Point], runs: int) -> tuple[Point, ...]:
+def prune_slow_points(
+    points: Sequence[ConvergencePoint], runs: int
+) -> tuple[ConvergencePoint, ...]:
     """Drop points that are slower than a smaller batch's point, or slower than an interpolation of
     their neighbours.
 
@@ -179,14 +191,16 @@ def pruned(points: Sequence[Point], runs: int) -> tuple[Point, ...]:
     pass, a step back after each removal.
     """
     fastest = min(points, key=lambda point: point.mean)
-    kept = [point for point in points if point.batch >= fastest.batch]
+    remaining = [point for point in points if point.batch >= fastest.batch]
     index = 1
-    while index < len(kept) - 1:
+    while index < len(remaining) - 1:
         if (
-            kept[index].mean
-            > between(kept[index - 1], kept[index + 1], kept[index].batch, runs).mean
+            remaining[index].mean
+            > interpolate_points(
+                remaining[index - 1], remaining[index + 1], remaining[index].batch, runs
+            ).mean
         ):
-            del kept[index]
+            del remaining[index]
             index -= 1
         index += 1
-    return tuple(replace(point) for point in kept)
+    return tuple(replace(point) for point in remaining)

@@ -24,22 +24,22 @@ from suite.rounds import (
 )
 
 ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings", "noise"})
-KEPT: Final = 8
+MAX_CACHED_ROUNDS: Final = 8
 """Rounds that are remembered at a time."""
 
 
-def load(name: str, texts: Iterable[str]) -> Round:
+def build_round(name: str, texts: Iterable[str]) -> Round:
     """Merge the files of one runnable round; RequestError names the path of an invalid value."""
-    return built(name, tuple(texts))
+    return build_cached_round(name, tuple(texts))
 
 
-@lru_cache(maxsize=KEPT)
-def built(name: str, texts: tuple[str, ...]) -> Round:
+@lru_cache(maxsize=MAX_CACHED_ROUNDS)
+def build_cached_round(name: str, texts: tuple[str, ...]) -> Round:
     """Build a round, cached: a file of another package is tried with the others before they are
     loaded.
     """
-    merged, sources = merge(name, texts)
-    rows = build(
+    merged, sources = merge_round_tables(name, texts)
+    rows = build_typed_value(
         Mapping[str, Benchmark],
         {key: table for key, table in merged.items() if key not in ROUND_TABLES},
         "",
@@ -47,81 +47,89 @@ def built(name: str, texts: tuple[str, ...]) -> Round:
     return Round(
         name=name,
         title=merged["round"]["title"],
-        loadgen=build(LoadGenRules, merged["loadgen"], "loadgen"),
-        training=build(TrainingRules, merged["training"], "training"),
-        settings=build(Mapping[str, Setting], merged["settings"], "settings"),
+        loadgen=build_typed_value(LoadGenRules, merged["loadgen"], "loadgen"),
+        training=build_typed_value(TrainingRules, merged["training"], "training"),
+        settings=build_typed_value(Mapping[str, Setting], merged["settings"], "settings"),
         benchmarks=rows,
         sources=sources,
-        noise=build(NoiseRules, merged["noise"], "noise") if "noise" in merged else None,
+        noise=build_typed_value(NoiseRules, merged["noise"], "noise")
+        if "noise" in merged
+        else None,
     )
 
 
-def check(name: str, texts: Sequence[str]) -> None:
+def check_round(name: str, texts: Sequence[str]) -> None:
     """Raise the error in a round's files, whatever its kind; return if they are valid."""
-    _ = load(name, texts) if kind_of(name, texts) is RoundKind.PODIUM else merge(name, texts)
+    _ = (
+        build_round(name, texts)
+        if find_round_kind(name, texts) is RoundKind.PODIUM
+        else merge_round_tables(name, texts)
+    )
 
 
-def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+def merge_round_tables(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tables of a round's files without their sources, and the sources by dotted
     path.
     """
-    merged, sources = merged_texts(name, tuple(texts))
+    merged, sources = merge_cached_texts(name, tuple(texts))
     return {**merged}, {**sources}  # published rounds add their rows
 
 
-@lru_cache(maxsize=KEPT)
-def merged_texts(name: str, texts: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+@lru_cache(maxsize=MAX_CACHED_ROUNDS)
+def merge_cached_texts(name: str, texts: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
     """Merge them, cached: a round's kind is needed before its rules."""
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for text in texts:
-        for key, table in parsed(text).items():
+        for key, table in parse_cached_toml(text).items():
             if key in merged:
                 raise RequestError(f"round {name}: '{key}' is defined by two packages")
-            merged[key] = plain(table, key, sources)
+            merged[key] = strip_sources(table, key, sources)
     if "round" not in merged:
         raise RequestError(f"round {name}: none of its files has a [round] table")
     return merged, sources
 
 
 @cache
-def parsed(text: str) -> Mapping[str, Any]:
+def parse_cached_toml(text: str) -> Mapping[str, Any]:
     """Parse a TOML text, cached: a round is merged with and without another package's file."""
     return tomllib.loads(text)
 
 
-def kind_of(name: str, texts: Iterable[str]) -> RoundKind:
+def find_round_kind(name: str, texts: Iterable[str]) -> RoundKind:
     """Read the kind of a round."""
-    merged, _ = merge(name, texts)
+    merged, _ = merge_round_tables(name, texts)
     return RoundKind(merged["round"].get("kind", RoundKind.PODIUM))
 
 
-def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
+def strip_sources(node: Any, path: str, sources: dict[str, str]) -> Any:
     """Strip `source` from a tree of tables and record it under the dotted path."""
     if isinstance(node, list):
-        return tuple(plain(entry, f"{path}.{index}", sources) for index, entry in enumerate(node))
+        return tuple(
+            strip_sources(entry, f"{path}.{index}", sources) for index, entry in enumerate(node)
+        )
     if not isinstance(node, dict):
         return node
     if "source" in node:
         sources[path] = node["source"]
     if node.keys() == {"value", "source"}:
-        return plain(node["value"], path, sources)
+        return strip_sources(node["value"], path, sources)
     return {
-        key: plain(entry, f"{path}.{key}", sources)
+        key: strip_sources(entry, f"{path}.{key}", sources)
         for key, entry in node.items()
         if key != "source"
     }
 
 
-def build(kind: Any, value: Any, path: str) -> Any:
+def build_typed_value(kind: Any, value: Any, path: str) -> Any:
     """Build an instance of a type hint from plain TOML values; RequestError if they do not match
     it.
     """
-    return builder_of(kind)(kind, value, path)
+    return choose_builder(kind)(kind, value, path)
 
 
 @cache
-def builder_of(kind: Any) -> Callable[[Any, Any, str], Any]:
+def choose_builder(kind: Any) -> Callable[[Any, Any, str], Any]:
     """Return the function that builds instances of a type hint, cached: a round has thousands of
     values and a dozen hints.
     """
@@ -136,11 +144,11 @@ def builder_of(kind: Any) -> Callable[[Any, Any, str], Any]:
         return build_mapping
     if isinstance(kind, type) and issubclass(kind, Enum):
         return build_enum
-    return build_float if kind is float else expect
+    return build_float if kind is float else require_exact_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class RecordKeys:
     """The keys of a dataclass's table."""
 
     hints: Mapping[str, Any]
@@ -149,12 +157,12 @@ class Keys:
 
 
 @cache
-def keys_of(kind: Any) -> Keys:
+def describe_record_keys(kind: Any) -> RecordKeys:
     """Return a dataclass's fields, their types, and which have no default."""
     needed = frozenset(
         e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING
     )
-    return Keys(
+    return RecordKeys(
         hints=get_type_hints(kind),
         known=frozenset(entry.name for entry in fields(kind)),
         needed=needed,
@@ -165,7 +173,7 @@ def build_record(kind: Any, value: Any, path: str) -> Any:
     """Build a dataclass; unknown and missing keys are errors, reported together with those
     below.
     """
-    table, keys = expect(dict, value, path), keys_of(kind)
+    table, keys = require_exact_type(dict, value, path), describe_record_keys(kind)
     odd = sorted((table.keys() - keys.known) | (keys.needed - table.keys()))
     wrong = [
         f"{path}: '{name}' is {'missing' if name in keys.needed else 'not a key here'}"
@@ -182,20 +190,25 @@ def build_record(kind: Any, value: Any, path: str) -> Any:
 
 def build_tuple(kind: Any, value: Any, path: str) -> tuple[Any, ...]:
     """Build a tuple of one type."""
-    return tuple(build(get_args(kind)[0], entry, path) for entry in expect(tuple, value, path))
+    return tuple(
+        build_typed_value(get_args(kind)[0], entry, path)
+        for entry in require_exact_type(tuple, value, path)
+    )
 
 
 def build_float(kind: Any, value: Any, path: str) -> float:
     """Take a number that is written without a point, too."""
-    return float(value) if type(value) is int else cast(float, expect(kind, value, path))
+    return (
+        float(value) if type(value) is int else cast(float, require_exact_type(kind, value, path))
+    )
 
 
 def build_mapping(kind: Any, value: Any, path: str) -> Any:
     """Build a dict with typed keys and values."""
     key_kind, entry_kind = get_args(kind)
-    table = expect(dict, value, path)
+    table = require_exact_type(dict, value, path)
     entries = build_entries({key: (entry_kind, entry) for key, entry in table.items()}, path, [])
-    return {build(key_kind, key, path): entry for key, entry in entries.items()}
+    return {build_typed_value(key_kind, key, path): entry for key, entry in entries.items()}
 
 
 def build_entries(
@@ -207,7 +220,7 @@ def build_entries(
     made: dict[str, Any] = {}
     for key, (kind, entry) in typed.items():
         try:
-            made[key] = build(kind, entry, f"{path}.{key}".lstrip("."))
+            made[key] = build_typed_value(kind, entry, f"{path}.{key}".lstrip("."))
         except RequestError as error:
             wrong.append(str(error))
     if wrong:
@@ -219,7 +232,7 @@ def build_union(kind: Any, value: Any, path: str) -> Any:
     """Take the first matching alternative; bool is tried before int, int before float."""
     for choice in get_args(kind):
         try:
-            return build(choice, value, path)
+            return build_typed_value(choice, value, path)
         except RequestError:
             continue
     raise RequestError(f"{path}: {value!r} is not one of {kind}")
@@ -233,7 +246,7 @@ def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
         raise RequestError(f"{path}: {value!r} is not of type {kind.__name__}") from None
 
 
-def expect(kind: Any, value: Any, path: str) -> Any:
+def require_exact_type(kind: Any, value: Any, path: str) -> Any:
     """Check the exact type: True is not an int here."""
     if type(value) is not kind and not (kind is type(None) and value is None):
         raise RequestError(f"{path}: {value!r} is not of type {getattr(kind, '__name__', kind)}")

@@ -6,15 +6,15 @@ from datetime import date
 from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
-from suite.rounds.load import build
+from suite.rounds.load import build_typed_value
 
-PUBLISHED_TABLES: Final = frozenset(
+INFERENCE_ROUND_TABLES: Final = frozenset(
     {"round", "loadgen", "minimums", "scenarios", "filing", "audit", "mapping"}
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedRules:
+class InferenceLoadGenRules:
     """LoadGen settings required of every run in the round."""
 
     inferred: tuple[Scenario, ...] = ()
@@ -36,7 +36,7 @@ class ServedRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedMinimums:
+class InferenceMinimums:
     """Minimum duration and counts of every performance run."""
 
     min_duration_ms: int
@@ -45,7 +45,7 @@ class ServedMinimums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedScenario:
+class InferenceScenario:
     """Rules of a scenario, for one benchmark or for all; a benchmark inherits what it does not
     set.
     """
@@ -63,7 +63,7 @@ class ServedScenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedBenchmark:
+class InferenceBenchmark:
     """One benchmark's row."""
 
     title: str
@@ -81,7 +81,7 @@ class ServedBenchmark:
     """Allowed sizes of the accuracy set; empty: any."""
     performance_samples: int
     """Minimum number of samples that LoadGen has loaded."""
-    scenarios: Mapping[Scenario, ServedScenario]
+    scenarios: Mapping[Scenario, InferenceScenario]
     required: Mapping[str, tuple[Scenario, ...]] = field(default_factory=dict)
     """System type (datacenter, edge) -> scenarios that a closed system must file."""
 
@@ -92,7 +92,7 @@ class ServedBenchmark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filing:
+class FilingRules:
     """Files and fields that must be filed."""
 
     published: date
@@ -120,7 +120,7 @@ class Filing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditTest:
+class PublishedAuditTest:
     """One compliance test of the round."""
 
     settings: Mapping[str, bool | int | float]
@@ -135,7 +135,7 @@ class ModelMapping:
     parts: Mapping[str, str] = field(default_factory=dict)
     """Part of a name -> benchmark; the first match counts."""
 
-    def benchmark(self, name: str) -> str | None:
+    def find_benchmark(self, name: str) -> str | None:
         """Return the benchmark of a model; None if nothing matches."""
         return self.names.get(name) or next(
             (benchmark for part, benchmark in self.parts.items() if part in name), None
@@ -148,23 +148,23 @@ class PublishedInference:
 
     name: str
     title: str
-    loadgen: ServedRules
-    minimums: ServedMinimums
-    scenarios: Mapping[Scenario, ServedScenario]
+    loadgen: InferenceLoadGenRules
+    minimums: InferenceMinimums
+    scenarios: Mapping[Scenario, InferenceScenario]
     """Rules for a benchmark that is not known."""
-    filing: Filing
-    audit: Mapping[str, AuditTest]
+    filing: FilingRules
+    audit: Mapping[str, PublishedAuditTest]
     mapping: ModelMapping
-    benchmarks: Mapping[str, ServedBenchmark]
+    benchmarks: Mapping[str, InferenceBenchmark]
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML -> its source."""
 
-    def benchmark_of(self, folder: str, division: str | None) -> str | None:
+    def find_benchmark(self, folder: str, division: str | None) -> str | None:
         """Return the benchmark of a model's folder; models of the open division may have any name.
         None if there is none.
         """
         name = folder.casefold()
-        known = name if name in self.benchmarks else self.mapping.benchmark(name)
+        known = name if name in self.benchmarks else self.mapping.find_benchmark(name)
         if known or division == "closed":
             return known
         exact = next((key for key, row in self.benchmarks.items() if name in row.names), None)
@@ -177,19 +177,21 @@ class PublishedInference:
             None,
         )
 
-    def rule(self, benchmark: str | None, scenario: Scenario) -> ServedScenario | None:
+    def find_scenario_rules(
+        self, benchmark: str | None, scenario: Scenario
+    ) -> InferenceScenario | None:
         """Return the rules of a scenario; None if the benchmark does not have it."""
         row = self.benchmarks.get(benchmark) if benchmark else None
         return row.scenarios.get(scenario) if row else self.scenarios.get(scenario)
 
-    def source(self, path: str) -> str:
+    def find_source(self, path: str) -> str:
         """Return the source of the value at a dotted path, or of the nearest enclosing table."""
         while path not in self.sources and "." in path:
             path = path.rpartition(".")[0]
         return self.sources.get(path, f"round {self.name}")
 
 
-def from_tables(
+def build_published_inference(
     name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
 ) -> PublishedInference:
     """Validate a round's tables, sources removed; RequestError names the path of an invalid
@@ -198,16 +200,18 @@ def from_tables(
     return PublishedInference(
         name=name,
         title=tables["round"]["title"],
-        loadgen=build(ServedRules, tables["loadgen"], "loadgen"),
-        minimums=build(ServedMinimums, tables["minimums"], "minimums"),
-        scenarios=build(Mapping[Scenario, ServedScenario], tables["scenarios"], "scenarios"),
-        filing=build(Filing, tables["filing"], "filing"),
-        audit=build(Mapping[str, AuditTest], tables["audit"], "audit"),
-        mapping=build(ModelMapping, tables.get("mapping", {}), "mapping"),
+        loadgen=build_typed_value(InferenceLoadGenRules, tables["loadgen"], "loadgen"),
+        minimums=build_typed_value(InferenceMinimums, tables["minimums"], "minimums"),
+        scenarios=build_typed_value(
+            Mapping[Scenario, InferenceScenario], tables["scenarios"], "scenarios"
+        ),
+        filing=build_typed_value(FilingRules, tables["filing"], "filing"),
+        audit=build_typed_value(Mapping[str, PublishedAuditTest], tables["audit"], "audit"),
+        mapping=build_typed_value(ModelMapping, tables.get("mapping", {}), "mapping"),
         benchmarks={
-            key: build(ServedBenchmark, table, key)
+            key: build_typed_value(InferenceBenchmark, table, key)
             for key, table in tables.items()
-            if key not in PUBLISHED_TABLES
+            if key not in INFERENCE_ROUND_TABLES
         },
         sources=sources,
     )

@@ -7,10 +7,10 @@ from datetime import date
 from typing import Any, Final
 
 from suite.rounds import Constraint
-from suite.rounds.load import build
+from suite.rounds.load import build_typed_value
 
-PUBLISHED_TABLES: Final = frozenset({"round", "training", "events", "disclosure"})
-ROUNDING: Final = 1e-9
+TRAINING_ROUND_TABLES: Final = frozenset({"round", "training", "events", "disclosure"})
+BATCH_ROUNDING_ERROR: Final = 1e-9
 """Rounding error left after dividing into whole batches."""
 
 
@@ -66,7 +66,7 @@ class PublishedRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
+class RequiredEvents:
     """Events that a log must contain."""
 
     identity: tuple[str, ...]
@@ -80,7 +80,7 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class QualityTarget:
     """Quality to reach in the last evaluation (>=, or <= for a lower-is-better metric)."""
 
     metrics: Mapping[str, float]
@@ -104,11 +104,15 @@ class FirstEvaluation:
     intervals: bool = False
     """Round to whole intervals between evaluations; else to whole batches."""
 
-    def at(self, batch: int, interval: int) -> int:
+    def compute_samples_before(self, batch: int, interval: int) -> int:
         """Return the number of samples before it."""
         unit = interval if self.intervals else batch
         exact = (self.samples + self.per_batch * batch) / unit
-        return unit * (math.ceil(exact - ROUNDING) if self.up else math.floor(exact + ROUNDING))
+        return unit * (
+            math.ceil(exact - BATCH_ROUNDING_ERROR)
+            if self.up
+            else math.floor(exact + BATCH_ROUNDING_ERROR)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class UsualInterval:
     whole: float = 1.0
     """... this many."""
 
-    def at(self, batch: float) -> float:
+    def compute_interval(self, batch: float) -> float:
         """Return the distance at a batch size."""
         return self.epochs or self.whole * math.floor(
             (self.samples + self.per_batch * batch) / self.whole
@@ -134,14 +138,14 @@ class UsualInterval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class SkippedEvaluations:
     """Number of evaluations that may be left out before the first."""
 
     evaluations: float
     per_batch: float = 0.0
     """Plus this many per unit of batch size, rounded down."""
 
-    def at(self, batch: float) -> int:
+    def compute_allowed(self, batch: float) -> int:
         """Return the number at a batch size."""
         return math.floor(self.evaluations + self.per_batch * batch)
 
@@ -156,7 +160,7 @@ class PublishedBenchmark:
     metrics: Mapping[str, str]
     """Metric -> its key in a structured eval_accuracy; empty text: eval_accuracy is a plain number.
     """
-    targets: tuple[Target, ...]
+    targets: tuple[QualityTarget, ...]
     lower_is_better: tuple[str, ...] = ()
     """Metrics that are errors or losses, from 0 on."""
     joined: bool = False
@@ -173,7 +177,7 @@ class PublishedBenchmark:
     """Distance between two evaluations that the rules give as a share or formula, and accepted logs
     exceed a little.
     """
-    skipped: Skipped | None = None
+    skipped: SkippedEvaluations | None = None
     """Evaluations that the rules let pass before the first."""
     loose_clock: bool = False
     """Accepted logs mix events of several processes, so that times may go backwards."""
@@ -238,7 +242,7 @@ class PublishedTraining:
     dialect: str
     """Prefix of this round's records."""
     rules: PublishedRules
-    events: Presence
+    events: RequiredEvents
     benchmarks: Mapping[str, PublishedBenchmark]
     disclosure: Disclosure | None
     hyperparameters: frozenset[str]
@@ -246,7 +250,7 @@ class PublishedTraining:
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML -> its source."""
 
-    def benchmark(self, name: str | None) -> str | None:
+    def find_benchmark_name(self, name: str | None) -> str | None:
         """Return the canonical name of a benchmark, ignoring case and punctuation; None if the
         round does not have it.
         """
@@ -255,59 +259,61 @@ class PublishedTraining:
         folded = "".join(letter for letter in (name or "").casefold() if letter.isalnum())
         return next((key for key, row in self.benchmarks.items() if folded in row.names), None)
 
-    def closed_constraints(self, workload: str) -> tuple[Constraint, ...] | None:
+    def find_closed_constraints(self, workload: str) -> tuple[Constraint, ...] | None:
         """Return the closed division's constraints on a benchmark's hyper-parameters; None if the
         round does not have it.
         """
-        known = self.benchmark(workload)
+        known = self.find_benchmark_name(workload)
         return self.benchmarks[known].constraints if known else None
 
-    def closed_required(self, workload: str, optimizer: object = None) -> tuple[str, ...]:
+    def list_closed_required(self, workload: str, optimizer: object = None) -> tuple[str, ...]:
         """Return the hyper-parameters that a closed log of a benchmark must contain, including
         those of its optimizer.
         """
-        known = self.benchmark(workload)
+        known = self.find_benchmark_name(workload)
         if known is None:
             return ()
         row = self.benchmarks[known]
         return (*row.required, *row.required_with.get(str(optimizer).casefold(), ()))
 
-    def source(self, path: str) -> str:
+    def find_source(self, path: str) -> str:
         """Return the source of the value at a dotted path, or of the nearest enclosing table."""
         while path not in self.sources and "." in path:
             path = path.rpartition(".")[0]
         return self.sources.get(path, f"round {self.name}")
 
 
-def from_tables(
+def build_published_training(
     name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
 ) -> PublishedTraining:
     """Validate a round's tables, sources removed; RequestError names the path of an invalid
     value.
     """
     benchmarks = {
-        key: build(PublishedBenchmark, table, key)
+        key: build_typed_value(PublishedBenchmark, table, key)
         for key, table in tables.items()
-        if key not in PUBLISHED_TABLES
+        if key not in TRAINING_ROUND_TABLES
     }
     return PublishedTraining(
         name=name,
         title=tables["round"]["title"],
         dialect=tables["round"]["dialect"],
-        rules=build(PublishedRules, tables["training"], "training"),
-        events=build(Presence, tables["events"], "events"),
+        rules=build_typed_value(PublishedRules, tables["training"], "training"),
+        events=build_typed_value(RequiredEvents, tables["events"], "events"),
         benchmarks=benchmarks,
         disclosure=(
-            build(Disclosure, tables["disclosure"], "disclosure")
+            build_typed_value(Disclosure, tables["disclosure"], "disclosure")
             if "disclosure" in tables
             else None
         ),
-        hyperparameters=frozenset(name for row in benchmarks.values() for name in names_in(row)),
+        hyperparameters=frozenset(
+            name for row in benchmarks.values() for name in iterate_named_hyperparameters(row)
+        ),
         sources=sources,
     )
 
 
-def names_in(row: PublishedBenchmark) -> Iterator[str]:
+def iterate_named_hyperparameters(row: PublishedBenchmark) -> Iterator[str]:
     """Yield the hyper-parameters named in a benchmark's rules."""
     yield from row.required
     for names in row.required_with.values():

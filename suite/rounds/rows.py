@@ -21,49 +21,49 @@ from importlib.resources import files
 from typing import Any, Final
 
 from suite.errors import RequestError
-from suite.rounds.load import merge, parsed, plain
+from suite.rounds.load import merge_round_tables, parse_cached_toml, strip_sources
 
-FOLDER: Final = files("suite.rounds").joinpath("rows")
-HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULTILINE)
+ROWS_FOLDER: Final = files("suite.rounds").joinpath("rows")
+ROW_HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULTILINE)
 """Start of a row."""
 
 
-def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+def merge_round_rows(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tables of a published round with its rows, without their sources, and the sources
     by dotted path.
     """
-    merged, sources = merge(name, texts)
+    merged, sources = merge_round_tables(name, texts)
     kind = merged["round"].get("kind", "")
     for benchmark in merged["round"].get("rows", ()):
         if benchmark in merged:
             raise RequestError(f"round {name}: '{benchmark}' is defined twice")
-        table = row_of(benchmark, kind, name)
+        table = find_benchmark_row(benchmark, kind, name)
         if table is None:
             raise RequestError(f"round {name}: rows/{benchmark}.toml has no row of it")
-        merged[benchmark] = plain(table, benchmark, sources)
+        merged[benchmark] = strip_sources(table, benchmark, sources)
     return merged, sources
 
 
-def row_of(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
+def find_benchmark_row(benchmark: str, kind: str, name: str) -> Mapping[str, Any] | None:
     """Return a benchmark's row in a round, exceptions applied; None if it has none."""
-    for piece in pieces(benchmark):
+    for piece in read_row_texts(benchmark):
         if piece.startswith(f"[[{kind}]]") and f'"{name}"' in piece:
-            row = parsed(piece)[kind][0]
+            row = parse_cached_toml(piece)[kind][0]
             if name in row["rounds"]:
-                return settled(row, name)
+                return apply_row_exceptions(row, name)
     return None
 
 
 @cache
-def pieces(benchmark: str) -> tuple[str, ...]:
+def read_row_texts(benchmark: str) -> tuple[str, ...]:
     """Read a benchmark's file and split it into rows."""
     try:
-        return tuple(HEADS.split(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8")))
+        return tuple(ROW_HEADS.split(ROWS_FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8")))
     except FileNotFoundError:
         return ()
 
 
-def settled(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def apply_row_exceptions(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Apply a row's exceptions for a round, and keep the constraints that apply in it."""
     made = {
         key: value for key, value in row.items() if key not in ("rounds", "only", "constraints")
@@ -72,13 +72,15 @@ def settled(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         if name in other["rounds"]:
             made |= {key: value for key, value in other.items() if key != "rounds"}
     return (
-        made | {"constraints": list(within(row.get("constraints", ()), name))}
+        made | {"constraints": list(select_round_constraints(row.get("constraints", ()), name))}
         if "constraints" in row
         else made
     )
 
 
-def within(constraints: Iterable[Mapping[str, Any]], name: str) -> Iterator[Mapping[str, Any]]:
+def select_round_constraints(
+    constraints: Iterable[Mapping[str, Any]], name: str
+) -> Iterator[Mapping[str, Any]]:
     """Yield the constraints of a round."""
     for constraint in constraints:
         if name in constraint.get("rounds", (name,)):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from suite.rounds.load import build
+from suite.rounds.load import build_typed_value
 
-SERVED_TABLES: Final = frozenset({"round", "served", "mapping"})
+SERVED_ROUND_TABLES: Final = frozenset({"round", "served", "mapping"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class ServedModel:
     tests: tuple[str, ...] = ()
     """Compliance tests of a closed result."""
 
-    def minimums(self, scenario: str | None) -> Mapping[str, float]:
+    def find_minimums(self, scenario: str | None) -> Mapping[str, float]:
         """Return the minimum of each metric in a scenario."""
         return self.accuracy_in.get(scenario or "", self.accuracy)
 
@@ -121,32 +121,34 @@ class ServedRound:
     sources: Mapping[str, str]
     """Dotted path of a value in the TOML -> its source."""
 
-    def benchmark_of(self, folder: str) -> str | None:
+    def find_benchmark(self, folder: str) -> str | None:
         """Return the benchmark of a model's folder; None if the round does not have it."""
         named = folder if folder in self.models else self.mapping.names.get(folder)
         return named or next(
             (benchmark for part, benchmark in self.mapping.parts.items() if part in folder), None
         )
 
-    def offline_samples(self, model: ServedModel | None) -> int | None:
+    def find_offline_samples(self, model: ServedModel | None) -> int | None:
         """Return the minimum number of samples of Offline's query; None if there is none."""
         own = model.offline_samples if model else None
         return self.rules.offline_samples if own is None else own
 
 
-def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> ServedRound:
+def build_served_round(
+    name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
+) -> ServedRound:
     """Validate a round's tables, sources removed; RequestError names the path of an invalid
     value.
     """
     return ServedRound(
         name=name,
         title=tables["round"]["title"],
-        rules=build(ServedRoundRules, tables["served"], "served"),
-        mapping=build(ServedNames, tables["mapping"], "mapping"),
+        rules=build_typed_value(ServedRoundRules, tables["served"], "served"),
+        mapping=build_typed_value(ServedNames, tables["mapping"], "mapping"),
         models={
-            key: build(ServedModel, table, key)
+            key: build_typed_value(ServedModel, table, key)
             for key, table in tables.items()
-            if key not in SERVED_TABLES
+            if key not in SERVED_ROUND_TABLES
         },
         sources=sources,
     )

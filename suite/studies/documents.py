@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Final
 
-from suite.measurement.student import quantile
-from suite.measurement.widest import widest
+from suite.measurement.student import compute_t_quantile
+from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
 
-STUDIES: Final = "studies"
-SWEEP: Final = "sweep"
+STUDIES_FOLDER: Final = "studies"
+SWEEP_KIND: Final = "sweep"
 """The kind of a sweep's study; suite/studies/rates.py has the others."""
-STUDY: Final = "study.json"
-POINT: Final = "point.json"
-IDLE: Final = "idle.jsonl"
+STUDY_FILE: Final = "study.json"
+POINT_FILE: Final = "point.json"
+IDLE_TELEMETRY_FILE: Final = "idle.jsonl"
 """Telemetry from before the first point, if power can be read."""
-ACCURACY: Final = "accuracy"
-TRUTH: Final = "truth"
-SAMPLES: Final = "samples.txt"
+STUDY_ACCURACY_FOLDER: Final = "accuracy"
+STUDY_TRUTH_FOLDER: Final = "truth"
+SAMPLES_LIST_FILE: Final = "samples.txt"
 """In the ground truth of a bare network: the samples that it was scored on, names and bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class PointIdentity:
     """Identity of a measured point: equal identities need not be measured twice."""
 
     subject: str
@@ -61,33 +61,33 @@ class Point:
 
 NS_PER_S: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
-P90_QUERIES: Final = 64
-P99_QUERIES: Final = 662
+P90_MIN_QUERIES: Final = 64
+P99_MIN_QUERIES: Final = 662
 """Minimum number of queries from which LoadGen estimates the percentile with 99 % confidence.
 Source: loadgen/early_stopping.cc, MinPassingQueriesFinder.
 """
-SHARES: Final = {
+LATENCY_PERCENTILES: Final = {
     "p50_ns": (0, "50.00"),
-    "p90_ns": (P90_QUERIES, "90.00"),
-    "p99_ns": (P99_QUERIES, "99.00"),
+    "p90_ns": (P90_MIN_QUERIES, "90.00"),
+    "p99_ns": (P99_MIN_QUERIES, "99.00"),
 }
 """Field of a row -> minimum number of queries, and the percentile in LoadGen's key: the slowest of
 71 is not a 99th percentile.
 """
-QUERIES: Final = "result_query_count"
-MEAN: Final = "result_mean_query_latency_ns"
-WIDE: Final = 0.05
+QUERY_COUNT_KEY: Final = "result_query_count"
+MEAN_LATENCY_KEY: Final = "result_mean_query_latency_ns"
+WIDE_INTERVAL_SHARE: Final = 0.05
 """House rule: half the width of a rate's interval, as a share of the rate, from which a point is
 measured again for longer.
 """
-LONGEST: Final = 4
+MAX_RUN_MULTIPLE: Final = 4
 """House rule: a point is measured for at most this multiple of the seconds asked for."""
-PARTS: Final = 10
-CONFIDENCE: Final = 0.95
+BATCH_MEANS_PARTS: Final = 10
+RATE_CONFIDENCE: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class StudyRow:
     """One point of the table; None was not measured, or not often enough."""
 
     engine: str
@@ -118,7 +118,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class RateDrift:
     """The first point, measured again at the end."""
 
     engine: str
@@ -131,7 +131,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
+class BestBatch:
     """The largest measured batch whose tail latency is within the budget."""
 
     engine: str
@@ -144,7 +144,7 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestedPoints:
     """Points requested of one engine and precision, by this sweep and by earlier ones."""
 
     engine: str
@@ -156,7 +156,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class SweepRequest:
     """What the last sweep asked for."""
 
     subjects: tuple[str, ...]
@@ -184,23 +184,23 @@ class Study:
     seed: int
     """Seed of the order of the points."""
     within_ms: float | None
-    rows: tuple[Row, ...]
-    drift: tuple[Drift, ...]
-    best: tuple[Best, ...]
+    rows: tuple[StudyRow, ...]
+    drift: tuple[RateDrift, ...]
+    best: tuple[BestBatch, ...]
     idle: tuple[EnergyRecord, ...] = ()
     """What the machine drew before the first point; never subtracted."""
     version: str
     finished: bool = True
     """False while a sweep is under way: points may be missing."""
-    command: Command | None = None
+    command: SweepRequest | None = None
     """None in studies of earlier versions, which do not say what was asked for."""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[RequestedPoints, ...] = ()
     """One for each engine and number format."""
     reference: dict[str, float] = field(default_factory=dict)
     """Reference accuracy of a workload's checkpoint."""
 
 
-def own_settings(batch: int) -> dict[str, Any]:
+def build_batch_settings(batch: int) -> dict[str, Any]:
     """Return the settings of a point that its batch size decides: each query is answered at once,
     in one batch.
     """
@@ -212,7 +212,7 @@ def own_settings(batch: int) -> dict[str, Any]:
     }
 
 
-def ordered(
+def order_sweep_points(
     subjects: Sequence[str],
     engines: Sequence[str],
     precisions: Sequence[str],
@@ -233,7 +233,7 @@ def ordered(
     return (*(f"{one} {min(batches)}" for one in series), *rest)
 
 
-def longer(row: Row, seconds: float) -> int | None:
+def choose_longer_run(row: StudyRow, seconds: float) -> int | None:
     """Return the multiple of `seconds` for which a point is measured again, as its interval is
     wide; None if it is narrow, unknown or long enough.
 
@@ -243,27 +243,35 @@ def longer(row: Row, seconds: float) -> int | None:
         return None
     half = ((row.high or math.inf) - row.low) / 2
     lasted_s = row.queries * row.mean_latency_ns / NS_PER_S
-    if half <= WIDE * row.samples_per_second or lasted_s >= LONGEST * seconds:
+    if (
+        half <= WIDE_INTERVAL_SHARE * row.samples_per_second
+        or lasted_s >= MAX_RUN_MULTIPLE * seconds
+    ):
         return None
     return next(
-        (times for times in (2, LONGEST) if times > row.times and times * seconds > lasted_s), None
+        (
+            times
+            for times in (2, MAX_RUN_MULTIPLE)
+            if times > row.times and times * seconds > lasted_s
+        ),
+        None,
     )
 
 
-def most_direct(energy: Sequence[EnergyRecord]) -> EnergyRecord | None:
+def select_shown_energy(energy: Sequence[EnergyRecord]) -> EnergyRecord | None:
     """Return the energy that a table shows: the system's by the best grade, else that of all parts
     together.
     """
-    return next(iter(widest(energy)), None)
+    return next(iter(select_widest_energies(energy)), None)
 
 
-def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:
+def select_best_batches(rows: Sequence[StudyRow], within_ms: float | None) -> tuple[BestBatch, ...]:
     """Return the largest batch within the budget for each engine and number format; only measured
     points count.
     """
     if within_ms is None:
         return ()
-    found: dict[tuple[str, str], Best] = {}
+    found: dict[tuple[str, str], BestBatch] = {}
     for row in sorted(rows, key=lambda row: row.batch):
         latency, by = (
             (row.p99_ns, "p99") if row.p99_ns is not None else (row.mean_latency_ns, "mean")
@@ -273,7 +281,7 @@ def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...
             and row.samples_per_second is not None
             and latency <= within_ms * NS_PER_MS
         ):
-            found[row.engine, row.precision] = Best(
+            found[row.engine, row.precision] = BestBatch(
                 engine=row.engine,
                 precision=row.precision,
                 batch=row.batch,
@@ -284,18 +292,20 @@ def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...
     return tuple(found.values())
 
 
-def share_key(share: str) -> str:
+def format_percentile_key(percentile: str) -> str:
     """Return LoadGen's key of a percentile of queries' latencies."""
-    return f"result_{share}_percentile_per_query_latency_ns"
+    return f"result_{percentile}_percentile_per_query_latency_ns"
 
 
-def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
+def compute_row_cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
     """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's
     samples over the mean latency.
     """
-    queries, mean_ns = int(value(QUERIES)), value(MEAN)
+    queries, mean_ns = int(value(QUERY_COUNT_KEY)), value(MEAN_LATENCY_KEY)
     shares = {
-        name: value(share_key(share)) for name, (least, share) in SHARES.items() if queries >= least
+        name: value(format_percentile_key(share))
+        for name, (least, share) in LATENCY_PERCENTILES.items()
+        if queries >= least
     }
     return {
         "queries": queries,
@@ -305,32 +315,36 @@ def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
     }
 
 
-def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float | None]:
+def compute_rate_interval(
+    means_ns: Sequence[float], batch: int
+) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the rate by batch means: the mean latencies of ten parts of the
     run, which are less correlated than queries.
 
     Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3. None if there are fewer
     parts, or an end has no bound.
     """
-    if len(means_ns) != PARTS:
+    if len(means_ns) != BATCH_MEANS_PARTS:
         return None, None
     mean_ns, half_ns = (
         fmean(means_ns),
-        quantile((1 + CONFIDENCE) / 2, PARTS - 1) * stdev(means_ns) / math.sqrt(PARTS),
+        compute_t_quantile((1 + RATE_CONFIDENCE) / 2, BATCH_MEANS_PARTS - 1)
+        * stdev(means_ns)
+        / math.sqrt(BATCH_MEANS_PARTS),
     )
     return batch * NS_PER_S / (mean_ns + half_ns), (
         batch * NS_PER_S / (mean_ns - half_ns) if mean_ns > half_ns else None
     )
 
 
-def parts_of(latencies: Any) -> list[float]:
+def compute_part_means(latencies: Any) -> list[float]:
     """Cut the latencies of queries (an array, ns) into ten consecutive parts, and return their
     means; none if there are fewer than ten.
     """
     count = len(latencies)
-    ends = [count * part // PARTS for part in range(PARTS + 1)]
+    ends = [count * part // BATCH_MEANS_PARTS for part in range(BATCH_MEANS_PARTS + 1)]
     return (
         [float(latencies[start:end].mean()) for start, end in zip(ends, ends[1:], strict=False)]
-        if count >= PARTS
+        if count >= BATCH_MEANS_PARTS
         else []
     )

@@ -10,14 +10,20 @@ from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import NS_PER_S
-from suite.studies.peak_search import Aim, Search, Seen, dispersion, passes
+from suite.studies.peak_search import (
+    PeakAim,
+    PeakSearch,
+    RunObservation,
+    compute_dispersion,
+    estimate_pass_chance,
+)
 
-SPEED: Final = "speed"
+SPEED_KIND: Final = "speed"
 NOT_SUBMITTABLE: Final = "speed alone: no accuracy was asked for, and it is no result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamps:
+class StudyStamps:
     """What was measured, on what."""
 
     workload: str
@@ -49,28 +55,28 @@ class SpeedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
+class SpeedStudy:
     """`study.json` of `podium infer --weights`."""
 
     kind: str
     note: str
-    stamps: Stamps
+    stamps: StudyStamps
     rows: tuple[SpeedRow, ...]
 
 
-PEAK: Final = "peak"
-TRIAL: Final = "trial.json"
-PROBE: Final = "probe"
-RUN: Final = "run"
-VALID: Final = "VALID"
-WINDOWS: Final = 25
+PEAK_KIND: Final = "peak"
+RATE_ATTEMPT_FILE: Final = "trial.json"
+PROBE_PURPOSE: Final = "probe"
+RUN_PURPOSE: Final = "run"
+VALID_VERDICT: Final = "VALID"
+COUNTING_WINDOWS: Final = 25
 """Of a run's time, in which queries over the bound are counted: at p99 about ten a window in a run
 of 24,000.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class PeakRequest:
     """What a search for the peak asks for."""
 
     scenario: str
@@ -90,7 +96,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class RateAttempt:
     """One LoadGen run of a search."""
 
     folder: str
@@ -116,17 +122,17 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRecord:
+class RateAttemptRecord:
     """`trial.json` next to LoadGen's files; an equal request is not measured again."""
 
-    stamps: Stamps
-    sought: Sought
+    stamps: StudyStamps
+    sought: PeakRequest
     settings: dict[str, Any]
-    trial: Trial
+    trial: RateAttempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PeakAnswer:
     """What the runs of a search prove."""
 
     valid: float | None
@@ -145,84 +151,89 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
+class PeakStudy:
     """`study.json` of `podium peak`."""
 
     kind: str
-    stamps: Stamps
-    sought: Sought
-    trials: tuple[Trial, ...]
-    answer: Answer
+    stamps: StudyStamps
+    sought: PeakRequest
+    trials: tuple[RateAttempt, ...]
+    answer: PeakAnswer
 
 
-def aim_of(sought: Sought) -> Aim:
+def build_peak_aim(sought: PeakRequest) -> PeakAim:
     """Return what the search for a Server rate aims at."""
-    return Aim(
+    return PeakAim(
         percentile=sought.percentile,
         bound_s=sought.bound_ns / NS_PER_S,
-        seen=sought.seen,
+        observed_rate=sought.seen,
         min_queries=sought.min_queries,
         min_duration_s=sought.min_duration_ms / 1000,
         tolerance=sought.tolerance,
     )
 
 
-def seen_of(trial: Trial) -> Seen:
+def build_run_observation(attempt: RateAttempt) -> RunObservation:
     """Return a run as the search takes it."""
-    full = trial.purpose == RUN
-    return Seen(
-        rate=trial.rate,
-        queries=trial.queries,
-        over=trial.over,
-        dispersion=trial.dispersion,
+    full = attempt.purpose == RUN_PURPOSE
+    return RunObservation(
+        rate=attempt.rate,
+        queries=attempt.queries,
+        over=attempt.over,
+        dispersion=attempt.dispersion,
         full=full,
-        valid=full and trial.verdict == VALID,
+        valid=full and attempt.verdict == VALID_VERDICT,
     )
 
 
-def answer_of(sought: Sought, trials: Sequence[Trial]) -> Answer:
+def compute_peak_answer(request: PeakRequest, attempts: Sequence[RateAttempt]) -> PeakAnswer:
     """Return what runs prove: of full runs the highest VALID rate, and the lowest INVALID one above
     it.
     """
-    runs = [trial for trial in trials if trial.purpose == RUN]
+    runs = [trial for trial in attempts if trial.purpose == RUN_PURPOSE]
     best = max(
-        (trial for trial in runs if trial.verdict == VALID),
+        (trial for trial in runs if trial.verdict == VALID_VERDICT),
         key=lambda trial: trial.rate,
         default=None,
     )
     above = [
         trial.rate
         for trial in runs
-        if trial.verdict != VALID and (best is None or trial.rate > best.rate)
+        if trial.verdict != VALID_VERDICT and (best is None or trial.rate > best.rate)
     ]
     chance = (
-        passes(replayed(aim_of(sought), list(map(seen_of, trials))), best.rate)
-        if best and sought.scenario == Scenario.SERVER.label
+        estimate_pass_chance(
+            replay_peak_search(build_peak_aim(request), list(map(build_run_observation, attempts))),
+            best.rate,
+        )
+        if best and request.scenario == Scenario.SERVER.label
         else None
     )
-    return Answer(
+    return PeakAnswer(
         valid=best.rate if best else None,
         invalid=min(above, default=None),
         folder=best.folder if best else "",
         passes=chance,
         runs=len(runs),
-        probes=len(trials) - len(runs),
+        probes=len(attempts) - len(runs),
     )
 
 
-def counted(latencies_ns: Any, bound_ns: int, skipped: int) -> tuple[int, int, float]:
+def count_queries_over_bound(
+    latencies_ns: Any, bound_ns: int, skipped: int
+) -> tuple[int, int, float]:
     """Count queries over the bound: latencies (an array, ns, in order of issue) in; queries
     counted, over the bound, and dispersion out.
     """
     late = latencies_ns[skipped:] > bound_ns
-    ends = [len(late) * part // WINDOWS for part in range(WINDOWS + 1)]
+    ends = [len(late) * part // COUNTING_WINDOWS for part in range(COUNTING_WINDOWS + 1)]
     counts = [float(late[start:end].sum()) for start, end in zip(ends, ends[1:], strict=False)]
-    return len(late), int(late.sum()), dispersion(counts)
+    return len(late), int(late.sum()), compute_dispersion(counts)
 
 
-def replayed(aim: Aim, seen: Sequence[Seen]) -> Search:
+def replay_peak_search(aim: PeakAim, observations: Sequence[RunObservation]) -> PeakSearch:
     """Return the state of a search after these runs."""
-    search = Search(aim)
-    for each in seen:
-        search.took(each)
+    search = PeakSearch(aim)
+    for each in observations:
+        search.record_run(each)
     return search

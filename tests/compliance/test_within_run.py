@@ -28,7 +28,10 @@ def test_slices_hold_the_true_percentile(load: float):
     queries for independent holds it far too seldom.
     """
     truth = -numpy.log(0.1) / (1 - load) * 1e6
-    found = [within_run.latencies(*served(load, 8192, seed), 90.0) for seed in range(60)]
+    found = [
+        within_run.estimate_latency_percentile(*served(load, 8192, seed), 90.0)
+        for seed in range(60)
+    ]
     held = [
         each.low <= truth <= each.high
         for each in found
@@ -39,7 +42,9 @@ def test_slices_hold_the_true_percentile(load: float):
 
 def test_a_crowded_queue_says_that_it_has_too_few_independent_queries():
     """At load 0.9 every interval of p99 is wrong: none is given."""
-    found = [within_run.latencies(*served(0.9, 8192, seed), 99.0) for seed in range(20)]
+    found = [
+        within_run.estimate_latency_percentile(*served(0.9, 8192, seed), 99.0) for seed in range(20)
+    ]
     assert all(
         each is not None and each.low is None and each.problem == "too few independent queries"
         for each in found
@@ -59,7 +64,9 @@ def queries(done: list[int], issued: int = 0, samples: int = 256) -> QueryTimes:
 
 def test_offline_is_sliced_by_its_completions():
     """A steady run has a narrow interval around its rate."""
-    found = within_run.offline(queries([10_000_000 * n for n in range(1, 201)]), by_length=False)
+    found = within_run.estimate_offline_rate(
+        queries([10_000_000 * n for n in range(1, 201)]), by_length=False
+    )
     assert (
         found is not None
         and found.value == pytest.approx(25_600)
@@ -74,13 +81,15 @@ def test_offline_is_sliced_by_its_completions():
 )
 def test_offline_says_why_there_is_no_interval(count: int, by_length: bool, words: str):
     """Some chunks make no rate, and batches sorted by length are no even load."""
-    found = within_run.offline(queries([10_000_000 * n for n in range(1, count + 1)]), by_length)
+    found = within_run.estimate_offline_rate(
+        queries([10_000_000 * n for n in range(1, count + 1)]), by_length
+    )
     assert found is not None and found.low is None and words in found.problem
 
 
 def test_a_run_of_one_query_has_no_slices():
     """Nothing can be cut."""
     assert (
-        within_run.offline(queries([5]), False) is None
-        and within_run.latencies(numpy.array([1]), numpy.array([2]), 90.0) is None
+        within_run.estimate_offline_rate(queries([5]), False) is None
+        and within_run.estimate_latency_percentile(numpy.array([1]), numpy.array([2]), 90.0) is None
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from suite.audits.names import AuditTest
-from suite.files.layout import ACCURACY, AUDIT_RECORD
+from suite.files.layout import ACCURACY_LOG, AUDIT_RECORD
 from suite.loadgen.scenario import Scenario
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -55,7 +55,7 @@ def test_a_campaign_with_audits_is_sealed_with_all_of_them_and_an_edited_answer_
     assert again.returncode == 0 and "audit: finished already" in again.stdout
     log = next(
         path
-        for path in sorted((tmp_path / "results").rglob(ACCURACY))
+        for path in sorted((tmp_path / "results").rglob(ACCURACY_LOG))
         if "TEST01" in path.parts and path.stat().st_size > 100
     )
     text = log.read_text()

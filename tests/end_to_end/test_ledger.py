@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from suite.ledger.history import standing, unended
-from suite.ledger.steps import Step, StepKind, What, parse_all, whole_lines
+from suite.ledger.history import collect_standing_files, find_unended_attempts
+from suite.ledger.steps import AttemptKind, LedgerStep, StepKind, parse_ledger, split_ledger_lines
 from suite.loadgen.scenario import Scenario
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -86,16 +86,16 @@ for bundle in sys.argv[1:]:
 """`podium verify` of one bundle after the other, without loading the judge for each."""
 
 
-def lines(results: Path) -> list[Step]:
+def lines(results: Path) -> list[LedgerStep]:
     (path,) = results.glob("open/*/ledger/fake.jsonl")
     text = path.read_bytes()
-    steps = list(parse_all(text))
-    assert [step.n for step in steps] == list(range(len(whole_lines(text)))) and text.endswith(
-        b"\n"
-    )
+    steps = list(parse_ledger(text))
+    assert [step.n for step in steps] == list(
+        range(len(split_ledger_lines(text)))
+    ) and text.endswith(b"\n")
     assert [step.previous for step in steps] == [
         "",
-        *(sha256(line).hexdigest() for line in whole_lines(text)[:-1]),
+        *(sha256(line).hexdigest() for line in split_ledger_lines(text)[:-1]),
     ]
     return steps
 
@@ -131,7 +131,7 @@ def test_a_campaign_that_is_killed_anywhere_has_a_whole_ledger_in_the_end(
     outcome = told_to(environment, CONTINUED, *words, "--", *points)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     for results in points:
-        assert not list(unended(lines(results)))
+        assert not list(find_unended_attempts(lines(results)))
     checked = podium("check", *points)
     assert checked.returncode == 0, checked.stdout
     verified = told_to(
@@ -153,7 +153,7 @@ def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: P
     )
     assert sum(
         step.step is StepKind.SERVED and step.verdict != "INVALID" for step in steps
-    ) == 8 and not list(unended(steps))
+    ) == 8 and not list(find_unended_attempts(steps))
     assert [step.step for step in steps[-2:]] == [StepKind.CHECKED, StepKind.PACKED]
     bundle = next(results.glob("bundles/*.tar.zst"))
     told = podium("verify", bundle)
@@ -197,12 +197,14 @@ def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     after = lines(results)
     assert after[: len(before)] == before
-    begun = [step for step in after if step.step is StepKind.BEGIN and step.what == What.TRAINING]
+    begun = [
+        step for step in after if step.step is StepKind.BEGIN and step.what == AttemptKind.TRAINING
+    ]
     assert len(begun) == 2 and begun[1].challenge == challenge
     assert begun[1].nonce == sha256(bytes.fromhex(challenge + begun[1].random)).hexdigest()
     kept = {
         after[number].step: after[number].nonce
-        for number in standing(after)
+        for number in collect_standing_files(after)
         if after[number].step is not StepKind.EXPORTED
     }
     assert set(kept.values()) == {begun[1].nonce}, (
@@ -246,7 +248,9 @@ def test_several_performance_runs_are_served_judged_and_kept(
     """
     results = shutil.copytree(campaign[0], tmp_path / "results")
     before = sum(
-        step.step is StepKind.BEGIN and step.what == What.PERFORMANCE and "/Offline/" in step.of
+        step.step is StepKind.BEGIN
+        and step.what == AttemptKind.PERFORMANCE
+        and "/Offline/" in step.of
         for step in lines(results)
     )
     words = ("infer", "fake", "--results", results, *fake, "--scenario", "offline", "--runs", 3)

@@ -21,12 +21,12 @@ if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         filter(None, [str(FAKES), os.environ.get("PYTHONPATH")])
     )
     for found in (
-        registry.points,
-        registry.round_files,
-        registry.texts_of_round,
-        registry.round_names,
-        registry.kind_of_round,
-        registry.round,
+        registry.list_entry_points,
+        registry.list_round_files,
+        registry.collect_round_texts,
+        registry.list_round_names,
+        registry.load_round_kind,
+        registry.load_round,
     ):
         found.cache_clear()
 os.environ["PODIUM_FAKE_BRIEF"] = (
@@ -37,7 +37,7 @@ os.environ["PODIUM_FAKE_BRIEF"] = (
 @pytest.fixture(autouse=True)
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else runs on the cores, tests take all of them, and wait for no look at them."""
-    monkeypatch.setattr(cpus, "look", lambda: 0.0)
+    monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,10 +46,10 @@ def samplers_of_any_cache() -> Iterator[None]:
     another.
     """
     with pytest.MonkeyPatch.context() as patch:
-        inherited = process.environment
+        inherited = process.build_sampler_environment
         patch.setattr(
             process,
-            "environment",
+            "build_sampler_environment",
             lambda: {name: value for name, value in inherited().items() if name != "PODIUM_CACHE"},
         )
         yield

@@ -21,9 +21,9 @@ from podium_fakes.fake import Fake
 from harness import data_manifest, data_survey
 from harness.cli import data as command
 from harness.cli import infer
-from harness.data_survey import informed, informed_ranks
-from harness.request import prepare
-from harness.training.run_set import train_set
+from harness.data_survey import add_findings_on_ranks, add_survey_findings
+from harness.request import resolve_request
+from harness.training.run_set import train_run_set
 from suite.cli import group
 from suite.dataset import StaleError, Survey
 from suite.errors import PodiumError, RequestError
@@ -87,8 +87,8 @@ def looked(root: Path, *words: str) -> Any:
 
 
 def told(root: Path, **changes: Any) -> Run:
-    request = prepare(options(root.parent / "results", data=root, **changes), "fake")
-    return informed(request, request.run(1, Precision.FP32))
+    request = resolve_request(options(root.parent / "results", data=root, **changes), "fake")
+    return add_survey_findings(request, request.build_run(1, Precision.FP32))
 
 
 def test_a_look_is_printed_and_kept(root: Path):
@@ -139,12 +139,12 @@ def test_a_training_without_a_manifest_looks_first(
             )
         ),
     )
-    train_set("fake", options(results, data=root), seed=1)
+    train_run_set("fake", options(results, data=root), seed=1)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == f"fake: surveying the data in {root}, once" and lines[2].startswith(
         "fake: 3 train samples in 2 files"
     )
-    train_set("fake", options(root.parent / "again", data=root), seed=1)
+    train_run_set("fake", options(root.parent / "again", data=root), seed=1)
     assert Words.looks == 1 and "surveying" not in capsys.readouterr().out
     assert [event["key"] for event in events(log_path(results))].count("run_stop") == 1
 
@@ -216,7 +216,7 @@ def test_files_that_are_no_part_of_the_data_set_may_change(root: Path):
 def test_serving_refuses_changed_data(root: Path):
     """infer takes the same manifest."""
     results = root.parent / "results"
-    train_set("fake", options(results, data=root), seed=1)
+    train_run_set("fake", options(results, data=root), seed=1)
     (root / WORDS).write_text("others")
     given = [
         "--framework",
@@ -245,7 +245,7 @@ def edited(text: str) -> str:
 
 
 def of_another(text: str) -> str:
-    table = data_manifest.DECODER.decode(text)
+    table = data_manifest.DATA_MANIFEST_DECODER.decode(text)
     other = type(table)(
         **{name: getattr(table, name) for name in table.__struct_fields__} | {"workload": "other"}
     )
@@ -372,14 +372,14 @@ def test_a_link_to_nowhere_is_seen(root: Path):
 
 def test_the_first_rank_of_each_machine_looks(root: Path):
     """Eight looks at once would be one look's time eight times; the others wait, and read."""
-    request = prepare(options(root.parent / "results", data=root), "fake")
-    run = request.run(1, Precision.FP32)
+    request = resolve_request(options(root.parent / "results", data=root), "fake")
+    run = request.build_run(1, Precision.FP32)
     order: list[str] = []
     for local_rank in (0, 1):
         ranks: Any = SimpleNamespace(
             local_rank=local_rank, wait=lambda: order.append(f"waited after {Words.looks}")
         )
-        assert informed_ranks(request, replace(run, local_rank=local_rank), ranks).found == {
+        assert add_findings_on_ranks(request, replace(run, local_rank=local_rank), ranks).found == {
             "words": ["one", "two", "three"]
         }
     assert order == ["waited after 1"] * 2
@@ -390,8 +390,8 @@ def test_a_workload_without_a_data_set_is_told_nothing(
 ):
     """A third party's need not have one; the command says so."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    request = prepare(options(tmp_path / "results"), "fake")
-    assert informed(request, request.run(1, Precision.FP32)).found is None
+    request = resolve_request(options(tmp_path / "results"), "fake")
+    assert add_survey_findings(request, request.build_run(1, Precision.FP32)).found is None
     done = CliRunner().invoke(command, ["fake"])
     assert isinstance(done.exception, RequestError) and done.exception.exit_code == 2
 
@@ -420,4 +420,4 @@ def test_the_command_completes_like_the_others():
     assert {"--data", "--profile", "--set", "--format"} <= {
         item.value for item in complete.get_completions(["data", "fake"], "--")
     }
-    assert data_survey.look.__doc__
+    assert data_survey.run_data_survey.__doc__

@@ -18,7 +18,7 @@ from harness.doctor import dtype_trials, findings, report, screen
 from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.input import Place
-from suite.process.installation import RUN, install
+from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import Precision
 
 
@@ -71,7 +71,7 @@ def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(
     doctor nor the other trials.
     """
     monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
-    monkeypatch.setattr(dtype_trials, "LIMIT_S", 3.0)
+    monkeypatch.setattr(dtype_trials, "MAX_TRIAL_S", 3.0)
     found = {f["precision"]: f for f in looked("fake")["workloads"] if f["half"] == "training"}
     assert {name: f["state"] for name, f in found.items()} == {
         "fp32": "ready",
@@ -86,15 +86,15 @@ def test_a_framework_that_loads_for_long_refuses_nothing(monkeypatch: pytest.Mon
     """From a busy network file system that took more than a trial may: training in bf16 was
     refused, and the machine said to lack it.
     """
-    monkeypatch.setattr(dtype_trials, "LIMIT_S", 0.1)
-    attempt = dtype_trials.Attempt(
-        workload="fake", half=report.Half.TRAINING, engine="torch", precision=Precision.BF16
+    monkeypatch.setattr(dtype_trials, "MAX_TRIAL_S", 0.1)
+    attempt = dtype_trials.PrecisionTrial(
+        workload="fake", half=report.WorkloadHalf.TRAINING, engine="torch", precision=Precision.BF16
     )
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    ran = dtype_trials.Result(ending=dtype_trials.Ending.RAN)
+    ran = dtype_trials.TrialResult(ending=dtype_trials.TrialEnding.RAN)
     loading = threading.Timer(0.5, lambda: [sender.send(each) for each in (None, ran)])
     loading.start()
-    assert dtype_trials.read(
+    assert dtype_trials.collect_trial_results(
         [attempt], multiprocessing.get_context("spawn").Process(), receiver
     ) == {attempt: ran}
     loading.join()
@@ -106,24 +106,24 @@ def test_without_a_network_to_try_nothing_is_called_ready(
 ):
     """A third party's workload is said to be untried, and that is no reason for exit 3."""
     found = [
-        report.Finding(
+        report.ReadinessFinding(
             workload="w",
-            half=report.Half.TRAINING,
+            half=report.WorkloadHalf.TRAINING,
             engine="torch",
             precision=Precision.FP32,
-            state=report.State.READY,
+            state=report.ReadinessState.READY,
         )
     ]
-    untried = dtype_trials.Result(
-        ending=dtype_trials.Ending.UNTRIED, why="there is no trial network for it"
+    untried = dtype_trials.TrialResult(
+        ending=dtype_trials.TrialEnding.UNTRIED, why="there is no trial network for it"
     )
     monkeypatch.setattr(
-        findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried)
+        findings, "run_precision_trials", lambda attempts, device: dict.fromkeys(attempts, untried)
     )
-    (told,) = report.proved(found, "cpu")
-    assert told.state is report.State.UNTRIED
-    monkeypatch.setattr(report, "proved", lambda findings, device: [told])
-    report.report("fake", None, "text")
+    (told,) = report.confirm_findings(found, "cpu")
+    assert told.state is report.ReadinessState.UNTRIED
+    monkeypatch.setattr(report, "confirm_findings", lambda findings, device: [told])
+    report.print_readiness_report("fake", None, "text")
     assert "fp32 (not tried)" in capsys.readouterr().out
 
 
@@ -135,20 +135,22 @@ def test_each_workload_has_something_to_try_in_every_framework(workload: str):
     """In fp32, which every machine computes in: a training step, and what the framework's own
     engine serves.
     """
-    for framework in sorted(registry.frameworks(registry.workload(workload)) or ()):
+    for framework in sorted(
+        registry.find_workload_frameworks(registry.load_workload(workload)) or ()
+    ):
         if find_spec(framework) is None:
             continue
-        for half in report.Half:
-            result = dtype_trials.result(
-                dtype_trials.Attempt(
+        for half in report.WorkloadHalf:
+            result = dtype_trials.run_single_trial(
+                dtype_trials.PrecisionTrial(
                     workload=workload, half=half, engine=framework, precision=Precision.FP32
                 ),
                 "cpu",
             )
             expected = (
-                dtype_trials.Ending.REFUSED
+                dtype_trials.TrialEnding.REFUSED
                 if (workload, half, framework) == ("resnet50", "training", "tensorflow")
-                else dtype_trials.Ending.RAN
+                else dtype_trials.TrialEnding.RAN
             )
             assert result.ending is expected, result
 
@@ -182,10 +184,13 @@ def test_onnx_runtime_is_tried_in_each_format_of_the_processor(precision: Precis
     there.
     """
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    attempt = dtype_trials.Attempt(
-        workload="gnmt", half=report.Half.INFERENCE, engine="onnxruntime", precision=precision
+    attempt = dtype_trials.PrecisionTrial(
+        workload="gnmt",
+        half=report.WorkloadHalf.INFERENCE,
+        engine="onnxruntime",
+        precision=precision,
     )
-    assert dtype_trials.result(attempt, "cpu").ending is dtype_trials.Ending.RAN
+    assert dtype_trials.run_single_trial(attempt, "cpu").ending is dtype_trials.TrialEnding.RAN
 
 
 def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(
@@ -197,7 +202,8 @@ def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(
         finding.precision: finding for finding in report.examine_engine("fake", "fake", "cpu", "")
     }
     assert (
-        states["bf16"].state is report.State.READY and states["int8"].state is report.State.CANNOT
+        states["bf16"].state is report.ReadinessState.READY
+        and states["int8"].state is report.ReadinessState.CANNOT
     )
     assert states["int8"].why.endswith(
         "the round has none of this workload: it answers by arithmetic"
@@ -218,10 +224,10 @@ def test_the_machine_is_described(fake: dict[str, Any]):
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     """Whoever installed the light core learns what to type, and the exit code is 3."""
-    monkeypatch.setattr(report, "installed", lambda name: name != "torch")
-    assert report.lacking()["run"] == ["torch"]
+    monkeypatch.setattr(report, "is_distribution_installed", lambda name: name != "torch")
+    assert report.list_missing_packages()["run"] == ["torch"]
     with pytest.raises(MissingError, match=r"torch not installed: pip install .*\[run\]'"):
-        report.report("fake", None, "text")
+        report.print_readiness_report("fake", None, "text")
 
 
 def test_a_package_is_there_by_whichever_of_its_distributions(monkeypatch: pytest.MonkeyPatch):
@@ -234,7 +240,7 @@ def test_a_package_is_there_by_whichever_of_its_distributions(monkeypatch: pytes
 
     monkeypatch.setattr(report, "version", version)
     assert [
-        report.installed(name)
+        report.is_distribution_installed(name)
         for name in ("tensorflow", "tensorflow-cpu", "tensorrt-cu12", "torch")
     ] == [True, True, False, False]
 
@@ -243,11 +249,11 @@ def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pyte
     """One extra that is absent must not hide the rest."""
 
     def absent(name: str) -> None:
-        raise MissingError(f"engine '{name}' needs onnxruntime: {install('onnx')}")
+        raise MissingError(f"engine '{name}' needs onnxruntime: {format_install_command('onnx')}")
 
-    monkeypatch.setattr(report.registry, "engine", absent)
+    monkeypatch.setattr(report.registry, "load_engine", absent)
     states = {finding.state for finding in report.examine_engine("fake", "onnx", "cpu", "")}
-    assert states == {report.State.MISSING}
+    assert states == {report.ReadinessState.MISSING}
 
 
 @pytest.mark.slow
@@ -257,7 +263,7 @@ def test_little_memory_and_disk_are_told(
     """Better before than in the middle of a run."""
     monkeypatch.setattr(report, "MEMORY_NEEDED_GIB", 1e6)
     monkeypatch.setattr(report, "DISK_NEEDED_GIB", 1e9)
-    report.report("fake", None, "text")
+    report.print_readiness_report("fake", None, "text")
     told = capsys.readouterr().out
     assert told.count("short of") == 2 and "memory:" in told and "disk at" in told
     assert "has no int4" not in told and "podium doctor -v says why" in told
@@ -269,32 +275,35 @@ def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once
     """A hundred lines of reasons drowned what runs, and named one missing package twenty-eight
     times; no version stood in them.
     """
-    why = f"engine 'onnxruntime' needs onnx: {install('onnx')}"
+    why = f"engine 'onnxruntime' needs onnx: {format_install_command('onnx')}"
     found = [
-        findings.Finding(
+        findings.ReadinessFinding(
             workload=name,
-            half=report.Half.INFERENCE,
+            half=report.WorkloadHalf.INFERENCE,
             engine="onnxruntime",
             precision=precision,
-            state=report.State.MISSING,
+            state=report.ReadinessState.MISSING,
             why=why,
         )
         for name in ("gnmt", "ssd")
         for precision in Precision
     ]
     ready = [
-        findings.Finding(
+        findings.ReadinessFinding(
             workload="gnmt",
             half=half,
             engine="torch",
             precision=Precision.FP32,
-            state=report.State.READY,
+            state=report.ReadinessState.READY,
         )
-        for half in report.Half
+        for half in report.WorkloadHalf
     ]
-    screen.show(report.machine(), [*ready, *found], [])
+    screen.print_readiness(report.inspect_machine(), [*ready, *found], [])
     told = capsys.readouterr().out
-    assert told.count(install("onnx")) == 1 and f"to add onnxruntime: {install('onnx')}" in told
+    assert (
+        told.count(format_install_command("onnx")) == 1
+        and f"to add onnxruntime: {format_install_command('onnx')}" in told
+    )
     rows = [line.split() for line in told.splitlines() if line.startswith(("gnmt", "ssd"))]
     assert rows == [
         ["gnmt", "torch", "fp32", "fp32"],
@@ -322,13 +331,13 @@ def test_data_that_a_workload_can_read_is_said_to_be_usable(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """The folder is opened the way a training run opens it."""
-    report.report("fake", tmp_path, "text")
+    report.print_readiness_report("fake", tmp_path, "text")
     assert "can be used by fake" in capsys.readouterr().out
     monkeypatch.setattr(
-        report, "prepare", lambda *_: (_ for _ in ()).throw(RequestError("no train folder"))
+        report, "resolve_request", lambda *_: (_ for _ in ()).throw(RequestError("no train folder"))
     )
     with pytest.raises(RequestError, match="--data .*: no train folder"):
-        report.report("fake", tmp_path, "text")
+        report.print_readiness_report("fake", tmp_path, "text")
     assert (
         json.loads(
             CliRunner()
@@ -342,9 +351,9 @@ def test_data_that_a_workload_can_read_is_said_to_be_usable(
 def test_wrong_requests_are_told():
     """An unknown workload gets the nearest name; data without a workload says what to type."""
     with pytest.raises(RequestError, match="did you mean 'fake'"):
-        report.report("fak", None, "text")
+        report.print_readiness_report("fak", None, "text")
     with pytest.raises(RequestError, match="podium doctor WORKLOAD"):
-        report.report(None, Path("/tmp"), "text")
+        report.print_readiness_report(None, Path("/tmp"), "text")
 
 
 def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyPatch):
@@ -358,11 +367,13 @@ def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyP
         def missing(self, device: str, precision: Precision) -> None:
             return None
 
-    monkeypatch.setattr(report.registry, "engine", lambda name: Engine())
-    assert not report.takes("tensorflow", frozenset({"torch"}))
-    assert report.takes("tensorflow", frozenset({"torch", "tensorflow"}))
-    monkeypatch.setattr(report.registry, "frameworks", lambda workload: frozenset({"torch"}))
-    assert {finding.half for finding in report.examine("fake", "cpu")} == {"training"}
+    monkeypatch.setattr(report.registry, "load_engine", lambda name: Engine())
+    assert not report.can_accept_networks("tensorflow", frozenset({"torch"}))
+    assert report.can_accept_networks("tensorflow", frozenset({"torch", "tensorflow"}))
+    monkeypatch.setattr(
+        report.registry, "find_workload_frameworks", lambda workload: frozenset({"torch"})
+    )
+    assert {finding.half for finding in report.examine_workload("fake", "cpu")} == {"training"}
 
 
 def test_an_engine_that_ran_on_no_hardware_yet_says_so(
@@ -372,14 +383,14 @@ def test_an_engine_that_ran_on_no_hardware_yet_says_so(
     from harness.engines.tensorrt.engine import TensorRTEngine
 
     told = "it has not run on a GPU yet"
-    monkeypatch.setattr(report.registry, "engine", lambda name: TensorRTEngine())
+    monkeypatch.setattr(report.registry, "load_engine", lambda name: TensorRTEngine())
     findings = list(report.examine_engine("fake", "tensorrt", "cpu", ""))
     assert all(
         told in finding.caution and finding.why == "runs on NVIDIA GPUs only"
         for finding in findings
         if finding.precision == "fp32"
     )
-    screen.show(report.machine(), findings, [])
+    screen.print_readiness(report.inspect_machine(), findings, [])
     assert capsys.readouterr().out.count(told) == 1
 
 
@@ -396,11 +407,15 @@ def test_input_pipelines_are_told_with_where_they_work(
 
     def asked(name: str) -> Input:
         if name == "absent":
-            raise MissingError(f"input pipeline 'absent' needs torch: {install(RUN)}")
+            raise MissingError(
+                f"input pipeline 'absent' needs torch: {format_install_command(RUN_EXTRA)}"
+            )
         return Input()
 
-    monkeypatch.setattr(report.registry, "points", lambda group: {"absent": None, "here": None})
-    monkeypatch.setattr(report.registry, "input_pipeline", asked)
+    monkeypatch.setattr(
+        report.registry, "list_entry_points", lambda group: {"absent": None, "here": None}
+    )
+    monkeypatch.setattr(report.registry, "load_input_pipeline", asked)
     found = list(report.examine_inputs("cpu"))
     assert [(f.name, f.place, f.state.name) for f in found] == [
         ("absent", "", "MISSING"),
@@ -408,11 +423,11 @@ def test_input_pipelines_are_told_with_where_they_work(
         ("here", "mixed", "CANNOT"),
         ("here", "gpu", "CANNOT"),
     ]
-    assert [line.split() for line in screen.inputs_table(found)] == [
+    assert [line.split() for line in screen.format_input_rows(found)] == [
         ["input", "absent", "not", "installed"],
         ["input", "here", "cpu"],
     ]
-    screen.show_reasons([], found)
+    screen.print_reasons([], found)
     assert (
         "input here: cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu"
         in capsys.readouterr().out.splitlines()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import options
 
-from submissions.campaign.run import campaigns
+from submissions.campaign.run import run_campaigns
 from suite.errors import RequestError
 from suite.rounds import Profile
 from workloads.common.detection import synthetic_scenes
@@ -40,7 +40,7 @@ def test_a_campaign_that_cannot_count_is_refused_before_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assignments: tuple[str, ...], words: str
 ) -> None:
     """Five runs of days, and then a serving that is refused: nothing is written but the folder."""
-    coco = synthetic_scenes.folder(
+    coco = synthetic_scenes.prepare_scene_folder(
         tmp_path / "coco", replace(data.SCENERY, pictures={"train": 9, "val": 5})
     )
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
@@ -54,7 +54,7 @@ def test_a_campaign_that_cannot_count_is_refused_before_it_trains(
         engine="torch",
     )
     with pytest.raises(RequestError, match=words) as caught:
-        campaigns("ssd", asked, seed=1, runs=None)
+        run_campaigns("ssd", asked, seed=1, runs=None)
     assert caught.value.exit_code == 2
     assert not [
         path

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from harness import progress as module
-from harness.progress import Progress, Waiting, clock, lasting
+from harness.progress import Progress, WaitProgress, format_clock_time, format_rough_duration
 from suite.console.screen import Screen
 
 
@@ -27,11 +27,11 @@ def test_elsewhere_there_is_one_line_an_epoch_and_one_an_evaluation(
 ):
     """A log file with ten thousand carriage returns is of no use."""
     with Progress("fake", 80, lambda: math.nan, {"top1": 0.759}) as progress:
-        progress.begin(1, 0)
+        progress.begin_epoch(1, 0)
         for _ in range(10):
-            progress.step(8)
-        stats = progress.end(0.5)
-        progress.evaluated(1, {"top1": 0.8, "other": 1.0})
+            progress.record_step(8)
+        stats = progress.end_epoch(0.5)
+        progress.show_scores(1, {"top1": 0.8, "other": 1.0})
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("fake: epoch 1: ") and first.endswith("samples/s, loss 0.5000")
     assert (
@@ -44,7 +44,7 @@ def test_elsewhere_there_is_one_line_an_epoch_and_one_an_evaluation(
 def test_a_loss_that_is_no_number_is_null_in_the_log(capsys: pytest.CaptureFixture[str]):
     """NaN is no JSON."""
     assert (
-        Progress("fake", 8, lambda: 0.0, {}).end(math.nan)["loss"] is None
+        Progress("fake", 8, lambda: 0.0, {}).end_epoch(math.nan)["loss"] is None
         and "nan" in capsys.readouterr().out
     )
 
@@ -52,10 +52,10 @@ def test_a_loss_that_is_no_number_is_null_in_the_log(capsys: pytest.CaptureFixtu
 def test_other_ranks_are_silent(capsys: pytest.CaptureFixture[str]):
     """Eight ranks would print everything eight times."""
     with Progress("fake", 8, lambda: 0.0, {}, silent=True) as progress:
-        progress.begin(1, 0)
-        progress.step(8)
-        progress.end(1.0)
-        progress.evaluated(1, {})
+        progress.begin_epoch(1, 0)
+        progress.record_step(8)
+        progress.end_epoch(1.0)
+        progress.show_scores(1, {})
     assert capsys.readouterr().out == ""
 
 
@@ -67,12 +67,12 @@ def test_the_loss_is_asked_rarely(monkeypatch: pytest.MonkeyPatch):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 8000, lambda: asked.append(1) or 0.25, {}) as progress:
-        progress.begin(1, 0)
+        progress.begin_epoch(1, 0)
         for _ in range(1000):
             now[0] += 0.02
-            progress.step(8)
+            progress.record_step(8)
         assert 2 <= len(asked) <= 4
-        progress.end(0.5)
+        progress.end_epoch(0.5)
     shown = sys.stdout.getvalue()
     assert "loss 0.2500" in shown and "samples/s" in shown and "epoch 1" in shown
 
@@ -86,10 +86,10 @@ def test_without_a_terminal_there_is_a_line_every_thirty_seconds(
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 1000, lambda: 0.25, {"top1": 0.759}, max_epochs=4) as progress:
-        progress.begin(2, 0)
+        progress.begin_epoch(2, 0)
         for step in range(1, 66):
             now[0] += 1.0
-            progress.step(10 * step)
+            progress.record_step(10 * step)
     first, second = capsys.readouterr().out.splitlines()
     assert (
         first
@@ -109,10 +109,10 @@ def test_the_bar_names_epochs_target_and_times(monkeypatch: pytest.MonkeyPatch):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 100, lambda: 0.25, {"top1": 0.759}, max_epochs=4) as progress:
-        progress.begin(1, 0)
+        progress.begin_epoch(1, 0)
         now[0] = 20.0
-        progress.step(50)
-        progress.evaluating()
+        progress.record_step(50)
+        progress.show_evaluation()
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stdout.getvalue())
     assert (
         "epoch 1/4" in shown
@@ -127,10 +127,10 @@ def test_a_loadgen_run_says_how_long_it_lasts_and_what_is_left(
     """Minutes without a word."""
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    with Waiting("SingleStream performance", 60.0) as waiting:
+    with WaitProgress("SingleStream performance", 60.0) as waiting:
         for _ in range(95):
             now[0] += 1.0
-            waiting.tick()
+            waiting.show_elapsed()
     assert capsys.readouterr().out.splitlines() == [
         "SingleStream performance, at least 60 s",
         "SingleStream performance: 0:30 elapsed, at least 0:30 left",
@@ -143,17 +143,17 @@ def test_quiet_says_nothing_of_what_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Results and errors alone, on a terminal too."""
-    monkeypatch.setattr(module, "screen", lambda: Screen(quiet=True))
-    monkeypatch.setattr("suite.console.screen.screen", lambda: Screen(quiet=True))
+    monkeypatch.setattr(module, "get_screen", lambda: Screen(quiet=True))
+    monkeypatch.setattr("suite.console.screen.get_screen", lambda: Screen(quiet=True))
     with (
         Progress("fake", 8, lambda: 0.0, {}) as progress,
-        Waiting("Offline accuracy", 1.0) as waiting,
+        WaitProgress("Offline accuracy", 1.0) as waiting,
     ):
-        progress.begin(1, 0)
-        progress.step(8)
-        progress.end(1.0)
-        progress.evaluated(1, {})
-        waiting.tick()
+        progress.begin_epoch(1, 0)
+        progress.record_step(8)
+        progress.end_epoch(1.0)
+        progress.show_scores(1, {})
+        waiting.show_elapsed()
     assert capsys.readouterr().out == ""
 
 
@@ -167,4 +167,4 @@ def test_quiet_says_nothing_of_what_goes_on(
     ],
 )
 def test_durations_are_spelled_for_people(seconds: float, short: str, words: str):
-    assert (clock(seconds), lasting(seconds)) == (short, words)
+    assert (format_clock_time(seconds), format_rough_duration(seconds)) == (short, words)

@@ -30,11 +30,11 @@ from warm import Warm
 
 from harness.serving import infer as serving
 from harness.serving import staging
-from harness.training.run_set import train_set
+from harness.training.run_set import train_run_set
 from harness.training.state import set_state
-from harness.training.state.checkpointing import generations
+from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.errors import JudgedError, PodiumError, RequestError
-from suite.files.layout import staged_results
+from suite.files.layout import locate_staged_results
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import Interrupted
 
@@ -76,7 +76,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     keep_ceiling(folder / "cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PODIUM_CACHE", str(folder / "cache"))
-        train_set("fake", options(folder / "trained"), seed=1, runs=2)
+        train_run_set("fake", options(folder / "trained"), seed=1, runs=2)
         keep_checkpoint(folder / "served")
         infer(folder / "served")
     return folder
@@ -90,7 +90,7 @@ def trained(made: Path, tmp_path: Path) -> Path:
 
 def state(results: Path) -> Path:
     """Where the set that is made beside another keeps its first run."""
-    return staged_results(results, "fake") / ".podium" / "fake" / "run_0"
+    return locate_staged_results(results, "fake") / ".podium" / "fake" / "run_0"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -105,7 +105,7 @@ def test_an_interrupted_set_takes_nothing_away_and_goes_on(
         words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW),
         slowed(),
     )
-    until(lambda: max(generations(state(trained)), default=0) >= 3)
+    until(lambda: max(list_checkpoint_numbers(state(trained)), default=0) >= 3)
     child.send_signal(how)
     out, err = child.communicate(timeout=40)
     assert (
@@ -114,14 +114,14 @@ def test_an_interrupted_set_takes_nothing_away_and_goes_on(
         and "put back" not in out
         and "Traceback" not in err
     )
-    train_set("fake", options(trained), resume=True, given=())
+    train_run_set("fake", options(trained), resume=True, given=())
     after = tree(trained)
     assert {path.removesuffix(".partial") for path in after} == set(
         after
     ) and before.keys() & after.keys() >= {str(log_path(trained, 1).relative_to(trained))}
     assert [event["value"] for event in events(log_path(trained, 1)) if event["key"] == "seed"] == [
         5
-    ] and not staged_results(trained, "fake").exists()
+    ] and not locate_staged_results(trained, "fake").exists()
     assert len(list((trained / ".podium" / "superseded").rglob("result_*.txt"))) == 2
 
 
@@ -132,15 +132,15 @@ def test_a_set_is_whole_or_not_there(trained: Path):
         pytest.raises(JudgedError, match="run 1 aborted|broken on purpose"),
         pytest.MonkeyPatch.context() as patch,
     ):
-        second = set_state.end_run
+        second = set_state.record_run_ending
 
         def failing(*given: object) -> object:
             if given[3] == 1:
                 raise JudgedError("broken on purpose after the first run")
             return second(*given)  # type: ignore[arg-type]
 
-        patch.setattr(set_state, "end_run", failing)
-        train_set("fake", options(trained), seed=8, runs=2)
+        patch.setattr(set_state, "record_run_ending", failing)
+        train_run_set("fake", options(trained), seed=8, runs=2)
     assert tree(trained) == before
 
 
@@ -158,7 +158,7 @@ def test_a_failed_run_does_not_replace_one_that_reached_its_target(
     before = tree(trained)
     capsys.readouterr()
     with pytest.raises(JudgedError, match=told):
-        train_set("fake", options(trained, setting), seed=1, runs=1)
+        train_run_set("fake", options(trained, setting), seed=1, runs=1)
     found = tree(trained)
     assert {path: found[path] for path in before} == before
     if "shuffle" in setting:
@@ -169,12 +169,12 @@ def test_a_failed_run_does_not_replace_one_that_reached_its_target(
 def test_a_set_that_reached_its_target_replaces_one_that_missed_it(tmp_path: Path):
     """And so does a later miss: it says more than the earlier one."""
     with pytest.raises(JudgedError):
-        train_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=1)
+        train_run_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=1)
     missed = log_path(tmp_path).read_bytes()
     with pytest.raises(JudgedError):
-        train_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=2)
+        train_run_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=2)
     assert log_path(tmp_path).read_bytes() != missed
-    train_set("fake", options(tmp_path), seed=3)
+    train_run_set("fake", options(tmp_path), seed=3)
     assert '"success"' in log_path(tmp_path).read_text()
 
 
@@ -201,15 +201,15 @@ def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
-            train_set("fake", options(trained), seed=30, runs=3)
-    train_set("fake", options(trained), resume=True, given=())
+            train_run_set("fake", options(trained), seed=30, runs=3)
+    train_run_set("fake", options(trained), resume=True, given=())
     seeds = [
         next(event["value"] for event in events(log_path(trained, index)) if event["key"] == "seed")
         for index in range(3)
     ]
     assert (
         seeds == [30, 31, 32]
-        and not staged_results(trained, "fake").exists()
+        and not locate_staged_results(trained, "fake").exists()
         and not partial(log_path(trained)).exists()
     )
     assert len(list((trained / "checkpoints" / "fake").glob("*/record.json"))) == 5
@@ -243,7 +243,7 @@ def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(light: War
     """
     results = tmp_path / "my results"
     whole = tmp_path / "whole"
-    train_set("fake", options(whole, "fake.step_ms=20", "fake.gain=0.02"), seed=4)
+    train_run_set("fake", options(whole, "fake.step_ms=20", "fake.gain=0.02"), seed=4)
     child = light.start(words(results, "--seed", "4", *SLOW), slowed(500))
     until(
         lambda: (
@@ -444,7 +444,7 @@ def test_two_misses_and_a_stop_between_them_say_nothing_false(
     """ "the earlier result stays, since it reached the target": it never had, and it was gone."""
     miss = "data.shuffle_labels=true"
     with pytest.raises(JudgedError):
-        train_set("fake", options(tmp_path, miss), seed=1)
+        train_run_set("fake", options(tmp_path, miss), seed=1)
     moving = set_state.supersede
 
     def killed(results: Path, paths: object, *rest: object) -> object:
@@ -452,16 +452,16 @@ def test_two_misses_and_a_stop_between_them_say_nothing_false(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        real = set_state.take_place
+        real = set_state.move_set_into_results
 
         def take_place(*given: object) -> None:
             patch.setattr(set_state, "supersede", killed)
             real(*given)  # type: ignore[arg-type]
 
-        patch.setattr(set_state, "take_place", take_place)
-        train_set("fake", options(tmp_path, miss), seed=5)
+        patch.setattr(set_state, "move_set_into_results", take_place)
+        train_run_set("fake", options(tmp_path, miss), seed=5)
     with pytest.raises(JudgedError, match="1 of 1 runs did not reach"):
-        train_set("fake", options(tmp_path), resume=True, given=())
+        train_run_set("fake", options(tmp_path), resume=True, given=())
     assert "stays in place" not in capsys.readouterr().out
     assert [event["value"] for event in events(log_path(tmp_path)) if event["key"] == "seed"] == [5]
 
@@ -478,12 +478,12 @@ def test_two_misses_and_a_stop_between_them_say_nothing_false(
 )
 def test_a_campaigns_state_that_nobody_wrote_is_told(tmp_path: Path, key: str, value: object):
     """A negative number of runs moved the finished log aside; others were tracebacks."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     path = tmp_path / ".podium" / "fake" / "campaign.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     before = tree(tmp_path)
     with pytest.raises(RequestError, match="without --resume"):
-        train_set("fake", options(tmp_path), resume=True, given=())
+        train_run_set("fake", options(tmp_path), resume=True, given=())
     assert tree(tmp_path) == before
 
 

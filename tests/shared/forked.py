@@ -19,6 +19,6 @@ def launch(words: Sequence[str]) -> None:
     context = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda method=None: context  # type: ignore[assignment]
     loadgen()
-    process.templates[:] = [template.Template((), broken=True)]  # this process is one already
+    process.templates[:] = [template.ForkTemplate((), broken=True)]  # this process is one already
     sys.argv = ["podium", *words]
     main()

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import psutil
 
-from harness.machine.telemetry.host import LISTED, children
+from harness.machine.telemetry.host import CHILDREN_FILE, read_child_pids
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -21,10 +21,10 @@ def children_of(pid: int) -> list[psutil.Process]:
     """Find the children of a process; where the kernel lists them, without a look at all processes,
     which tests that wait take a hundred times a second.
     """
-    if not LISTED.exists():
+    if not CHILDREN_FILE.exists():
         return list(psutil.Process(pid).children())
     found = []
-    for child in children(pid):
+    for child in read_child_pids(pid):
         with suppress(psutil.NoSuchProcess):
             found.append(psutil.Process(child))
     return found

@@ -157,13 +157,13 @@ def serve(modules: Sequence[str]) -> None:
     from suite import registry
     from suite.process import garbage
 
-    garbage.look_seldom()
+    garbage.collect_garbage_seldom()
     for module in modules:
         import_module(module)
-    registry.round()
+    registry.load_round()
     if rules := sys.modules.get("compliance.rules"):
         rules.catalogue(
-            registry.kind_of_round(registry.DEFAULT_ROUND)
+            registry.load_round_kind(registry.DEFAULT_ROUND)
         )  # the judge loads its rules when it is asked
     if page := sys.modules.get("submissions.report.page"):
         page.environment("submissions.report").get_template(

@@ -13,7 +13,7 @@ import pytest
 from compliance.verdict import Finding, Severity
 from submissions import compliance_check
 from suite.files.json_files import write_json
-from suite.files.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
+from suite.files.layout import CHECKPOINT_RECORD, ResultsEntry, locate_checkpoint_folder
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.terms import Division
@@ -95,7 +95,9 @@ def training_log(
     path.write_text(text)
 
 
-def loadgen_run(folder: Path, entry: Entry, scenario: Scenario, mode: str, **changes: Any) -> None:
+def loadgen_run(
+    folder: Path, entry: ResultsEntry, scenario: Scenario, mode: str, **changes: Any
+) -> None:
     folder.mkdir(parents=True)
     (folder / "mlperf_log_summary.txt").write_text(f"Scenario : {scenario.label}\nNo errors\n")
     facts = {"loadgen_version": "6.0.17", **(HEADLINES[scenario] if mode == "performance" else {})}
@@ -162,7 +164,7 @@ def measured(scenario: Scenario, **changes: Any) -> dict[str, Any]:
     }
 
 
-def system_file(entry: Entry) -> None:
+def system_file(entry: ResultsEntry) -> None:
     block = {
         "packages": {"torch": "2.13.0"},
         "git_commit": "c0ffee",
@@ -184,8 +186,12 @@ def tree(
     **changes: Any,
 ) -> Path:
     """Write what a finished campaign leaves, with everything beside it that no bundle may hold."""
-    trainer = Entry(results=results, division=Division.OPEN, org=org, system="host-torch-bf16")
-    server = Entry(results=results, division=Division.OPEN, org=org, system="host-torch-fp32")
+    trainer = ResultsEntry(
+        results=results, division=Division.OPEN, org=org, system="host-torch-bf16"
+    )
+    server = ResultsEntry(
+        results=results, division=Division.OPEN, org=org, system="host-torch-fp32"
+    )
     for entry in (trainer, server) if scenarios else (trainer,):
         system_file(entry)
     for run in range(runs):
@@ -195,21 +201,33 @@ def tree(
             "campaign_nonce": changes.get("nonce", NONCE),
         }
         training_log(
-            trainer.training_log("resnet", run),
+            trainer.locate_training_log("resnet", run),
             minutes=2.0 + run,
             seed=run,
             profile=profile,
             **stamps,
         )
     for scenario in scenarios:
-        loadgen_run(server.accuracy("resnet50", scenario), server, scenario, "accuracy", **changes)
         loadgen_run(
-            server.performance("resnet50", scenario), server, scenario, "performance", **changes
+            server.locate_accuracy_run("resnet50", scenario),
+            server,
+            scenario,
+            "accuracy",
+            **changes,
         )
-        write_json(server.measurements("resnet50", scenario), measured(scenario, **changes))
-    (trainer.truth("resnet50")).mkdir(parents=True)
-    (trainer.truth("resnet50") / "labels.txt").write_text("3\n")
-    weights = checkpoint_folder(results, "resnet50", SHA256)
+        loadgen_run(
+            server.locate_performance_run("resnet50", scenario),
+            server,
+            scenario,
+            "performance",
+            **changes,
+        )
+        write_json(
+            server.locate_measurements_file("resnet50", scenario), measured(scenario, **changes)
+        )
+    (trainer.locate_ground_truth("resnet50")).mkdir(parents=True)
+    (trainer.locate_ground_truth("resnet50") / "labels.txt").write_text("3\n")
+    weights = locate_checkpoint_folder(results, "resnet50", SHA256)
     record = CheckpointRecord(
         workload="resnet50",
         round="podium-v1",
@@ -231,7 +249,7 @@ def tree(
     (weights / "model.safetensors").write_bytes(b"weights")
     (results / ".podium" / "resnet50").mkdir(parents=True)
     (results / ".podium" / "resnet50" / "campaign.json").write_text("{}")
-    trainer.training_log("resnet", runs).with_suffix(".txt.partial").write_text("half a log")
+    trainer.locate_training_log("resnet", runs).with_suffix(".txt.partial").write_text("half a log")
     return results
 
 
@@ -270,7 +288,7 @@ def objections(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
     """A judge that accepts everything until a test appends a finding."""
     found: list[Finding] = []
     monkeypatch.setattr(
-        compliance_check, "findings", lambda path, kind=None, judge=None: tuple(found)
+        compliance_check, "judge_path", lambda path, kind=None, judge=None: tuple(found)
     )
     return found
 

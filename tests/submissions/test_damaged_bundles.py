@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from submissions import compliance_check
 from submissions.cli import compare, score
 from submissions.pack import bundle as package
-from submissions.pack.bundle import pack, verify
+from submissions.pack.bundle import list_packed_bundle_problems, pack_results
 from suite.errors import JudgedError
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "valid" / "checkpoint.record"
@@ -28,8 +28,8 @@ def sealed(folder: Path, change: Callable[[bytes], bytes]) -> Path:
     (record,) = tree.rglob("record.json")
     record.write_bytes(change(record.read_bytes()))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(package, "verify", lambda bundle: [])
-        return pack(tree, folder / "x.tar.zst")
+        patched.setattr(package, "list_packed_bundle_problems", lambda bundle: [])
+        return pack_results(tree, folder / "x.tar.zst")
 
 
 def told(command: click.Command, bundle: Path) -> tuple[str, str]:
@@ -55,7 +55,7 @@ def test_score_and_compare_say_what_verify_says(
     with 0.
     """
     bundle = sealed(tmp_path, change)
-    problems = verify(bundle)
+    problems = list_packed_bundle_problems(bundle)
     assert any("record.json" in problem for problem in problems)
     printed, error = told(score, bundle)
     assert all(problem in error for problem in problems)
@@ -72,7 +72,10 @@ def test_score_and_compare_say_what_verify_says(
 def test_a_byte_that_changed_after_the_seal_is_told(tmp_path: Path) -> None:
     """The content may be whole and the file not the one that was sealed."""
     bundle = sealed(tmp_path, lambda text: text)
-    assert verify(bundle) == [] and CliRunner().invoke(score, [str(bundle)]).exit_code == 0
+    assert (
+        list_packed_bundle_problems(bundle) == []
+        and CliRunner().invoke(score, [str(bundle)]).exit_code == 0
+    )
     raw = bytearray(bundle.read_bytes())
     raw[-1] ^= 1
     bundle.write_bytes(raw)
@@ -86,20 +89,22 @@ def test_a_bundle_that_was_judged_is_judged_again_with_other_bytes(tmp_path: Pat
     the other.
     """
     bundle = sealed(tmp_path, bytes)
-    before = compliance_check.findings(bundle)
-    assert compliance_check.findings(bundle) is before and not compliance_check.errors(bundle)
+    before = compliance_check.judge_path(bundle)
+    assert compliance_check.judge_path(
+        bundle
+    ) is before and not compliance_check.list_error_sentences(bundle)
     bundle.write_bytes(bundle.read_bytes()[:-1])
-    assert compliance_check.errors(bundle)
+    assert compliance_check.list_error_sentences(bundle)
 
 
 def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(
     tmp_path: Path,
 ) -> None:
     """It has no seal, and still a manifest and records."""
-    from compliance.bundle.archive import unpack
+    from compliance.bundle.archive import unpack_bundle
 
     folder = tmp_path / "unpacked"
-    unpack(sealed(tmp_path, lambda text: text), folder)
+    unpack_bundle(sealed(tmp_path, lambda text: text), folder)
     assert CliRunner().invoke(score, [str(folder)]).exit_code == 0
     next(folder.rglob("record.json")).write_bytes(b"[" * 100_000)
     for command in (score, compare):
@@ -109,10 +114,10 @@ def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000 + "a", "a\0b", "\ud800"])
 def test_a_manifest_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, name: str) -> None:
     """The system's own error went through the judge."""
-    from compliance.bundle.archive import unpack
+    from compliance.bundle.archive import unpack_bundle
 
     folder = tmp_path / "unpacked"
-    unpack(sealed(tmp_path, lambda text: text), folder)
+    unpack_bundle(sealed(tmp_path, lambda text: text), folder)
     table = json.loads((folder / "manifest.json").read_bytes())
     table["files"][name] = {"sha256": "ab" * 32, "size": 1}
     (folder / "manifest.json").write_text(json.dumps(table))

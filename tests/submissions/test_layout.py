@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from submissions.result_index import asked, checkpoint_record, find, opened, select
+from submissions.result_index import (
+    find_requested_results,
+    find_results,
+    locate_checkpoint_record,
+    open_results,
+    select_named_results,
+)
 from suite.errors import JudgedError, RequestError
 from suite.loadgen.scenario import Scenario
 
@@ -16,7 +22,7 @@ def kinds(path: Path) -> list[str]:
     return [
         f"{result.system} {result.workload}"
         f" {result.scenario.label if result.scenario else 'training'}"
-        for result in find(path)
+        for result in find_results(path)
     ]
 
 
@@ -29,12 +35,12 @@ def test_a_campaign_is_one_set_and_four_scenarios(results: Path) -> None:
 
 
 def test_a_result_knows_where_its_other_files_lie(results: Path) -> None:
-    training, *_, stream = find(results)
-    assert (training.org, training.division, training.root) == ("acme", "open", results)
+    training, *_, stream = find_results(results)
+    assert (training.org, training.division, training.results_root) == ("acme", "open", results)
     assert training.system_file.is_file()
-    assert training.truth == results / HOME / "truth" / "resnet50"
-    assert stream.measurements.joinpath("host-torch-fp32_podium_SingleStream.json").is_file()
-    assert [path.name for path in stream.performance] == ["run_1"]
+    assert training.truth_folder == results / HOME / "truth" / "resnet50"
+    assert stream.measurements_folder.joinpath("host-torch-fp32_podium_SingleStream.json").is_file()
+    assert [path.name for path in stream.performance_folders] == ["run_1"]
 
 
 def test_unfinished_and_misnamed_runs_are_no_results(results: Path) -> None:
@@ -45,8 +51,8 @@ def test_unfinished_and_misnamed_runs_are_no_results(results: Path) -> None:
         (offline / name).mkdir()
     (offline / "run_10").mkdir()
     (offline / "run_3").mkdir()
-    (result,) = (each for each in find(results) if each.scenario is Scenario.OFFLINE)
-    assert [path.name for path in result.performance] == ["run_1", "run_3", "run_10"]
+    (result,) = (each for each in find_results(results) if each.scenario is Scenario.OFFLINE)
+    assert [path.name for path in result.performance_folders] == ["run_1", "run_3", "run_10"]
 
 
 def test_training_and_serving_may_share_a_folder(
@@ -77,7 +83,7 @@ def test_state_checkpoints_and_bundles_are_no_results(
         / "result_0.txt"
     )
     make_log(results / "bundles" / "result_0.txt")
-    assert len(find(results)) == 5
+    assert len(find_results(results)) == 5
 
 
 def test_a_path_inside_an_entry_means_the_entry(results: Path) -> None:
@@ -95,8 +101,8 @@ def test_a_path_inside_an_entry_means_the_entry(results: Path) -> None:
 
 
 def test_nothing_is_found_outside_a_tree(tmp_path: Path) -> None:
-    assert find(tmp_path) == []
-    assert find(tmp_path / "missing") == []
+    assert find_results(tmp_path) == []
+    assert find_results(tmp_path / "missing") == []
 
 
 @pytest.mark.parametrize("part", ["resnet", "."])
@@ -107,29 +113,40 @@ def test_a_set_that_lies_in_no_tree_is_found_alone_and_below_a_system(
     packed.
     """
     make_log(tmp_path / "box" / "resnet" / "result_0.txt")
-    (found,) = asked(tmp_path / "box" / part)
-    assert (found.org, found.division, found.workload, [log.name for log in found.logs]) == (
+    (found,) = find_requested_results(tmp_path / "box" / part)
+    assert (
+        found.org,
+        found.division,
+        found.workload,
+        [log.name for log in found.training_logs],
+    ) == (
         "",
         "",
         "resnet50",
         ["result_0.txt"],
     )
     with pytest.raises(JudgedError, match="not in a results tree"):
-        assert found.root
+        assert found.results_root
 
 
 def test_an_entry_that_lies_in_no_tree_is_found(tmp_path: Path) -> None:
     (tmp_path / "bench" / "Offline" / "performance").mkdir(parents=True)
     (tmp_path / "bench" / "Server" / "performance").mkdir(parents=True)
-    assert [found.scenario for found in asked(tmp_path / "bench" / "Offline")] == [Scenario.OFFLINE]
+    assert [found.scenario for found in find_requested_results(tmp_path / "bench" / "Offline")] == [
+        Scenario.OFFLINE
+    ]
 
 
 def test_a_selection_keeps_what_was_asked_for(results: Path) -> None:
-    found = find(results)
-    assert len(select(found)) == 5
-    assert len(select(found, systems=["host-torch-fp32"])) == 4
+    found = find_results(results)
+    assert len(select_named_results(found)) == 5
+    assert len(select_named_results(found, systems=["host-torch-fp32"])) == 4
     assert (
-        len(select(found, workloads=["resnet50"], systems=["host-torch-bf16", "host-torch-fp32"]))
+        len(
+            select_named_results(
+                found, workloads=["resnet50"], systems=["host-torch-bf16", "host-torch-fp32"]
+            )
+        )
         == 5
     )
 
@@ -142,18 +159,20 @@ def test_a_selection_of_what_is_not_there_offers_the_nearest(
     results: Path, workloads: list[str], systems: list[str], near: str
 ) -> None:
     with pytest.raises(RequestError, match=f"in these results .*did you mean '{near}"):
-        select(find(results), workloads, systems)
+        select_named_results(find_results(results), workloads, systems)
 
 
 @pytest.mark.parametrize("name", ["missing", "empty", "text.txt"])
 def test_opening_what_holds_no_results_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.txt").write_text("text")
-    with pytest.raises(JudgedError, match=name), opened(tmp_path / name):
+    with pytest.raises(JudgedError, match=name), open_results(tmp_path / name):
         pass
 
 
 def test_a_checkpoints_record_lies_beside_its_weights(results: Path) -> None:
     assert (
-        checkpoint_record(results, "resnet50", "ab" * 32).with_name("model.safetensors").is_file()
+        locate_checkpoint_record(results, "resnet50", "ab" * 32)
+        .with_name("model.safetensors")
+        .is_file()
     )

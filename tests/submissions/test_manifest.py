@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
-from compliance.bundle.manifest import HARDWARE, environment
-from submissions.pack.manifest import collect, files, one, stamps
-from submissions.result_index import find, select
+from compliance.bundle.manifest import HARDWARE_FIELD_PREFIXES, read_run_environment
+from submissions.pack.manifest import (
+    build_bundle_manifest,
+    iterate_bundle_files,
+    iterate_run_stamps,
+    require_single_value,
+)
+from submissions.result_index import find_results, select_named_results
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
@@ -25,7 +30,7 @@ def edit(path: Path, **fields: Any) -> None:
 
 def test_a_manifest_tells_of_the_whole_campaign(results: Path) -> None:
     """Round, profile, nonce, checkpoint: what two bundles are compared by."""
-    found, paths = collect(find(results))
+    found, paths = build_bundle_manifest(find_results(results))
     assert (found.format, found.round, found.profile, found.workloads) == (
         1,
         "podium-v1",
@@ -46,7 +51,7 @@ def test_a_manifest_tells_of_the_whole_campaign(results: Path) -> None:
 
 def test_no_weights_no_state_and_nothing_unfinished_is_packed(results: Path) -> None:
     """Only the hash of the weights goes in, with the record beside them."""
-    _, paths = collect(find(results))
+    _, paths = build_bundle_manifest(find_results(results))
     assert not [
         name
         for name in paths
@@ -63,12 +68,15 @@ def test_equal_results_make_equal_manifests(
 ) -> None:
     """Names are relative, sorted, and carry no time."""
     again = make_tree(tmp_path / "again")
-    assert collect(find(results))[0] == collect(find(again))[0]
+    assert (
+        build_bundle_manifest(find_results(results))[0]
+        == build_bundle_manifest(find_results(again))[0]
+    )
 
 
 def test_commands_are_told_once_each(results: Path) -> None:
     """Five records of one `podium run` are one command line."""
-    found, _ = collect(find(results))
+    found, _ = build_bundle_manifest(find_results(results))
     assert found.commands == (["podium", "train", "resnet50"], ["podium", "infer", "resnet50"])
 
 
@@ -85,7 +93,7 @@ def test_what_does_not_belong_together_is_refused(
     """One bundle is one round, one profile; the sentence says how to choose."""
     edit(next(results.glob("**/Offline/accuracy/run.json")), **{field: value})
     with pytest.raises(JudgedError, match=f"{words}; choose with --workload and --system"):
-        collect(find(results))
+        build_bundle_manifest(find_results(results))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,7 @@ def test_two_campaigns_of_one_workload_are_refused(results: Path, field: str, wo
     """A bundle in which Server serves other weights than Offline proves nothing."""
     edit(next(results.glob("**/Server/performance/run_1/run.json")), **{field: "cd" * 32})
     with pytest.raises(JudgedError, match=words):
-        collect(find(results))
+        build_bundle_manifest(find_results(results))
 
 
 def test_a_training_set_may_hold_several_checkpoints(
@@ -108,21 +116,21 @@ def test_a_training_set_may_hold_several_checkpoints(
     tree = make_tree(tmp_path / "r", runs=3)
     for number, path in enumerate(sorted(tree.glob("**/result_*.txt"))):
         path.write_text(path.read_text().replace(SHA256, f"{number}" * 64 if number else SHA256))
-    assert collect(find(tree))[0].checkpoints == {"resnet50": SHA256}
+    assert build_bundle_manifest(find_results(tree))[0].checkpoints == {"resnet50": SHA256}
     bare = make_tree(tmp_path / "bare", runs=1, scenarios=())
-    assert collect(find(bare))[0].checkpoints == {"resnet50": SHA256}
+    assert build_bundle_manifest(find_results(bare))[0].checkpoints == {"resnet50": SHA256}
 
 
 def test_one_value_or_a_sentence() -> None:
     """None at all is no value either."""
-    assert one("x", {"a"}) == "a"
+    assert require_single_value("x", {"a"}) == "a"
     with pytest.raises(JudgedError, match="found 0 x"):
-        one("x", set())
+        require_single_value("x", set())
 
 
 def test_stamps_come_from_every_run(results: Path) -> None:
     """Training first, then both modes of each scenario."""
-    found = list(stamps(find(results)))
+    found = list(iterate_run_stamps(find_results(results)))
     assert (
         len(found) == 1 + 2 * len(Scenario) and [stamp.seed for stamp in found] == [0] + [None] * 8
     )
@@ -140,7 +148,7 @@ def test_hardware_and_software_are_told_per_system(results: Path) -> None:
         operating_system="x",
         submitter="acme",
     )
-    found = environment(path)
+    found = read_run_environment(path)
     assert found["packages"] == {"torch": "2.13.0"} and found["git_commit"] == "c0ffee"
     assert found["hardware"] == {
         "host_memory_capacity": "16 GiB",
@@ -157,7 +165,7 @@ def test_a_description_that_is_none_is_told(tmp_path: Path, content: str | None)
     if content is not None:
         path.write_text(content)
     with pytest.raises(JudgedError, match="system.json"):
-        environment(path)
+        read_run_environment(path)
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "pipe"])
@@ -169,12 +177,14 @@ def test_a_link_is_not_packed(results: Path, kind: str) -> None:
     else:
         (folder / "odd").symlink_to(folder / "run.json" if kind == "link to a file" else results)
     with pytest.raises(JudgedError, match="odd: not a regular file"):
-        list(files(find(results), stamps(find(results))))
+        list(iterate_bundle_files(find_results(results), iterate_run_stamps(find_results(results))))
 
 
 def test_a_selection_packs_no_others(results: Path) -> None:
     """One system alone: its scenarios, its description, and the checkpoint's record."""
-    found, _ = collect(select(find(results), systems=["host-torch-fp32"]))
+    found, _ = build_bundle_manifest(
+        select_named_results(find_results(results), systems=["host-torch-fp32"])
+    )
     assert not [name for name in found.files if "host-torch-bf16" in name]
     assert f"checkpoints/resnet50/{SHA256}/record.json" in found.files and found.seeds == ()
 
@@ -184,5 +194,5 @@ def test_the_fields_of_hardware_are_those_of_the_description() -> None:
     schema = json.loads(
         (Path(__file__).parents[2] / "compliance" / "schemas" / "system.json").read_text()
     )
-    for prefix in HARDWARE:
+    for prefix in HARDWARE_FIELD_PREFIXES:
         assert any(name.startswith(prefix) for name in schema["properties"]), prefix

@@ -18,14 +18,14 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from compliance.bundle.archive import unpack
-from compliance.bundle.seal import SIZE, seal
+from compliance.bundle.archive import unpack_bundle
+from compliance.bundle.seal import SEAL_BYTES, build_bundle_seal
 from compliance.verdict import Finding
 from submissions.cli import verify as verify_command
 from submissions.pack import seal as sealing
-from submissions.pack.bundle import pack, verify
-from submissions.pack.manifest import collect
-from submissions.result_index import find, opened
+from submissions.pack.bundle import list_packed_bundle_problems, pack_results
+from submissions.pack.manifest import build_bundle_manifest
+from submissions.result_index import find_results, open_results
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("objections")
 @pytest.fixture
 def bundle(results: Path, tmp_path: Path, objections: list[Finding]) -> Path:
     """A packed tree."""
-    return pack(results, tmp_path / "x.tar.zst")
+    return pack_results(results, tmp_path / "x.tar.zst")
 
 
 def names(bundle: Path) -> list[str]:
@@ -47,7 +47,7 @@ def names(bundle: Path) -> list[str]:
 def reseal(bundle: Path, raw: bytes) -> Path:
     """Do what a forger would: compress other content and seal it anew."""
     packed = zstandard.ZstdCompressor(write_checksum=True).compress(raw)
-    bundle.write_bytes(packed + seal(hashlib.sha256(packed).digest()))
+    bundle.write_bytes(packed + build_bundle_seal(hashlib.sha256(packed).digest()))
     return bundle
 
 
@@ -62,7 +62,7 @@ def test_equal_results_make_equal_bytes_wherever_and_whenever(
     (tmp_path / "elsewhere" / "copy" / "open" / "acme" / "systems" / "host-torch-fp32.json").chmod(
         0o600
     )
-    again = pack(tmp_path / "elsewhere" / "copy", tmp_path / "y.tar.zst")
+    again = pack_results(tmp_path / "elsewhere" / "copy", tmp_path / "y.tar.zst")
     assert again.read_bytes() == bundle.read_bytes()
 
 
@@ -101,7 +101,7 @@ def test_every_member_is_a_plain_file_of_nobody_at_time_zero(bundle: Path) -> No
 def test_the_manifest_says_what_was_sealed_where_it_comes_from_and_how_it_was_made(
     bundle: Path, tmp_path: Path
 ) -> None:
-    unpack(bundle, tmp_path / "out")
+    unpack_bundle(bundle, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert {key: manifest[key] for key in ("format", "round", "profile", "workloads", "seeds")} == {
         "format": 1,
@@ -132,7 +132,7 @@ def test_official_tools_unpack_a_bundle(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_a_sound_bundle_has_no_problem(bundle: Path) -> None:
-    assert verify(bundle) == []
+    assert list_packed_bundle_problems(bundle) == []
 
 
 def test_a_bundle_of_a_workload_that_nobody_knows_here_is_not_called_broken(
@@ -157,38 +157,46 @@ def test_any_flipped_bit_is_found(bundle: Path, tmp_path: Path) -> None:
     step = max(1, len(data) // 150)
     for position in [
         *range(12),
-        *range(12, len(data) - SIZE, step),
-        *range(len(data) - SIZE - 8, len(data)),
+        *range(12, len(data) - SEAL_BYTES, step),
+        *range(len(data) - SEAL_BYTES - 8, len(data)),
     ]:
         other = bytearray(data)
         other[position] ^= 1 << position % 8
         (tmp_path / "y").write_bytes(other)
-        assert list(sealing.inspect(tmp_path / "y")), position
+        assert list(sealing.inspect_bundle(tmp_path / "y")), position
 
 
-@pytest.mark.parametrize("cut", [1, SIZE, SIZE + 1, 500, 10**9])
+@pytest.mark.parametrize("cut", [1, SEAL_BYTES, SEAL_BYTES + 1, 500, 10**9])
 def test_a_truncated_bundle_is_found(bundle: Path, cut: int) -> None:
     data = bundle.read_bytes()
     bundle.write_bytes(data[: max(0, len(data) - cut)])
-    assert verify(bundle)
+    assert list_packed_bundle_problems(bundle)
 
 
 @pytest.mark.parametrize(
     "tail",
-    [b"\0", b"more", zstandard.compress(b"\0" * 512), seal(b"\0" * 32), zstandard.compress(b"")],
+    [
+        b"\0",
+        b"more",
+        zstandard.compress(b"\0" * 512),
+        build_bundle_seal(b"\0" * 32),
+        zstandard.compress(b""),
+    ],
     ids=["zero", "text", "frame", "seal", "empty frame"],
 )
 def test_bytes_behind_the_seal_or_before_it_are_found(bundle: Path, tail: bytes) -> None:
     data = bundle.read_bytes()
     bundle.write_bytes(data + tail)
-    assert verify(bundle)
-    body = data[:-SIZE] + tail
-    bundle.write_bytes(body + seal(hashlib.sha256(body).digest()))
-    assert verify(bundle)
+    assert list_packed_bundle_problems(bundle)
+    body = data[:-SEAL_BYTES] + tail
+    bundle.write_bytes(body + build_bundle_seal(hashlib.sha256(body).digest()))
+    assert list_packed_bundle_problems(bundle)
 
 
 def test_content_changed_under_a_new_seal_is_named(bundle: Path) -> None:
-    (problem,) = verify(reseal(bundle, raw_of(bundle).replace(b"202.5", b"909.5")))
+    (problem,) = list_packed_bundle_problems(
+        reseal(bundle, raw_of(bundle).replace(b"202.5", b"909.5"))
+    )
     assert "Offline/performance/run_1/mlperf_log_detail.txt: changed" in problem
 
 
@@ -198,14 +206,16 @@ def test_bytes_in_the_padding_are_found(bundle: Path, name: str) -> None:
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         info = archive.getmember(name)
     raw[info.offset_data + info.size] = 1
-    assert verify(reseal(bundle, bytes(raw))) == [f"{name}: its padding is not empty"]
+    assert list_packed_bundle_problems(reseal(bundle, bytes(raw))) == [
+        f"{name}: its padding is not empty"
+    ]
 
 
 def test_bytes_in_the_last_record_are_found(bundle: Path) -> None:
     raw = raw_of(bundle)
-    assert verify(reseal(bundle, raw[:-1] + b"\1"))
-    assert verify(reseal(bundle, raw[:-512]))
-    assert verify(reseal(bundle, raw + b"\0" * 512))
+    assert list_packed_bundle_problems(reseal(bundle, raw[:-1] + b"\1"))
+    assert list_packed_bundle_problems(reseal(bundle, raw[:-512]))
+    assert list_packed_bundle_problems(reseal(bundle, raw + b"\0" * 512))
 
 
 def member(
@@ -262,7 +272,7 @@ def test_an_added_member_is_named_and_nothing_is_extracted(
         else members[-1].offset_data + -(-members[-1].size // 512) * 512
     )
     before = set(tmp_path.rglob("*"))
-    problems = verify(reseal(bundle, raw[:at] + extra + raw[at:]))
+    problems = list_packed_bundle_problems(reseal(bundle, raw[:at] + extra + raw[at:]))
     assert word in problems[0]
     assert set(tmp_path.rglob("*")) == before
 
@@ -273,7 +283,7 @@ def test_a_missing_member_is_named(bundle: Path, which: int) -> None:
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         gone = archive.getmembers()[which]
     end = gone.offset_data + -(-gone.size // 512) * 512
-    problems = verify(reseal(bundle, raw[: gone.offset] + raw[end:]))
+    problems = list_packed_bundle_problems(reseal(bundle, raw[: gone.offset] + raw[end:]))
     assert gone.name in problems[0]
 
 
@@ -285,7 +295,7 @@ def test_a_changed_header_is_found(bundle: Path) -> None:
     info.mtime = 1
     assert (
         "header was changed"
-        in verify(
+        in list_packed_bundle_problems(
             reseal(
                 bundle,
                 raw[: info.offset] + info.tobuf(tarfile.PAX_FORMAT) + raw[info.offset_data :],
@@ -296,17 +306,17 @@ def test_a_changed_header_is_found(bundle: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "manifest.json"])
 def test_a_manifest_that_names_an_unsafe_path_is_refused(bundle: Path, name: str) -> None:
-    text, manifest = sealing.read_manifest(io.BytesIO(raw_of(bundle)).read)
+    text, manifest = sealing.read_manifest_member(io.BytesIO(raw_of(bundle)).read)
     document = json.loads(text)
     document["files"] = {name: {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}}
     text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
     raw = (
-        sealing.header("manifest.json", len(text))
+        sealing.build_tar_header("manifest.json", len(text))
         + text
-        + sealing.padding(len(text))
+        + sealing.build_tar_padding(len(text))
         + member(name)
     )
-    problems = verify(reseal(bundle, raw + sealing.closing(len(raw))))
+    problems = list_packed_bundle_problems(reseal(bundle, raw + sealing.build_tar_end(len(raw))))
     assert any(name in problem for problem in problems)
 
 
@@ -324,29 +334,35 @@ def test_a_manifest_that_names_an_unsafe_path_is_refused(bundle: Path, name: str
 )
 def test_garbage_is_no_bundle_and_no_traceback(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.tar.zst").write_bytes(content)
-    assert verify(tmp_path / "x.tar.zst")
+    assert list_packed_bundle_problems(tmp_path / "x.tar.zst")
 
 
 @pytest.mark.slow
 def test_a_small_file_that_unpacks_without_end_is_refused(bundle: Path) -> None:
     """A manifest may name a size; it does not make a bomb legal."""
-    text, _ = sealing.read_manifest(io.BytesIO(raw_of(bundle)).read)
+    text, _ = sealing.read_manifest_member(io.BytesIO(raw_of(bundle)).read)
     document = json.loads(text)
     document["files"] = {"a": {"sha256": "0" * 64, "size": 80 << 20}}
     text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
     raw = (
-        sealing.header("manifest.json", len(text))
+        sealing.build_tar_header("manifest.json", len(text))
         + text
-        + sealing.padding(len(text))
-        + sealing.header("a", 80 << 20)
+        + sealing.build_tar_padding(len(text))
+        + sealing.build_tar_header("a", 80 << 20)
         + b"\0" * (80 << 20)
     )
-    assert "far more" in verify(reseal(bundle, raw + sealing.closing(len(raw))))[0]
+    assert (
+        "far more"
+        in list_packed_bundle_problems(reseal(bundle, raw + sealing.build_tar_end(len(raw))))[0]
+    )
 
 
 def test_a_missing_bundle_and_a_folder_are_told(tmp_path: Path) -> None:
-    assert "No such file" in verify(tmp_path / "nothing")[0]
-    assert "podium check" in verify(tmp_path)[0] and "a directory, no bundle" in verify(tmp_path)[0]
+    assert "No such file" in list_packed_bundle_problems(tmp_path / "nothing")[0]
+    assert (
+        "podium check" in list_packed_bundle_problems(tmp_path)[0]
+        and "a directory, no bundle" in list_packed_bundle_problems(tmp_path)[0]
+    )
 
 
 def test_what_the_judge_refuses_is_not_packed(
@@ -354,7 +370,7 @@ def test_what_the_judge_refuses_is_not_packed(
 ) -> None:
     objections.append(objection)
     with pytest.raises(JudgedError, match="training.target"):
-        pack(results, tmp_path / "x.tar.zst")
+        pack_results(results, tmp_path / "x.tar.zst")
     assert not list(tmp_path.glob("x.tar*"))
 
 
@@ -362,7 +378,7 @@ def test_a_judge_that_refuses_the_content_breaks_a_whole_bundle(
     bundle: Path, objections: list[Finding], objection: Finding
 ) -> None:
     objections.append(objection)
-    assert "found 0.7; expected 0.759" in verify(bundle)[0]
+    assert "found 0.7; expected 0.759" in list_packed_bundle_problems(bundle)[0]
 
 
 def test_a_full_disk_leaves_nothing(
@@ -374,9 +390,9 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> bytes:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sealing, "padding", lambda size: b"" if size < 0 else full())
+    monkeypatch.setattr(sealing, "build_tar_padding", lambda size: b"" if size < 0 else full())
     with pytest.raises(MissingError, match="No space left"):
-        pack(results, tmp_path / "x.tar.zst")
+        pack_results(results, tmp_path / "x.tar.zst")
     assert [path.name for path in tmp_path.glob("x.tar*")] == ["x.tar.zst"]
     assert (tmp_path / "x.tar.zst").read_text() == "before"
 
@@ -387,7 +403,7 @@ def test_a_disk_that_takes_no_more_bytes_leaves_nothing(results: Path, tmp_path:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(MissingError, match="not packed"):
-            pack(results, tmp_path / "x.tar.zst")
+            pack_results(results, tmp_path / "x.tar.zst")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.glob("x.tar*"))
@@ -398,12 +414,12 @@ def test_a_folder_that_cannot_be_written_to_is_a_wrong_request(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="not packed"):
-        pack(results, tmp_path / "file" / "x.tar.zst")
+        pack_results(results, tmp_path / "file" / "x.tar.zst")
 
 
 def test_verify_names_the_scenarios_that_are_not_in_a_bundle(bundle: Path) -> None:
     """Who leaves out what came out badly does not pass for whole."""
-    with opened(bundle) as results:
+    with open_results(bundle) as results:
         held = {result.scenario for result in results if result.scenario}
     scope = json.loads(
         CliRunner()
@@ -445,7 +461,7 @@ def test_a_system_description_without_podiums_block_is_not_packed(
 ) -> None:
     (results / "open" / "acme" / "systems" / "host-torch-bf16.json").write_text("{}")
     with pytest.raises(JudgedError, match="no system description"):
-        pack(results, tmp_path / "x")
+        pack_results(results, tmp_path / "x")
 
 
 @pytest.mark.parametrize("number", ["1e999", "-Infinity", "NaN"])
@@ -456,7 +472,7 @@ def test_a_system_description_with_a_number_that_is_none_is_not_packed(
     for path in results.rglob("systems/*.json"):
         path.write_text(path.read_text().replace('"podium": {', f'"podium": {{"x": {number}, ', 1))
     with pytest.raises(JudgedError, match="JSON"):
-        pack(results, tmp_path / "x.tar.zst")
+        pack_results(results, tmp_path / "x.tar.zst")
 
 
 def test_hardware_stands_in_the_manifest(results: Path, tmp_path: Path) -> None:
@@ -470,7 +486,7 @@ def test_hardware_stands_in_the_manifest(results: Path, tmp_path: Path) -> None:
             }
         )
     )
-    unpack(pack(results, tmp_path / "x"), tmp_path / "out")
+    unpack_bundle(pack_results(results, tmp_path / "x"), tmp_path / "out")
     block = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["environment"][
         "host-torch-bf16"
     ]
@@ -484,26 +500,26 @@ def test_two_served_checkpoints_do_not_share_a_bundle(results: Path, tmp_path: P
     path = next(results.rglob("Offline/performance/run_1/run.json"))
     path.write_text(path.read_text().replace("ab" * 32, "cd" * 32))
     with pytest.raises(JudgedError, match="2 served checkpoints of resnet50"):
-        pack(results, tmp_path / "x")
+        pack_results(results, tmp_path / "x")
 
 
 def test_a_results_folder_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no such results folder"):
-        pack(tmp_path / "nothing", tmp_path / "x")
+        pack_results(tmp_path / "nothing", tmp_path / "x")
 
 
 def test_an_empty_folder_holds_nothing_to_pack(tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="no results"):
-        pack(tmp_path, tmp_path / "x")
+        pack_results(tmp_path, tmp_path / "x")
 
 
 def test_an_unknown_workload_is_offered_the_nearest(results: Path, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="did you mean 'resnet50'"):
-        pack(results, tmp_path / "x", ["resnet5"])
+        pack_results(results, tmp_path / "x", ["resnet5"])
 
 
 def test_one_system_alone_can_be_packed(results: Path, tmp_path: Path) -> None:
-    found = names(pack(results, tmp_path / "x", systems=["host-torch-bf16"]))
+    found = names(pack_results(results, tmp_path / "x", systems=["host-torch-bf16"]))
     assert [name for name in found if "results" in name] == [
         "open/acme/results/host-torch-bf16/resnet/result_0.txt"
     ]
@@ -517,35 +533,35 @@ def test_two_profiles_do_not_share_a_bundle(
         profile="quick",
     )
     with pytest.raises(JudgedError, match="2 profiles: quick, smoke"):
-        pack(results, tmp_path / "x")
+        pack_results(results, tmp_path / "x")
 
 
 def test_a_link_in_the_results_is_refused(results: Path, tmp_path: Path) -> None:
     (results / "open" / "acme" / "truth" / "resnet50" / "more").symlink_to("/etc/passwd")
     with pytest.raises(JudgedError, match="link"):
-        pack(results, tmp_path / "x")
+        pack_results(results, tmp_path / "x")
 
 
 def test_long_and_foreign_names_are_packed(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
-    bundle = pack(make_tree(tmp_path / "r", org="Mü" * 60), tmp_path / "x")
-    assert verify(bundle) == []
-    unpack(bundle, tmp_path / "out")
+    bundle = pack_results(make_tree(tmp_path / "r", org="Mü" * 60), tmp_path / "x")
+    assert list_packed_bundle_problems(bundle) == []
+    unpack_bundle(bundle, tmp_path / "out")
     assert (tmp_path / "out" / "open" / ("Mü" * 60) / "truth" / "resnet50" / "labels.txt").is_file()
 
 
 def test_a_file_that_grows_while_it_is_packed_is_found(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = sealing.content
+    real = sealing.iterate_file_chunks
 
     def grown(name: str, size: int, source: Path) -> object:
         with source.open("ab") as stream:
             stream.write(b"x")
         return real(name, size, source)
 
-    monkeypatch.setattr(sealing, "content", grown)
+    monkeypatch.setattr(sealing, "iterate_file_chunks", grown)
     with pytest.raises(JudgedError, match="changed during"):
-        pack(results, tmp_path / "x")
+        pack_results(results, tmp_path / "x")
 
 
 def test_a_name_with_control_characters_is_told_in_one_line(bundle: Path) -> None:
@@ -553,7 +569,9 @@ def test_a_name_with_control_characters_is_told_in_one_line(bundle: Path) -> Non
     raw = raw_of(bundle)
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         at = archive.getmembers()[1].offset
-    problems = verify(reseal(bundle, raw[:at] + member("a\nb\x1b[8m") + raw[at:]))
+    problems = list_packed_bundle_problems(
+        reseal(bundle, raw[:at] + member("a\nb\x1b[8m") + raw[at:])
+    )
     assert problems and all(problem.isprintable() for problem in problems)
 
 
@@ -570,7 +588,9 @@ def test_a_manifest_that_tells_more_than_its_results_is_found(
     results: Path, tmp_path: Path, field: str, value: object
 ) -> None:
     """Commands, seeds and machines of its own, sealed anew: the results in it say otherwise."""
-    manifest, sources = collect(find(results))
+    manifest, sources = build_bundle_manifest(find_results(results))
     path = tmp_path / "x.tar.zst"
-    sealing.write(path, msgspec.structs.replace(manifest, **{field: value}), sources)
-    assert verify(path) == [f"manifest.json: {field} is not what the results in it say"]
+    sealing.write_bundle(path, msgspec.structs.replace(manifest, **{field: value}), sources)
+    assert list_packed_bundle_problems(path) == [
+        f"manifest.json: {field} is not what the results in it say"
+    ]

@@ -16,10 +16,21 @@ from click.testing import CliRunner
 from corpus import CORPUS, needs_corpus
 
 from submissions.cli import published
-from submissions.published_rows import COLUMNS, about, beside_kind, bundled, load, parsed
+from submissions.published_rows import (
+    PUBLISHED_COLUMNS,
+    list_published_files,
+    parse_published_rows,
+    read_published_rows,
+    read_workload_rows,
+    select_rows_of_kind,
+)
 from suite import registry
 from suite.errors import RequestError
-from suite.rounds.compatibility import compatible, table, workload_of
+from suite.rounds.compatibility import (
+    find_podium_workload,
+    has_comparable_rounds,
+    read_compatibility_table,
+)
 
 ROW = {
     "id": "x/1",
@@ -45,7 +56,7 @@ ROW = {
 
 def text_of(*rows: dict[str, str]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, PUBLISHED_COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -60,7 +71,7 @@ def invoked(*arguments: str) -> str:
 
 def test_every_row_that_is_shipped_holds() -> None:
     """Reading checks sources, units, ids and that runs give their value."""
-    assert bundled() == (
+    assert list_published_files() == (
         "documents",
         "inference-v0.5",
         "inference-v0.7",
@@ -68,7 +79,7 @@ def test_every_row_that_is_shipped_holds() -> None:
         "training-v0.6",
         "training-v0.7",
     )
-    rows = [row for name in bundled() for row in load(name)]
+    rows = [row for name in list_published_files() for row in read_published_rows(name)]
     assert len(rows) == len({row.id for row in rows}) == 1235
     assert {row.workload for row in rows} >= {"resnet50", "ssd", "maskrcnn", "gnmt", "transformer"}
     assert all(row.runs and row.kind == "recomputed" for row in rows if row.round != "documents")
@@ -78,13 +89,14 @@ def test_every_row_that_is_shipped_holds() -> None:
 @pytest.mark.parametrize("workload", ["resnet50", "ResNet50", "ssd", "fake"])
 def test_rows_of_a_workload_are_those_among_all(workload: str) -> None:
     """A report that reads fewer rows must not show fewer."""
-    rows = [row for name in bundled() for row in load(name)]
+    rows = [row for name in list_published_files() for row in read_published_rows(name)]
     kinds = dict.fromkeys((row.half, row.scenario or None, row.metric) for row in rows)
     assert all(
-        beside_kind(about([workload]), workload, *kind) == beside_kind(rows, workload, *kind)
+        select_rows_of_kind(read_workload_rows([workload]), workload, *kind)
+        == select_rows_of_kind(rows, workload, *kind)
         for kind in kinds
     )
-    assert bool(about([workload])) == (workload != "fake")
+    assert bool(read_workload_rows([workload])) == (workload != "fake")
 
 
 @pytest.mark.parametrize(
@@ -98,16 +110,20 @@ def test_rows_of_a_workload_are_those_among_all(workload: str) -> None:
 def test_known_figures_of_v06_are_there(workload: str, system: str, minutes: float) -> None:
     """The document that says 53 minutes of a DGX-2 means the DGX-2H: its row says so."""
     (row,) = [
-        row for row in load("training-v0.6") if (row.workload, row.system) == (workload, system)
+        row
+        for row in read_published_rows("training-v0.6")
+        if (row.workload, row.system) == (workload, system)
     ]
     assert row.value == pytest.approx(minutes, abs=0.005)
-    (document,) = [row for row in load("documents") if row.id.startswith("documents/S1/dgx-2/")]
+    (document,) = [
+        row for row in read_published_rows("documents") if row.id.startswith("documents/S1/dgx-2/")
+    ]
     assert document.value == 53 and "doubtful: 52.74 min is the DGX-2H" in document.note
 
 
 def test_what_is_doubtful_says_why() -> None:
     """A note that only says doubtful helps nobody."""
-    doubtful = [row.note for row in load("documents") if "doubtful" in row.note]
+    doubtful = [row.note for row in read_published_rows("documents") if "doubtful" in row.note]
     assert len(doubtful) == 42 and all(
         len(note.partition("doubtful: ")[2]) > 10 for note in doubtful
     )
@@ -131,14 +147,14 @@ def test_rows_are_what_podium_scores() -> None:
             (
                 row.org,
                 row.system,
-                workload_of("inference" if row.scenario else "training", row.workload),
+                find_podium_workload("inference" if row.scenario else "training", row.workload),
                 row.scenario or "",
             ): row
             for row in scored
         }
         rows = [
             row
-            for row in load(round_name)
+            for row in read_published_rows(round_name)
             if (row.org, row.system, row.workload, row.scenario) in found
         ]
         assert len(rows) >= 10, round_name
@@ -153,7 +169,7 @@ def test_rows_are_what_podium_scores() -> None:
 
 def test_a_users_row_is_read() -> None:
     """As it stands."""
-    (row,) = parsed(text_of(ROW), "x.csv")
+    (row,) = parse_published_rows(text_of(ROW), "x.csv")
     assert row.runs == (9.0, 10.1, 10.0, 10.0, None) and (
         row.accelerators,
         row.nodes,
@@ -201,7 +217,7 @@ def test_a_users_row_that_does_not_hold_is_refused_with_its_line(
 ) -> None:
     """Nobody is to search 600 lines for it."""
     with pytest.raises(RequestError, match=words) as error:
-        parsed(text_of(ROW | {"id": "x/0"}, ROW | changes), "x.csv")
+        parse_published_rows(text_of(ROW | {"id": "x/0"}, ROW | changes), "x.csv")
     assert str(error.value).startswith("x.csv:3: ")
 
 
@@ -218,17 +234,17 @@ def test_a_users_row_that_does_not_hold_is_refused_with_its_line(
 def test_a_file_that_is_no_such_table_is_refused(text: str, words: str) -> None:
     """With the line that is wrong."""
     with pytest.raises(RequestError, match=words):
-        parsed(text, "x.csv")
+        parse_published_rows(text, "x.csv")
 
 
 def test_a_file_is_read_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     """A byte order mark is what spreadsheets write."""
     path = tmp_path / "mine.csv"
     path.write_bytes(b"\xef\xbb\xbf" + text_of(ROW).encode())
-    assert len(load(str(path))) == 1
+    assert len(read_published_rows(str(path))) == 1
     path.write_bytes(b"\xff\xfe\0")
     with pytest.raises(RequestError, match="not UTF-8"):
-        load(str(path))
+        read_published_rows(str(path))
 
 
 # ---- the command ----
@@ -248,9 +264,12 @@ def test_rows_are_chosen_by_workload_round_and_organisation() -> None:
 def test_csv_is_what_compare_reads_again() -> None:
     """Through a file of the user's own."""
     text = invoked("gnmt", "--format", "csv")
-    rows = parsed(text, "out.csv")
+    rows = parse_published_rows(text, "out.csv")
     assert rows and [
-        row for name in bundled() for row in load(name) if row.workload == "gnmt"
+        row
+        for name in list_published_files()
+        for row in read_published_rows(name)
+        if row.workload == "gnmt"
     ] == list(rows)
 
 
@@ -298,10 +317,10 @@ def test_the_command_loads_neither_the_judge_nor_a_table_of_colours() -> None:
 
 def test_every_row_of_the_table_has_its_source_and_known_names() -> None:
     """And the file is no round."""
-    rows: list[Any] = [row for half in table().values() for row in half.values()]
+    rows: list[Any] = [row for half in read_compatibility_table().values() for row in half.values()]
     assert rows and all(row["source"] and row["names"] for row in rows)
-    assert "compatibility" not in registry.round_names()
-    assert {name for half in table().values() for name in half} == {
+    assert "compatibility" not in registry.list_round_names()
+    assert {name for half in read_compatibility_table().values() for name in half} == {
         "resnet50",
         "ssd",
         "maskrcnn",
@@ -309,21 +328,23 @@ def test_every_row_of_the_table_has_its_source_and_known_names() -> None:
         "transformer",
     }
     text = (Path(registry.__file__).parent / "rounds" / "compatibility.toml").read_text()
-    assert tomllib.loads(text) == table()
+    assert tomllib.loads(text) == read_compatibility_table()
 
 
 def test_names_and_rounds_meet() -> None:
     """Each half has its own names."""
     assert (
-        workload_of("inference", "ssd-large") == workload_of("inference", "ssd-resnet34") == "ssd"
+        find_podium_workload("inference", "ssd-large")
+        == find_podium_workload("inference", "ssd-resnet34")
+        == "ssd"
     )
     assert (
-        workload_of("training", "resnet") == "resnet50"
-        and workload_of("inference", "mobilenet") == "mobilenet"
+        find_podium_workload("training", "resnet") == "resnet50"
+        and find_podium_workload("inference", "mobilenet") == "mobilenet"
     )
-    assert compatible(
+    assert has_comparable_rounds(
         "inference", "resnet50", "inference-v0.5", "inference-v0.7"
-    ) and not compatible("inference", "gnmt", "inference-v0.5", "inference-v0.7")
-    assert compatible("training", "rings", "podium-v1", "podium-v1") and not compatible(
-        "training", "resnet50", "training-v0.6", "podium-v1"
-    )
+    ) and not has_comparable_rounds("inference", "gnmt", "inference-v0.5", "inference-v0.7")
+    assert has_comparable_rounds(
+        "training", "rings", "podium-v1", "podium-v1"
+    ) and not has_comparable_rounds("training", "resnet50", "training-v0.6", "podium-v1")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from submissions.compliance_check import sentence
+from submissions.compliance_check import format_finding_line
 from submissions.score.score import Score
-from submissions.tables import print_scores, shown
+from submissions.tables import format_metric_value, print_scores
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from submissions.tables import print_scores, shown
     ],
 )
 def test_values_keep_the_digits_that_matter(value: float | None, unit: str, text: str) -> None:
-    assert shown(value, unit) == text
+    assert format_metric_value(value, unit) == text
 
 
 def row(**changes: object) -> Score:
@@ -104,6 +104,6 @@ def test_the_scores_of_a_whole_campaign_fit_eighty_columns(
 
 def test_a_finding_is_one_line_with_place_rule_and_advice(objection: object) -> None:
     assert (
-        sentence(objection)
+        format_finding_line(objection)
         == "result_0.txt:7: training.target: found 0.7; expected 0.759; train on"
     )  # type: ignore[arg-type]

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.judge import Judge
-from compliance.recognition.path_kind import Kind
+from compliance.recognition.path_kind import PathKind
 from compliance.verdict import Finding
 from submissions import compliance_check
 from submissions.cli import score
-from submissions.metrics import olympic
-from submissions.pack.bundle import pack
-from submissions.result_index import Result, opened
+from submissions.metrics import compute_olympic_mean
+from submissions.pack.bundle import pack_results
+from submissions.result_index import IndexedResult, open_results
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
@@ -51,7 +51,7 @@ def rows(*paths: Path) -> list[dict[str, object]]:
 def test_the_fastest_and_the_slowest_of_five_are_dropped_and_a_failed_run_is_the_slowest(
     runs: list[float | None], mean: float | None
 ) -> None:
-    assert olympic(runs, 5) == mean
+    assert compute_olympic_mean(runs, 5) == mean
 
 
 def test_each_set_and_each_scenario_is_one_row(results: Path) -> None:
@@ -127,7 +127,7 @@ def test_of_several_runs_the_lowest_accuracy_is_told(
 
 
 def test_a_bundle_and_its_tree_score_alike(results: Path, tmp_path: Path) -> None:
-    assert rows(pack(results, tmp_path / "x.tar.zst")) == rows(results)
+    assert rows(pack_results(results, tmp_path / "x.tar.zst")) == rows(results)
 
 
 def test_a_failed_run_is_the_slowest_of_the_set(
@@ -254,7 +254,7 @@ def test_a_path_that_is_no_result_is_told(tmp_path: Path, content: bytes | None)
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
-    with pytest.raises(JudgedError, match="no results"), opened(tmp_path):
+    with pytest.raises(JudgedError, match="no results"), open_results(tmp_path):
         pass
 
 
@@ -288,19 +288,19 @@ def test_a_result_that_another_document_contradicts_is_not_compliant(
 ) -> None:
     """No single entry shows a run that is filed twice, or a device that no system has."""
     home = tmp_path / "open" / "acme"
-    asked: list[Kind | None] = []
+    asked: list[PathKind | None] = []
 
     def found(
-        path: Path, kind: Kind | None = None, judge: Judge | None = None
+        path: Path, kind: PathKind | None = None, judge: Judge | None = None
     ) -> tuple[Finding, ...]:
         asked.append(kind)
         return (replace(objection, rule="tree.distinct"),) if path == home else ()
 
-    monkeypatch.setattr(compliance_check, "findings", found)
+    monkeypatch.setattr(compliance_check, "judge_path", found)
     results = [
-        Result(
+        IndexedResult(
             folder=home / "results" / "box" / name,
-            home=home,
+            organisation_folder=home,
             system="box",
             workload=name,
             scenario=None,
@@ -308,5 +308,5 @@ def test_a_result_that_another_document_contradicts_is_not_compliant(
         for name in ("resnet", "ssd")
     ]
     judge = Judge("podium-v1")
-    assert [compliance_check.valid(result, judge) for result in results] == [False, False]
-    assert asked.count(Kind.ORGANISATION) == 1
+    assert [compliance_check.is_valid_result(result, judge) for result in results] == [False, False]
+    assert asked.count(PathKind.ORGANISATION) == 1

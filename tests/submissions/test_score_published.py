@@ -16,7 +16,7 @@ from corpus import CORPUS, needs_corpus
 from compliance.judge import Judge
 from compliance.verdict import Finding
 from submissions.cli import score
-from submissions.score.published import division_of
+from submissions.score.published import find_most_frequent_division
 from suite.errors import JudgedError
 
 START_S = 1_600_000_000.0
@@ -262,7 +262,7 @@ def test_a_text_log_that_tells_its_total_is_scored_by_it(home: Path) -> None:
 
 
 def test_logs_that_name_no_division_leave_it_open() -> None:
-    assert division_of([]) is None
+    assert find_most_frequent_division([]) is None
 
 
 SUMMARY = (
@@ -363,7 +363,7 @@ def test_one_judge_serves_all_rows(home: Path, monkeypatch: pytest.MonkeyPatch) 
         seen.append(judge)
         return ()
 
-    monkeypatch.setattr("submissions.compliance_check.findings", findings)
+    monkeypatch.setattr("submissions.compliance_check.judge_path", findings)
     for name in ("resnet", "ssd", "gnmt"):
         fill(home / "results" / "box" / name, log(1, benchmark=name))
     assert len(rows(home)) == 3

@@ -8,12 +8,12 @@ import numpy
 import pytest
 
 from compliance.judge import Judge
-from submissions.compare.comparison import Compared
-from submissions.compare.table_rows import told
-from submissions.compare.table_rows import within as words
-from submissions.compliance_check import noise_in
-from submissions.score.within_run import within
-from suite.files.layout import QUERIES
+from submissions.compare.comparison import ComparedResult
+from submissions.compare.table_rows import format_within_run as words
+from submissions.compare.table_rows import iterate_result_remarks
+from submissions.compliance_check import list_noise_rules
+from submissions.score.within_run import iterate_within_run_figures
+from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.scenario import Scenario
 
 BASES = Path(__file__).parents[1] / "examples" / "base"
@@ -22,7 +22,7 @@ SERVER = BASES / "recorded" / "Server" / "performance" / "run_1"
 
 def test_a_run_with_its_record_is_sliced():
     """Server's latencies begin when a query was due; the interval is of this run alone."""
-    (found,) = within([SERVER], Scenario.SERVER)
+    (found,) = iterate_within_run_figures([SERVER], Scenario.SERVER)
     assert (found.run, found.metric, found.unit, len(found.slices)) == (1, "latency_p99", "ns", 10)
     assert found.value == pytest.approx(15_080_000, rel=0.02) and words(found).startswith(
         "within this run: "
@@ -31,7 +31,7 @@ def test_a_run_with_its_record_is_sliced():
 
 def test_a_run_that_is_too_short_says_so():
     """Four chunks of Offline are no rate over time."""
-    (found,) = within(
+    (found,) = iterate_within_run_figures(
         [BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE
     )
     assert found.low is None and words(found).startswith(
@@ -42,7 +42,12 @@ def test_a_run_that_is_too_short_says_so():
 def test_a_run_without_a_record_is_scored_as_before():
     """Results from before the record was kept."""
     assert (
-        list(within([BASES / "server" / "Server" / "performance" / "run_1"], Scenario.SERVER)) == []
+        list(
+            iterate_within_run_figures(
+                [BASES / "server" / "Server" / "performance" / "run_1"], Scenario.SERVER
+            )
+        )
+        == []
     )
 
 
@@ -52,28 +57,30 @@ def test_a_record_that_does_not_fit_is_left_out(tmp_path: Path, fault: str):
     for path in SERVER.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     if fault == "damaged":
-        (tmp_path / QUERIES).write_bytes(b"\x93NUMPY")
+        (tmp_path / QUERY_RECORD_FILE).write_bytes(b"\x93NUMPY")
     else:
-        rows = numpy.load(tmp_path / QUERIES)
+        rows = numpy.load(tmp_path / QUERY_RECORD_FILE)
         rows["done_ns"] = rows["issued_ns"] - 1
-        numpy.save(tmp_path / QUERIES, rows)
-    assert list(within([tmp_path], Scenario.SERVER)) == []
+        numpy.save(tmp_path / QUERY_RECORD_FILE, rows)
+    assert list(iterate_within_run_figures([tmp_path], Scenario.SERVER)) == []
 
 
 def test_a_disturbed_host_is_named():
     """A ratio between a quiet and a busy host says less than it seems to."""
-    found = Judge().result(str(BASES.parent / "invalid" / "noise.others")).findings
-    assert noise_in(found) == ("noise.others",)
+    found = Judge().judge_path(str(BASES.parent / "invalid" / "noise.others")).findings
+    assert list_noise_rules(found) == ("noise.others",)
     assert "on a disturbed host: noise.others" in list(
-        told(Compared(path="a", noise=noise_in(found)))
+        iterate_result_remarks(ComparedResult(path="a", noise=list_noise_rules(found)))
     )
 
 
 def test_what_several_runs_have_in_common_is_said_once():
     """Three runs of a scenario gave the same sentence three times, in each cell of a comparison."""
-    (found,) = within(
+    (found,) = iterate_within_run_figures(
         [BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE
     )
-    (served,) = within([SERVER], Scenario.SERVER)
-    sentences = list(told(Compared(path="a", within_run=(found, found, served))))
+    (served,) = iterate_within_run_figures([SERVER], Scenario.SERVER)
+    sentences = list(
+        iterate_result_remarks(ComparedResult(path="a", within_run=(found, found, served)))
+    )
     assert sentences == [f"{words(found)} (2 runs)", words(served)]

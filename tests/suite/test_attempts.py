@@ -7,17 +7,19 @@ import pytest
 import torch.distributed
 
 from suite.errors import TemporaryError
-from suite.process.attempts import Attempt, meet
+from suite.process.attempts import LaunchAttempt, wait_for_ranks
 
 SIZE = 3
 
 
-def all_meet(store: object, counts: tuple[int, ...]) -> list[Attempt]:
+def all_meet(store: object, counts: tuple[int, ...]) -> list[LaunchAttempt]:
     """Let all ranks meet, each in a thread, each with what its own agent counted."""
-    met: dict[int, Attempt] = {}
+    met: dict[int, LaunchAttempt] = {}
     threads = [
         threading.Thread(
-            target=lambda rank=rank: met.update({rank: meet(store, rank, SIZE, counts[rank], 10)})
+            target=lambda rank=rank: met.update(
+                {rank: wait_for_ranks(store, rank, SIZE, counts[rank], 10)}
+            )
         )
         for rank in range(SIZE)
     ]
@@ -67,4 +69,4 @@ def test_words_of_ranks_that_are_gone_are_nobody(rank: int) -> None:
     shared = store()
     all_meet(shared, (0, 0, 0))
     with pytest.raises(TemporaryError, match="did not meet"):
-        meet(shared, rank, SIZE, 0, timedelta(seconds=0.3).total_seconds())
+        wait_for_ranks(shared, rank, SIZE, 0, timedelta(seconds=0.3).total_seconds())

@@ -12,7 +12,7 @@ import pytest
 from warm import Warm
 
 from suite import cli, registry
-from suite.errors import JudgedError, MissingError, RequestError, unknown
+from suite.errors import JudgedError, MissingError, RequestError, build_unknown_name_error
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -37,10 +37,10 @@ def test_help_lists_every_command_without_loading_one() -> None:
         [sys.executable, "-m", "suite.cli", "--help"], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0
-    assert all(name in result.stdout for name in registry.points(registry.COMMANDS))
+    assert all(name in result.stdout for name in registry.list_entry_points(registry.COMMAND_GROUP))
 
 
-@pytest.mark.parametrize("command", sorted(registry.points(registry.COMMANDS)))
+@pytest.mark.parametrize("command", sorted(registry.list_entry_points(registry.COMMAND_GROUP)))
 def test_help_of_a_command_has_an_example_and_loads_no_framework(warm: Warm, command: str) -> None:
     """Start-up would cost seconds, and the light core would break."""
     result = warm.run([command, "--help"], launcher="light")
@@ -222,16 +222,16 @@ def test_a_command_whose_import_fails_names_the_extra(monkeypatch: pytest.Monkey
     from importlib.metadata import EntryPoint, distribution
 
     point = EntryPoint(
-        name="broken", value="not_installed_anywhere:thing", group=registry.COMMANDS
+        name="broken", value="not_installed_anywhere:thing", group=registry.COMMAND_GROUP
     )._for(distribution("podium-suite"))
-    monkeypatch.setattr(registry, "points", lambda _group: {"broken": point})
+    monkeypatch.setattr(registry, "list_entry_points", lambda _group: {"broken": point})
     with pytest.raises(MissingError, match=r"needs not_installed_anywhere: pip install .*\[run\]'"):
-        registry.resolve(registry.COMMANDS, "command", "broken")
+        registry.load_entry_point(registry.COMMAND_GROUP, "command", "broken")
 
 
 def test_unknown_without_a_near_name_lists_what_is_known() -> None:
     """A far-off name gets the whole list."""
-    assert "known: a, b" in str(unknown("thing", "zzzz", ["b", "a"]))
+    assert "known: a, b" in str(build_unknown_name_error("thing", "zzzz", ["b", "a"]))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_an_organisation_is_one_folder_of_the_results(
 
 @pytest.mark.parametrize("org", ["acme", "Acme-2.0_x", "..a", "_"])
 def test_a_plain_organisation_is_taken(org: str) -> None:
-    assert cli.ORG.fullmatch(org)
+    assert cli.ORGANISATION_NAME.fullmatch(org)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from compliance.rules import catalogue
+from compliance.rules import load_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -94,7 +94,7 @@ def test_every_rule_has_its_section_with_source_advice_and_example(
     load: Callable[[str], ModuleType],
 ) -> None:
     pages = load("hooks/rules.py").rule_pages()
-    for rule in catalogue().values():
+    for rule in load_rules().values():
         page = pages[f"rules/{rule.id.partition('.')[0]}.md"]
         section = page.partition(f"## `{rule.id}` ")[2].partition("\n## ")[0]
         assert all(

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from suite.energy import NS_PER_S, Energy, NoEnergyError, Series, energy, unwrapped
+from suite.energy import (
+    NS_PER_S,
+    ChannelReadings,
+    NoEnergyError,
+    WindowEnergy,
+    compute_window_energy,
+    unwrap_energy_counter,
+)
 from suite.power import Quantity
 
 MS = 1_000_000
@@ -14,8 +21,8 @@ RANGE = 262_143_328_850
 """uJ: max_energy_range_uj of many Intel processors."""
 
 
-def powers(values: list[int], period_ms: int = 100) -> Series:
-    return Series(
+def powers(values: list[int], period_ms: int = 100) -> ChannelReadings:
+    return ChannelReadings(
         times_ns=[n * period_ms * MS for n in range(len(values))],
         values=values,
         quantity=Quantity.POWER,
@@ -29,9 +36,9 @@ def counter(
     range_uj: int | None = RANGE,
     limit_w: float | None = None,
     period_ms: int = 100,
-) -> Series:
+) -> ChannelReadings:
     times = [n * period_ms * MS for n in range(len(values))]
-    return Series(
+    return ChannelReadings(
         times_ns=times,
         values=values,
         quantity=Quantity.ENERGY,
@@ -51,8 +58,11 @@ def test_energy_is_additive_over_windows(values: list[int], one: int, two: int, 
     begin, middle, end = sorted((one, two, three))
     assume(begin < middle < end)
     series = powers(values)
-    parts = energy(series, begin, middle).joules + energy(series, middle, end).joules
-    assert parts == pytest.approx(energy(series, begin, end).joules, abs=1e-5)
+    parts = (
+        compute_window_energy(series, begin, middle).joules
+        + compute_window_energy(series, middle, end).joules
+    )
+    assert parts == pytest.approx(compute_window_energy(series, begin, end).joules, abs=1e-5)
 
 
 @given(st.lists(st.integers(0, 40_000_000), min_size=5, max_size=30), st.integers(0, RANGE - 1))
@@ -66,20 +76,23 @@ def test_a_counter_that_begins_anew_gives_what_it_gives_without(
         plain.append(total)
         wrapped.append((start + total) % RANGE)
     end = (len(steps) - 1) * 100 * MS
-    assert energy(counter(wrapped), MS, end).joules == pytest.approx(
-        energy(counter(plain), MS, end).joules, abs=1e-6
+    assert compute_window_energy(counter(wrapped), MS, end).joules == pytest.approx(
+        compute_window_energy(counter(plain), MS, end).joules, abs=1e-6
     )
 
 
 @given(WATTS, st.integers(0, 100_000_000))
 def test_more_power_is_never_less_energy(values: list[int], more: int) -> None:
     low, high = powers(values), powers([value + more for value in values])
-    assert energy(high, MS, 1_050 * MS).joules >= energy(low, MS, 1_050 * MS).joules
+    assert (
+        compute_window_energy(high, MS, 1_050 * MS).joules
+        >= compute_window_energy(low, MS, 1_050 * MS).joules
+    )
 
 
 def test_constant_power_is_told_exactly() -> None:
-    found = energy(powers([50_000_000] * 30), 150 * MS, 2_150 * MS)
-    assert found == Energy(
+    found = compute_window_energy(powers([50_000_000] * 30), 150 * MS, 2_150 * MS)
+    assert found == WindowEnergy(
         joules=100.0,
         average_w=50.0,
         edge_j=10.0,
@@ -93,19 +106,21 @@ def test_a_window_between_two_readings_is_interpolated() -> None:
     """Watts that rise from 0 to 100 within a second: 12.5 J in the first half, 37.5 J in the
     second.
     """
-    series = Series(
+    series = ChannelReadings(
         times_ns=[0, int(NS_PER_S)],
         values=[0, 100_000_000],
         quantity=Quantity.POWER,
         period_ms=1000,
     )
-    assert energy(series, 0, int(NS_PER_S) // 2).joules == pytest.approx(12.5)
-    assert energy(series, int(NS_PER_S) // 2, int(NS_PER_S)).joules == pytest.approx(37.5)
+    assert compute_window_energy(series, 0, int(NS_PER_S) // 2).joules == pytest.approx(12.5)
+    assert compute_window_energy(series, int(NS_PER_S) // 2, int(NS_PER_S)).joules == pytest.approx(
+        37.5
+    )
 
 
 def test_the_mean_of_mlperf_leaves_out_what_is_not_positive_and_ours_does_not() -> None:
     """Readings of 0 W vanish from the official mean: beside ours, both can be compared."""
-    found = energy(powers([0, 100_000_000] * 10), 0, 1_900 * MS)
+    found = compute_window_energy(powers([0, 100_000_000] * 10), 0, 1_900 * MS)
     assert found.mlperf_mean_w == 100.0 and found.average_w == pytest.approx(50.0)
 
 
@@ -117,7 +132,7 @@ def test_the_mean_of_mlperf_leaves_out_what_is_not_positive_and_ours_does_not() 
         (powers([1] * 10), 0, 901 * MS, "no reading after the run ended"),
         (powers([1, 1, 1], 3000), 0, 6000 * MS, None),
         (
-            Series(
+            ChannelReadings(
                 times_ns=[0, 2_100 * MS, 2_200 * MS],
                 values=[1] * 3,
                 quantity=Quantity.POWER,
@@ -137,7 +152,9 @@ def test_the_mean_of_mlperf_leaves_out_what_is_not_positive_and_ours_does_not() 
             "its part draws at most 120 W",
         ),
         (
-            Series(times_ns=[0, 0, 5], values=[1] * 3, quantity=Quantity.POWER, period_ms=100),
+            ChannelReadings(
+                times_ns=[0, 0, 5], values=[1] * 3, quantity=Quantity.POWER, period_ms=100
+            ),
             0,
             3,
             "do not increase",
@@ -159,21 +176,23 @@ def test_the_mean_of_mlperf_leaves_out_what_is_not_positive_and_ours_does_not() 
     ],
 )
 def test_readings_that_give_no_energy_say_why(
-    series: Series, begin: int, end: int, sentence: str | None
+    series: ChannelReadings, begin: int, end: int, sentence: str | None
 ) -> None:
     """A cut tail, a falling counter or a hole must not become a number."""
     if sentence is None:
-        assert energy(series, begin, end).joules >= 0
+        assert compute_window_energy(series, begin, end).joules >= 0
         return
     with pytest.raises(NoEnergyError, match=sentence):
-        energy(series, begin, end)
+        compute_window_energy(series, begin, end)
 
 
 def test_a_square_wave_is_told_within_one_percent() -> None:
     """0.7 s of 20 W and 0.7 s of 100 W, sampled every 100 ms for 10 s."""
     values = [100_000_000 if (n * 100 // 700) % 2 else 20_000_000 for n in range(110)]
     true_j = sum(100.0 if ms // 700 % 2 else 20.0 for ms in range(10_000)) / 1000
-    assert energy(powers(values), 0, int(10 * NS_PER_S)).joules == pytest.approx(true_j, rel=0.01)
+    assert compute_window_energy(powers(values), 0, int(10 * NS_PER_S)).joules == pytest.approx(
+        true_j, rel=0.01
+    )
 
 
 SPANS = st.lists(st.tuples(st.integers(100, 1_900), st.integers(0, 200)), min_size=4, max_size=40)
@@ -198,8 +217,10 @@ def test_the_error_at_the_edges_is_within_its_bound(
         data.draw(st.tuples(st.integers(0, times[-1] - 1), st.integers(1, times[-1])))
     )
     assume(begin < end)
-    found = energy(
-        Series(times_ns=times, values=counts, quantity=Quantity.ENERGY, period_ms=100), begin, end
+    found = compute_window_energy(
+        ChannelReadings(times_ns=times, values=counts, quantity=Quantity.ENERGY, period_ms=100),
+        begin,
+        end,
     )
     first, last = (
         next(n for n in range(len(times) - 1) if times[n] <= moment <= times[n + 1])
@@ -215,8 +236,8 @@ def test_the_bound_at_an_edge_is_that_of_the_gap_around_it() -> None:
     the period of 100 ms knows nothing of it.
     """
     times = [n * 100 * MS for n in range(10)] + [2_800 * MS + n * 100 * MS for n in range(20)]
-    found = energy(
-        Series(
+    found = compute_window_energy(
+        ChannelReadings(
             times_ns=times,
             values=[20_000_000] * 10 + [100_000_000] * 20,
             quantity=Quantity.POWER,
@@ -240,18 +261,18 @@ def test_two_readings_in_quick_succession_do_not_inflate_the_bound() -> None:
         counts.append(counts[-1] + watts * 100_000)
     times.insert(60, times[60] - 2 * MS)
     counts.insert(60, counts[59])
-    found = energy(
-        Series(times_ns=times, values=counts, quantity=Quantity.ENERGY, period_ms=100),
+    found = compute_window_energy(
+        ChannelReadings(times_ns=times, values=counts, quantity=Quantity.ENERGY, period_ms=100),
         250 * MS,
         10_250 * MS,
     )
     assert found.edge_j == pytest.approx(20, rel=0.03)
 
 
-def stepped(watts: float, refresh_ms: int, times_ms: list[float]) -> Series:
+def stepped(watts: float, refresh_ms: int, times_ms: list[float]) -> ChannelReadings:
     """A counter of 300 W at most that is refreshed from time to time."""
     values = [round(int((ms + 37) // refresh_ms) * refresh_ms * watts * 1000) for ms in times_ms]
-    return Series(
+    return ChannelReadings(
         times_ns=[round(ms * MS) for ms in times_ms],
         values=values,
         quantity=Quantity.ENERGY,
@@ -270,8 +291,10 @@ def test_a_counter_that_rises_in_steps_is_no_jump(refresh_ms: int, late_ms: floa
         [*(n * 100.0 for n in range(50)), *(n * 100.0 + late_ms for n in range(0, 50, 7))]
     )
     series = stepped(290.0, refresh_ms, times)
-    assert unwrapped(series)[-1] > 0
-    assert energy(series, 500 * MS, 4_500 * MS).average_w == pytest.approx(290, rel=0.06)
+    assert unwrap_energy_counter(series)[-1] > 0
+    assert compute_window_energy(series, 500 * MS, 4_500 * MS).average_w == pytest.approx(
+        290, rel=0.06
+    )
 
 
 @pytest.mark.parametrize("more_j", [400, 70_000])
@@ -281,7 +304,7 @@ def test_a_counter_that_jumps_within_a_second_is_found_at_any_period(more_j: int
         values = [
             n * period_ms * 200_000 + (more_j * 1_000_000 if n > 40 else 0) for n in range(100)
         ]
-        series = Series(
+        series = ChannelReadings(
             times_ns=[n * period_ms * MS for n in range(100)],
             values=values,
             quantity=Quantity.ENERGY,
@@ -289,4 +312,4 @@ def test_a_counter_that_jumps_within_a_second_is_found_at_any_period(more_j: int
             period_ms=period_ms,
         )
         with pytest.raises(NoEnergyError, match="over 1000 ms; its part draws at most 360 W"):
-            energy(series, MS, 99 * period_ms * MS)
+            compute_window_energy(series, MS, 99 * period_ms * MS)

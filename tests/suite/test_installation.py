@@ -19,9 +19,9 @@ CLONE = Path(installation.__file__).parents[2]
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Where podium comes from is looked up once a process."""
-    installation.origin.cache_clear()
+    installation.read_install_origin.cache_clear()
     yield
-    installation.origin.cache_clear()
+    installation.read_install_origin.cache_clear()
 
 
 class Installed:
@@ -41,9 +41,9 @@ def test_from_a_clone_it_is_the_clone_that_is_installed_with_its_pins(
     pattern.
     """
     monkeypatch.chdir(CLONE)
-    assert installation.install("run") == "pip install -c constraints.txt '.[run]'"
+    assert installation.format_install_command("run") == "pip install -c constraints.txt '.[run]'"
     monkeypatch.chdir(tmp_path)
-    assert shlex.split(installation.install("run", "onnx")) == [
+    assert shlex.split(installation.format_install_command("run", "onnx")) == [
         "pip",
         "install",
         "-c",
@@ -74,15 +74,15 @@ def test_elsewhere_it_is_where_podium_came_from(
     monkeypatch.setattr(
         installation, "__file__", str(tmp_path / "site-packages/suite/process/installation.py")
     )
-    assert installation.install("onnx") == wanted
+    assert installation.format_install_command("onnx") == wanted
 
 
 def test_a_module_that_a_package_lacks_is_brought_by_no_extra() -> None:
     """`podium_moons.training is not installed: pip install podium-suite[run]` sends its author the
     wrong way.
     """
-    assert "missing from package json" in installation.lacking("json.no_such_part")
-    assert installation.lacking("no_such_package.part").startswith(
+    assert "missing from package json" in installation.describe_missing_module("json.no_such_part")
+    assert installation.describe_missing_module("no_such_package.part").startswith(
         "no_such_package.part is not installed: pip install "
     )
 

@@ -14,11 +14,11 @@ from suite.errors import RequestError
 
 def test_the_example_is_what_the_template_makes_of_its_own_name(tmp_path: Path) -> None:
     """The walk-through in the documents is about the same files that a newcomer gets."""
-    written = new_workload.write("rings_", tmp_path / "new")
+    written = new_workload.write_workload_package("rings_", tmp_path / "new")
     for path in written:
-        source = new_workload.template() / str(path.relative_to(tmp_path / "new")).replace(
-            "rings_", "rings"
-        )
+        source = new_workload.find_example_package() / str(
+            path.relative_to(tmp_path / "new")
+        ).replace("rings_", "rings")
         assert path.read_text().replace("rings_", "rings") == source.read_text()
     assert {
         "pyproject.toml",
@@ -32,7 +32,7 @@ def test_the_example_is_what_the_template_makes_of_its_own_name(tmp_path: Path) 
 
 
 def test_nothing_of_the_examples_name_is_left(tmp_path: Path) -> None:
-    written = new_workload.write("two_moons", tmp_path / "new")
+    written = new_workload.write_workload_package("two_moons", tmp_path / "new")
     text = "".join(f"{path}\n{path.read_text()}" for path in written)
     assert (
         "rings" not in text.lower()
@@ -55,14 +55,14 @@ def test_a_name_that_cannot_be_is_refused(name: str, why: str, tmp_path: Path) -
     """Before anything is written."""
     (tmp_path / "here").mkdir()
     with pytest.raises(RequestError, match=why):
-        new_workload.write(name, tmp_path / name)
+        new_workload.write_workload_package(name, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
 
 
 @pytest.mark.slow
 def test_the_new_package_passes_its_own_tests(tmp_path: Path) -> None:
     """With the commands that podium names."""
-    new_workload.write("moons", tmp_path / "new")
+    new_workload.write_workload_package("moons", tmp_path / "new")
     here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
     pip = [
         sys.executable,

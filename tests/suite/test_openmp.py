@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from suite.process.openmp import FEW_SPINS, SPINS, spin_briefly
+from suite.process.openmp import LIMITED_SPIN_COUNT, SPIN_COUNT_VARIABLE, limit_openmp_spinning
 
 WATCH = """
 import json, os, sys
@@ -37,7 +37,7 @@ def test_it_is_set_before_a_framework_is_loaded():
     """libgomp reads its environment when it is loaded: set later, threads spin for milliseconds and
     take one another's cores.
     """
-    assert begun() == [FEW_SPINS, None, False]
+    assert begun() == [LIMITED_SPIN_COUNT, None, False]
 
 
 @pytest.mark.parametrize("own", [{"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
@@ -49,5 +49,5 @@ def test_a_users_own_value_stays(own: dict[str, str]):
 def test_a_policy_of_the_users_is_not_overridden_by_a_count():
     """GOMP_SPINCOUNT goes before OMP_WAIT_POLICY in libgomp."""
     environment = {"OMP_WAIT_POLICY": "passive"}
-    spin_briefly(environment)
-    assert environment == {"OMP_WAIT_POLICY": "passive"} and SPINS not in environment
+    limit_openmp_spinning(environment)
+    assert environment == {"OMP_WAIT_POLICY": "passive"} and SPIN_COUNT_VARIABLE not in environment

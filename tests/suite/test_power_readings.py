@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.files.untrusted_files import UnreadableError
-from suite.measurement.power_readings import Work, read, records
+from suite.measurement.power_readings import MeasuredWork, build_energy_records, read_power_readings
 
 S = 1_000_000_000
 UTC = 1_790_000_000 * S
@@ -71,14 +71,14 @@ def telemetry(
 
 
 WINDOW = (UTC + 2 * S, UTC + 18 * S)
-WORK = Work(samples=1600)
+WORK = MeasuredWork(samples=1600)
 
 
 def test_a_window_in_utc_is_found_in_a_file_of_monotonic_times(tmp_path: Path) -> None:
-    (found,), reasons = records(
-        read(telemetry(tmp_path, channel("meter", "meter", "system"))),
+    (found,), reasons = build_energy_records(
+        read_power_readings(telemetry(tmp_path, channel("meter", "meter", "system"))),
         *WINDOW,
-        Work(samples=1600, queries=200),
+        MeasuredWork(samples=1600, queries=200),
     )
     assert (
         found.joules,
@@ -95,10 +95,14 @@ def test_parts_that_contain_one_another_are_never_added(tmp_path: Path) -> None:
     cores = channel("rapl:core0", "counter", "core0", kind="energy", within=("package0", "psys"))
     package = channel("rapl:package0", "counter", "package0", kind="energy", within=("psys",))
     psys = channel("rapl:psys", "counter", "psys", kind="energy")
-    alone, _ = records(read(telemetry(tmp_path, cores, package, psys)), *WINDOW, WORK)
+    alone, _ = build_energy_records(
+        read_power_readings(telemetry(tmp_path, cores, package, psys)), *WINDOW, WORK
+    )
     assert [each.name for each in alone] == ["rapl:core0", "rapl:package0", "rapl:psys"]
     dram = channel("rapl:dram0", "counter", "dram0", kind="energy", within=("psys",))
-    summed, _ = records(read(telemetry(tmp_path, cores, package, dram)), *WINDOW, WORK)
+    summed, _ = build_energy_records(
+        read_power_readings(telemetry(tmp_path, cores, package, dram)), *WINDOW, WORK
+    )
     assert (summed[-1].name, summed[-1].scope, summed[-1].joules) == (
         "components",
         ("dram0", "package0"),
@@ -109,7 +113,9 @@ def test_parts_that_contain_one_another_are_never_added(tmp_path: Path) -> None:
 def test_a_sum_has_the_weakest_grade_of_its_parts_and_is_no_system(tmp_path: Path) -> None:
     gpu = channel("ina3221:VDD_GPU_SOC", "sensor", "rail:VDD_GPU_SOC")
     package = channel("rapl:package0", "counter", "package0", kind="energy", within=("psys",))
-    summed, _ = records(read(telemetry(tmp_path, gpu, package)), *WINDOW, WORK)
+    summed, _ = build_energy_records(
+        read_power_readings(telemetry(tmp_path, gpu, package)), *WINDOW, WORK
+    )
     assert (summed[-1].source, summed[-1].grade, summed[-1].scope) == (
         "components",
         "counter",
@@ -119,8 +125,8 @@ def test_a_sum_has_the_weakest_grade_of_its_parts_and_is_no_system(tmp_path: Pat
 
 def test_nvml_of_a_short_window_is_not_graded(tmp_path: Path) -> None:
     """Some GPUs' sensors see a quarter of the time."""
-    found, reasons = records(
-        read(telemetry(tmp_path, channel("nvml:gpu0", "sensor", "gpu0"))),
+    found, reasons = build_energy_records(
+        read_power_readings(telemetry(tmp_path, channel("nvml:gpu0", "sensor", "gpu0"))),
         UTC + 2 * S,
         UTC + 8 * S,
         WORK,
@@ -129,15 +135,19 @@ def test_nvml_of_a_short_window_is_not_graded(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_was_set_during_the_run_costs_the_energy(tmp_path: Path) -> None:
-    found, (reason,) = records(
-        read(telemetry(tmp_path, channel("meter", "meter", "system"), drift_ns=S)), *WINDOW, WORK
+    found, (reason,) = build_energy_records(
+        read_power_readings(telemetry(tmp_path, channel("meter", "meter", "system"), drift_ns=S)),
+        *WINDOW,
+        WORK,
     )
     assert not found and "clock was set by 1000 ms" in reason
 
 
 def test_a_meter_whose_clock_is_an_hour_off_gives_no_energy(tmp_path: Path) -> None:
     skewed = channel("meter", "meter", "system", clock_offset_ns=3600 * S, clock_doubt_ns=1000)
-    found, (reason,) = records(read(telemetry(tmp_path, skewed)), *WINDOW, WORK)
+    found, (reason,) = build_energy_records(
+        read_power_readings(telemetry(tmp_path, skewed)), *WINDOW, WORK
+    )
     assert not found and "+3,600,000 ms off" in reason
 
 
@@ -156,18 +166,22 @@ def test_what_was_asked_for_and_is_not_there_is_told(tmp_path: Path) -> None:
             "power": True,
         },
     )
-    assert records(read(telemetry(tmp_path, absent)), *WINDOW, WORK) == (
+    assert build_energy_records(
+        read_power_readings(telemetry(tmp_path, absent)), *WINDOW, WORK
+    ) == (
         (),
         ("the meter x: cannot be reached",),
     )
     broken = ({"t": 20 * S, "power:meter": {"error": "it closed the connection"}},)
-    _, reasons = records(read(telemetry(tmp_path, meter, state, more=broken)), *WINDOW, WORK)
+    _, reasons = build_energy_records(
+        read_power_readings(telemetry(tmp_path, meter, state, more=broken)), *WINDOW, WORK
+    )
     assert reasons == ("it closed the connection",)
 
 
 def test_made_up_files_are_called_a_rehearsal(tmp_path: Path) -> None:
     assert (
-        read(
+        read_power_readings(
             telemetry(
                 tmp_path,
                 channel("rapl:package0", "counter", "package0", kind="energy")
@@ -176,7 +190,10 @@ def test_made_up_files_are_called_a_rehearsal(tmp_path: Path) -> None:
         ).rehearsal
         == "/tmp/tree"
     )
-    assert read(telemetry(tmp_path, channel("meter", "meter", "system"))).rehearsal == ""
+    assert (
+        read_power_readings(telemetry(tmp_path, channel("meter", "meter", "system"))).rehearsal
+        == ""
+    )
 
 
 def test_a_run_that_was_interrupted_has_no_energy_over_the_hole(tmp_path: Path) -> None:
@@ -191,7 +208,9 @@ def test_a_run_that_was_interrupted_has_no_energy_over_the_hole(tmp_path: Path) 
             f"{UTC + 20 * S}", f"{UTC + 80 * S}"
         )
     )
-    found, (reason,) = records(read(second), UTC + 2 * S, UTC + 78 * S, WORK)
+    found, (reason,) = build_energy_records(
+        read_power_readings(second), UTC + 2 * S, UTC + 78 * S, WORK
+    )
     assert not found and "no reading for 40000 ms" in reason
 
 
@@ -210,7 +229,7 @@ def test_a_run_that_was_interrupted_has_no_energy_over_the_hole(tmp_path: Path) 
 def test_what_no_sampler_wrote_is_refused_without_a_traceback(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     try:
-        read(tmp_path / "x")
+        read_power_readings(tmp_path / "x")
     except UnreadableError as error:
         assert str(tmp_path / "x") in str(error)
 
@@ -229,7 +248,7 @@ def test_a_number_that_no_instrument_reports_makes_the_file_unreadable(
     with pytest.raises(
         UnreadableError, match="line 1: .*(whole number of 64 bits|no finite number)"
     ):
-        read(path)
+        read_power_readings(path)
 
 
 @given(
@@ -249,4 +268,4 @@ def test_any_value_in_a_reading_is_taken_or_refused(
     }
     path.write_text(json.dumps(line) + "\n" + json.dumps({"t": value, "i": 0, "p": value}) + "\n")
     with suppress(UnreadableError):
-        records(read(path), *WINDOW, WORK)
+        build_energy_records(read_power_readings(path), *WINDOW, WORK)

@@ -13,16 +13,16 @@ import pytest
 
 from suite import plugins, registry
 from suite.errors import MissingError, RequestError
-from suite.process.signals import Terminated, raised
+from suite.process.signals import Terminated, raised_signals
 from suite.rounds import RoundKind
 
 CACHED = (
-    registry.points,
-    registry.round,
-    registry.round_names,
-    registry.kind_of_round,
-    registry.round_files,
-    registry.texts_of_round,
+    registry.list_entry_points,
+    registry.load_round,
+    registry.list_round_names,
+    registry.load_round_kind,
+    registry.list_round_files,
+    registry.collect_round_texts,
 )
 GROUPS = [
     value
@@ -44,11 +44,13 @@ def fresh() -> Iterator[None]:
 def offer(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
     """Let these be all entry points that are installed."""
     monkeypatch.setattr(
-        plugins, "offered", lambda group: [point for point in points if point.group == group]
+        plugins,
+        "select_entry_points",
+        lambda group: [point for point in points if point.group == group],
     )
 
 
-def point(name: str, value: str, group: str = registry.WORKLOADS) -> EntryPoint:
+def point(name: str, value: str, group: str = registry.WORKLOAD_GROUP) -> EntryPoint:
     return EntryPoint(name=name, value=value, group=group)
 
 
@@ -59,17 +61,17 @@ def own(name: str, value: str) -> EntryPoint:
 
 def test_every_group_is_one_that_podium_uses_itself() -> None:
     """A group that no workload of ours needs would be one that nobody has tried."""
-    assert all(registry.points(group) for group in GROUPS)
+    assert all(registry.list_entry_points(group) for group in GROUPS)
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:
     """Exit 2, with what was meant."""
     with pytest.raises(RequestError, match="unknown workload 'resnet5'; did you mean 'resnet50'"):
-        registry.workload("resnet5")
+        registry.load_workload("resnet5")
     with pytest.raises(RequestError, match="unknown engine 'zzz'; known: .*torch"):
-        registry.engine("zzz")
+        registry.load_engine("zzz")
     with pytest.raises(RequestError, match="unknown scorer"):
-        registry.scorer("nothing-like-it")
+        registry.load_scorer("nothing-like-it")
 
 
 @pytest.mark.usefixtures("fresh")
@@ -85,9 +87,9 @@ def test_a_package_that_is_not_installed_is_missing_not_wrong(
     with pytest.raises(
         MissingError, match=r"workload 'far' needs no_such_package: pip install .*\[run\]'"
     ):
-        registry.workload("far")
+        registry.load_workload("far")
     with pytest.raises(MissingError, match=r"pip install .*\[tensorrt\]"):
-        registry.workload("extra")
+        registry.load_workload("extra")
 
 
 @pytest.mark.usefixtures("fresh")
@@ -99,12 +101,12 @@ def test_a_broken_module_of_podiums_own_is_a_bug(monkeypatch: pytest.MonkeyPatch
         point("theirs", "suite.files.layout:NoSuchThing"),
     )
     with pytest.raises(AttributeError):
-        registry.workload("bad")
+        registry.load_workload("bad")
     with pytest.raises(
         MissingError,
         match="workload 'theirs' cannot be loaded: package suite.files.layout: AttributeError",
     ):
-        registry.workload("theirs")
+        registry.load_workload("theirs")
 
 
 @pytest.mark.usefixtures("fresh")
@@ -122,8 +124,8 @@ def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(
         monkeypatch, point("far", "stopped_on_import:Far"), point("made", "stopped_when_made:Far")
     )
     for name in ("far", "made"):
-        with pytest.raises(Terminated), raised(), pytest.raises(Terminated):
-            registry.made(registry.WORKLOADS, "workload", name)
+        with pytest.raises(Terminated), raised_signals(), pytest.raises(Terminated):
+            registry.build_plugin_object(registry.WORKLOAD_GROUP, "workload", name)
 
 
 @pytest.mark.usefixtures("fresh")
@@ -131,13 +133,13 @@ def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) 
     """The order of installation decides nothing else: names come sorted."""
     offer(
         monkeypatch,
-        point("b", "suite.files.layout:slug"),
-        point("a", "suite.files.layout:fold"),
-        point("b", "suite.files.layout:fold"),
+        point("b", "suite.files.layout:convert_to_slug"),
+        point("a", "suite.files.layout:fold_name"),
+        point("b", "suite.files.layout:fold_name"),
     )
-    found = registry.points(registry.WORKLOADS)
-    assert list(found) == ["a", "b"] and found["b"].value == "suite.files.layout:slug"
-    assert registry.points(registry.ENGINES) == {}
+    found = registry.list_entry_points(registry.WORKLOAD_GROUP)
+    assert list(found) == ["a", "b"] and found["b"].value == "suite.files.layout:convert_to_slug"
+    assert registry.list_entry_points(registry.ENGINE_GROUP) == {}
 
 
 @pytest.mark.usefixtures("fresh")
@@ -146,7 +148,9 @@ def test_two_engines_of_one_name_serve_nothing(monkeypatch: pytest.MonkeyPatch) 
     installed first.
     """
     two = [
-        point("torch", "suite.files.layout:fold", registry.ENGINES)._for(distribution(name))
+        point("torch", "suite.files.layout:fold_name", registry.ENGINE_GROUP)._for(
+            distribution(name)
+        )
         for name in ("podium-suite", "pytest")
     ]  # type: ignore[attr-defined]
     offer(monkeypatch, *two)
@@ -154,11 +158,11 @@ def test_two_engines_of_one_name_serve_nothing(monkeypatch: pytest.MonkeyPatch) 
         MissingError,
         match="engine 'torch' comes from podium-suite .* and from pytest .*: uninstall all but one",
     ):
-        registry.engine("torch")
+        registry.load_engine("torch")
 
 
 def test_an_engine_tells_its_package_and_the_hash_of_its_module() -> None:
-    told = registry.engine_package("torch")
+    told = registry.describe_engine_package("torch")
     assert re.fullmatch(r"podium-suite \S+, SHA-256 [0-9a-f]{64}", told)
 
 
@@ -167,9 +171,9 @@ def test_nothing_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of nothing is no help; `none` is."""
     offer(monkeypatch)
     with pytest.raises(RequestError, match="unknown workload 'x'; known: none"):
-        registry.workload("x")
+        registry.load_workload("x")
     with pytest.raises(RequestError, match="unknown round 'podium-v1'; known: none"):
-        registry.round()
+        registry.load_round()
 
 
 @pytest.mark.usefixtures("fresh")
@@ -189,14 +193,14 @@ def test_a_third_partys_row_joins_the_round(
     )
     (package / "notes.txt").write_text("no round")
     monkeypatch.syspath_prepend(str(tmp_path))
-    real = plugins.offered(registry.ROUNDS)
+    real = plugins.select_entry_points(registry.ROUND_GROUP)
     offer(
         monkeypatch,
         *(each for each in real if each.value == "suite.rounds"),
-        point("third", "third_party", registry.ROUNDS),
+        point("third", "third_party", registry.ROUND_GROUP),
     )
-    assert set(registry.round().benchmarks) == {"toy"}
-    assert "notes" not in registry.round_names()
+    assert set(registry.load_round().benchmarks) == {"toy"}
+    assert "notes" not in registry.list_round_names()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +214,7 @@ def test_a_third_partys_row_joins_the_round(
 )
 def test_rounds_are_of_three_kinds(name: str, kind: RoundKind) -> None:
     """Which judge judges by it depends on that."""
-    assert registry.kind_of_round(name) is kind and name in registry.round_names()
+    assert registry.load_round_kind(name) is kind and name in registry.list_round_names()
 
 
 def test_nothing_is_run_by_a_published_round() -> None:
@@ -219,11 +223,13 @@ def test_nothing_is_run_by_a_published_round() -> None:
         RequestError,
         match="training-v0.7 is a published round: its results can be checked and scored",
     ):
-        registry.round("training-v0.7")
+        registry.load_round("training-v0.7")
 
 
 def test_each_workload_has_a_row_a_scorer_and_a_name_of_its_own() -> None:
     """One without a scorer could be served and never judged."""
-    for name in registry.points(registry.WORKLOADS):
-        if name in registry.round().benchmarks:
-            assert callable(registry.scorer(name)) and registry.workload(name).name == name
+    for name in registry.list_entry_points(registry.WORKLOAD_GROUP):
+        if name in registry.load_round().benchmarks:
+            assert (
+                callable(registry.load_scorer(name)) and registry.load_workload(name).name == name
+            )

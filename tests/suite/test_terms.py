@@ -11,13 +11,19 @@ import pytest
 from mlperf_logging.mllog import constants
 
 from suite import events
-from suite.errors import JudgedError, MissingError, PodiumError, RequestError, unknown
-from suite.files.layout import fold, slug
+from suite.errors import (
+    JudgedError,
+    MissingError,
+    PodiumError,
+    RequestError,
+    build_unknown_name_error,
+)
+from suite.files.layout import convert_to_slug, fold_name
 from suite.loadgen.advice import Hint
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.rounds import Profile
-from suite.rounds.settings import SCENARIOS, TIMED, matters
+from suite.rounds.settings import PERFORMANCE_PREFIXES, SCENARIO_BY_PREFIX, can_affect_run
 from suite.terms import Division, Precision
 from suite.workload import Mode
 
@@ -104,12 +110,14 @@ def test_what_a_setting_matters_to(
     """A campaign serves again what a changed setting matters to, and the judge compares no more
     than that.
     """
-    assert matters(setting, scenario.label, mode) is found
+    assert can_affect_run(setting, scenario.label, mode) is found
 
 
 def test_every_scenario_has_settings_of_its_own() -> None:
     """A fifth one would be compared with nothing."""
-    assert set(SCENARIOS.values()) == set(Scenario) and set(SCENARIOS) < set(TIMED)
+    assert set(SCENARIO_BY_PREFIX.values()) == set(Scenario) and set(SCENARIO_BY_PREFIX) < set(
+        PERFORMANCE_PREFIXES
+    )
 
 
 # ---- errors ----
@@ -137,7 +145,7 @@ def test_exit_codes_are_those_that_the_manual_has() -> None:
 )
 def test_what_is_unknown_is_answered_with_what_is(name: str, known: list[str], words: str) -> None:
     """The nearest, or all of them."""
-    assert str(unknown("thing", name, known)) == words
+    assert str(build_unknown_name_error("thing", name, known)) == words
 
 
 # ---- events ----
@@ -182,13 +190,13 @@ def test_no_own_event_is_called_like_another() -> None:
 )
 def test_a_slug_is_a_plain_folder_name(text: str) -> None:
     """It never climbs, never hides, never looks like an option."""
-    found = slug(text)
+    found = convert_to_slug(text)
     assert (
         found
         and "/" not in found
         and "\\" not in found
         and not found.startswith((".", "-"))
-        and found == slug(found)
+        and found == convert_to_slug(found)
     )
 
 
@@ -200,7 +208,7 @@ def test_names_are_compared_without_case_spaces_and_punctuation(
     left: str, right: str, same: bool
 ) -> None:
     """Organisations spell themselves in several ways."""
-    assert (fold(left) == fold(right)) is same
+    assert (fold_name(left) == fold_name(right)) is same
 
 
 def test_vocabularies_are_closed() -> None:

@@ -5,9 +5,9 @@ one part of several.
 from dataclasses import replace
 from itertools import permutations
 
-from suite.measurement.widest import widest
+from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
-from suite.studies.documents import most_direct
+from suite.studies.documents import select_shown_energy
 
 METER = EnergyRecord(
     name="meter",
@@ -45,16 +45,19 @@ def test_a_sum_of_parts_comes_before_its_best_part() -> None:
     the better grade.
     """
     for order in permutations((GPU, PACKAGE, CORES, SUM)):
-        assert most_direct(order) == SUM and widest(order) == (SUM,)
+        assert select_shown_energy(order) == SUM and select_widest_energies(order) == (SUM,)
 
 
 def test_the_system_comes_first_and_one_part_stands_for_what_it_contains() -> None:
-    assert [each.name for each in widest((CORES, PACKAGE, METER))] == ["meter", "rapl:package0"]
-    assert most_direct((CORES,)) == CORES and most_direct(()) is None
+    assert [each.name for each in select_widest_energies((CORES, PACKAGE, METER))] == [
+        "meter",
+        "rapl:package0",
+    ]
+    assert select_shown_energy((CORES,)) == CORES and select_shown_energy(()) is None
 
 
 def test_parts_that_nobody_added_are_no_whole() -> None:
     """A meter of a GPU and a counter of a package: no sum is recorded, and neither stands for
     both.
     """
-    assert widest((replace(METER, scope=("gpu0",)), PACKAGE)) == ()
+    assert select_widest_energies((replace(METER, scope=("gpu0",)), PACKAGE)) == ()

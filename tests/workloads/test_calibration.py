@@ -12,11 +12,11 @@ import torch
 from suite import registry
 from suite.engine import Calibration, Executable, Network, Plan
 from suite.errors import RequestError
-from suite.files.layout import names_sha256
+from suite.files.layout import compute_names_sha256
 from suite.terms import Precision, Profile
 from suite.workload import Run
 from workloads.common import calibration, weights
-from workloads.common.calibration import Listed
+from workloads.common.calibration import CalibrationSamples
 from workloads.resnet50 import model
 from workloads.resnet50.images import embedded
 from workloads.resnet50.inference import ResNet50Inference
@@ -49,7 +49,7 @@ class Planned(Exception):
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    weights.export(
+    weights.write_exported_weights(
         model.build(3),
         model.Description(
             workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
@@ -80,9 +80,9 @@ def test_the_embedded_list_is_the_rounds_and_of_the_training_part_alone() -> Non
     of what is measured.
     """
     names = tuple(embedded.calibration_names())
-    rows = registry.round().benchmark("resnet50").inference[Profile.SMOKE].calibration
+    rows = registry.load_round().benchmark("resnet50").inference[Profile.SMOKE].calibration
     row = rows[embedded.CALIBRATION]
-    assert (row.samples, row.names_sha256) == (len(names), names_sha256(names))
+    assert (row.samples, row.names_sha256) == (len(names), compute_names_sha256(names))
     assert not row.of_accuracy_set and all(name.startswith("train/") for name in names)
 
 
@@ -107,10 +107,12 @@ def test_the_list_of_the_earlier_pictures_is_still_the_rounds() -> None:
         for name in outlines
         for number in range(embedded.CALIBRATED_PER_CLASS)
     )
-    row = registry.round().benchmark("resnet50").inference[Profile.SMOKE].calibration["embedded"]
+    row = (
+        registry.load_round().benchmark("resnet50").inference[Profile.SMOKE].calibration["embedded"]
+    )
     assert (row.samples, row.names_sha256, row.of_accuracy_set) == (
         len(names),
-        names_sha256(names),
+        compute_names_sha256(names),
         False,
     )
 
@@ -185,9 +187,9 @@ def test_an_empty_list_and_one_that_is_not_there_are_refused(
     listed: Callable[..., str], tmp_path: Path
 ) -> None:
     with pytest.raises(RequestError, match=r"some_list.txt: the calibration list is empty"):
-        calibration.read(Path(listed("", " ")))
+        calibration.read_calibration_list(Path(listed("", " ")))
     with pytest.raises(RequestError, match="--set calibration.list=.*none.txt: No such file"):
-        calibration.read(tmp_path / "none.txt")
+        calibration.read_calibration_list(tmp_path / "none.txt")
 
 
 def test_a_list_names_each_sample_once_and_may_come_from_any_editor(
@@ -197,9 +199,9 @@ def test_a_list_names_each_sample_once_and_may_come_from_any_editor(
     be part of a name.
     """
     with pytest.raises(RequestError, match="names a.jpg twice; each sample may occur once"):
-        calibration.read(Path(listed("a.jpg", "b.jpg", "a.jpg")))
+        calibration.read_calibration_list(Path(listed("a.jpg", "b.jpg", "a.jpg")))
     (tmp_path / "marked.txt").write_text("a.jpg\r\nb.jpg\r\n", "utf-8-sig")
-    assert calibration.read(tmp_path / "marked.txt").samples == ("a.jpg", "b.jpg")
+    assert calibration.read_calibration_list(tmp_path / "marked.txt").samples == ("a.jpg", "b.jpg")
 
 
 def test_data_of_ones_own_needs_the_rounds_list(make_run: MakeRun) -> None:
@@ -211,6 +213,6 @@ def test_data_of_ones_own_needs_the_rounds_list(make_run: MakeRun) -> None:
             " calibration.list=FILE"
         ),
     ):
-        calibration.listed(
-            make_run(precision=Precision.INT8), Listed(name="embedded", samples=("a",))
+        calibration.choose_calibration_list(
+            make_run(precision=Precision.INT8), CalibrationSamples(name="embedded", samples=("a",))
         )

@@ -14,11 +14,11 @@ from testbed import SETTINGS
 
 from harness.machine import cpus
 from harness.progress import Progress
-from harness.request import reading
+from harness.request import build_reading_options
 from harness.training import run_set, timed_run
-from harness.training.mllog_writer import Log
+from harness.training.mllog_writer import MllogWriter
 from suite import events, registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError
 from suite.rounds import Profile
 
@@ -65,18 +65,18 @@ class FirstStep(Exception):
 @pytest.fixture
 def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
     """Shut the data from the clearing of the cache to run_start; a run ends with its first step."""
-    monkeypatch.setattr(cpus, "look", lambda: 0.0)
-    monkeypatch.setattr(run_set, "check_training", lambda *_: None)
+    monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.0)
+    monkeypatch.setattr(run_set, "check_training_precision", lambda *_: None)
     cache = small / "cache"
     guard = Guard(cache, small / "own", free=cache / "data")
     sys.addaudithook(guard)
-    opening, start = timed_run.opening, Log.start
+    opening, start = timed_run.log_run_header, MllogWriter.log_start
 
     def shut(*given: Any) -> None:
         guard.shut = True
         opening(*given)
 
-    def started(log: Log, key: str, *values: Any, **more: Any) -> None:
+    def started(log: MllogWriter, key: str, *values: Any, **more: Any) -> None:
         start(log, key, *values, **more)
         if key == events.RUN_START:
             guard.shut, guard.opened = False, []
@@ -84,9 +84,9 @@ def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
     def over(*_: Any) -> None:
         raise FirstStep
 
-    monkeypatch.setattr(timed_run, "opening", shut)
-    monkeypatch.setattr(Log, "start", started)
-    monkeypatch.setattr(Progress, "step", over)
+    monkeypatch.setattr(timed_run, "log_run_header", shut)
+    monkeypatch.setattr(MllogWriter, "log_start", started)
+    monkeypatch.setattr(Progress, "record_step", over)
     yield guard
     guard.done = True
 
@@ -94,12 +94,14 @@ def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
 def train(workload: str, results: Path, data: Path | None) -> None:
     """As the command does, to the first step."""
     with pytest.raises(JudgedError, match="FirstStep"):
-        run_set.train_set(workload, asked(workload, results, data), seed=1, runs=1)
+        run_set.train_run_set(workload, asked(workload, results, data), seed=1, runs=1)
 
 
-def asked(workload: str, results: Path, data: Path | None = None) -> Options:
+def asked(workload: str, results: Path, data: Path | None = None) -> RunOptions:
     """On one thread: two would wait for one another beside other tests."""
-    return replace(reading(Profile.SMOKE, data, results, None, spelt(workload)), threads=1)
+    return replace(
+        build_reading_options(Profile.SMOKE, data, results, None, spelt(workload)), threads=1
+    )
 
 
 @pytest.mark.slow
@@ -131,7 +133,7 @@ def test_every_workload_is_asked(small: Path) -> None:
     """A new workload is looked at here, too."""
     assert set(SETTINGS) == {
         name
-        for name, point in registry.points(registry.WORKLOADS).items()
+        for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
         if point.value.startswith("workloads.")
     }
 
@@ -142,6 +144,6 @@ def test_the_guard_sees_an_album_that_is_read_too_early(
     """The negative control: a workload that is not told what is in its data reads them before the
     clock.
     """
-    monkeypatch.setattr(timed_run, "informed_ranks", lambda request, run, ranks: run)
+    monkeypatch.setattr(timed_run, "add_findings_on_ranks", lambda request, run, ranks: run)
     with pytest.raises(JudgedError, match="was opened before the clock"):
-        run_set.train_set("resnet50", asked("resnet50", small / "results"), seed=1, runs=1)
+        run_set.train_run_set("resnet50", asked("resnet50", small / "results"), seed=1, runs=1)

@@ -10,14 +10,16 @@ from dataclasses import replace
 import pytest
 
 from suite import plugins, registry
-from suite.rounds import Benchmark, Constraint, HyperValue, Kind, Profile, Round, Setting
-from suite.rounds.legality import judge, judge_served
-from suite.rounds.settings import catalogue, settle
+from suite.rounds import Benchmark, Constraint, HyperValue, Profile, Round, Setting, SettingKind
+from suite.rounds.legality import check_hyperparameter_constraints, check_served_settings
+from suite.rounds.settings import collect_workload_settings, resolve_settings
 from suite.terms import Division
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 OWN = sorted(
-    name for name, point in registry.points(registry.WORKLOADS).items() if plugins.own(point)
+    name
+    for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
+    if plugins.is_own_entry_point(point)
 )
 GIVEN = "what a user names"
 
@@ -30,14 +32,16 @@ def unclassed(round: Round, row: Benchmark) -> list[str]:
     """Settings that are neither free nor held, and those that are both."""
     held = {constraint.key for constraint in row.training[Profile.FULL].constraints}
     return [
-        key for key, setting in catalogue(round, row).items() if bool(setting.free) is (key in held)
+        key
+        for key, setting in collect_workload_settings(round, row).items()
+        if bool(setting.free) is (key in held)
     ]
 
 
 def legal(workload: str, *, serving: bool = False) -> Mapping[str, HyperValue]:
     """What `full` says, with the texts that a user has to give, as a file of start weights."""
     asked = {constraint.key: GIVEN for constraint in constraints(workload) if constraint.none_of}
-    return settle(ROUND, workload, Profile.FULL, asked, serving=serving)
+    return resolve_settings(ROUND, workload, Profile.FULL, asked, serving=serving)
 
 
 def other(wanted: HyperValue) -> HyperValue:
@@ -52,10 +56,10 @@ def other(wanted: HyperValue) -> HyperValue:
 def spoilt() -> Iterator[tuple[str, str, HyperValue]]:
     """Each setting that has one value, or some, in the closed division, with another value."""
     for workload in OWN:
-        known = catalogue(ROUND, ROUND.benchmark(workload))
+        known = collect_workload_settings(ROUND, ROUND.benchmark(workload))
         for constraint in constraints(workload):
             everything: tuple[object, ...] = known[constraint.key].choices or (
-                (True, False) if known[constraint.key].kind is Kind.BOOL else ()
+                (True, False) if known[constraint.key].kind is SettingKind.BOOL else ()
             )
             if constraint.equals is not None and constraint.when_key is None:
                 yield workload, constraint.key, other(constraint.equals)
@@ -80,7 +84,7 @@ def test_a_new_setting_has_to_be_classed() -> None:
     """Whoever adds one says which it is."""
     row = ROUND.benchmark("resnet50")
     longer = replace(
-        row, settings={**row.settings, "model.depth": Setting(kind=Kind.INT, help="layers")}
+        row, settings={**row.settings, "model.depth": Setting(kind=SettingKind.INT, help="layers")}
     )
     assert unclassed(ROUND, longer) == ["model.depth"]
 
@@ -88,7 +92,7 @@ def test_a_new_setting_has_to_be_classed() -> None:
 @pytest.mark.parametrize("workload", OWN)
 def test_a_reason_is_a_sentence_with_its_source(workload: str) -> None:
     """`free = "yes"` would class anything."""
-    known = catalogue(ROUND, ROUND.benchmark(workload))
+    known = collect_workload_settings(ROUND, ROUND.benchmark(workload))
     assert all(
         len(setting.free.split()) > 3 and (":" in setting.free or "_rules.adoc" in setting.free)
         for setting in known.values()
@@ -104,10 +108,13 @@ def test_full_is_legal_as_it_stands(workload: str) -> None:
         is ROUND.benchmark(workload).inference[Profile.FULL].division
         is Division.CLOSED
     )
-    assert not list(judge(constraints(workload), legal(workload)))
+    assert not list(check_hyperparameter_constraints(constraints(workload), legal(workload)))
     assert not list(
-        judge_served(
-            ROUND, workload, Profile.FULL, settle(ROUND, workload, Profile.FULL, {}, serving=True)
+        check_served_settings(
+            ROUND,
+            workload,
+            Profile.FULL,
+            resolve_settings(ROUND, workload, Profile.FULL, {}, serving=True),
         )
     )
 
@@ -125,13 +132,19 @@ def test_a_setting_that_is_held_is_refused_in_both_halves(
     trained or served.
     """
     assert [
-        breach.key for breach in judge(constraints(workload), {**legal(workload), key: value})
+        breach.key
+        for breach in check_hyperparameter_constraints(
+            constraints(workload), {**legal(workload), key: value}
+        )
     ] == [key]
     served = legal(workload, serving=True)
     assert [
-        breach.key for breach in judge_served(ROUND, workload, Profile.FULL, {**served, key: value})
+        breach.key
+        for breach in check_served_settings(ROUND, workload, Profile.FULL, {**served, key: value})
     ] == (
-        [] if settle(ROUND, workload, Profile.FULL, {}, serving=True).get(key) == value else [key]
+        []
+        if resolve_settings(ROUND, workload, Profile.FULL, {}, serving=True).get(key) == value
+        else [key]
     )
 
 
@@ -141,10 +154,10 @@ def test_what_is_free_is_free_in_serving(workload: str) -> None:
     served = legal(workload, serving=True)
     changed = {
         key: other(served.get(key, 1))
-        for key, setting in catalogue(ROUND, ROUND.benchmark(workload)).items()
+        for key, setting in collect_workload_settings(ROUND, ROUND.benchmark(workload)).items()
         if setting.free
     }
-    assert not list(judge_served(ROUND, workload, Profile.FULL, {**served, **changed}))
+    assert not list(check_served_settings(ROUND, workload, Profile.FULL, {**served, **changed}))
 
 
 def test_a_served_setting_that_is_not_told_is_a_breach() -> None:
@@ -154,7 +167,7 @@ def test_a_served_setting_that_is_not_told_is_a_breach() -> None:
         for key, value in legal("transformer", serving=True).items()
         if key != "decode.beam"
     }
-    (breach,) = judge_served(ROUND, "transformer", Profile.FULL, told)
+    (breach,) = check_served_settings(ROUND, "transformer", Profile.FULL, told)
     assert (breach.key, breach.found, breach.required) == ("decode.beam", "missing", "4")
 
 
@@ -163,11 +176,11 @@ def test_a_served_setting_that_is_not_told_is_a_breach() -> None:
 def test_both_halves_of_a_profile_mean_the_same_network(workload: str, profile: Profile) -> None:
     """A checkpoint that its own profile cannot serve would be found out after days of training."""
     trained, served = (
-        settle(ROUND, workload, profile, {}, serving=serving) for serving in (False, True)
+        resolve_settings(ROUND, workload, profile, {}, serving=serving) for serving in (False, True)
     )
     held = {
         key
-        for key, setting in catalogue(ROUND, ROUND.benchmark(workload)).items()
+        for key, setting in collect_workload_settings(ROUND, ROUND.benchmark(workload)).items()
         if not setting.free
     }
     assert {key: trained.get(key) for key in held} == {key: served.get(key) for key in held}
@@ -176,6 +189,6 @@ def test_both_halves_of_a_profile_mean_the_same_network(workload: str, profile: 
 @pytest.mark.parametrize("workload", OWN)
 def test_full_pins_its_training_data(workload: str) -> None:
     """Any corpus, or any folder of pictures, would be the closed division's otherwise."""
-    sizes = ROUND.benchmark(workload).training[Profile.FULL].samples()
+    sizes = ROUND.benchmark(workload).training[Profile.FULL].collect_sample_limits()
     assert {"train_samples", "corpus_samples"} & sizes.keys() and "eval_samples" in sizes
     assert all(0 < fewest <= most < 1.01 * fewest for fewest, most in sizes.values())

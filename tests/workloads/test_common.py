@@ -37,14 +37,14 @@ def test_values_of_the_right_type_pass() -> None:
     """A whole number is a number too."""
     settings = {"a": 3, "b": 0.5, "c": True, "d": "x", "e": (1, 2.5)}
     assert (
-        setting_values.whole(settings, "a"),
-        setting_values.number(settings, "a"),
-        setting_values.number(settings, "b"),
+        setting_values.require_integer_setting(settings, "a"),
+        setting_values.require_number_setting(settings, "a"),
+        setting_values.require_number_setting(settings, "b"),
     ) == (3, 3.0, 0.5)
     assert (
-        setting_values.flag(settings, "c"),
-        setting_values.text(settings, "d"),
-        setting_values.numbers(settings, "e"),
+        setting_values.require_flag_setting(settings, "c"),
+        setting_values.require_text_setting(settings, "d"),
+        setting_values.require_numbers_setting(settings, "e"),
     ) == (True, "x", (1.0, 2.5))
 
 
@@ -52,7 +52,7 @@ def test_values_of_the_right_type_pass() -> None:
 def test_what_is_no_whole_number_is_refused(value: object) -> None:
     """True is 1 to Python and nonsense to a user."""
     with pytest.raises(RequestError, match="setting a"):
-        setting_values.whole({"a": value}, "a")  # type: ignore[dict-item]
+        setting_values.require_integer_setting({"a": value}, "a")  # type: ignore[dict-item]
 
 
 def test_bf16_and_fp16_run_in_autocast() -> None:
@@ -62,14 +62,14 @@ def test_bf16_and_fp16_run_in_autocast() -> None:
         (Precision.FP16, torch.float16),
         (Precision.FP32, torch.float32),
     ):
-        with mixed_precision.autocast("cpu", asked):
+        with mixed_precision.build_autocast("cpu", asked):
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is found
 
 
 def test_only_fp16_scales_its_loss() -> None:
     """bf16 has fp32's range; scaling would only cost time."""
     assert [
-        mixed_precision.scaler("cpu", asked).is_enabled()
+        mixed_precision.build_loss_scaler("cpu", asked).is_enabled()
         for asked in (Precision.FP32, Precision.BF16, Precision.FP16)
     ] == [False, False, True]
 
@@ -77,18 +77,18 @@ def test_only_fp16_scales_its_loss() -> None:
 def test_formats_that_cannot_train_are_refused() -> None:
     """Before anything is built."""
     with pytest.raises(RequestError, match="int8"):
-        mixed_precision.prepare("cpu", Precision.INT8)
+        mixed_precision.prepare_training_precision("cpu", Precision.INT8)
     with pytest.raises(
         RequestError, match="only NVIDIA GPUs"
     ):  # a log that says tf32 of what was fp32 would not be true
-        mixed_precision.prepare("cpu", Precision.TF32)
+        mixed_precision.prepare_training_precision("cpu", Precision.TF32)
 
 
 def test_fp32_is_no_tf32() -> None:
     """cuDNN takes TF32 by default; a result that says fp32 must not."""
-    mixed_precision.prepare("cuda", Precision.TF32)
+    mixed_precision.prepare_training_precision("cuda", Precision.TF32)
     assert torch.backends.cudnn.allow_tf32
-    mixed_precision.prepare("cpu", Precision.FP32)
+    mixed_precision.prepare_training_precision("cpu", Precision.FP32)
     assert not torch.backends.cudnn.allow_tf32
     assert not torch.backends.cuda.matmul.allow_tf32
 
@@ -101,9 +101,9 @@ def test_random_state_comes_back(tmp_path: object) -> None:
 
     draw()  # leaves Python's and numpy's second Gaussian waiting
     path = f"{tmp_path}/rng.pt"
-    torch.save(rng.state(), path)
+    torch.save(rng.save_generator_state(), path)
     expected = [draw() for _ in range(3)]
-    rng.restore(torch.load(path, weights_only=True))
+    rng.restore_generator_state(torch.load(path, weights_only=True))
     assert [draw() for _ in range(3)] == expected
 
 
@@ -113,7 +113,7 @@ def test_dropout_follows_from_seed_epoch_and_rank() -> None:
     """
 
     def drawn(seed: int, epoch: int, rank: int) -> float:
-        rng.sow(seed, epoch, rank)
+        rng.seed_epoch_generators(seed, epoch, rank)
         return float(torch.rand(()))
 
     assert drawn(1, 1, 0) == drawn(1, 1, 0)
@@ -122,7 +122,7 @@ def test_dropout_follows_from_seed_epoch_and_rank() -> None:
 
 def test_keeping_memory_is_harmless() -> None:
     """Twice, and a computation after it."""
-    assert malloc.keep_freed() == malloc.keep_freed()
+    assert malloc.keep_freed_memory() == malloc.keep_freed_memory()
     assert float(torch.ones(1000, 1000).sum()) == 1e6
 
 
@@ -155,9 +155,9 @@ def test_schemas_are_declared_only_where_they_are_missing() -> None:
     compiled = hasattr(
         torch.ops.torchvision, "_cuda_version"
     )  # nothing but the compiled library has it
-    assert (torchvision_import.DECLARED is None) == compiled
+    assert (torchvision_import.DECLARED_OPERATORS is None) == compiled
     for schema in (
-        torchvision_import.SCHEMAS
+        torchvision_import.OPERATOR_SCHEMAS
         if not compiled
         else ("nms(", "roi_align(", "_roi_align_backward(")
     ):
@@ -185,21 +185,23 @@ def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
 def test_one_rank_tells_nobody(make_run: Callable[..., Run]) -> None:
     """No process group is needed for one process."""
     network = torch.nn.BatchNorm1d(2)
-    assert gradient_exchange.wrapped(network, make_run()) is network
-    collectives.average_statistics(network, 1)
-    assert collectives.gathered([1], 1) == [1]
-    assert int(collectives.summed(torch.tensor(3), 1)) == 3
+    assert gradient_exchange.wrap_for_gradient_exchange(network, make_run()) is network
+    collectives.average_batch_norm_statistics(network, 1)
+    assert collectives.gather_from_ranks([1], 1) == [1]
+    assert int(collectives.sum_over_ranks(torch.tensor(3), 1)) == 3
 
 
 def test_bf16_gradients_are_refused_on_cpus(make_run: Callable[..., Run]) -> None:
     """gloo does not add them up, and PyTorch would end with a traceback when the clock runs."""
     with pytest.raises(RequestError, match="train.gradient_format=bf16 needs GPUs"):
-        gradient_exchange.wrapped(torch.nn.Linear(2, 2), make_run(train__gradient_format="bf16"))
+        gradient_exchange.wrap_for_gradient_exchange(
+            torch.nn.Linear(2, 2), make_run(train__gradient_format="bf16")
+        )
 
 
 def test_a_bucket_of_nothing_is_refused(make_run: Callable[..., Run]) -> None:
     """PyTorch would take it for its own size."""
     with pytest.raises(RequestError, match="train.bucket_mib"):
-        gradient_exchange.wrapped(
+        gradient_exchange.wrap_for_gradient_exchange(
             torch.nn.Linear(2, 2), replace(make_run(train__bucket_mib=0), world_size=2)
         )

@@ -17,8 +17,8 @@ from testbed import PlainEngine
 from suite import registry
 from suite.input import Album, Change, Extent, Means, Place, View
 from suite.workload import Run
-from workloads.common.inputs.batches import Key, asked, steps
-from workloads.common.pictures.files import Files
+from workloads.common.inputs.batches import SampleKey, plan_epoch_steps, plan_evaluation_batches
+from workloads.common.pictures.files import PictureFiles
 from workloads.resnet50 import data
 from workloads.resnet50.images import imagenet
 from workloads.resnet50.inference import ResNet50Inference
@@ -41,12 +41,15 @@ EXTENT = (90, 70)
 
 
 def read(
-    name: str, album: Album[Key, object, object], plan: list[list[Key]], workers: int = 0
+    name: str,
+    album: Album[SampleKey, object, object],
+    plan: list[list[SampleKey]],
+    workers: int = 0,
 ) -> list[torch.Tensor]:
     means = Means(device="cpu", place=Place.CPU, workers=workers)
     return [
         picture_NHWC
-        for picture_NHWC, _ in registry.input_pipeline(name).open(album, means).read(plan)
+        for picture_NHWC, _ in registry.load_input_pipeline(name).open(album, means).read(plan)
     ]
 
 
@@ -71,8 +74,8 @@ def album(tiny: Path, split: str = "train", size: int = 32, seed: int | None = 5
 
 
 PLAN = [
-    [Key(index=3, epoch=1), Key(index=20, epoch=1), Key(index=7, epoch=1)],
-    [Key(index=3, epoch=2)],
+    [SampleKey(index=3, epoch=1), SampleKey(index=20, epoch=1), SampleKey(index=7, epoch=1)],
+    [SampleKey(index=3, epoch=2)],
 ]
 
 
@@ -87,7 +90,7 @@ def test_training_pictures_are_the_default_s(tiny: Path, size: int) -> None:
 
 def test_evaluation_pictures_are_the_default_s(tiny: Path) -> None:
     """Scores of one model must not depend on who decodes."""
-    plan = asked(12, 5, 0, 1)
+    plan = plan_evaluation_batches(12, 5, 0, 1)
     for ours, dali in zip(
         *(read(name, album(tiny, "val", seed=None), plan) for name in ("default", "dali")),
         strict=True,
@@ -100,7 +103,7 @@ def test_labels_stay_with_their_pictures(tiny: Path) -> None:
     means = Means(device="cpu", place=Place.CPU, workers=0)
     for (_, ours), (_, dali) in zip(
         *(
-            registry.input_pipeline(name).open(album(tiny), means).read(PLAN)
+            registry.load_input_pipeline(name).open(album(tiny), means).read(PLAN)
             for name in ("default", "dali")
         ),
         strict=True,
@@ -132,8 +135,9 @@ def test_odd_files_are_shown_alike(tmp_path: Path) -> None:
     paths = list(odd_files(tmp_path))
     seen: list[list[torch.Tensor]] = []
     for name in ("default", "dali"):
-        reader = registry.input_pipeline(name).open(
-            Files(partial(data.for_eval, size=48)), Means(device="cpu", place=Place.CPU, workers=0)
+        reader = registry.load_input_pipeline(name).open(
+            PictureFiles(partial(data.for_eval, size=48)),
+            Means(device="cpu", place=Place.CPU, workers=0),
         )
         seen.append([picture_NHWC for picture_NHWC, _ in reader.read([paths])])
     assert difference(seen[0][0], seen[1][0]) < TOLERANCE
@@ -175,8 +179,8 @@ def test_colours_are_changed_as_pillow_does(
 
 
 def opened(name: str, view: Callable[[Extent], View]) -> "object":
-    return registry.input_pipeline(name).open(
-        Files(view), Means(device="cpu", place=Place.CPU, workers=0)
+    return registry.load_input_pipeline(name).open(
+        PictureFiles(view), Means(device="cpu", place=Place.CPU, workers=0)
     )
 
 
@@ -193,9 +197,9 @@ def test_a_resumed_epoch_sees_what_was_left(tiny: Path) -> None:
     """It begins in the middle; and a reader that was left early shows nothing of what it had
     begun.
     """
-    plan = [part for step in steps(24, 6, 3, 5, 1, 0, 1) for part in step.micro_batches]
+    plan = [part for step in plan_epoch_steps(24, 6, 3, 5, 1, 0, 1) for part in step.micro_batches]
     means = Means(device="cpu", place=Place.CPU, workers=0)
-    reader = registry.input_pipeline("dali").open(album(tiny), means)
+    reader = registry.load_input_pipeline("dali").open(album(tiny), means)
     whole = [picture_NHWC for picture_NHWC, _ in reader.read(plan)]
     left = reader.read(plan)
     next(left)
@@ -208,9 +212,9 @@ def test_a_resumed_epoch_sees_what_was_left(tiny: Path) -> None:
 
 def test_ranks_share_the_pictures_of_an_epoch(tiny: Path) -> None:
     """Two ranks together see what one sees, each a part."""
-    alone = [part for step in steps(24, 6, 3, 5, 1, 0, 1) for part in step.micro_batches]
+    alone = [part for step in plan_epoch_steps(24, 6, 3, 5, 1, 0, 1) for part in step.micro_batches]
     shares = [
-        [part for step in steps(24, 6, 3, 5, 1, rank, 2) for part in step.micro_batches]
+        [part for step in plan_epoch_steps(24, 6, 3, 5, 1, rank, 2) for part in step.micro_batches]
         for rank in range(2)
     ]
     seen = [
@@ -226,12 +230,12 @@ def test_ranks_share_the_pictures_of_an_epoch(tiny: Path) -> None:
 
 def test_a_larger_batch_comes_through(tiny: Path) -> None:
     """DALI is built for a largest batch, and a later reading may have a larger one."""
-    reader = registry.input_pipeline("dali").open(
+    reader = registry.load_input_pipeline("dali").open(
         album(tiny), Means(device="cpu", place=Place.CPU, workers=0)
     )
     assert [
         len(picture_NHWC)
-        for plan in ([[Key(index=0)]], [[Key(index=index) for index in range(5)]])
+        for plan in ([[SampleKey(index=0)]], [[SampleKey(index=index) for index in range(5)]])
         for picture_NHWC, _ in reader.read(plan)
     ] == [1, 5]
 

@@ -14,7 +14,7 @@ from testbed import SETTINGS, a_run
 
 from suite import registry
 from suite.engine import Network, Plan, Precision
-from workloads.common.pictures.in_memory import Held, on_host
+from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host
 
 DEVICE = "meta"
 """A device that is not the host: what is there has a place, and no values."""
@@ -52,7 +52,7 @@ class Asking:
 def held(system: Any) -> Iterator[Any]:
     """Give what a system holds of samples 0 and 1, wherever it keeps it."""
     for kept in vars(system).values():
-        samples = kept._samples if isinstance(kept, Held) else kept
+        samples = kept._samples if isinstance(kept, LoadedSamples) else kept
         if isinstance(samples, dict) and set(samples) == {0, 1}:
             yield from samples.values()
 
@@ -65,7 +65,7 @@ def test_loaded_samples_are_the_host_s_and_calls_are_the_device_s(
     """Pictures that start on the device would be served without their way there."""
     run = a_run(workload, None, small / "cache", SETTINGS[workload], serving=True)
     (small / "weights").mkdir()
-    made = registry.workload(workload)
+    made = registry.load_workload(workload)
     made.training(
         replace(run, settings=a_run(workload, None, small / "cache", SETTINGS[workload]).settings)
     ).export(small / "weights")
@@ -102,4 +102,4 @@ class Sample:
 def test_memory_is_pinned_for_a_gpu(device: str, done: list[str]) -> None:
     """Else each copy would wait for another one inside the host."""
     sample: Any = Sample()
-    assert on_host(sample, device) is sample and sample.done == done
+    assert copy_sample_to_host(sample, device) is sample and sample.done == done

@@ -16,9 +16,9 @@ from suite.input import Place, View
 from suite.workload import Run
 from workloads.common import inputs
 from workloads.common.inputs import dali
-from workloads.common.inputs.dali_random_draws import cut
-from workloads.common.inputs.default import resized
-from workloads.common.pictures.files import Files
+from workloads.common.inputs.dali_random_draws import compute_dali_cut
+from workloads.common.inputs.default import resize_picture
+from workloads.common.pictures.files import PictureFiles
 from workloads.resnet50 import ResNet50, data
 
 MakeRun = Callable[..., Run]
@@ -30,7 +30,7 @@ def whole(extent: tuple[int, int]) -> View:
 
 
 def opened(run: Run) -> object:
-    return inputs.opened(run, Files(whole), workers=0)
+    return inputs.open_input_reader(run, PictureFiles(whole), workers=0)
 
 
 def test_an_unknown_pipeline_is_a_wrong_request(make_run: MakeRun) -> None:
@@ -78,15 +78,17 @@ def test_a_gpu_is_asked_for_in_vain(
 
 def test_pipelines_say_where_they_work() -> None:
     """Doctor asks each of them."""
-    assert registry.input_pipeline("default").places == (Place.CPU,)
-    assert registry.input_pipeline("dali").places == (Place.CPU, Place.MIXED, Place.GPU)
+    assert registry.load_input_pipeline("default").places == (Place.CPU,)
+    assert registry.load_input_pipeline("dali").places == (Place.CPU, Place.MIXED, Place.GPU)
 
 
 def test_no_more_is_decoded_than_the_filter_sees() -> None:
     """A window without margin would be resized with other neighbours; one with too much costs
     time.
     """
-    found = cut(View(box=(20, 10, 500, 400), extent=(240, 195), window=(40, 20, 168, 148)))
+    found = compute_dali_cut(
+        View(box=(20, 10, 500, 400), extent=(240, 195), window=(40, 20, 168, 148))
+    )
     assert found.decoded == (
         47,
         97,
@@ -98,7 +100,7 @@ def test_no_more_is_decoded_than_the_filter_sees() -> None:
 
 def test_the_margin_ends_at_the_picture_s_edge() -> None:
     """DALI would refuse to decode what is not there."""
-    found = cut(View(box=(0, 0, *EXTENT), extent=(50, 40)))
+    found = compute_dali_cut(View(box=(0, 0, *EXTENT), extent=(50, 40)))
     assert (
         found.decoded == (0, 0, 400, 500)
         and found.shown == (0, 0, 400, 500)
@@ -108,7 +110,7 @@ def test_the_margin_ends_at_the_picture_s_edge() -> None:
 
 def test_a_part_that_is_cut_out_has_no_neighbours() -> None:
     """The references crop first and resize then: nothing outside may shine through."""
-    found = cut(View(box=(10, 20, 110, 90), extent=(300, 300)))
+    found = compute_dali_cut(View(box=(10, 20, 110, 90), extent=(300, 300)))
     assert found.decoded == (20, 10, 90, 110) and found.shown == (0, 0, 70, 100)
 
 
@@ -116,7 +118,7 @@ def test_a_window_is_a_part_of_the_file() -> None:
     """Resized to 320x256 and cropped to 224 in the middle: the same as resizing 350x350 pixels of
     500x400.
     """
-    found = cut(data.for_eval(EXTENT, 224))
+    found = compute_dali_cut(data.for_eval(EXTENT, 224))
     top, left, bottom, right = found.decoded
     assert found.size == (224, 224)
     assert [
@@ -137,7 +139,7 @@ def test_pictures_are_resized_as_pillow_does(
         theirs_HWC = np.asarray(
             Image.fromarray(picture_HWC).resize(wanted, Image.Resampling.BILINEAR)
         )
-        ours_HWC = resized(picture_HWC, wanted)[0].permute(1, 2, 0).numpy()
+        ours_HWC = resize_picture(picture_HWC, wanted)[0].permute(1, 2, 0).numpy()
         assert (
             ours_HWC.shape == theirs_HWC.shape
             and np.abs(ours_HWC.astype(int) - theirs_HWC).max() <= 1
@@ -146,4 +148,4 @@ def test_pictures_are_resized_as_pillow_does(
 
 def test_settings_name_the_places(make_run: MakeRun, tmp_path: Path) -> None:
     """The round's choices and the seam's are one list."""
-    assert registry.round().settings["input.device"].choices == tuple(Place)
+    assert registry.load_round().settings["input.device"].choices == tuple(Place)

@@ -54,7 +54,7 @@ def test_every_workload_is_looked_at() -> None:
     """A new one of podium's own tells it too."""
     own = {
         name
-        for name, point in registry.points("podium.workloads").items()
+        for name, point in registry.list_entry_points("podium.workloads").items()
         if point.value.startswith("workloads.")
     }
     assert own == TOLD.keys()

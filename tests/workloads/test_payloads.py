@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from testbed import SETTINGS
 
-from harness.request import reading
+from harness.request import build_reading_options
 from harness.serving.setup import set_up
 from harness.serving.weights.initial import random_weights
 from suite.rounds import Profile
@@ -24,7 +24,7 @@ def test_answers_from_payloads_are_answers_from_samples(workload: str, small: Pa
     the network.
     """
     settings = [f"{key}={value}" for key, value in SETTINGS[workload].items()]
-    options = reading(
+    options = build_reading_options(
         Profile.SMOKE,
         None,
         small / "results",

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from suite import registry
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
-from suite.rounds.settings import catalogue, settle
+from suite.rounds.settings import collect_workload_settings, resolve_settings
 from workloads.resnet50 import scoring
 from workloads.resnet50.images import embedded, imagenet
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("resnet50")
 
 
@@ -42,7 +42,8 @@ def test_the_pinned_truth_is_that_of_the_embedded_pictures(tmp_path: Path) -> No
     scoring.write_labels(tmp_path / "truth", found.labels.tolist())
     row = ROW.inference[Profile.SMOKE]
     assert (
-        folder_sha256(tmp_path / "truth") == row.truth_sha256 and len(found) == row.accuracy_samples
+        compute_folder_sha256(tmp_path / "truth") == row.truth_sha256
+        and len(found) == row.accuracy_samples
     )
 
 
@@ -90,7 +91,7 @@ PINS = [
 @pytest.mark.parametrize("path", PINS)
 def test_each_pin_says_where_it_comes_from(path: str) -> None:
     """A hash without a source cannot be checked by anybody."""
-    source = ROUND.source(f"resnet50.{path}")
+    source = ROUND.find_source(f"resnet50.{path}")
     assert "embedded.py" in source or "Russakovsky" in source
 
 
@@ -113,8 +114,8 @@ def test_every_profile_has_every_scenario(profile: Profile) -> None:
 @pytest.mark.parametrize("profile", list(Profile))
 def test_every_setting_of_a_profile_is_one_that_there_is(profile: Profile) -> None:
     """A misspelt one would never reach the model."""
-    known = catalogue(ROUND, ROW)
-    settled = settle(ROUND, "resnet50", profile, {})
+    known = collect_workload_settings(ROUND, ROW)
+    settled = resolve_settings(ROUND, "resnet50", profile, {})
     assert settled.keys() <= known.keys()
     assert all(
         not setting.choices or settled.get(key, setting.choices[0]) in setting.choices

@@ -33,7 +33,7 @@ def looked(workload: str, *words: str) -> Result:
 
 def data_set(workload: str, small: Path, **settings: Any) -> tuple[Run, DataSet]:
     run = a_run(workload, None, small / "cache", SETTINGS[workload], **settings)
-    found = registry.data_set(registry.workload(workload), run)
+    found = registry.build_run_data_set(registry.load_workload(workload), run)
     assert found is not None
     return run, found
 
@@ -89,7 +89,7 @@ def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Pat
     empty.write_bytes(b"")
     assert looked(workload, "--set", SKIP).exception is None
     run, own = data_set(workload, small, **{"data__skip_broken": True})
-    training: Any = registry.workload(workload).training(run)
+    training: Any = registry.load_workload(workload).training(run)
     train, val = PICTURES[workload]
     assert val - 1 == training.facts()["eval_samples"] == len(training._val)
     assert len(training._train) == training.facts()["train_samples"] <= train
@@ -108,7 +108,7 @@ def test_a_folder_without_training_pictures_can_be_served(workload: str, small: 
     done = looked(workload)
     assert done.exception is None and f"{PICTURES[workload][1]} val samples" in done.stdout
     with pytest.raises(RequestError, match="train"):
-        registry.workload(workload).training(run)
+        registry.load_workload(workload).training(run)
 
 
 def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
 
     found = imagenet.find(tiny, "val")
     with pytest.raises(RequestError, match="12 images, but the survey found 11"):
-        file_checks.Looked(count=11, broken=(), named=()).whole(found)
+        file_checks.PictureSplitSurvey(count=11, broken=(), named=()).drop_broken_pictures(found)
 
 
 def test_hashes_follow_bytes_and_order(own_tiny: Path) -> None:
@@ -127,15 +127,15 @@ def test_hashes_follow_bytes_and_order(own_tiny: Path) -> None:
     from workloads.resnet50.images import imagenet
 
     found = imagenet.find(own_tiny, "val")
-    _, before = file_checks.look(found)
+    _, before = file_checks.inspect_split_pictures(found)
     first, second = found.path(0), found.path(1)
     one, other = first.read_bytes(), second.read_bytes()
     first.write_bytes(other)
     second.write_bytes(one)
-    _, swapped = file_checks.look(found)
+    _, swapped = file_checks.inspect_split_pictures(found)
     first.write_bytes(one + b"\0")
     second.write_bytes(other)
-    assert len({before, swapped, file_checks.look(found)[1]}) == 3
+    assert len({before, swapped, file_checks.inspect_split_pictures(found)[1]}) == 3
 
 
 @pytest.mark.parametrize("workload", ["gnmt", "transformer"])

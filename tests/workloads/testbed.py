@@ -18,11 +18,11 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from harness.machine.system_description import multiplies_bf16
+from harness.machine.system_description import has_bf16_instructions
 from suite import registry
 from suite.engine import Call, Executable, Network, Plan, Precision
 from suite.rounds import Profile
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from suite.workload import Run
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -87,7 +87,7 @@ def a_run(
     """Ask for a run on the CPU; settings by keyword with `__` for a dot go before the chosen
     ones.
     """
-    round = registry.round()
+    round = registry.load_round()
     asked = {**chosen, **{key.replace("__", "."): value for key, value in settings.items()}}
     return Run(
         round=round,
@@ -100,7 +100,7 @@ def a_run(
         device="cpu",
         precision=precision,
         threads=1,
-        settings=settle(round, workload, profile, asked, serving=serving),
+        settings=resolve_settings(round, workload, profile, asked, serving=serving),
     )
 
 
@@ -131,7 +131,7 @@ def quickest_format() -> Precision:
     """Return bf16 where the processor multiplies it itself: what only has to run at full size takes
     half the time and memory then.
     """
-    return Precision.BF16 if multiplies_bf16() else Precision.FP32
+    return Precision.BF16 if has_bf16_instructions() else Precision.FP32
 
 
 class Plain:
@@ -190,7 +190,7 @@ def trained(workload: str, run: Run, folder: Path, around: Around = nullcontext)
     evaluate.
     """
     with around():
-        training: Any = registry.workload(workload).training(run)
+        training: Any = registry.load_workload(workload).training(run)
     steps = [(samples, training.loss()) for samples in training.train_epoch(1)]
     training.save(folder)
     if run.world_size > 1:

@@ -48,17 +48,19 @@ WITHIN: Final = np.pad(FOUR[None], ((1, 1), (0, 0), (0, 0)))
 
 def target(workload: str) -> Mapping[str, float]:
     """Return the smoke target."""
-    return registry.round().benchmark(workload).training[Profile.SMOKE].target
+    return registry.load_round().benchmark(workload).training[Profile.SMOKE].target
 
 
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the clutter: a light figure on a dark ground."""
     monkeypatch.setattr(
-        cloth, "ground", lambda size, periods_px, strength, rng: np.full((*size, 3), 40.0)
+        cloth,
+        "generate_cloth_ground",
+        lambda size, periods_px, strength, rng: np.full((*size, 3), 40.0),
     )
-    monkeypatch.setattr(cloth, "lay_rag", lambda *anything: None)
-    monkeypatch.setattr(cloth, "DARK", (200.0, 240.0))
-    monkeypatch.setattr(cloth, "LIGHT", (200.0, 240.0))
+    monkeypatch.setattr(cloth, "draw_random_rag", lambda *anything: None)
+    monkeypatch.setattr(cloth, "DARK_THREAD_LEVELS", (200.0, 240.0))
+    monkeypatch.setattr(cloth, "LIGHT_THREAD_LEVELS", (200.0, 240.0))
 
 
 def maps(picture_XHWC: Floats) -> Mapping[str, Floats]:

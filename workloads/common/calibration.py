@@ -10,29 +10,29 @@ from typing import Any, Generic, TypeVar, overload
 
 from suite.engine import Calibration
 from suite.errors import RequestError
-from suite.files.layout import file_sha256
-from suite.files.untrusted_files import UnreadableError, read_text
+from suite.files.layout import compute_file_sha256
+from suite.files.untrusted_files import UnreadableError, read_untrusted_text
 from suite.terms import QUANTISED
 from suite.workload import Run
 from workloads.common.pictures.decoding import PictureSet
-from workloads.common.setting_values import text
+from workloads.common.setting_values import require_text_setting
 
 T = TypeVar("T")
-LIST = "calibration.list"
-METHOD = "calibration.method"
-NAMED = 3
+CALIBRATION_LIST_SETTING = "calibration.list"
+CALIBRATION_METHOD_SETTING = "calibration.method"
+MAX_NAMED_LIST_SAMPLES = 3
 """Missing samples listed in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class CalibrationSamples:
     """A calibration list: its name and its samples' names."""
 
     name: str
     samples: tuple[str, ...]
 
 
-class Made(Sequence[tuple[T, ...]], Generic[T]):
+class LazyCalibrationInputs(Sequence[tuple[T, ...]], Generic[T]):
     """The inputs of each sample, made on access, so that a list of 500 pictures need not be in
     memory.
     """
@@ -46,49 +46,53 @@ class Made(Sequence[tuple[T, ...]], Generic[T]):
     @overload
     def __getitem__(self, place: int) -> tuple[T, ...]: ...
     @overload
-    def __getitem__(self, place: slice) -> "Made[T]": ...
-    def __getitem__(self, place: int | slice) -> "tuple[T, ...] | Made[T]":
+    def __getitem__(self, place: slice) -> "LazyCalibrationInputs[T]": ...
+    def __getitem__(self, place: int | slice) -> "tuple[T, ...] | LazyCalibrationInputs[T]":
         return (
-            Made(self._paths[place], self._make)
+            LazyCalibrationInputs(self._paths[place], self._make)
             if isinstance(place, slice)
             else self._make(self._paths[place])
         )
 
 
-def listed(run: Run, embedded: Listed) -> Listed:
+def choose_calibration_list(run: Run, embedded: CalibrationSamples) -> CalibrationSamples:
     """Return the list that the user names, else the embedded one; RequestError if neither fits the
     data.
     """
-    named = run.settings.get(LIST)
+    named = run.settings.get(CALIBRATION_LIST_SETTING)
     if named is None and run.data is not None:
         raise RequestError(
             f"{run.precision} on data of your own needs the round's calibration list: --set"
-            f" {LIST}=FILE, one name per line"
+            f" {CALIBRATION_LIST_SETTING}=FILE, one name per line"
         )
-    return embedded if named is None else read(Path(str(named)))
+    return embedded if named is None else read_calibration_list(Path(str(named)))
 
 
-def read(path: Path) -> Listed:
+def read_calibration_list(path: Path) -> CalibrationSamples:
     """Read a list file; RequestError if it is unreadable or empty, or names a sample twice."""
     try:
         names = tuple(
-            line.strip() for line in read_text(path, "utf-8-sig").splitlines() if line.strip()
+            line.strip()
+            for line in read_untrusted_text(path, "utf-8-sig").splitlines()
+            if line.strip()
         )
     except UnreadableError as error:
-        raise RequestError(f"--set {LIST}={path}: {error.reason}") from error
+        raise RequestError(f"--set {CALIBRATION_LIST_SETTING}={path}: {error.reason}") from error
     if not names:
-        raise RequestError(f"--set {LIST}={path}: the calibration list is empty")
+        raise RequestError(
+            f"--set {CALIBRATION_LIST_SETTING}={path}: the calibration list is empty"
+        )
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RequestError(
-            f"--set {LIST}={path}: names {', '.join(twice[:NAMED])} twice; each sample may occur"
-            " once"
+            f"--set {CALIBRATION_LIST_SETTING}={path}: names"
+            f" {', '.join(twice[:MAX_NAMED_LIST_SAMPLES])} twice; each sample may occur once"
         )
-    return Listed(name=path.stem, samples=names)
+    return CalibrationSamples(name=path.stem, samples=names)
 
 
-def calibration(
+def build_calibration(
     run: Run,
-    chosen: Listed,
+    chosen: CalibrationSamples,
     find: Callable[[str], Path | None],
     accuracy: Iterable[Path],
     make: Callable[[Path], tuple[T, ...]],
@@ -96,23 +100,25 @@ def calibration(
     """Find and hash every sample in the list; RequestError names missing ones. `make` returns the
     network's inputs for a sample.
     """
-    paths = list(found(chosen, find))
+    paths = list(iterate_calibration_paths(chosen, find))
     return Calibration(
-        inputs=Made(paths, make),
+        inputs=LazyCalibrationInputs(paths, make),
         list_name=chosen.name,
         listed=chosen.samples,
         samples=chosen.samples,
-        sha256=tuple(map(file_sha256, paths)),
-        touched=tuple(touched(dict(zip(chosen.samples, paths, strict=True)), accuracy)),
-        method=text(run.settings, METHOD),
+        sha256=tuple(map(compute_file_sha256, paths)),
+        touched=tuple(
+            find_accuracy_overlap(dict(zip(chosen.samples, paths, strict=True)), accuracy)
+        ),
+        method=require_text_setting(run.settings, CALIBRATION_METHOD_SETTING),
     )
 
 
-def of_pictures(
+def build_picture_calibration(
     run: Run,
-    chosen: Listed,
+    chosen: CalibrationSamples,
     accuracy: PictureSet,
-    places: Sequence[Path],
+    folders: Sequence[Path],
     make: Callable[[Path], tuple[T, ...]],
 ) -> Calibration[T]:
     """Find pictures by path below one of the folders or, as in MLPerf's ImageNet lists, by file
@@ -120,40 +126,50 @@ def of_pictures(
     """
     names = {path.name: path for path in map(accuracy.path, range(len(accuracy)))}
 
-    def find(name: str) -> Path | None:
+    def find_picture_path(name: str) -> Path | None:
         return next(
-            (folder / name for folder in places if (folder / name).is_file()), names.get(name)
+            (folder / name for folder in folders if (folder / name).is_file()), names.get(name)
         )
 
-    return calibration(run, chosen, find, names.values(), make)
+    return build_calibration(run, chosen, find_picture_path, names.values(), make)
 
 
-def found(chosen: Listed, find: Callable[[str], Path | None]) -> Iterator[Path]:
+def iterate_calibration_paths(
+    chosen: CalibrationSamples, find: Callable[[str], Path | None]
+) -> Iterator[Path]:
     """Yield the path of each sample."""
     pairs = [(name, find(name)) for name in chosen.samples]
     missing = [name for name, path in pairs if path is None or not path.is_file()]
     if missing:
-        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        more = (
+            f" and {len(missing) - MAX_NAMED_LIST_SAMPLES} more"
+            if len(missing) > MAX_NAMED_LIST_SAMPLES
+            else ""
+        )
         raise RequestError(
-            f"calibration list {chosen.name}: {', '.join(missing[:NAMED])}{more} of its"
-            f" {len(pairs)} samples are not in the data"
+            f"calibration list {chosen.name}: {', '.join(missing[:MAX_NAMED_LIST_SAMPLES])}{more}"
+            f" of its {len(pairs)} samples are not in the data"
         )
     yield from (path for _, path in pairs if path is not None)
 
 
-def touched(samples: dict[str, Path], accuracy: Iterable[Path]) -> Iterator[str]:
+def find_accuracy_overlap(samples: dict[str, Path], accuracy: Iterable[Path]) -> Iterator[str]:
     """Yield the samples that are also in the accuracy set; accuracy files whose size matches a
     sample's are compared by hash.
     """
     sizes = {path.stat().st_size for path in samples.values()}
-    alike = [path for path in accuracy if path.stat().st_size in sizes]
-    places, contents = set(alike), set(map(file_sha256, alike))
+    same_size_paths = [path for path in accuracy if path.stat().st_size in sizes]
+    known_paths, known_hashes = set(same_size_paths), set(map(compute_file_sha256, same_size_paths))
     yield from (
-        name for name, path in samples.items() if path in places or file_sha256(path) in contents
+        name
+        for name, path in samples.items()
+        if path in known_paths or compute_file_sha256(path) in known_hashes
     )
 
 
-def given(run: Run, make: Callable[[], Calibration[Any]]) -> Calibration[Any] | None:
+def build_calibration_if_quantised(
+    run: Run, make: Callable[[], Calibration[Any]]
+) -> Calibration[Any] | None:
     """Create the calibration if the number format needs one, so that other formats pay nothing for
     it.
     """

@@ -11,11 +11,11 @@ from suite.engine import Network, Precision
 from workloads.common.optimisation import mixed_precision as formats
 
 # Legend: N pictures of a batch, C channels, H height, W width.
-PICTURE_NCHW = (2, 3, 32, 32)
-CHANNELS = 8
+TRIAL_PICTURE_NCHW = (2, 3, 32, 32)
+TRIAL_CHANNELS = 8
 
 
-class TorchTrial:
+class TorchPrecisionTrial:
     """A differentiable loss, and networks; both are rebuilt each time, since engines modify modules
     in place.
     """
@@ -38,14 +38,14 @@ class TorchTrial:
         """Run a training step as the workloads here do: a forward pass under autocast, a scaled
         loss, a backward pass.
         """
-        formats.prepare(self._device, precision)
+        formats.prepare_training_precision(self._device, precision)
         torch.manual_seed(0)
-        with formats.autocast(self._device, precision):
+        with formats.build_autocast(self._device, precision):
             loss = self._loss()
-        formats.scaler(self._device, precision).scale(loss.float()).backward()  # type: ignore[no-untyped-call]
+        formats.build_loss_scaler(self._device, precision).scale(loss.float()).backward()  # type: ignore[no-untyped-call]
 
 
-class Stem(nn.Module):
+class TrialStem(nn.Module):
     """The typical first layers of image networks: convolution, batch-norm, pooling, and a strided
     convolution.
     """
@@ -53,12 +53,12 @@ class Stem(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(PICTURE_NCHW[1], CHANNELS, 7, stride=2, padding=3, bias=False),
-            nn.BatchNorm2d(CHANNELS),
+            nn.Conv2d(TRIAL_PICTURE_NCHW[1], TRIAL_CHANNELS, 7, stride=2, padding=3, bias=False),
+            nn.BatchNorm2d(TRIAL_CHANNELS),
             nn.ReLU(inplace=True),
             nn.MaxPool2d(3, stride=2, padding=1),
-            nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False),
-            nn.BatchNorm2d(CHANNELS),
+            nn.Conv2d(TRIAL_CHANNELS, TRIAL_CHANNELS, 3, padding=1, bias=False),
+            nn.BatchNorm2d(TRIAL_CHANNELS),
             nn.ReLU(inplace=True),
         )
 
@@ -68,12 +68,14 @@ class Stem(nn.Module):
         return map_NCHW
 
 
-def pictures(device: str) -> torch.Tensor:
+def generate_trial_pictures(device: str) -> torch.Tensor:
     """Create a batch of noise, channels-last as in the workloads."""
-    return torch.rand(PICTURE_NCHW, device=device).contiguous(memory_format=torch.channels_last)
+    return torch.rand(TRIAL_PICTURE_NCHW, device=device).contiguous(
+        memory_format=torch.channels_last
+    )
 
 
-def network(
+def describe_trial_network(
     name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], outputs: int = 1
 ) -> Network[torch.Tensor]:
     """Describe a network for an engine; its inputs and outputs are named by number."""

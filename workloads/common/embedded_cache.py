@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def generated(cache: Path, name: str, write: Callable[[Path], None]) -> Path:
+def create_cached_folder(cache: Path, name: str, write_content: Callable[[Path], None]) -> Path:
     """Return the folder `name` of the cache, written at first use; safe for concurrent
     processes.
     """
@@ -17,6 +17,6 @@ def generated(cache: Path, name: str, write: Callable[[Path], None]) -> Path:
         if not folder.is_dir():
             partial = folder.with_name(f"{name}.partial")
             shutil.rmtree(partial, ignore_errors=True)
-            write(partial)
+            write_content(partial)
             partial.rename(folder)
     return folder

@@ -12,15 +12,15 @@ from typing import Final
 # glibc, malloc.h: parameters of mallopt
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
-THRESHOLD_BYTES: Final = 1 << 30
+MALLOC_THRESHOLD_BYTES: Final = 1 << 30
 
 
-def keep_freed() -> bool:
+def keep_freed_memory() -> bool:
     """Set both thresholds; False if the C library has no mallopt."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, THRESHOLD_BYTES)) and bool(
-        mallopt(M_TRIM_THRESHOLD, THRESHOLD_BYTES)
+    return bool(mallopt(M_MMAP_THRESHOLD, MALLOC_THRESHOLD_BYTES)) and bool(
+        mallopt(M_TRIM_THRESHOLD, MALLOC_THRESHOLD_BYTES)
     )

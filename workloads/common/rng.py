@@ -8,16 +8,18 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-DROPOUT: Final = 4  # kind of random draws, distinct from those of batches.py and buckets.py
+DROPOUT_STREAM: Final = 4  # kind of random draws, distinct from those of batches.py and buckets.py
 
 
-def sow(seed: int, epoch: int, rank: int) -> None:
+def seed_epoch_generators(seed: int, epoch: int, rank: int) -> None:
     """Seed the generators from (seed, epoch, rank), whatever they did before."""
-    (words,) = np.random.SeedSequence([seed, epoch, rank, DROPOUT]).generate_state(1, np.uint64)
+    (words,) = np.random.SeedSequence([seed, epoch, rank, DROPOUT_STREAM]).generate_state(
+        1, np.uint64
+    )
     torch.manual_seed(int(words) >> 1)
 
 
-def state() -> dict[str, Any]:
+def save_generator_state() -> dict[str, Any]:
     """Save the state of torch's, CUDA's, numpy's and Python's generators."""
     name, words, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
@@ -34,7 +36,7 @@ def state() -> dict[str, Any]:
     }
 
 
-def restore(saved: dict[str, Any]) -> None:
+def restore_generator_state(saved: dict[str, Any]) -> None:
     """Restore a saved state of the generators."""
     torch.set_rng_state(saved["torch"].cpu())
     for index, cuda_state in enumerate(saved["cuda"]):

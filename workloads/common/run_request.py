@@ -5,14 +5,14 @@ from typing import Any
 
 from suite.dataset import DataSet
 from suite.engine import Calibration, Plan
-from suite.errors import RequestError, unknown
+from suite.errors import RequestError, build_unknown_name_error
 from suite.rounds import InferenceRow, TrainingRow
 from suite.workload import Run
-from workloads.common.inputs import ready
-from workloads.common.setting_values import positive
+from workloads.common.inputs import require_input_pipeline
+from workloads.common.setting_values import require_positive_setting
 
 
-def training_row(run: Run, name: str) -> TrainingRow:
+def require_run_training_row(run: Run, name: str) -> TrainingRow:
     """Return the training row of the run's profile."""
     row = run.round.benchmark(name).training.get(run.profile)
     if row is None:
@@ -22,7 +22,7 @@ def training_row(run: Run, name: str) -> TrainingRow:
     return row
 
 
-def inference_row(run: Run, name: str) -> InferenceRow:
+def require_run_inference_row(run: Run, name: str) -> InferenceRow:
     """Return the inference row of the run's profile."""
     row = run.round.benchmark(name).inference.get(run.profile)
     if row is None:
@@ -32,22 +32,22 @@ def inference_row(run: Run, name: str) -> InferenceRow:
     return row
 
 
-def found(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
+def resolve_data_survey(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
     """Return the survey of a run's data: the one given to the run, else a new one."""
     if run.found is not None:
         return run.found
-    own = data_set(run)
-    seen = own.survey().found
-    own.check(seen)
-    return seen
+    survey_source = data_set(run)
+    surveyed = survey_source.survey().found
+    survey_source.check(surveyed)
+    return surveyed
 
 
-def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
+def build_engine_plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
     """Return the engine plan of a run's networks; `calibration` supplies the ranges of a quantised
     network.
     """
     options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
-    most = positive(run.settings, "batching.max_batch")
+    most = require_positive_setting(run.settings, "batching.max_batch")
     return Plan(
         device=run.device,
         precision=run.precision,
@@ -59,7 +59,7 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
     )
 
 
-def warm_up_sizes(run: Run, most: int) -> range:
+def list_warm_up_batch_sizes(run: Run, most: int) -> range:
     """Return the batch sizes to warm up before the clock starts: all, or only the largest if no
     other occurs (`batching.only_full`).
     """
@@ -77,10 +77,10 @@ def check_implemented(
 
     Silently using another would make the log untrue.
     """
-    for kind, found, known in (
+    for kind, requested, known in (
         ("framework", run.framework, frameworks),
         ("input", run.input, inputs),
     ):
-        if found not in known:
-            raise unknown(f"{kind} of {name}", found, known)
-    ready(run)
+        if requested not in known:
+            raise build_unknown_name_error(f"{kind} of {name}", requested, known)
+    require_input_pipeline(run)

@@ -10,7 +10,7 @@ from suite.rounds import HyperValue
 Settings = Mapping[str, HyperValue]
 
 
-def _wanted(settings: Settings, key: str) -> HyperValue:
+def _require_setting(settings: Settings, key: str) -> HyperValue:
     if key not in settings:
         raise RequestError(
             f"setting {key} has no value in this profile: set it with --set {key}=VALUE"
@@ -18,46 +18,46 @@ def _wanted(settings: Settings, key: str) -> HyperValue:
     return settings[key]
 
 
-def whole(settings: Settings, key: str) -> int:
+def require_integer_setting(settings: Settings, key: str) -> int:
     """Return an integer setting that may not be negative."""
-    value = _wanted(settings, key)
+    value = _require_setting(settings, key)
     if type(value) is not int or value < 0:
         raise RequestError(f"setting {key}: {value!r} is not a whole number of at least 0")
     return value
 
 
-def positive(settings: Settings, key: str) -> int:
+def require_positive_setting(settings: Settings, key: str) -> int:
     """Return an integer setting above 0."""
-    value = whole(settings, key)
+    value = require_integer_setting(settings, key)
     if value == 0:
         raise RequestError(f"setting {key}: must be at least 1")
     return value
 
 
-def number(settings: Settings, key: str) -> float:
+def require_number_setting(settings: Settings, key: str) -> float:
     """Return a numeric setting."""
-    value = _wanted(settings, key)
+    value = _require_setting(settings, key)
     if type(value) not in (int, float):
         raise RequestError(f"setting {key}: {value!r} is not a number")
     return float(value)  # type: ignore[arg-type]  # the check above leaves int and float
 
 
-def flag(settings: Settings, key: str) -> bool:
+def require_flag_setting(settings: Settings, key: str) -> bool:
     """Return a boolean setting."""
-    value = _wanted(settings, key)
+    value = _require_setting(settings, key)
     if type(value) is not bool:
         raise RequestError(f"setting {key}: {value!r} is neither true nor false")
     return value
 
 
-def text(settings: Settings, key: str) -> str:
+def require_text_setting(settings: Settings, key: str) -> str:
     """Return a text setting."""
-    return str(_wanted(settings, key))
+    return str(_require_setting(settings, key))
 
 
-def numbers(settings: Settings, key: str) -> tuple[float, ...]:
+def require_numbers_setting(settings: Settings, key: str) -> tuple[float, ...]:
     """Return a setting that is a list of numbers."""
-    value = _wanted(settings, key)
+    value = _require_setting(settings, key)
     if not isinstance(value, tuple | list):
         raise RequestError(f"setting {key}: {value!r} is not a list of numbers")
     return tuple(float(entry) for entry in value)

@@ -7,7 +7,7 @@ from contextlib import suppress
 import tensorflow as tf
 
 
-def limit(threads: int) -> None:
+def set_tensorflow_thread_limit(threads: int) -> None:
     """Run one operation at a time on this many threads; a process that has already computed
     something keeps its setting.
     """

@@ -14,41 +14,55 @@ from torch.overrides import TorchFunctionMode
 
 from suite.errors import RequestError
 from workloads.common import weights_description
-from workloads.common.weights_description import DESCRIPTION, WEIGHTS, Described, describe
+from workloads.common.weights_description import (
+    DESCRIPTION_FILE,
+    WEIGHTS_FILE,
+    WeightsDescription,
+    read_weights_description,
+)
 
-__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "Undrawn", "describe", "export", "filled"]
+__all__ = [
+    "DESCRIPTION_FILE",
+    "WEIGHTS_FILE",
+    "WeightsDescription",
+    "SkippedInitialisation",
+    "read_weights_description",
+    "write_exported_weights",
+    "build_exported_network",
+]
 
 M = TypeVar("M", bound=nn.Module)
 
-DRAWS: Final = (torch.Tensor.normal_, torch.Tensor.uniform_)
+RANDOM_INITIALISERS: Final = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 
-def export(model: nn.Module, description: Described, folder: Path) -> None:
+def write_exported_weights(model: nn.Module, description: WeightsDescription, folder: Path) -> None:
     """Write weights and their description."""
     weights = {
         name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()
     }
-    save_file(weights, folder / WEIGHTS)
-    weights_description.write(description, folder)
+    save_file(weights, folder / WEIGHTS_FILE)
+    weights_description.write_weights_description(description, folder)
 
 
-def filled(build: Callable[[], M], folder: Path, name: str) -> M:
+def build_exported_network(build: Callable[[], M], folder: Path, name: str) -> M:
     """Build a network with exported weights, in evaluation mode, drawing no values that they
     replace; RequestError if they do not fit.
     """
-    with Undrawn():
+    with SkippedInitialisation():
         model = build()
     try:
-        model.load_state_dict(load_file(folder / WEIGHTS))
+        model.load_state_dict(load_file(folder / WEIGHTS_FILE))
     except (OSError, SafetensorError, RuntimeError) as error:
         raise RequestError(
-            f"checkpoint {folder}: {WEIGHTS} does not fit {name} ({str(error).splitlines()[0]})"
+            f"checkpoint {folder}: {WEIGHTS_FILE} does not fit {name}"
+            f" ({str(error).splitlines()[0]})"
         ) from error
     model.eval()
     return model
 
 
-class Undrawn(TorchFunctionMode):
+class SkippedInitialisation(TorchFunctionMode):
     """Within it, networks are built without drawing initial values, which are overwritten.
 
     Buffers that no file holds have theirs, as they would not on `torch.device("meta")`.
@@ -65,4 +79,4 @@ class Undrawn(TorchFunctionMode):
         given = kwargs or {}
         if getattr(func, "__module__", None) == nn.init.__name__:
             return given["tensor"]
-        return args[0] if func in DRAWS else func(*args, **given)
+        return args[0] if func in RANDOM_INITIALISERS else func(*args, **given)

@@ -10,13 +10,13 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from suite.errors import RequestError
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
-WEIGHTS: Final = "model.safetensors"
-DESCRIPTION: Final = "model.json"
+WEIGHTS_FILE: Final = "model.safetensors"
+DESCRIPTION_FILE: Final = "model.json"
 
 
-class Described(Protocol):
+class WeightsDescription(Protocol):
     """A frozen dataclass that names its workload."""
 
     @property
@@ -24,31 +24,33 @@ class Described(Protocol):
         """The workload that the weights belong to."""
 
 
-D = TypeVar("D", bound=Described)
+D = TypeVar("D", bound=WeightsDescription)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class DescribedWorkload:
     """The minimal content of a description."""
 
     workload: str
 
 
-def write(description: Described, folder: Path) -> None:
+def write_weights_description(description: WeightsDescription, folder: Path) -> None:
     """Write a description in the form that `describe` reads."""
     table = asdict(description)  # type: ignore[call-overload]  # a Protocol cannot declare that it is a dataclass
-    (folder / DESCRIPTION).write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8")
+    (folder / DESCRIPTION_FILE).write_text(
+        json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8"
+    )
 
 
-def describe(folder: Path, kind: type[D], name: str) -> D:
+def read_weights_description(folder: Path, kind: type[D], name: str) -> D:
     """Read the description of exported weights; RequestError if they belong to another workload."""
-    path = folder / DESCRIPTION
+    path = folder / DESCRIPTION_FILE
     try:
-        found = read(path, msgspec.json.Decoder(Owner).decode).workload
+        found = read_untrusted_file(path, msgspec.json.Decoder(DescribedWorkload).decode).workload
         if found != name:
             raise RequestError(f"checkpoint {folder}: its workload is {found}, not {name}")
-        return read(path, msgspec.json.Decoder(kind).decode)
+        return read_untrusted_file(path, msgspec.json.Decoder(kind).decode)
     except UnreadableError as error:
         raise RequestError(
-            f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error.reason})"
+            f"checkpoint {folder}: no readable {DESCRIPTION_FILE} of {name} ({error.reason})"
         ) from error

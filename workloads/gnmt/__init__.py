@@ -25,7 +25,7 @@ class GNMT:
         self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
     ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
-        return recipe.hyperparameters(settings)
+        return recipe.select_gnmt_hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
@@ -43,12 +43,12 @@ class GNMT:
 
     def data_set(self, run: Run) -> DataSet:
         """Return the text that a run reads, for the data survey."""
-        from workloads.gnmt.survey import GnmtText
+        from workloads.gnmt.survey import GNMTDataSet
 
-        return GnmtText(run)
+        return GNMTDataSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Return tiny networks of its kind; PyTorch is its only framework."""
-        from workloads.gnmt.trial import trial
+        from workloads.gnmt.trial import build_gnmt_trial
 
-        return trial(device)
+        return build_gnmt_trial(device)

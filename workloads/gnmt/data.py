@@ -17,29 +17,37 @@ import torch
 from torch.utils.data import Dataset
 
 from suite.errors import RequestError
-from workloads.common.embedded_cache import generated
-from workloads.common.inputs.batches import Key
+from workloads.common.embedded_cache import create_cached_folder
+from workloads.common.inputs.batches import SampleKey
 from workloads.common.text import parallel_text, synthetic_language
-from workloads.common.text.bucketing import padded
-from workloads.common.text.encoded import Encoded, Tokens
-from workloads.common.text.parallel_text import SOURCE, TARGET, TEST, TRAIN, Corpus
-from workloads.gnmt.scoring import END, PAD
-from workloads.gnmt.subwords import Moses, Subwords
+from workloads.common.text.bucketing import pad_sentences
+from workloads.common.text.encoded import EncodedSentences, Tokens
+from workloads.common.text.parallel_text import (
+    SOURCE_SUFFIX,
+    TARGET_SUFFIX,
+    TEXT_TEST_SPLIT,
+    TEXT_TRAIN_SPLIT,
+    ParallelCorpus,
+)
+from workloads.gnmt.scoring import GNMT_END_ID, GNMT_PAD_ID
+from workloads.gnmt.subwords import GNMTSubwords, MosesSplitter
 
 # Legend: N sentences of a batch, S source positions, T target positions.
-PREPARED: Final = 1  # part of the cache folders' names: a changed preparation needs another folder
-TRANSLATIONS = "test.translations"
-REFERENCES = "test.references"
-SHUFFLED: Final = 0x1ABE15
-Sample: TypeAlias = tuple[Tokens, Tokens, float]
+GNMT_TEXT_VERSION: Final = (
+    1  # part of the cache folders' names: a changed preparation needs another folder
+)
+TRANSLATIONS_FILE = "test.translations"
+TOKENISED_REFERENCES_FILE = "test.references"
+TRANSLATION_SHUFFLE_STREAM: Final = 0x1ABE15
+WeightedPair: TypeAlias = tuple[Tokens, Tokens, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class GNMTPairs:
     """One split, encoded: the selected sentences, in `chosen`'s order, and the target of each."""
 
-    sources: Encoded
-    targets: Encoded
+    sources: EncodedSentences
+    targets: EncodedSentences
     chosen: npt.NDArray[np.int64]
     translation: npt.NDArray[np.int64]
     """Index of each selected sentence's target: its own, unless shuffled."""
@@ -48,7 +56,7 @@ class Pairs:
         """Count the pairs."""
         return len(self.chosen)
 
-    def pair(self, index: int) -> tuple[Tokens, Tokens]:
+    def get_pair(self, index: int) -> tuple[Tokens, Tokens]:
         """Return one pair."""
         return self.sources[int(self.chosen[index])], self.targets[int(self.translation[index])]
 
@@ -62,118 +70,140 @@ class Pairs:
         )
         return longest
 
-    def up_to(self, longest: int) -> "Pairs":
+    def drop_long_pairs(self, longest: int) -> "GNMTPairs":
         """Drop pairs with a longer side, as the reference does in training; RequestError if none is
         left.
         """
-        fits = self.lengths <= longest
-        if not fits.any():
+        short_enough = self.lengths <= longest
+        if not short_enough.any():
             raise RequestError(
                 f"max_sequence_length {longest}: every pair of the training text is longer"
             )
-        return replace(self, chosen=self.chosen[fits], translation=self.translation[fits])
+        return replace(
+            self, chosen=self.chosen[short_enough], translation=self.translation[short_enough]
+        )
 
-    def shuffled(self, seed: int) -> "Pairs":
+    def shuffle_translations(self, seed: int) -> "GNMTPairs":
         """Give each sentence the translation of another: nothing can be learnt, which the benchmark
         must show.
         """
         return replace(
-            self, translation=np.random.default_rng([seed, SHUFFLED]).permutation(self.translation)
+            self,
+            translation=np.random.default_rng([seed, TRANSLATION_SHUFFLE_STREAM]).permutation(
+                self.translation
+            ),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class GNMTPreparedText:
     """Everything that a run reads."""
 
     folder: Path
-    subwords: Subwords
+    subwords: GNMTSubwords
     translations: tuple[str, ...]
     """The test split's translations, untokenised."""
     references: tuple[str, ...]
     """The same, tokenised."""
 
-    def pairs(self, split: str) -> Pairs:
+    def load_pairs(self, split: str) -> GNMTPairs:
         """Read a split."""
         sources, targets = (
-            Encoded.load(self.folder / f"{split}.{suffix}") for suffix in (SOURCE, TARGET)
+            EncodedSentences.load(self.folder / f"{split}.{suffix}")
+            for suffix in (SOURCE_SUFFIX, TARGET_SUFFIX)
         )
         every = np.arange(len(sources))
-        return Pairs(sources=sources, targets=targets, chosen=every, translation=every)
+        return GNMTPairs(sources=sources, targets=targets, chosen=every, translation=every)
 
 
-def folder_of(data: Path | None, cache: Path) -> Path:
+def resolve_gnmt_text_folder(data: Path | None, cache: Path) -> Path:
     """Return the folder of the parallel files: the user's, or the embedded language pair's,
     generated at first use.
     """
-    grammar = synthetic_language.NEAR
-    return data or generated(
+    grammar = synthetic_language.NEAR_LANGUAGE
+    return data or create_cached_folder(
         cache,
-        f"language-{grammar.name}-{synthetic_language.VERSION}",
-        partial(synthetic_language.write, grammar),
+        f"language-{grammar.name}-{synthetic_language.LANGUAGE_VERSION}",
+        partial(synthetic_language.write_synthetic_text, grammar),
     )
 
 
-def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
+def prepare_gnmt_text(
+    data: Path | None, cache: Path, merges: int, *, skip: bool
+) -> GNMTPreparedText:
     """Read and encode both splits, each text only once; RequestError if files are missing or
     broken.
     """
-    root = folder_of(data, cache)
-    name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{parallel_text.digest(root)}"
-    return opened(generated(cache, name, partial(prepare, root, merges, skip)))
+    root = resolve_gnmt_text_folder(data, cache)
+    name = f"gnmt-text-{GNMT_TEXT_VERSION}-{merges}{'-skip' if skip else ''}-{parallel_text.compute_text_digest(root)}"
+    return load_gnmt_text(
+        create_cached_folder(cache, name, partial(write_encoded_gnmt_text, root, merges, skip))
+    )
 
 
-def opened(folder: Path) -> Text:
+def load_gnmt_text(folder: Path) -> GNMTPreparedText:
     """Read what `prepare` wrote."""
-    translations, references = (lines(folder / name) for name in (TRANSLATIONS, REFERENCES))
-    return Text(
+    translations, references = (
+        read_gnmt_lines(folder / name) for name in (TRANSLATIONS_FILE, TOKENISED_REFERENCES_FILE)
+    )
+    return GNMTPreparedText(
         folder=folder,
-        subwords=Subwords.read(folder),
+        subwords=GNMTSubwords.read(folder),
         translations=translations,
         references=references,
     )
 
 
-def lines(path: Path) -> tuple[str, ...]:
+def read_gnmt_lines(path: Path) -> tuple[str, ...]:
     """Read the lines of a text that `prepare` wrote."""
     return tuple(path.read_bytes().decode().split("\n")[:-1])
 
 
-def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
+def write_encoded_gnmt_text(root: Path, merges: int, skip: bool, folder: Path) -> None:
     """Tokenise both splits, learn the vocabulary from the training text, and encode everything."""
-    written = [parallel_text.find(root, split, skip=skip) for split in (TRAIN, TEST)]
-    corpora = [tokenised(corpus) for corpus in written]
+    untokenised = [
+        parallel_text.read_parallel_text(root, split, skip=skip)
+        for split in (TEXT_TRAIN_SPLIT, TEXT_TEST_SPLIT)
+    ]
+    corpora = [split_corpus_into_words(corpus) for corpus in untokenised]
     folder.mkdir(parents=True)
-    subwords = Subwords.learn([*corpora[0].sources, *corpora[0].targets], merges)
+    subwords = GNMTSubwords.train_on_sentences([*corpora[0].sources, *corpora[0].targets], merges)
     subwords.write(folder)
     for corpus in corpora:
-        for suffix, texts in ((SOURCE, corpus.sources), (TARGET, corpus.targets)):
-            Encoded.of([subwords.encode(line) for line in texts]).save(
+        for suffix, texts in ((SOURCE_SUFFIX, corpus.sources), (TARGET_SUFFIX, corpus.targets)):
+            EncodedSentences.merge_sentences([subwords.encode(line) for line in texts]).save(
                 folder / f"{corpus.split}.{suffix}"
             )
-    for name, corpus in ((TRANSLATIONS, written[1]), (REFERENCES, corpora[1])):
+    for name, corpus in (
+        (TRANSLATIONS_FILE, untokenised[1]),
+        (TOKENISED_REFERENCES_FILE, corpora[1]),
+    ):
         (folder / name).write_bytes("".join(f"{line}\n" for line in corpus.targets).encode())
 
 
-def tokenised(corpus: Corpus) -> Corpus:
+def split_corpus_into_words(corpus: ParallelCorpus) -> ParallelCorpus:
     """Tokenise a split's sentences."""
-    source, target = Moses(SOURCE), Moses(TARGET)
+    source, target = MosesSplitter(SOURCE_SUFFIX), MosesSplitter(TARGET_SUFFIX)
     return replace(
         corpus,
-        sources=tuple(map(source.cut, corpus.sources)),
-        targets=tuple(map(target.cut, corpus.targets)),
+        sources=tuple(map(source.split_sentence, corpus.sources)),
+        targets=tuple(map(target.split_sentence, corpus.targets)),
     )
 
 
-def shortened(tokens: Tokens, longest: int) -> Tokens:
+def truncate_gnmt_source(tokens: Tokens, longest: int) -> Tokens:
     """Truncate a source sentence to the limit but keep its end mark, so that every sample has an
     answer.
     """
-    return tokens if len(tokens) <= longest else np.append(tokens[: longest - 1], np.int32(END))
+    return (
+        tokens
+        if len(tokens) <= longest
+        else np.append(tokens[: longest - 1], np.int32(GNMT_END_ID))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class GNMTBatch:
     """A batch of sentences."""
 
     source_NS: torch.Tensor
@@ -181,19 +211,19 @@ class Batch:
     target_NT: torch.Tensor
     weight_N: torch.Tensor
 
-    def pin_memory(self) -> "Batch":
+    def pin_memory(self) -> "GNMTBatch":
         """Pin the memory, so that the copy to the device overlaps with computation; DataLoader
         calls this.
         """
-        return self.map(torch.Tensor.pin_memory)
+        return self.apply_to_tensors(torch.Tensor.pin_memory)
 
-    def to(self, device: torch.device) -> "Batch":
+    def copy_to_device(self, device: torch.device) -> "GNMTBatch":
         """Copy the batch to a device."""
-        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
+        return self.apply_to_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def map(self, change: Any) -> "Batch":
+    def apply_to_tensors(self, change: Any) -> "GNMTBatch":
         """Apply a function to each tensor."""
-        return Batch(
+        return GNMTBatch(
             source_NS=change(self.source_NS),
             length_N=change(self.length_N),
             target_NT=change(self.target_NT),
@@ -201,30 +231,30 @@ class Batch:
         )
 
 
-class Samples(Dataset[Sample]):
+class GNMTSamples(Dataset[WeightedPair]):
     """Pairs by key."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: GNMTPairs) -> None:
         self.pairs = pairs
 
-    def __getitem__(self, key: Key) -> Sample:
-        return (*self.pairs.pair(key.index), key.weight)
+    def __getitem__(self, key: SampleKey) -> WeightedPair:
+        return (*self.pairs.get_pair(key.index), key.weight)
 
 
-def collate(samples: Sequence[Sample]) -> Batch:
+def collate_gnmt_pairs(samples: Sequence[WeightedPair]) -> GNMTBatch:
     """Collate pairs into a batch."""
     sources, targets, weights = zip(*samples, strict=True)
-    source_NS, length_N = side_by_side(sources)
-    return Batch(
+    source_NS, length_N = build_padded_tensors(sources)
+    return GNMTBatch(
         source_NS=source_NS,
         length_N=length_N,
-        target_NT=side_by_side(targets)[0],
+        target_NT=build_padded_tensors(targets)[0],
         weight_N=torch.tensor(weights),
     )
 
 
-def side_by_side(sentences: Sequence[Tokens]) -> tuple[torch.Tensor, torch.Tensor]:
+def build_padded_tensors(sentences: Sequence[Tokens]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return sentences as N T, padded after their ends, and their lengths."""
-    return torch.from_numpy(padded(sentences, PAD)), torch.tensor(
+    return torch.from_numpy(pad_sentences(sentences, GNMT_PAD_ID)), torch.tensor(
         [len(sentence) for sentence in sentences]
     )

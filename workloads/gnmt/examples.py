@@ -4,30 +4,39 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from workloads.common.embedded_cache import generated
+from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.text import parallel_text, references, synthetic_language
-from workloads.common.text.examples import TextExamples, embedded_sources
-from workloads.common.text.token_answers import unpacked
-from workloads.gnmt.scoring import read_vocabulary, words
+from workloads.common.text.examples import TranslationExamples, read_sources_if_matching
+from workloads.common.text.token_answers import unpack_token_ids
+from workloads.gnmt.scoring import decode_gnmt_words, read_gnmt_vocabulary
 
 
 def examples(
     answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path
-) -> TextExamples:
+) -> TranslationExamples:
     """Read the truth; ValueError if it is invalid."""
-    right, tokens = references.read(truth), read_vocabulary(truth)
-    shown = embedded_sources(partial(sources, cache), len(right)) if embedded else ()
-    return TextExamples(
-        answers, right, lambda answer: " ".join(words(unpacked(answer), tokens)), shown
+    reference_texts, tokens = references.read_references(truth), read_gnmt_vocabulary(truth)
+    source_texts = (
+        read_sources_if_matching(partial(read_embedded_gnmt_sources, cache), len(reference_texts))
+        if embedded
+        else ()
+    )
+    return TranslationExamples(
+        answers,
+        reference_texts,
+        lambda answer: " ".join(decode_gnmt_words(unpack_token_ids(answer), tokens)),
+        source_texts,
     )
 
 
-def sources(cache: Path) -> Sequence[str]:
+def read_embedded_gnmt_sources(cache: Path) -> Sequence[str]:
     """Return the embedded test sentences from the workload's cache."""
-    grammar = synthetic_language.NEAR
-    folder = generated(
+    grammar = synthetic_language.NEAR_LANGUAGE
+    folder = create_cached_folder(
         cache,
-        f"language-{grammar.name}-{synthetic_language.VERSION}",
-        partial(synthetic_language.write, grammar),
+        f"language-{grammar.name}-{synthetic_language.LANGUAGE_VERSION}",
+        partial(synthetic_language.write_synthetic_text, grammar),
     )
-    return parallel_text.find(folder, parallel_text.TEST, skip=False).sources
+    return parallel_text.read_parallel_text(
+        folder, parallel_text.TEXT_TEST_SPLIT, skip=False
+    ).sources

@@ -14,110 +14,141 @@ from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
-from workloads.common.run_request import inference_row, plan, warm_up_sizes
-from workloads.common.setting_values import positive
+from workloads.common.run_request import (
+    build_engine_plan,
+    list_warm_up_batch_sizes,
+    require_run_inference_row,
+)
+from workloads.common.setting_values import require_positive_setting
 from workloads.common.text import encoded, references
-from workloads.common.text.beam_search import Beam
+from workloads.common.text.beam_search import BeamParameters
 from workloads.common.text.encoded import Tokens
-from workloads.common.text.parallel_text import TEST
-from workloads.common.text.token_answers import packed
+from workloads.common.text.parallel_text import TEXT_TEST_SPLIT
+from workloads.common.text.token_answers import pack_token_ids
 from workloads.gnmt import data, decoding, model, scoring, survey
-from workloads.gnmt.decoding import SERVING, Translator
-from workloads.gnmt.scoring import END, START
+from workloads.gnmt.decoding import SERVING_BEAM_RULE, GNMTTranslator
+from workloads.gnmt.scoring import GNMT_END_ID, GNMT_START_ID
 
 # Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder
 # layers, V vocabulary.
-USUAL_BATCH: Final = (
+GNMT_TYPICAL_BATCH: Final = (
     8  # sentences; between the smallest and the largest, for engines that need a typical example
 )
-USUAL_LENGTH: Final = 24  # tokens, likewise
-WARM_STEPS: Final = 2  # tokens of a warm-up answer: all steps of an answer have the same shapes
+GNMT_TYPICAL_TOKENS: Final = 24  # tokens, likewise
+GNMT_WARM_UP_TOKENS: Final = (
+    2  # tokens of a warm-up answer: all steps of an answer have the same shapes
+)
 
 
 class GNMTPredictor:
     """One worker's predictor: sample indices in, answers out."""
 
     def __init__(
-        self, translator: Translator, samples: dict[int, Tokens], beam: Beam, sizes: range
+        self,
+        translator: GNMTTranslator,
+        samples: dict[int, Tokens],
+        beam: BeamParameters,
+        sizes: range,
     ) -> None:
         self._translator, self._samples, self._beam, self._sizes = translator, samples, beam, sizes
 
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on a made-up source."""
-        short = replace(self._beam, max_length=WARM_STEPS)
-        source = example(USUAL_LENGTH)
+        short = replace(self._beam, max_length=GNMT_WARM_UP_TOKENS)
+        source = build_example_sentence(GNMT_TYPICAL_TOKENS)
         for size in self._sizes:
-            self._answer([source] * size, short)
+            self._translate_to_answers([source] * size, short)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the translation of each sentence, including its end mark."""
-        return self._answer([self._samples[sample] for sample in samples], self._beam)
+        return self._translate_to_answers([self._samples[sample] for sample in samples], self._beam)
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer sentences that came over a network."""
-        return self._answer([np.frombuffer(payload, "<i4") for payload in payloads], self._beam)
+        return self._translate_to_answers(
+            [np.frombuffer(payload, "<i4") for payload in payloads], self._beam
+        )
 
-    def _answer(self, sources: Sequence[Tokens], beam: Beam) -> Sequence[bytes]:
+    def _translate_to_answers(
+        self, sources: Sequence[Tokens], beam: BeamParameters
+    ) -> Sequence[bytes]:
         with torch.inference_mode():
-            return [packed([*answer, END]) for answer in self._translator.translate(sources, beam)]
+            return [
+                pack_token_ids([*answer, GNMT_END_ID])
+                for answer in self._translator.translate_sentences(sources, beam)
+            ]
 
 
 class GNMTInference:
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        network, self._description = model.load(checkpoint)
-        self._run, self._row = run, inference_row(run, model.NAME)
-        self._text = data.opened(encoded.prepared(run, run_request.found(run, survey.GnmtText)))
-        check_vocabulary(checkpoint, self._description, self._text)
-        self._test = self._text.pairs(TEST)
+        network, self._description = model.load_gnmt_checkpoint(checkpoint)
+        self._run, self._row = run, require_run_inference_row(run, model.GNMT_NAME)
+        self._text = data.load_gnmt_text(
+            encoded.resolve_encoded_folder(
+                run, run_request.resolve_data_survey(run, survey.GNMTDataSet)
+            )
+        )
+        check_checkpoint_vocabulary(checkpoint, self._description, self._text)
+        self._test = self._text.load_pairs(TEXT_TEST_SPLIT)
         self._samples: dict[int, Tokens] = {}
-        self._longest = positive(run.settings, "data.max_answer_length")
-        self._plan = plan(run)
+        self._longest = require_positive_setting(run.settings, "data.max_answer_length")
+        self._plan = build_engine_plan(run)
         self._reader: Executable[torch.Tensor] = engine.compile(
-            self._read_network(network), self._plan
+            self._describe_encoder_network(network), self._plan
         )
         self._writer: Executable[torch.Tensor] = engine.compile(
-            self._write_network(network), self._plan
+            self._describe_decoder_network(network), self._plan
         )
 
-    def _read_network(self, network: model.GNMT) -> Network[torch.Tensor]:
-        inputs = read_inputs(USUAL_BATCH, USUAL_LENGTH, self._run.device)
+    def _describe_encoder_network(self, network: model.GNMTNetwork) -> Network[torch.Tensor]:
+        inputs = build_gnmt_encoder_inputs(
+            GNMT_TYPICAL_BATCH, GNMT_TYPICAL_TOKENS, self._run.device
+        )
         return Network(
-            name=f"{model.NAME}-encoder",
-            module=model.Reader(network),
-            framework=model.FRAMEWORK,
+            name=f"{model.GNMT_NAME}-encoder",
+            module=model.GNMTServingEncoder(network),
+            framework=model.GNMT_FRAMEWORK,
             inputs=inputs,
             input_names=("source", "length"),
             output_names=("memory", "key"),
             dimensions=({0: "batch", 1: "source"}, {0: "batch"}),
-            shapes=self._shapes(lambda batch, length: read_inputs(batch, length, "meta")),
+            shapes=self._compute_shape_profile(
+                lambda batch, length: build_gnmt_encoder_inputs(batch, length, "meta")
+            ),
         )
 
-    def _write_network(self, network: model.GNMT) -> Network[torch.Tensor]:
+    def _describe_decoder_network(self, network: model.GNMTNetwork) -> Network[torch.Tensor]:
         size = (self._description.layers, self._description.width)
         return Network(
-            name=f"{model.NAME}-decoder",
-            module=model.Writer(network),
-            framework=model.FRAMEWORK,
-            inputs=write_inputs(USUAL_BATCH, USUAL_LENGTH, size, self._run.device),
+            name=f"{model.GNMT_NAME}-decoder",
+            module=model.GNMTServingDecoderStep(network),
+            framework=model.GNMT_FRAMEWORK,
+            inputs=build_gnmt_decoder_inputs(
+                GNMT_TYPICAL_BATCH, GNMT_TYPICAL_TOKENS, size, self._run.device
+            ),
             input_names=("token", "hidden", "cell", "memory", "key", "known"),
             output_names=("logit", "share", "next_hidden", "next_cell"),
             dimensions=({0: "batch"}, {0: "rows"}, {0: "rows"}, *[{0: "batch", 1: "source"}] * 3),
-            shapes=self._shapes(lambda batch, length: write_inputs(batch, length, size, "meta")),
+            shapes=self._compute_shape_profile(
+                lambda batch, length: build_gnmt_decoder_inputs(batch, length, size, "meta")
+            ),
             state={"next_hidden": "hidden", "next_cell": "cell"},
         )
 
-    def _shapes(self, inputs: Callable[[int, int], tuple[torch.Tensor, ...]]) -> ShapeProfile:
+    def _compute_shape_profile(
+        self, inputs: Callable[[int, int], tuple[torch.Tensor, ...]]
+    ) -> ShapeProfile:
         """Return the shapes of one sentence of minimum length, of a typical batch, and of the
         largest batch of the longest sentences.
         """
         most = self._plan.max_batch
         sizes = (
             (1, 2),
-            (min(USUAL_BATCH, most), min(USUAL_LENGTH, self._longest)),
+            (min(GNMT_TYPICAL_BATCH, most), min(GNMT_TYPICAL_TOKENS, self._longest)),
             (most, self._longest),
         )
         least, usual, largest = (
@@ -141,7 +172,9 @@ class GNMTInference:
         Data).
         """
         for sample in samples:
-            self._samples[sample] = data.shortened(self._test.pair(sample)[0], self._longest)
+            self._samples[sample] = data.truncate_gnmt_source(
+                self._test.get_pair(sample)[0], self._longest
+            )
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release sentences."""
@@ -159,54 +192,56 @@ class GNMTInference:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         device = torch.device(self._run.device)
-        translator = Translator(
-            read=self._reader.open(),
-            write=self._writer.open(),
+        translator = GNMTTranslator(
+            run_encoder=self._reader.open(),
+            run_decoder_step=self._writer.open(),
             layers=self._description.layers,
             device=device,
         )
         return GNMTPredictor(
             translator,
             self._samples,
-            decoding.beam(SERVING, self._longest),
-            warm_up_sizes(self._run, max_batch),
+            decoding.build_gnmt_beam(SERVING_BEAM_RULE, self._longest),
+            list_warm_up_batch_sizes(self._run, max_batch),
         )
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
-        references.write(folder, self._text.references)
-        scoring.write_vocabulary(folder, self._text.subwords.tokens)
+        references.write_references(folder, self._text.references)
+        scoring.write_gnmt_vocabulary(folder, self._text.subwords.tokens)
 
     def close(self) -> None:
         """Release all sentences."""
         self._samples.clear()
 
 
-def example(length: int) -> Tokens:
+def build_example_sentence(length: int) -> Tokens:
     """Create a sentence of this many tokens."""
-    return np.array([START, *[END] * (length - 1)], dtype=np.int32)
+    return np.array([GNMT_START_ID, *[GNMT_END_ID] * (length - 1)], dtype=np.int32)
 
 
-def read_inputs(batch: int, length: int, device: str) -> tuple[torch.Tensor, ...]:
+def build_gnmt_encoder_inputs(batch: int, length: int, device: str) -> tuple[torch.Tensor, ...]:
     """Create example inputs of the encoder."""
-    return torch.full((batch, length), END, device=device), torch.full(
+    return torch.full((batch, length), GNMT_END_ID, device=device), torch.full(
         (batch,), length, device=device
     )
 
 
-def write_inputs(
+def build_gnmt_decoder_inputs(
     batch: int, length: int, size: tuple[int, int], device: str
 ) -> tuple[torch.Tensor, ...]:
     """Create example inputs of one decoder step; `size`: layers and width."""
-    (layers, width), beams = size, SERVING[0]
-    token_NK = torch.full((batch, beams), START, device=device)
+    (layers, width), beams = size, SERVING_BEAM_RULE[0]
+    token_NK = torch.full((batch, beams), GNMT_START_ID, device=device)
     state_BLH = torch.zeros(batch * beams, layers, width, device=device)
     memory_NSH = torch.zeros(batch, length, width, device=device)
     known_NS = torch.ones(batch, length, dtype=torch.bool, device=device)
     return token_NK, state_BLH, state_BLH, memory_NSH, memory_NSH, known_NS
 
 
-def check_vocabulary(checkpoint: Path, description: model.Description, text: data.Text) -> None:
+def check_checkpoint_vocabulary(
+    checkpoint: Path, description: model.GNMTDescription, text: data.GNMTPreparedText
+) -> None:
     """Reject a checkpoint trained with another vocabulary: its token ids would mean other words."""
     if description.vocabulary_sha256 != text.subwords.sha256:
         raise RequestError(

@@ -17,19 +17,24 @@ from torch.nn import functional
 
 from suite.errors import RequestError
 from workloads.common import weights
-from workloads.gnmt.scoring import PAD
+from workloads.gnmt.scoring import GNMT_PAD_ID
 
 # Legend: N sentences of a batch, S source positions, T target positions, K beams, B = N K, H hidden
 # width, L decoder layers, V vocabulary.
-NAME: Final = "gnmt"
-FRAMEWORK: Final = "torch"
-INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
-ZERO_BIASES: Final = ("bias_hh_l0", "attention.bias")  # seq2seq/utils.py, init_lstm_; attention.py
-NEVER: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest value
+GNMT_NAME: Final = "gnmt"
+GNMT_FRAMEWORK: Final = "torch"
+MAX_INITIAL_WEIGHT: Final = (
+    0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
+)
+ZERO_BIAS_SUFFIXES: Final = (
+    "bias_hh_l0",
+    "attention.bias",
+)  # seq2seq/utils.py, init_lstm_; attention.py
+MASKED_ATTENTION_SCORE: Final = -65504.0  # rnn_translator, attention.py: fp16's lowest value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class GNMTDescription:
     """What a server needs to know about exported weights."""
 
     workload: str
@@ -41,7 +46,7 @@ class Description:
     max_answer_length: int
 
 
-class Attention(nn.Module):
+class GNMTAttention(nn.Module):
     """Bahdanau, Cho, Bengio 2015, arXiv:1409.0473, normalised after Salimans and Kingma 2016: score
     = g v/|v| tanh(W q + U k + b).
     """
@@ -67,13 +72,15 @@ class Attention(nn.Module):
         both_NTSH = self.query(query_NTH)[:, :, None] + key_NSH[:, None] + self.bias
         direction_H = self.direction / self.direction.norm() * self.scale
         score_NTS = (
-            (torch.tanh(both_NTSH) @ direction_H).float().masked_fill(~known_NS[:, None], NEVER)
+            (torch.tanh(both_NTSH) @ direction_H)
+            .float()
+            .masked_fill(~known_NS[:, None], MASKED_ATTENTION_SCORE)
         )
         share_NTS = score_NTS.softmax(-1)
         return share_NTS.to(memory_NSH.dtype) @ memory_NSH, share_NTS
 
 
-class Encoder(nn.Module):
+class GNMTEncoder(nn.Module):
     """Encodes source sentences."""
 
     def __init__(self, width: int, layers: int, dropout: float) -> None:
@@ -90,7 +97,7 @@ class Encoder(nn.Module):
 
     def forward(self, embedded_NSH: torch.Tensor, length_N: torch.Tensor) -> torch.Tensor:
         """Return the memory N S H; positions after a sentence's end are meaningless."""
-        mirror_NS1 = mirrored(length_N, embedded_NSH.shape[1])[..., None]
+        mirror_NS1 = compute_mirrored_positions(length_N, embedded_NSH.shape[1])[..., None]
         dropped_NSH = self.dropout(embedded_NSH)
         onward_NSH, _ = self.onward(dropped_NSH)
         back_NSH, _ = self.backward_(dropped_NSH.gather(1, mirror_NS1.expand_as(dropped_NSH)))
@@ -101,15 +108,17 @@ class Encoder(nn.Module):
         return hidden
 
 
-def mirrored(length_N: torch.Tensor, longest: int) -> torch.Tensor:
+def compute_mirrored_positions(length_N: torch.Tensor, longest: int) -> torch.Tensor:
     """Index each sentence's positions N S from its own end; positions after the end stay in
     place.
     """
-    place_S = torch.arange(longest, device=length_N.device)
-    return torch.where(place_S < length_N[:, None], length_N[:, None] - 1 - place_S, place_S)
+    position_S = torch.arange(longest, device=length_N.device)
+    return torch.where(
+        position_S < length_N[:, None], length_N[:, None] - 1 - position_S, position_S
+    )
 
 
-class Decoder(nn.Module):
+class GNMTDecoder(nn.Module):
     """Decodes target sentences."""
 
     def __init__(self, width: int, layers: int, vocabulary: int, dropout: float) -> None:
@@ -120,7 +129,7 @@ class Decoder(nn.Module):
                 for level in range(layers)
             ]
         )
-        self.attention = Attention(width)
+        self.attention = GNMTAttention(width)
         self.classifier = nn.Linear(width, vocabulary)
         self.dropout = nn.Dropout(dropout)
 
@@ -138,7 +147,7 @@ class Decoder(nn.Module):
         return logit_NTV
 
 
-class GNMT(nn.Module):
+class GNMTNetwork(nn.Module):
     """Encoder, decoder and their shared embedding."""
 
     def __init__(
@@ -147,16 +156,16 @@ class GNMT(nn.Module):
         width: int,
         layers: int,
         dropout: float = 0.0,
-        initial: float = INITIAL,
+        initial: float = MAX_INITIAL_WEIGHT,
     ) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
-        self.encoder = Encoder(width, layers, dropout)
-        self.decoder = Decoder(width, layers, vocabulary, dropout)
-        self.initialise(width, initial)
+        self.embedding = nn.Embedding(vocabulary, width, padding_idx=GNMT_PAD_ID)
+        self.encoder = GNMTEncoder(width, layers, dropout)
+        self.decoder = GNMTDecoder(width, layers, vocabulary, dropout)
+        self.reset_parameters(width, initial)
 
     @torch.no_grad()
-    def initialise(self, width: int, initial: float) -> None:
+    def reset_parameters(self, width: int, initial: float) -> None:
         """Initialise weights, and the reference's random biases, uniformly; attention and recurrent
         biases to 0, the attention scale to 1/sqrt(width).
 
@@ -164,11 +173,11 @@ class GNMT(nn.Module):
         models/attention.py.
         """
         for name, parameter in self.named_parameters():
-            if name.endswith(ZERO_BIASES):
+            if name.endswith(ZERO_BIAS_SUFFIXES):
                 parameter.zero_()
             else:
                 parameter.uniform_(-initial, initial)
-        self.embedding.weight[PAD].zero_()
+        self.embedding.weight[GNMT_PAD_ID].zero_()
         self.decoder.attention.scale.fill_(width**-0.5)
 
     def forward(
@@ -177,17 +186,17 @@ class GNMT(nn.Module):
         """Return the logits N T V of the token after each target token."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
         logit_NTV: torch.Tensor = self.decoder(
-            self.embedding(target_NT), memory_NSH, source_NS != PAD
+            self.embedding(target_NT), memory_NSH, source_NS != GNMT_PAD_ID
         )
         return logit_NTV
 
 
-class Reader(nn.Module):
+class GNMTServingEncoder(nn.Module):
     """The encoder as a separate network for serving; attention keys are computed once per
     sentence.
     """
 
-    def __init__(self, model: GNMT) -> None:
+    def __init__(self, model: GNMTNetwork) -> None:
         super().__init__()
         self.embedding, self.encoder, self.key = (
             model.embedding,
@@ -203,10 +212,10 @@ class Reader(nn.Module):
         return memory_NSH, self.key(memory_NSH)
 
 
-class Writer(nn.Module):
+class GNMTServingDecoderStep(nn.Module):
     """One decoder step as a separate network; its state has the same size at every step."""
 
-    def __init__(self, model: GNMT) -> None:
+    def __init__(self, model: GNMTNetwork) -> None:
         super().__init__()
         self.embedding, self.decoder = model.embedding, model.decoder
 
@@ -227,7 +236,7 @@ class Writer(nn.Module):
         context_BH, share_NKS, states = out_BH, known_NS, []
         for level, layer in enumerate(self.decoder.layers):
             input_BH = torch.cat([out_BH, context_BH], dim=-1) if level else out_BH
-            state = after(layer, input_BH, hidden_BLH[:, level], cell_BLH[:, level])
+            state = run_lstm_step(layer, input_BH, hidden_BLH[:, level], cell_BLH[:, level])
             out_BH = state[0] + out_BH if level > 1 else state[0]
             states.append(state)
             if level == 0:
@@ -240,7 +249,7 @@ class Writer(nn.Module):
         return logit_BV.view(sentences, beams, -1), share_NKS, hidden, cell
 
 
-def after(
+def run_lstm_step(
     layer: nn.Module, input_BH: torch.Tensor, hidden_BH: torch.Tensor, cell_BH: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Run one step of an LSTM layer."""
@@ -248,44 +257,51 @@ def after(
     return torch.lstm_cell(input_BH, (hidden_BH, cell_BH), weight_ih, weight_hh, bias_ih, bias_hh)
 
 
-def loss_N(logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float) -> torch.Tensor:
+def compute_sentence_losses(
+    logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float
+) -> torch.Tensor:
     """Return each sentence's cross-entropy summed over its tokens; Szegedy et al. 2015, section 7:
     `smoothing` is spread over the vocabulary.
     """
     flat_NT = functional.cross_entropy(
         logit_NTV.float().flatten(0, 1),
         label_NT.flatten(),
-        ignore_index=PAD,
+        ignore_index=GNMT_PAD_ID,
         label_smoothing=smoothing,
         reduction="none",
     )
     return flat_NT.view_as(label_NT).sum(1)
 
 
-def start(
-    seed: int, vocabulary: int, width: int, layers: int, dropout: float, initial: float = INITIAL
-) -> GNMT:
+def build_seeded_gnmt(
+    seed: int,
+    vocabulary: int,
+    width: int,
+    layers: int,
+    dropout: float,
+    initial: float = MAX_INITIAL_WEIGHT,
+) -> GNMTNetwork:
     """Build the network of a seed, the same on every rank, independent of the global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GNMT(vocabulary, width, layers, dropout, initial)
+        return GNMTNetwork(vocabulary, width, layers, dropout, initial)
 
 
-def load(folder: Path) -> tuple[GNMT, Description]:
+def load_gnmt_checkpoint(folder: Path) -> tuple[GNMTNetwork, GNMTDescription]:
     """Rebuild an exported network in evaluation mode; RequestError if it belongs to another
     workload or framework.
     """
-    description = weights.describe(folder, Description, NAME)
-    if description.framework != FRAMEWORK:
+    description = weights.read_weights_description(folder, GNMTDescription, GNMT_NAME)
+    if description.framework != GNMT_FRAMEWORK:
         raise RequestError(
-            f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports"
-            f" only {FRAMEWORK}"
+            f"checkpoint {folder}: its framework is {description.framework}, but {GNMT_NAME}"
+            f" supports only {GNMT_FRAMEWORK}"
         )
     return (
-        weights.filled(
-            lambda: GNMT(description.vocabulary, description.width, description.layers),
+        weights.build_exported_network(
+            lambda: GNMTNetwork(description.vocabulary, description.width, description.layers),
             folder,
-            NAME,
+            GNMT_NAME,
         ),
         description,
     )

@@ -6,11 +6,17 @@ from typing import Final
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from workloads.common.optimisation.schedules import Schedule
-from workloads.common.setting_values import Settings, flag, number, positive, whole
+from workloads.common.optimisation.schedules import RateSchedule
+from workloads.common.setting_values import (
+    Settings,
+    require_flag_setting,
+    require_integer_setting,
+    require_number_setting,
+    require_positive_setting,
+)
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_gnmt.yaml: what a log must have
-LOGGED: Final = (
+GNMT_LOGGED_HYPERPARAMETERS: Final = (
     "global_batch_size",
     "opt_base_learning_rate",
     "opt_learning_rate_alt_decay_func",
@@ -22,42 +28,47 @@ LOGGED: Final = (
     "opt_learning_rate_warmup_steps",
     "max_sequence_length",
 )
-ALTERNATIVES: Final = ("opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func")
+ALTERNATIVE_SCHEDULE_SETTINGS: Final = (
+    "opt_learning_rate_alt_decay_func",
+    "opt_learning_rate_alt_warmup_func",
+)
 # mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up
 # starts
-WARMUP_START: Final = 0.01
-FEWEST_LAYERS: Final = 2  # one queries the attention, the other receives its result
-BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
-EPSILON: Final = 1e-8  # the same
+WARMUP_START_FACTOR: Final = 0.01
+MIN_GNMT_LAYERS: Final = 2  # one queries the attention, the other receives its result
+GNMT_ADAM_BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
+GNMT_ADAM_EPSILON: Final = 1e-8  # the same
 
 
-def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+def select_gnmt_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LOGGED if key in settings}
+    return {key: settings[key] for key in GNMT_LOGGED_HYPERPARAMETERS if key in settings}
 
 
-def warmed_and_halved(
-    base: float, warmup_steps: int, remain_steps: int, interval: int, factor: float, times: int
-) -> Schedule:
+def build_gnmt_schedule(
+    base: float, warmup_steps: int, remain_steps: int, interval: int, factor: float, max_decays: int
+) -> RateSchedule:
     """Rise exponentially from a hundredth, stay constant, then decay by `factor` at `remain_steps`
     and after each interval, `times` in all.
 
     mlcommons/training, rnn_translator, lr_scheduler.py, WarmupMultiStepLR.
     """
 
-    def rate(step: int) -> float:
+    def compute_rate(step: int) -> float:
         if step < warmup_steps:
-            return float(base * WARMUP_START ** ((warmup_steps - step) / warmup_steps))
-        falls = 0 if step < remain_steps else min((step - remain_steps) // interval + 1, times)
-        return float(base * factor**falls)
+            return float(base * WARMUP_START_FACTOR ** ((warmup_steps - step) / warmup_steps))
+        decays = (
+            0 if step < remain_steps else min((step - remain_steps) // interval + 1, max_decays)
+        )
+        return float(base * factor**decays)
 
-    return rate
+    return compute_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class GNMTRecipe:
     """The training recipe of one run."""
 
     batch_size: int
@@ -86,45 +97,45 @@ class Recipe:
     skip_broken: bool
 
     @classmethod
-    def of(cls, settings: Settings) -> "Recipe":
+    def build_from_settings(cls, settings: Settings) -> "GNMTRecipe":
         """Read the settings; RequestError names an invalid one."""
-        for key in ALTERNATIVES:
-            if flag(settings, key):
+        for key in ALTERNATIVE_SCHEDULE_SETTINGS:
+            if require_flag_setting(settings, key):
                 raise RequestError(
                     f"setting {key}: the alternative schedules are not implemented; --set"
                     f" {key}=false"
                 )
-        if positive(settings, "model.layers") < FEWEST_LAYERS:
+        if require_positive_setting(settings, "model.layers") < MIN_GNMT_LAYERS:
             raise RequestError(
-                f"setting model.layers: {settings['model.layers']} is below {FEWEST_LAYERS}"
+                f"setting model.layers: {settings['model.layers']} is below {MIN_GNMT_LAYERS}"
             )
         return cls(
-            batch_size=positive(settings, "global_batch_size"),
-            base_rate=number(settings, "opt_base_learning_rate"),
-            decay_factor=number(settings, "opt_learning_rate_decay_factor"),
-            decay_interval=positive(settings, "opt_learning_rate_decay_interval"),
-            decay_steps=whole(settings, "opt_learning_rate_decay_steps"),
-            remain_steps=whole(settings, "opt_learning_rate_remain_steps"),
-            warmup_steps=whole(settings, "opt_learning_rate_warmup_steps"),
-            max_sequence_length=positive(settings, "max_sequence_length"),
-            max_answer_length=positive(settings, "data.max_answer_length"),
-            buckets=positive(settings, "data.buckets"),
-            merges=whole(settings, "data.merges"),
-            width=positive(settings, "model.width"),
-            layers=positive(settings, "model.layers"),
-            dropout=number(settings, "model.dropout"),
-            initial=number(settings, "model.initial"),
-            smoothing=number(settings, "loss.label_smoothing"),
-            clip_norm=number(settings, "optimizer.clip_norm"),
-            workers=whole(settings, "data.workers"),
-            shuffle_labels=flag(settings, "data.shuffle_labels"),
-            skip_broken=flag(settings, "data.skip_broken"),
+            batch_size=require_positive_setting(settings, "global_batch_size"),
+            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
+            decay_factor=require_number_setting(settings, "opt_learning_rate_decay_factor"),
+            decay_interval=require_positive_setting(settings, "opt_learning_rate_decay_interval"),
+            decay_steps=require_integer_setting(settings, "opt_learning_rate_decay_steps"),
+            remain_steps=require_integer_setting(settings, "opt_learning_rate_remain_steps"),
+            warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
+            max_sequence_length=require_positive_setting(settings, "max_sequence_length"),
+            max_answer_length=require_positive_setting(settings, "data.max_answer_length"),
+            buckets=require_positive_setting(settings, "data.buckets"),
+            merges=require_integer_setting(settings, "data.merges"),
+            width=require_positive_setting(settings, "model.width"),
+            layers=require_positive_setting(settings, "model.layers"),
+            dropout=require_number_setting(settings, "model.dropout"),
+            initial=require_number_setting(settings, "model.initial"),
+            smoothing=require_number_setting(settings, "loss.label_smoothing"),
+            clip_norm=require_number_setting(settings, "optimizer.clip_norm"),
+            workers=require_integer_setting(settings, "data.workers"),
+            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
+            skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> RateSchedule:
         """Return the learning-rate schedule."""
-        return warmed_and_halved(
+        return build_gnmt_schedule(
             self.base_rate,
             self.warmup_steps,
             self.remain_steps,

@@ -13,53 +13,58 @@ from typing import Final
 
 from suite.workload import Scores
 from workloads.common.text import references
-from workloads.common.text.bleu import Form, bleu
-from workloads.common.text.token_answers import unpacked
+from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.token_answers import unpack_token_ids
 
-VOCABULARY: Final = "vocabulary.txt"
-SPECIAL: Final = (
+GNMT_VOCABULARY_FILE: Final = "vocabulary.txt"
+GNMT_SPECIAL_TOKENS: Final = (
     "<pad>",
     "<unk>",
     "<s>",
     "<\\s>",
 )  # mlcommons/training, rnn_translator, config.py; the last one includes its backslash
-PAD, UNKNOWN, START, END = range(4)
-JOINT: Final = "@@"  # subword-nmt: marks a piece that the next one continues
+GNMT_PAD_ID, GNMT_UNKNOWN_ID, GNMT_START_ID, GNMT_END_ID = range(4)
+SUBWORD_JOINT: Final = "@@"  # subword-nmt: marks a piece that the next one continues
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute GNMT inference's BLEU on tokens, 0-1; ValueError if the truth is damaged."""
-    right, tokens = references.read(truth), read_vocabulary(truth)
+    reference_texts, tokens = references.read_references(truth), read_gnmt_vocabulary(truth)
     texts = [
-        " ".join(words(unpacked(answers.get(sample, b"")), tokens)) for sample in range(len(right))
+        " ".join(decode_gnmt_words(unpack_token_ids(answers.get(sample, b"")), tokens))
+        for sample in range(len(reference_texts))
     ]
-    return {"bleu": bleu(Form.TOKENS, texts, right)}
+    return {"bleu": compute_bleu(BleuForm.TOKENS, texts, reference_texts)}
 
 
-def words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
+def decode_gnmt_words(numbers: Iterable[int], tokens: Sequence[str]) -> list[str]:
     """Convert token ids up to the end mark to pieces, and join them to words."""
     pieces = []
     for number in numbers:
-        if number == END:
+        if number == GNMT_END_ID:
             break
-        pieces.append(tokens[number] if 0 <= number < len(tokens) else SPECIAL[UNKNOWN])
+        pieces.append(
+            tokens[number] if 0 <= number < len(tokens) else GNMT_SPECIAL_TOKENS[GNMT_UNKNOWN_ID]
+        )
     text = " ".join(pieces)
-    return text.replace(f"{JOINT} ", "").removesuffix(JOINT).split()
+    return text.replace(f"{SUBWORD_JOINT} ", "").removesuffix(SUBWORD_JOINT).split()
 
 
-def read_vocabulary(folder: Path) -> list[str]:
+def read_gnmt_vocabulary(folder: Path) -> list[str]:
     """Read one token per line; ValueError if the first are not the special tokens, or a token
     repeats.
     """
-    tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
-    if tuple(tokens[: len(SPECIAL)]) != SPECIAL or len(set(tokens)) != len(tokens):
+    tokens = (folder / GNMT_VOCABULARY_FILE).read_bytes().decode("utf-8").split("\n")[:-1]
+    if tuple(tokens[: len(GNMT_SPECIAL_TOKENS)]) != GNMT_SPECIAL_TOKENS or len(set(tokens)) != len(
+        tokens
+    ):
         raise ValueError(
-            f"{folder / VOCABULARY}: its tokens do not begin with {' '.join(SPECIAL)}, or one"
-            " occurs twice"
+            f"{folder / GNMT_VOCABULARY_FILE}: its tokens do not begin with"
+            f" {' '.join(GNMT_SPECIAL_TOKENS)}, or one occurs twice"
         )
     return tokens
 
 
-def write_vocabulary(folder: Path, tokens: Sequence[str]) -> None:
+def write_gnmt_vocabulary(folder: Path, tokens: Sequence[str]) -> None:
     """Write the vocabulary in the form that `read_vocabulary` reads."""
-    (folder / VOCABULARY).write_bytes("".join(f"{token}\n" for token in tokens).encode())
+    (folder / GNMT_VOCABULARY_FILE).write_bytes("".join(f"{token}\n" for token in tokens).encode())

@@ -20,22 +20,22 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from suite.errors import RequestError
-from suite.files.untrusted_files import UnreadableError, read_text
+from suite.files.untrusted_files import UnreadableError, read_untrusted_text
 from workloads.common.text.encoded import Tokens
 from workloads.gnmt.scoring import (
-    END,
-    SPECIAL,
-    START,
-    UNKNOWN,
-    read_vocabulary,
-    words,
-    write_vocabulary,
+    GNMT_END_ID,
+    GNMT_SPECIAL_TOKENS,
+    GNMT_START_ID,
+    GNMT_UNKNOWN_ID,
+    decode_gnmt_words,
+    read_gnmt_vocabulary,
+    write_gnmt_vocabulary,
 )
 
-CODES: Final = "bpe.codes"
+BPE_CODES_FILE: Final = "bpe.codes"
 
 
-class Moses:
+class MosesSplitter:
     """Moses' tokeniser and detokeniser for one language, with escaping, called as in the
     reference.
     """
@@ -43,37 +43,37 @@ class Moses:
     def __init__(self, language: str) -> None:
         self._cut, self._join = MosesTokenizer(lang=language), MosesDetokenizer(lang=language)
 
-    def cut(self, sentence: str) -> str:
+    def split_sentence(self, sentence: str) -> str:
         """Tokenise a sentence."""
         return str(self._cut.tokenize(sentence, return_str=True))
 
-    def join(self, words: Sequence[str]) -> str:
+    def join_words(self, words: Sequence[str]) -> str:
         """Detokenise words and marks to a sentence."""
         return str(self._join.detokenize(list(words)))
 
 
-def merging(codes: str) -> BPE:
+def parse_bpe_merges(codes: str) -> BPE:
     """Parse merges; ValueError if they are invalid, where subword-nmt would print an error and end
     the process.
     """
-    complaint = io.StringIO()
+    error_output = io.StringIO()
     try:
-        with redirect_stderr(complaint):
+        with redirect_stderr(error_output):
             return BPE(io.StringIO(codes))
     except SystemExit as error:
-        raise ValueError(" ".join(complaint.getvalue().split())) from error
+        raise ValueError(" ".join(error_output.getvalue().split())) from error
 
 
-class Subwords:
+class GNMTSubwords:
     """The merges and vocabulary of one run; encodes tokenised sentences."""
 
     def __init__(self, codes: str, tokens: Sequence[str]) -> None:
         self.codes, self.tokens = codes, tuple(tokens)
         self._numbers = {token: number for number, token in enumerate(self.tokens)}
-        self._bpe = merging(codes)
+        self._bpe = parse_bpe_merges(codes)
 
     @classmethod
-    def learn(cls, sentences: Sequence[str], merges: int) -> "Subwords":
+    def train_on_sentences(cls, sentences: Sequence[str], merges: int) -> "GNMTSubwords":
         """Learn merges from all sentences of both languages, then count the resulting pieces."""
         text = io.StringIO()
         with redirect_stderr(
@@ -81,23 +81,26 @@ class Subwords:
         ):  # a progress bar, and a message that no pair is repeated
             learn_bpe(sentences, text, merges)
         bpe = BPE(io.StringIO(text.getvalue()))
-        counted = Counter(
+        piece_counts = Counter(
             piece for sentence in sentences for piece in bpe.segment_tokens(sentence.split(" "))
         )
-        return cls(text.getvalue(), [*SPECIAL, *(piece for piece, _ in counted.most_common())])
+        return cls(
+            text.getvalue(),
+            [*GNMT_SPECIAL_TOKENS, *(piece for piece, _ in piece_counts.most_common())],
+        )
 
     @classmethod
-    def read(cls, folder: Path) -> "Subwords":
+    def read(cls, folder: Path) -> "GNMTSubwords":
         """Read the files that `write` wrote; RequestError if they are damaged."""
         try:
-            return cls(read_text(folder / CODES), read_vocabulary(folder))
+            return cls(read_untrusted_text(folder / BPE_CODES_FILE), read_gnmt_vocabulary(folder))
         except (UnreadableError, OSError, ValueError) as error:
             raise RequestError(f"{folder}: no readable vocabulary ({error})") from error
 
     def write(self, folder: Path) -> None:
         """Save merges and vocabulary."""
-        (folder / CODES).write_text(self.codes, "utf-8")
-        write_vocabulary(folder, self.tokens)
+        (folder / BPE_CODES_FILE).write_text(self.codes, "utf-8")
+        write_gnmt_vocabulary(folder, self.tokens)
 
     @cached_property
     def sha256(self) -> str:
@@ -110,9 +113,14 @@ class Subwords:
         """
         pieces = self._bpe.segment_tokens(sentence.split(" "))
         return np.array(
-            [START, *(self._numbers.get(piece, UNKNOWN) for piece in pieces), END], dtype=np.int32
+            [
+                GNMT_START_ID,
+                *(self._numbers.get(piece, GNMT_UNKNOWN_ID) for piece in pieces),
+                GNMT_END_ID,
+            ],
+            dtype=np.int32,
         )
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """Decode token ids to words and marks."""
-        return words(numbers, self.tokens)
+        return decode_gnmt_words(numbers, self.tokens)

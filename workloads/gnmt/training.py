@@ -12,33 +12,38 @@ from suite.workload import Block, Run, Scores
 from workloads.common import malloc, rng, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
-from workloads.common.run_request import training_row
+from workloads.common.run_request import require_run_training_row
 from workloads.common.text import bucketing, encoded
-from workloads.common.text.bleu import Form, bleu, signature
-from workloads.common.text.parallel_text import CORPUS, TARGET, TEST, TRAIN
+from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
+from workloads.common.text.parallel_text import (
+    CORPUS_SIZE_KEY,
+    TARGET_SUFFIX,
+    TEXT_TEST_SPLIT,
+    TEXT_TRAIN_SPLIT,
+)
 from workloads.gnmt import data, decoding, model, survey
-from workloads.gnmt.data import Batch, Pairs, Text
-from workloads.gnmt.recipe import BETAS, EPSILON, Recipe
-from workloads.gnmt.subwords import Moses
+from workloads.gnmt.data import GNMTBatch, GNMTPairs, GNMTPreparedText
+from workloads.gnmt.recipe import GNMT_ADAM_BETAS, GNMT_ADAM_EPSILON, GNMTRecipe
+from workloads.gnmt.subwords import MosesSplitter
 
 # Legend: N sentences of a batch, S source positions, T target positions, V vocabulary.
-EVAL_BATCH: Final = 64  # sentences; any size gives the same answers, except for rounding
+GNMT_EVALUATION_BATCH: Final = 64  # sentences; any size gives the same answers, except for rounding
 
 
 class GNMTTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare(run.device, run.precision)
-        malloc.keep_freed()
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, training_row(run, model.NAME)
-        self._recipe = recipe = Recipe.of(run.settings)
+        self._run, self._row = run, require_run_training_row(run, model.GNMT_NAME)
+        self._recipe = recipe = GNMTRecipe.build_from_settings(run.settings)
         self._device = torch.device(run.device)
-        self._found = run_request.found(run, survey.GnmtText)
-        self._network = model.start(
+        self._found = run_request.resolve_data_survey(run, survey.GNMTDataSet)
+        self._network = model.build_seeded_gnmt(
             run.seed,
             int(self._found["vocabulary"]),
             recipe.width,
@@ -47,116 +52,138 @@ class GNMTTraining:
             recipe.initial,
         ).to(self._device)
         adam = torch.optim.Adam(
-            self._network.parameters(), lr=recipe.base_rate, betas=BETAS, eps=EPSILON
+            self._network.parameters(),
+            lr=recipe.base_rate,
+            betas=GNMT_ADAM_BETAS,
+            eps=GNMT_ADAM_EPSILON,
         )
         self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
 
     @cached_property
-    def _text(self) -> Text:
+    def _text(self) -> GNMTPreparedText:
         """Open the encoded text; like everything that opens the data, this runs inside the
         clock.
         """
-        return data.opened(encoded.prepared(self._run, self._found))
+        return data.load_gnmt_text(encoded.resolve_encoded_folder(self._run, self._found))
 
     @cached_property
-    def _train(self) -> Pairs:
+    def _training_pairs(self) -> GNMTPairs:
         """Return the training pairs within the length limit."""
-        pairs = self._text.pairs(TRAIN).up_to(self._recipe.max_sequence_length)
-        return pairs.shuffled(self._run.seed) if self._recipe.shuffle_labels else pairs
+        pairs = self._text.load_pairs(TEXT_TRAIN_SPLIT).drop_long_pairs(
+            self._recipe.max_sequence_length
+        )
+        return pairs.shuffle_translations(self._run.seed) if self._recipe.shuffle_labels else pairs
 
     @cached_property
-    def _test(self) -> Pairs:
-        return self._text.pairs(TEST)
+    def _test_pairs(self) -> GNMTPairs:
+        return self._text.load_pairs(TEXT_TEST_SPLIT)
 
     @cached_property
-    def _loader(self) -> batches.Loader[data.Sample, Batch]:
+    def _loader(self) -> batches.BatchLoader[data.WeightedPair, GNMTBatch]:
         pinned = self._device.type == "cuda"
-        return batches.Loader(
-            data.Samples(self._train), data.collate, self._recipe.workers, pinned=pinned
+        return batches.BatchLoader(
+            data.GNMTSamples(self._training_pairs),
+            data.collate_gnmt_pairs,
+            self._recipe.workers,
+            pinned=pinned,
         )
 
     @cached_property
     def _steps_per_epoch(self) -> int:
-        return len(self._plan(1))
+        return len(self._plan_epoch(1))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
         """
         counts = {
-            "train_samples": self._found[TRAIN],
-            "corpus_samples": self._found[CORPUS],
-            "eval_samples": self._found[TEST],
+            "train_samples": self._found[TEXT_TRAIN_SPLIT],
+            "corpus_samples": self._found[CORPUS_SIZE_KEY],
+            "eval_samples": self._found[TEXT_TEST_SPLIT],
         }
-        return {**counts, "metric_signature": signature(Form.SACREBLEU)}
+        return {**counts, "metric_signature": format_bleu_signature(BleuForm.SACREBLEU)}
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
-        plan = self._plan(epoch)[first_step:]
-        shown = self._loader.read([keys for step in plan for keys in step.micro_batches])
+        plan = self._plan_epoch(epoch)[first_step:]
+        loaded_batches = self._loader.read([keys for step in plan for keys in step.micro_batches])
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
-            rng.sow(self._run.seed, epoch, self._run.rank)
+            rng.seed_epoch_generators(self._run.seed, epoch, self._run.rank)
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            self._stepper.take(step, self._recipe.schedule(number), shown, self._loss)
+            self._stepper.take_step(
+                step, self._recipe.schedule(number), loaded_batches, self._compute_batch_loss
+            )
             yield step.samples
 
-    def _plan(self, epoch: int) -> list[batches.Step]:
+    def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
-        bounds = bucketing.even_bounds(int(self._train.lengths.max()), recipe.buckets)
-        whole = bucketing.plan(
-            self._train.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch
+        bounds = bucketing.compute_even_bounds(
+            int(self._training_pairs.lengths.max()), recipe.buckets
         )
-        return batches.shared(whole, recipe.batch_size, epoch, run.rank, run.world_size)
+        global_batches = bucketing.plan_bucketed_batches(
+            self._training_pairs.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch
+        )
+        return batches.plan_rank_steps(
+            global_batches, recipe.batch_size, epoch, run.rank, run.world_size
+        )
 
-    def _loss(self, batch: Batch) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: GNMTBatch) -> torch.Tensor:
         """Return the loss summed over a micro-batch's sentences, each with its weight."""
-        batch = batch.to(self._device)
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        batch = batch.copy_to_device(self._device)
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             logit_NTV = self._stepper.network(
                 batch.source_NS, batch.length_N, batch.target_NT[:, :-1]
             )
         return (
-            model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N
+            model.compute_sentence_losses(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing)
+            * batch.weight_N
         ).sum()
 
     def loss(self) -> float:
         """Mean loss over this rank's sentences in the last step; NaN before the first."""
-        return self._stepper.loss()
+        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Translate this rank's share of the test split, and score the translations of all ranks
         against the references.
         """
         self._stepper.network.eval()
-        answers = dict(collectives.gathered(list(self._answers()), self._run.world_size))
-        moses, subwords = Moses(TARGET), self._text.subwords
-        texts = [moses.join(subwords.decode(answers[index])) for index in range(len(self._test))]
-        return {"bleu": bleu(Form.SACREBLEU, texts, self._text.translations)}
-
-    def _answers(self) -> Iterator[tuple[int, list[int]]]:
-        recipe, network = self._recipe, self._network
-        translator = decoding.Translator.of(network, self._device)
-        beam = decoding.beam(decoding.EVALUATION, recipe.max_answer_length)
-        mine = sorted(
-            range(self._run.rank, len(self._test), self._run.world_size),
-            key=self._test.lengths.__getitem__,
+        answers = dict(
+            collectives.gather_from_ranks(list(self._translate_rank_share()), self._run.world_size)
         )
-        for start in range(0, len(mine), EVAL_BATCH):
-            asked = mine[start : start + EVAL_BATCH]
+        moses, subwords = MosesSplitter(TARGET_SUFFIX), self._text.subwords
+        texts = [
+            moses.join_words(subwords.decode(answers[index]))
+            for index in range(len(self._test_pairs))
+        ]
+        return {"bleu": compute_bleu(BleuForm.SACREBLEU, texts, self._text.translations)}
+
+    def _translate_rank_share(self) -> Iterator[tuple[int, list[int]]]:
+        recipe, network = self._recipe, self._network
+        translator = decoding.GNMTTranslator.build_without_engine(network, self._device)
+        beam = decoding.build_gnmt_beam(decoding.EVALUATION_BEAM_RULE, recipe.max_answer_length)
+        rank_indices = sorted(
+            range(self._run.rank, len(self._test_pairs), self._run.world_size),
+            key=self._test_pairs.lengths.__getitem__,
+        )
+        for start in range(0, len(rank_indices), GNMT_EVALUATION_BATCH):
+            indices = rank_indices[start : start + GNMT_EVALUATION_BATCH]
             sources = [
-                data.shortened(self._test.pair(index)[0], recipe.max_answer_length)
-                for index in asked
+                data.truncate_gnmt_source(
+                    self._test_pairs.get_pair(index)[0], recipe.max_answer_length
+                )
+                for index in indices
             ]
             with (
                 torch.inference_mode(),
-                mixed_precision.autocast(self._run.device, self._run.precision),
+                mixed_precision.build_autocast(self._run.device, self._run.precision),
             ):
-                yield from zip(asked, translator.translate(sources, beam), strict=True)
+                yield from zip(indices, translator.translate_sentences(sources, beam), strict=True)
 
     def save(self, folder: Path) -> None:
         """Save the state; every rank calls this."""
@@ -169,13 +196,13 @@ class GNMTTraining:
     def export(self, folder: Path) -> None:
         """Write the weights, and the hash of their vocabulary."""
         subwords, recipe = self._text.subwords, self._recipe
-        description = model.Description(
-            workload=model.NAME,
-            framework=model.FRAMEWORK,
+        description = model.GNMTDescription(
+            workload=model.GNMT_NAME,
+            framework=model.GNMT_FRAMEWORK,
             width=recipe.width,
             layers=recipe.layers,
             vocabulary=len(subwords.tokens),
             vocabulary_sha256=subwords.sha256,
             max_answer_length=recipe.max_answer_length,
         )
-        weights.export(self._network, description, folder)
+        weights.write_exported_weights(self._network, description, folder)

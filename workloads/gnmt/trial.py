@@ -5,34 +5,51 @@ from collections.abc import Sequence
 import torch
 
 from suite.engine import Network
-from workloads.common.dtype_trial import TorchTrial, network
+from workloads.common.dtype_trial import TorchPrecisionTrial, describe_trial_network
 from workloads.gnmt import inference, model
 
-SIZE = (2, 16)
+GNMT_TRIAL_LAYERS_AND_WIDTH = (2, 16)
 """Layers and width."""
-SENTENCES = 2
-LENGTH = 3
+GNMT_TRIAL_SENTENCES = 2
+GNMT_TRIAL_TOKENS = 3
 
 
-def translator(device: str) -> model.GNMT:
+def build_gnmt_trial_network(device: str) -> model.GNMTNetwork:
     """Build the network."""
-    layers, width = SIZE
-    return model.GNMT(vocabulary=16, width=width, layers=layers).to(device)
+    layers, width = GNMT_TRIAL_LAYERS_AND_WIDTH
+    return model.GNMTNetwork(vocabulary=16, width=width, layers=layers).to(device)
 
 
-def trial(device: str) -> TorchTrial:
+def build_gnmt_trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the serving networks."""
-    source_NS, length_N = inference.read_inputs(SENTENCES, LENGTH, device)
+    source_NS, length_N = inference.build_gnmt_encoder_inputs(
+        GNMT_TRIAL_SENTENCES, GNMT_TRIAL_TOKENS, device
+    )
 
-    def loss() -> torch.Tensor:
-        logit_NTV = translator(device)(source_NS, length_N, source_NS[:, :-1])
-        return model.loss_N(logit_NTV, source_NS[:, 1:], smoothing=0.1).sum()
+    def compute_trial_loss() -> torch.Tensor:
+        logit_NTV = build_gnmt_trial_network(device)(source_NS, length_N, source_NS[:, :-1])
+        return model.compute_sentence_losses(logit_NTV, source_NS[:, 1:], smoothing=0.1).sum()
 
-    def networks() -> Sequence[Network[torch.Tensor]]:
-        made, step = translator(device), inference.write_inputs(SENTENCES, LENGTH, SIZE, device)
+    def describe_trial_networks() -> Sequence[Network[torch.Tensor]]:
+        model_network, step = (
+            build_gnmt_trial_network(device),
+            inference.build_gnmt_decoder_inputs(
+                GNMT_TRIAL_SENTENCES, GNMT_TRIAL_TOKENS, GNMT_TRIAL_LAYERS_AND_WIDTH, device
+            ),
+        )
         return [
-            network(f"{model.NAME}-encoder", model.Reader(made), (source_NS, length_N), outputs=2),
-            network(f"{model.NAME}-decoder", model.Writer(made), step, outputs=4),
+            describe_trial_network(
+                f"{model.GNMT_NAME}-encoder",
+                model.GNMTServingEncoder(model_network),
+                (source_NS, length_N),
+                outputs=2,
+            ),
+            describe_trial_network(
+                f"{model.GNMT_NAME}-decoder",
+                model.GNMTServingDecoderStep(model_network),
+                step,
+                outputs=4,
+            ),
         ]
 
-    return TorchTrial(device, loss, networks)
+    return TorchPrecisionTrial(device, compute_trial_loss, describe_trial_networks)

@@ -20,10 +20,10 @@ from torch.utils.data import Dataset
 
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
-from workloads.common.detection.coco import Split
+from workloads.common.detection.coco import CocoSplit
 from workloads.common.inputs import batches
-from workloads.common.inputs.batches import Key
-from workloads.common.pictures.decoding import decode
+from workloads.common.inputs.batches import SampleKey
+from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import Sizes, Target
 from workloads.maskrcnn.scenes import EMBEDDED
@@ -85,7 +85,7 @@ class Sample:
 
 
 Batch: TypeAlias = list[Sample]
-Loader: TypeAlias = batches.Loader[Sample, Batch]
+Loader: TypeAlias = batches.BatchLoader[Sample, Batch]
 
 
 class Samples(Dataset[Sample]):
@@ -93,20 +93,20 @@ class Samples(Dataset[Sample]):
     as in the reference.
     """
 
-    def __init__(self, split: Split, sizing: Sizing, seed: int) -> None:
+    def __init__(self, split: CocoSplit, sizing: Sizing, seed: int) -> None:
         self.split, self.sizing, self.seed = split, sizing, seed
 
-    def __getitem__(self, key: Key) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
         split, index = self.split, key.index
-        objects = split.objects(index)
-        objects = objects.keep(~objects.crowd_O & wider_than_a_pixel(objects.box_O4))
-        height, width = split.size(index)
-        picture_HWC = resized(decode(split.path(index)), self.sizing)
+        objects = split.build_trainable_objects(index)
+        objects = objects.select_objects(~objects.crowd_O & wider_than_a_pixel(objects.box_O4))
+        height, width = split.get_picture_size(index)
+        picture_HWC = resized(read_rgb_picture(split.path(index)), self.sizing)
         scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array(
             (width, height) * 2, dtype=np.float32
         )
         mask_OHW = (
-            np.stack(split.masks(index, objects))
+            np.stack(split.decode_object_masks(index, objects))
             if len(objects)
             else np.zeros((0, height, width), dtype=np.uint8)
         )
@@ -119,7 +119,7 @@ class Samples(Dataset[Sample]):
             ),
             weight=key.weight,
         )
-        return flipped(sample) if key.generator(self.seed).random() < 0.5 else sample
+        return flipped(sample) if key.create_generator(self.seed).random() < 0.5 else sample
 
 
 def wider_than_a_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
@@ -179,7 +179,7 @@ def padded(side: int) -> int:
 
 def loader(samples: Samples, workers: int) -> Loader:
     """Create the loader of the training set."""
-    return batches.Loader(samples, list, workers, pinned=False)
+    return batches.BatchLoader(samples, list, workers, pinned=False)
 
 
 def plan(
@@ -190,17 +190,19 @@ def plan(
 
     They are ordered by their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
     """
-    shuffled = batches.order(len(wide_I), seed, epoch)
+    shuffled = batches.generate_epoch_order(len(wide_I), seed, epoch)
     place = {int(index): number for number, index in enumerate(shuffled)}
     found = [
         batch
         for orientation in (True, False)
-        for batch in batches.cut(shuffled[wide_I[shuffled] == orientation], batch_size)
+        for batch in batches.split_into_global_batches(
+            shuffled[wide_I[shuffled] == orientation], batch_size
+        )
     ]
     return sorted(found, key=lambda batch: place[int(batch[0])])
 
 
-def wide(split: Split) -> npt.NDArray[np.bool_]:
+def wide(split: CocoSplit) -> npt.NDArray[np.bool_]:
     """Return which pictures are wider than tall."""
     return np.asarray(split.size_I2[:, 1] > split.size_I2[:, 0])
 
@@ -209,4 +211,4 @@ def root(run: Run) -> Path:
     """Return the folder of a run's scenes: the user's, or the embedded one, generated at first
     use.
     """
-    return run.data or synthetic_scenes.folder(run.cache, EMBEDDED)
+    return run.data or synthetic_scenes.prepare_scene_folder(run.cache, EMBEDDED)

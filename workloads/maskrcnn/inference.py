@@ -15,11 +15,11 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, payloads, run_request
 from workloads.common.detection import coco, coco_survey
-from workloads.common.payloads import raw
-from workloads.common.pictures.decoding import decode
-from workloads.common.pictures.in_memory import Held, in_threads, on_host
-from workloads.common.run_request import inference_row, plan
-from workloads.common.setting_values import positive
+from workloads.common.payloads import encode_tensor
+from workloads.common.pictures.decoding import read_rgb_picture
+from workloads.common.pictures.in_memory import LoadedSamples, copy_sample_to_host, wrap_in_threads
+from workloads.common.run_request import build_engine_plan, require_run_inference_row
+from workloads.common.setting_values import require_positive_setting
 from workloads.maskrcnn import data, model, scoring, survey
 from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.settings import counts
@@ -58,7 +58,7 @@ def parsed(payload: bytes) -> Sample:
         payload
     ) - HEAD.size != height * width * len(data.MEAN_C):
         raise ValueError(f"{len(payload)} bytes are no picture of {height}x{width}")
-    picture_HWC = payloads.parsed(
+    picture_HWC = payloads.decode_tensor(
         memoryview(payload)[HEAD.size :],
         torch.empty(height, width, len(data.MEAN_C), dtype=torch.uint8),
     )
@@ -129,7 +129,7 @@ class MaskRCNNInference:
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         self._run, self.device = run, torch.device(run.device)
         self._model, described = model.load(checkpoint, counts(run.settings))
@@ -137,17 +137,20 @@ class MaskRCNNInference:
         self._val = accuracy_set(run, described)
         self._sizing = data.Sizing(min_size=described.min_size, max_size=described.max_size)
         check_sizing(run, self._sizing)
-        self._row = inference_row(run, model.NAME)
-        self.pictures = Held(in_threads(self._prepared, run.threads))
-        self._max_batch = positive(run.settings, "batching.max_batch")
+        self._row = require_run_inference_row(run, model.NAME)
+        self.pictures = LoadedSamples(wrap_in_threads(self._prepared, run.threads))
+        self._max_batch = require_positive_setting(run.settings, "batching.max_batch")
         self._executables: Mapping[str, Executable[torch.Tensor]] = {
-            each.name: engine.compile(each, plan(run)) for each in self._networks()
+            each.name: engine.compile(each, build_engine_plan(run)) for each in self._networks()
         }
 
     def _networks(self) -> list[Network[torch.Tensor]]:
         """Describe the three networks, and the input shapes that they will see."""
-        most, regions = self._max_batch, positive(self._run.settings, "rpn.candidates_test")
-        detections = positive(self._run.settings, "roi.detections")
+        most, regions = (
+            self._max_batch,
+            require_positive_setting(self._run.settings, "rpn.candidates_test"),
+        )
+        detections = require_positive_setting(self._run.settings, "roi.detections")
         heights, widths = zip(*self.padded_sizes(), strict=True)
         shapes = ShapeProfile(
             minimum=((1, 3, min(heights), min(widths)),),
@@ -219,12 +222,12 @@ class MaskRCNNInference:
 
     def padded_size(self, sample: int) -> tuple[int, int]:
         """Return a picture's height and width after resizing and padding."""
-        height, width = self._sizing.of(*self._val.size(sample))
+        height, width = self._sizing.of(*self._val.get_picture_size(sample))
         return data.padded(height), data.padded(width)
 
     def size(self, sample: int) -> tuple[int, int]:
         """Return a picture's own height and width."""
-        return self._val.size(sample)
+        return self._val.get_picture_size(sample)
 
     @property
     def sample_count(self) -> int:
@@ -241,8 +244,8 @@ class MaskRCNNInference:
         self.pictures.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        return on_host(
-            torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)),
+        return copy_sample_to_host(
+            torch.from_numpy(data.resized(read_rgb_picture(self._val.path(sample)), self._sizing)),
             self._run.device,
         )
 
@@ -253,7 +256,9 @@ class MaskRCNNInference:
     def payload(self, sample: int) -> bytes:
         """Return the sample's number, its own height and width, the resized ones, and its bytes."""
         picture_HWC = self.pictures[sample]
-        return HEAD.pack(sample, *self.size(sample), *picture_HWC.shape[:2]) + raw(picture_HWC)
+        return HEAD.pack(sample, *self.size(sample), *picture_HWC.shape[:2]) + encode_tensor(
+            picture_HWC
+        )
 
     def length(self, sample: int) -> int:
         """Number of pixels: batches of similar pictures need the least padding."""
@@ -271,17 +276,17 @@ class MaskRCNNInference:
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
-        coco.write_truth(self._val, folder)
+        coco.write_coco_truth(self._val, folder)
 
     def close(self) -> None:
         """Release all pictures."""
         self.pictures.clear()
 
 
-def accuracy_set(run: Run, described: model.Description) -> coco.Split:
+def accuracy_set(run: Run, described: model.Description) -> coco.CocoSplit:
     """Read the annotations; RequestError if the checkpoint has other classes."""
-    found = run_request.found(run, survey.data_set)
-    val = coco_survey.opened(data.root(run), found, "val")
+    found = run_request.resolve_data_survey(run, survey.data_set)
+    val = coco_survey.load_usable_coco_split(data.root(run), found, "val")
     if tuple(category.name for category in val.categories) != described.classes:
         raise RequestError(
             f"the checkpoint's {len(described.classes)} classes differ from the"
@@ -293,8 +298,8 @@ def accuracy_set(run: Run, described: model.Description) -> coco.Split:
 def check_sizing(run: Run, trained: data.Sizing) -> None:
     """Reject picture sizes other than those the checkpoint was trained for."""
     wanted = data.Sizing(
-        min_size=positive(run.settings, "min_image_size"),
-        max_size=positive(run.settings, "max_image_size"),
+        min_size=require_positive_setting(run.settings, "min_image_size"),
+        max_size=require_positive_setting(run.settings, "max_image_size"),
     )
     if wanted != trained:
         raise RequestError(

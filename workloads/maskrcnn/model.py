@@ -266,5 +266,8 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 
 def load(folder: Path, counts: Counts) -> tuple[MaskRCNN, Description]:
     """Rebuild an exported network in evaluation mode."""
-    description = weights.describe(folder, Description, NAME)
-    return weights.filled(lambda: MaskRCNN(description, counts), folder, NAME), description
+    description = weights.read_weights_description(folder, Description, NAME)
+    return (
+        weights.build_exported_network(lambda: MaskRCNN(description, counts), folder, NAME),
+        description,
+    )

@@ -6,8 +6,20 @@ from typing import Final
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from workloads.common.optimisation.schedules import Schedule, stepped, warmed_up_from
-from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
+from workloads.common.optimisation.schedules import (
+    RateSchedule,
+    build_step_decay,
+    build_warmup_from_factor,
+)
+from workloads.common.setting_values import (
+    Settings,
+    require_flag_setting,
+    require_integer_setting,
+    require_number_setting,
+    require_numbers_setting,
+    require_positive_setting,
+    require_text_setting,
+)
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_maskrcnn.yaml: what a log must have.
 LOGGED: Final = (
@@ -60,39 +72,39 @@ class Recipe:
     def of(cls, settings: Settings) -> "Recipe":
         """Read the settings; RequestError names an invalid one."""
         return cls(
-            batch_size=positive(settings, "global_batch_size"),
-            micro_batch=positive(settings, "data.micro_batch"),
-            base_rate=number(settings, "opt_base_learning_rate"),
-            warmup_steps=whole(settings, "opt_learning_rate_warmup_steps"),
-            warmup_factor=number(settings, "opt_learning_rate_warmup_factor"),
-            decay_factor=number(settings, "opt_learning_rate_decay_factor"),
-            decay_steps=numbers(settings, "opt_learning_rate_decay_steps"),
-            momentum=number(settings, "sgd.momentum"),
-            weight_decay=number(settings, "sgd.weight_decay"),
-            clip_norm=number(settings, "sgd.clip_norm") or None,
-            candidates=positive(settings, "num_image_candidates"),
-            min_size=positive(settings, "min_image_size"),
-            max_size=positive(settings, "max_image_size"),
-            start_weights=text(settings, "model.start_weights"),
-            start_sha256=text(settings, "model.start_sha256"),
-            workers=whole(settings, "data.workers"),
-            shuffle_labels=flag(settings, "data.shuffle_labels"),
-            skip_broken=flag(settings, "data.skip_broken"),
+            batch_size=require_positive_setting(settings, "global_batch_size"),
+            micro_batch=require_positive_setting(settings, "data.micro_batch"),
+            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
+            warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
+            warmup_factor=require_number_setting(settings, "opt_learning_rate_warmup_factor"),
+            decay_factor=require_number_setting(settings, "opt_learning_rate_decay_factor"),
+            decay_steps=require_numbers_setting(settings, "opt_learning_rate_decay_steps"),
+            momentum=require_number_setting(settings, "sgd.momentum"),
+            weight_decay=require_number_setting(settings, "sgd.weight_decay"),
+            clip_norm=require_number_setting(settings, "sgd.clip_norm") or None,
+            candidates=require_positive_setting(settings, "num_image_candidates"),
+            min_size=require_positive_setting(settings, "min_image_size"),
+            max_size=require_positive_setting(settings, "max_image_size"),
+            start_weights=require_text_setting(settings, "model.start_weights"),
+            start_sha256=require_text_setting(settings, "model.start_sha256"),
+            workers=require_integer_setting(settings, "data.workers"),
+            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
+            skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
-    def schedule(self) -> Schedule:
+    def schedule(self) -> RateSchedule:
         """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py,
         WarmupMultiStepLR.
         """
-        falling = stepped(
+        falling = build_step_decay(
             self.base_rate, self.decay_factor, [round(step) for step in self.decay_steps]
         )
-        return warmed_up_from(falling, self.warmup_factor, self.warmup_steps)
+        return build_warmup_from_factor(falling, self.warmup_factor, self.warmup_steps)
 
 
 def anchor_sizes(settings: Settings) -> tuple[int, ...]:
     """Return the anchor side of each level, in pixels."""
-    found = tuple(int(size) for size in numbers(settings, "model.anchor_sizes"))
+    found = tuple(int(size) for size in require_numbers_setting(settings, "model.anchor_sizes"))
     if len(found) != LEVELS or min(found) < 1:
         raise RequestError(
             f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels"

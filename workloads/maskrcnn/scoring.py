@@ -21,16 +21,16 @@ from suite.workload import Scores
 from workloads.common.detection import rle
 from workloads.common.detection.average_precision import (
     Detections,
-    Kind,
-    average_precision,
-    read_truth,
+    IouKind,
+    compute_average_precision,
+    read_detection_truth,
 )
-from workloads.common.detection.coco import Document, Image
+from workloads.common.detection.coco import CocoDocument, CocoImage
 
 # Legend: D detections of a picture, 4 left, top, right, bottom.
 Floats: TypeAlias = npt.NDArray[np.float32]
 Rows: TypeAlias = npt.NDArray[np.float64]
-METRICS: Final[Mapping[str, Kind]] = {"box_ap": Kind.BOX, "mask_ap": Kind.MASK}
+METRICS: Final[Mapping[str, IouKind]] = {"box_ap": IouKind.BOX, "mask_ap": IouKind.MASK}
 COUNT: Final = struct.Struct("<I")
 FIELDS: Final = 7
 ROW_BYTES: Final = 4 * FIELDS
@@ -67,16 +67,18 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute both APs over IoU 0.50 to 0.95; a missing or malformed answer has no detections.
     ValueError if the truth is invalid.
     """
-    return average_precisions(answers, read_truth(truth))
+    return average_precisions(answers, read_detection_truth(truth))
 
 
-def average_precisions(answers: Mapping[int, bytes], truth: Document) -> Scores:
+def average_precisions(answers: Mapping[int, bytes], truth: CocoDocument) -> Scores:
     """Compute box and mask AP of answers."""
     found = detections(answers, truth)
-    return {metric: average_precision(truth, found, kind) for metric, kind in METRICS.items()}
+    return {
+        metric: compute_average_precision(truth, found, kind) for metric, kind in METRICS.items()
+    }
 
 
-def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
+def detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
     """Read all answers, in the order of the pictures."""
     each = [
         unpacked(answers.get(sample, b""), sample, image, len(truth.categories))
@@ -100,7 +102,9 @@ def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
     )
 
 
-def unpacked(answer: bytes, sample: int, image: Image, categories: int) -> tuple[Rows, list[bytes]]:
+def unpacked(
+    answer: bytes, sample: int, image: CocoImage, categories: int
+) -> tuple[Rows, list[bytes]]:
     """Unpack an answer: [D, 7], and the masks.
 
     Invalid detections (not a number, another sample's, unknown label, no area, run lengths that do
@@ -146,10 +150,10 @@ def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
     ]
 
 
-def fills(mask: bytes, image: Image) -> bool:
+def fills(mask: bytes, image: CocoImage) -> bool:
     """Return whether run lengths fit that picture."""
     try:
-        rle.check_runs(rle.runs_of(mask), image.height, image.width)
+        rle.check_run_lengths(rle.decode_run_lengths(mask), image.height, image.width)
     except ValueError:
         return False
     return True

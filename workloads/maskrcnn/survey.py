@@ -1,10 +1,10 @@
 """Surveys the pictures of a run, embedded scenes or COCO."""
 
 from suite.workload import Run
-from workloads.common.detection.coco_survey import CocoSet
+from workloads.common.detection.coco_survey import CocoDataSet
 from workloads.maskrcnn import data
 
 
-def data_set(run: Run) -> CocoSet:
+def data_set(run: Run) -> CocoDataSet:
     """Return the folder in COCO's layout, for the data survey."""
-    return CocoSet(run, data.root(run))
+    return CocoDataSet(run, data.root(run))

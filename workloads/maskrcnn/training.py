@@ -16,12 +16,12 @@ from workloads.common import malloc, run_request, weights
 from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import decode
-from workloads.common.run_request import training_row
-from workloads.common.setting_values import flag
+from workloads.common.pictures.decoding import read_rgb_picture
+from workloads.common.run_request import require_run_training_row
+from workloads.common.setting_values import require_flag_setting
 from workloads.maskrcnn import data, model, scoring, start_weights, survey
 from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.recipe import Recipe, anchor_sizes
@@ -34,18 +34,21 @@ class MaskRCNNTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare(run.device, run.precision)
-        malloc.keep_freed()
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, training_row(run, model.NAME)
+        self._run, self._row = run, require_run_training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        self._found = run_request.found(run, survey.data_set)
+        self._found = run_request.resolve_data_survey(run, survey.data_set)
         self._sizes = {
-            split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS
+            split: file_checks.parse_split_survey(self._found, split).usable
+            for split in coco_survey.COCO_SPLITS
         }
-        self._description = description(run, recipe, coco_survey.categories(self._found))
-        self._memory_format = memory_format.for_training(run, recipe.min_size)
+        self._description = description(
+            run, recipe, coco_survey.parse_surveyed_categories(self._found)
+        )
+        self._memory_format = memory_format.choose_training_memory_format(run, recipe.min_size)
         made = network(run, recipe, self._description)
         self._model: model.MaskRCNN = made.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
         self._stepper = Stepper(
@@ -55,20 +58,20 @@ class MaskRCNNTraining:
         self._schedule = recipe.schedule()
 
     @cached_property
-    def _train(self) -> coco.Split:
+    def _train(self) -> coco.CocoSplit:
         """Read the training annotations; like everything that opens the data, this runs inside the
         clock.
         """
-        split = coco_survey.opened(data.root(self._run), self._found, "train")
-        return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
+        split = coco_survey.load_usable_coco_split(data.root(self._run), self._found, "train")
+        return split.shuffle_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
     @cached_property
-    def _val(self) -> coco.Split:
-        return coco_survey.opened(data.root(self._run), self._found, "val")
+    def _val(self) -> coco.CocoSplit:
+        return coco_survey.load_usable_coco_split(data.root(self._run), self._found, "val")
 
     @cached_property
-    def _truth(self) -> coco.Document:
-        return coco.truth(self._val)
+    def _truth(self) -> coco.CocoDocument:
+        return coco.build_coco_truth(self._val)
 
     @cached_property
     def _wide(self) -> npt.NDArray[np.bool_]:
@@ -93,7 +96,7 @@ class MaskRCNNTraining:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
@@ -101,14 +104,14 @@ class MaskRCNNTraining:
         """
         plan = self._plan(epoch)
         before = (epoch - 1) * len(plan)  # orientations are grouped alike in each epoch
-        yield from self._stepper.epoch(
+        yield from self._stepper.take_planned_steps(
             plan[first_step:], before + first_step, self._schedule, self._loader, self._loss
         )
 
-    def _plan(self, epoch: int) -> list[batches.Step]:
+    def _plan(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
         planned = data.plan(self._wide, recipe.batch_size, run.seed, epoch)
-        return batches.shared(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
+        return batches.plan_rank_steps(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
         """Return the sum of the five losses, which are batch means, times the number of pictures;
@@ -118,7 +121,7 @@ class MaskRCNNTraining:
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
         picture_NCHW = picture_NCHW.contiguous(memory_format=self._memory_format)
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(
                 picture_NCHW, sizes, [sample.target(self._device) for sample in shown]
             )
@@ -126,30 +129,32 @@ class MaskRCNNTraining:
 
     def loss(self) -> float:
         """Mean loss over this rank's pictures in the last step; NaN before the first."""
-        return self._stepper.loss()
+        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Run detection on this rank's share of the pictures, and score the detections of all
         ranks.
         """
-        collectives.average_statistics(self._model, self._run.world_size)
+        collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._model.eval()
         detector = inference_pipeline.eager(self._model)
         mine = range(self._run.rank, self._sizes["val"], self._run.world_size)
         with torch.inference_mode():
             found = [(index, self._answer(detector, index)) for index in mine]
         return scoring.average_precisions(
-            dict(collectives.gathered(found, self._run.world_size)), self._truth
+            dict(collectives.gather_from_ranks(found, self._run.world_size)), self._truth
         )
 
     def _answer(self, detector: inference_pipeline.Detector, index: int) -> bytes:
         """Answer as in inference: one picture at a time, so that batching makes no difference."""
-        picture_HWC = torch.from_numpy(data.resized(decode(self._val.path(index)), self._sizing))
+        picture_HWC = torch.from_numpy(
+            data.resized(read_rgb_picture(self._val.path(index)), self._sizing)
+        )
         picture_1CHW, sizes = data.together([picture_HWC], self._device)
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             (raw,) = detector(picture_1CHW, sizes)
         return scoring.packed(
-            index, inference_pipeline.finished(raw, sizes[0], self._val.size(index))
+            index, inference_pipeline.finished(raw, sizes[0], self._val.get_picture_size(index))
         )
 
     def save(self, folder: Path) -> None:
@@ -164,11 +169,11 @@ class MaskRCNNTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""
-        weights.export(self._model, self._description, folder)
+        weights.write_exported_weights(self._model, self._description, folder)
 
 
 def description(
-    run: Run, recipe: Recipe, categories: tuple[coco.Category, ...]
+    run: Run, recipe: Recipe, categories: tuple[coco.CocoCategory, ...]
 ) -> model.Description:
     """Describe what a server needs to know about the weights."""
     return model.Description(
@@ -177,7 +182,7 @@ def description(
         min_size=recipe.min_size,
         max_size=recipe.max_size,
         anchor_sizes=anchor_sizes(run.settings),
-        frozen_norm=flag(run.settings, "model.frozen_norm"),
+        frozen_norm=require_flag_setting(run.settings, "model.frozen_norm"),
     )
 
 

@@ -8,7 +8,14 @@ import torch
 from torch import nn
 
 from workloads.common.detection.ops import torchvision
-from workloads.common.dtype_trial import CHANNELS, PICTURE_NCHW, Stem, TorchTrial, network, pictures
+from workloads.common.dtype_trial import (
+    TRIAL_CHANNELS,
+    TRIAL_PICTURE_NCHW,
+    TorchPrecisionTrial,
+    TrialStem,
+    describe_trial_network,
+    generate_trial_pictures,
+)
 from workloads.maskrcnn import model
 
 BINS = 2
@@ -24,14 +31,14 @@ class Heads(nn.Module):
         super().__init__()
         self.box = nn.Sequential(
             nn.Flatten(),
-            nn.Linear(CHANNELS * BINS**2, CHANNELS),
+            nn.Linear(TRIAL_CHANNELS * BINS**2, TRIAL_CHANNELS),
             nn.ReLU(),
-            nn.Linear(CHANNELS, CLASSES),
+            nn.Linear(TRIAL_CHANNELS, CLASSES),
         )
         self.mask = nn.Sequential(
-            nn.ConvTranspose2d(CHANNELS, CHANNELS, 2, stride=2),
+            nn.ConvTranspose2d(TRIAL_CHANNELS, TRIAL_CHANNELS, 2, stride=2),
             nn.ReLU(),
-            nn.Conv2d(CHANNELS, CLASSES, 1),
+            nn.Conv2d(TRIAL_CHANNELS, CLASSES, 1),
         )
 
     def forward(self, pooled_KCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,7 +49,7 @@ class Heads(nn.Module):
 def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
     """Pool one region per picture, as large as the picture."""
     regions = [
-        torch.tensor([[0.0, 0.0, *PICTURE_NCHW[:1:-1]]], device=map_NCHW.device)
+        torch.tensor([[0.0, 0.0, *TRIAL_PICTURE_NCHW[:1:-1]]], device=map_NCHW.device)
         for _ in range(len(map_NCHW))
     ]
     return cast(
@@ -53,24 +60,24 @@ def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
     )
 
 
-def trial(device: str) -> TorchTrial:
+def trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the networks on both sides of the pooling."""
 
     def loss() -> torch.Tensor:
-        stem, heads = Stem().to(device), Heads().to(device)
-        score_KL, mask_KLMM = heads(pooled(stem(pictures(device))))
+        stem, heads = TrialStem().to(device), Heads().to(device)
+        score_KL, mask_KLMM = heads(pooled(stem(generate_trial_pictures(device))))
         total: torch.Tensor = (
             score_KL.float().logsumexp(dim=-1).sum()
             + nn.functional.softplus(mask_KLMM.float()).sum()
         )
         return total
 
-    regions = torch.rand(2, CHANNELS, BINS, BINS, device=device)
-    return TorchTrial(
+    regions = torch.rand(2, TRIAL_CHANNELS, BINS, BINS, device=device)
+    return TorchPrecisionTrial(
         device,
         loss,
         lambda: [
-            network(model.NAME, Stem(), (pictures(device),)),
-            network(f"{model.NAME}-heads", Heads(), (regions,), outputs=2),
+            describe_trial_network(model.NAME, TrialStem(), (generate_trial_pictures(device),)),
+            describe_trial_network(f"{model.NAME}-heads", Heads(), (regions,), outputs=2),
         ],
     )

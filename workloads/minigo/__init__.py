@@ -26,7 +26,7 @@ class MiniGo:
         """Name the hyper-parameters as v0.7 logs have them."""
         from workloads.minigo import recipe
 
-        return recipe.hyperparameters(settings)
+        return recipe.select_minigo_hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
         """Build network, window and optimizer."""
@@ -44,12 +44,12 @@ class MiniGo:
 
     def data_set(self, run: Run) -> DataSet:
         """Give the folder that a run reads, to be looked over."""
-        from workloads.minigo.survey import MiniGoSet
+        from workloads.minigo.survey import MiniGoDataSet
 
-        return MiniGoSet(run)
+        return MiniGoDataSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Give a tiny network of its kind."""
-        from workloads.minigo.trial import trial
+        from workloads.minigo.trial import build_minigo_trial
 
-        return trial(device)
+        return build_minigo_trial(device)

@@ -7,16 +7,16 @@ where two moves are as good, so does the best.
 
 from typing import Final
 
-from workloads.minigo.scoring import unpacked
+from workloads.minigo.scoring import unpack_position_answer
 
 # house rule: of a share of the policy and of the value; INT8 by two batch sizes stays within a
 # tenth of it
-APART: Final = 0.05
+MAX_ANSWER_DIFFERENCE: Final = 0.05
 
 
 def agree(first: bytes, second: bytes) -> bool:
     """Compare shares and values; what is no answer agrees with nothing."""
-    one, other = unpacked(first), unpacked(second)
+    one, other = unpack_position_answer(first), unpack_position_answer(second)
     if one is None or other is None or len(one.policy) != len(other.policy):
         return False
     return (
@@ -26,5 +26,5 @@ def agree(first: bytes, second: bytes) -> bool:
                 (*one.policy, one.value), (*other.policy, other.value), strict=True
             )
         )
-        <= APART
+        <= MAX_ANSWER_DIFFERENCE
     )

@@ -8,57 +8,64 @@ from typing import Any, Final
 from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import run_request
-from workloads.common.embedded_cache import generated
+from workloads.common.embedded_cache import create_cached_folder
 from workloads.minigo import model
 from workloads.minigo.positions import embedded
-from workloads.minigo.recipe import CHECKPOINT, Recipe
+from workloads.minigo.recipe import CHECKPOINT_PLAYER, MiniGoRecipe
 
-OPPONENT: Final = "opponent"
-START: Final = "start"
-SAME: Final = {OPPONENT: ("planes",), START: ("planes", "filters", "blocks", "hidden")}
+OPPONENT_PART: Final = "opponent"
+START_PART: Final = "start"
+REQUIRED_EQUAL_SIZES: Final = {
+    OPPONENT_PART: ("planes",),
+    START_PART: ("planes", "filters", "blocks", "hidden"),
+}
 """What a checkpoint must have as the run has it: games note what both players see, and the network
 goes on from all of the start's weights.
 """
 
 
-def folder_of(run: Run) -> Path:
+def resolve_minigo_folder(run: Run) -> Path:
     """Give the user's folder, or the embedded one, written at first use."""
-    return run.data or generated(run.cache, f"minigo-positions-{embedded.VERSION}", embedded.write)
+    return run.data or create_cached_folder(
+        run.cache,
+        f"minigo-positions-{embedded.EMBEDDED_POSITIONS_VERSION}",
+        embedded.write_embedded_positions,
+    )
 
 
-def check_training(run: Run, recipe: Recipe) -> dict[str, str]:
+def require_checkpoint_hashes(run: Run, recipe: MiniGoRecipe) -> dict[str, str]:
     """Refuse, before the clock, a run whose opponent or start is missing or fits it not:
     RequestError. Returns the hashes of those that it plays with.
     """
-    from workloads.minigo.survey import MiniGoSet
+    from workloads.minigo.survey import MiniGoDataSet
 
-    found: Any = run_request.found(run, MiniGoSet)
+    surveyed: Any = run_request.resolve_data_survey(run, MiniGoDataSet)
     used = [
         part
-        for part, asked in ((OPPONENT, recipe.opponent), (START, recipe.start))
-        if asked == CHECKPOINT
+        for part, requested in ((OPPONENT_PART, recipe.opponent), (START_PART, recipe.start))
+        if requested == CHECKPOINT_PLAYER
     ]
     for part in used:
-        folder = folder_of(run) / part
-        if found.get(part) is None:
+        folder = resolve_minigo_folder(run) / part
+        if surveyed.get(part) is None:
             raise RequestError(
-                f"{model.NAME}: {folder}: no checkpoint there, and the {part} is one: a folder as"
-                " `podium train` exports it"
+                f"{model.MINIGO_NAME}: {folder}: no checkpoint there, and the {part} is one: a"
+                " folder as `podium train` exports it"
             )
-        for name in SAME[part]:
-            if found[part][name] != (wanted := getattr(recipe, name)):
+        for name in REQUIRED_EQUAL_SIZES[part]:
+            if surveyed[part][name] != (wanted := getattr(recipe, name)):
                 raise RequestError(
-                    f"checkpoint {folder}: its model.{name} is {found[part][name]}, and the run's"
-                    f" is {wanted}"
+                    f"checkpoint {folder}: its model.{name} is {surveyed[part][name]}, and the"
+                    f" run's is {wanted}"
                 )
-    return {part: str(found[part]["sha256"]) for part in used}
+    return {part: str(surveyed[part]["sha256"]) for part in used}
 
 
-def opponent(run: Run, board: int) -> model.MiniGo:
+def load_opponent_network(run: Run, board: int) -> model.MiniGoNetwork:
     """Load the fixed opponent."""
-    return model.load(folder_of(run) / OPPONENT, board)
+    return model.load_minigo_checkpoint(resolve_minigo_folder(run) / OPPONENT_PART, board)
 
 
-def start(run: Run, board: int) -> model.MiniGo:
+def load_start_network(run: Run, board: int) -> model.MiniGoNetwork:
     """Load the weights that a run starts from."""
-    return model.load(folder_of(run) / START, board)
+    return model.load_minigo_checkpoint(resolve_minigo_folder(run) / START_PART, board)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from suite.examples import Example, ExampleKind
-from workloads.minigo.scoring import Answer, read_labels, unpacked
+from workloads.minigo.scoring import PositionAnswer, read_truth_labels, unpack_position_answer
 
 CELL_PX: Final = 24
 STONE_PX: Final = 23
 LABEL_PX: Final = 10
 """Size of the coordinates' letters: they fit beside the stones at the edge."""
-COLUMNS: Final = "ABCDEFGHJKLMNOPQRST"
+COLUMN_LETTERS: Final = "ABCDEFGHJKLMNOPQRST"
 """Letters of the columns; by custom there is no I."""
-RIGHT, WRONG = "#2a7", "#d33"
-FILL: Final = {1: "#111", -1: "#fff"}
+RIGHT_MOVE_COLOUR, WRONG_MOVE_COLOUR = "#2a7", "#d33"
+STONE_FILL_COLOURS: Final = {1: "#111", -1: "#fff"}
 
 
 class PositionExamples:
@@ -36,28 +36,34 @@ class PositionExamples:
         """Return the number of positions in the accuracy set."""
         return len(self._labels)
 
-    def _answer(self, sample: int) -> Answer | None:
-        return unpacked(self._answers.get(sample, b""))
+    def _get_answer(self, sample: int) -> PositionAnswer | None:
+        return unpack_position_answer(self._answers.get(sample, b""))
 
     def quality(self, sample: int) -> float:
         """Half for the move, half for the winner."""
-        (move, winner), told = self._labels[sample], self._answer(sample)
-        return 0.5 * (told.move == move) + 0.5 * (told.value * winner > 0) if told else 0.0
+        (move, winner), answer = self._labels[sample], self._get_answer(sample)
+        return 0.5 * (answer.move == move) + 0.5 * (answer.value * winner > 0) if answer else 0.0
 
     def example(self, sample: int) -> Example:
         """Build one example."""
-        (move, winner), told = self._labels[sample], self._answer(sample)
-        side = isqrt(len(told.policy) - 1) if told else 0
+        (move, winner), answer = self._labels[sample], self._get_answer(sample)
+        side = isqrt(len(answer.policy) - 1) if answer else 0
         url, points = (
-            board(sample, move, told.move if told else None) if self._embedded else ("", side)
+            render_embedded_position(sample, move, answer.move if answer else None)
+            if self._embedded
+            else ("", side)
         )
         return Example(
             sample=sample,
-            right=told is not None and told.move == move,
-            expected=f"{named(move, points)}, who moves {'wins' if winner > 0 else 'loses'}",
+            right=answer is not None and answer.move == move,
+            expected=(
+                f"{format_example_move(move, points)}, who moves"
+                f" {'wins' if winner > 0 else 'loses'}"
+            ),
             answered=(
-                f"{named(told.move, points)} ({max(told.policy):.0%}), value {told.value:+.2f}"
-                if told
+                f"{format_example_move(answer.move, points)} ({max(answer.policy):.0%}), value"
+                f" {answer.value:+.2f}"
+                if answer
                 else "no answer"
             ),
             picture=url,
@@ -67,31 +73,39 @@ class PositionExamples:
         )
 
 
-def named(move: int, points: int) -> str:
+def format_example_move(move: int, points: int) -> str:
     """Name an action as players do: C3, pass; its number where the board is not known."""
     if not points:
         return f"action {move}"
     row, column = divmod(move, points)
-    return "pass" if move == points**2 else f"{COLUMNS[column]}{points - row}"
+    return "pass" if move == points**2 else f"{COLUMN_LETTERS[column]}{points - row}"
 
 
-def board(sample: int, expected: int, answered: int | None) -> tuple[str, int]:
+def render_embedded_position(sample: int, expected: int, answered: int | None) -> tuple[str, int]:
     """Draw an embedded position: its URL and the points of its side; empty where what plays the
     record is not installed.
     """
     try:
         from workloads.minigo.positions import embedded
-        from workloads.minigo.positions.stones import after
+        from workloads.minigo.positions.stones import compute_final_stones
     except ImportError:
         return "", 0
-    moves = [moves for part, moves, *_ in embedded.packed() if part == "val"][sample]
+    moves = [moves for part, moves, *_ in embedded.read_embedded_positions() if part == "val"][
+        sample
+    ]
     return (
-        svg(after(moves, embedded.SIZE), embedded.SIZE, {answered: WRONG, expected: RIGHT}),
-        embedded.SIZE,
+        render_board_data_url(
+            compute_final_stones(moves, embedded.EMBEDDED_BOARD_SIDE),
+            embedded.EMBEDDED_BOARD_SIDE,
+            {answered: WRONG_MOVE_COLOUR, expected: RIGHT_MOVE_COLOUR},
+        ),
+        embedded.EMBEDDED_BOARD_SIDE,
     )
 
 
-def svg(stones: Sequence[int], points: int, marks: Mapping[int | None, str]) -> str:
+def render_board_data_url(
+    stones: Sequence[int], points: int, marks: Mapping[int | None, str]
+) -> str:
     """Draw a board: its lines, stones, and rings around the moves in question; a pass has no place
     on it.
     """
@@ -101,8 +115,13 @@ def svg(stones: Sequence[int], points: int, marks: Mapping[int | None, str]) -> 
     )
     all_stones = [point for point, stone in enumerate(stones) if stone]
     round_stones = [
-        dots(all_stones, points, STONE_PX, FILL[1]),
-        dots([point for point in all_stones if stones[point] < 0], points, STONE_PX - 2, FILL[-1]),
+        render_stones(all_stones, points, STONE_PX, STONE_FILL_COLOURS[1]),
+        render_stones(
+            [point for point in all_stones if stones[point] < 0],
+            points,
+            STONE_PX - 2,
+            STONE_FILL_COLOURS[-1],
+        ),
     ]
     on_board = [
         (point, colour)
@@ -110,21 +129,21 @@ def svg(stones: Sequence[int], points: int, marks: Mapping[int | None, str]) -> 
         if point is not None and point < points**2
     ]
     rings = [
-        ring(point, points, CELL_PX // 3, f'fill="none" stroke="{colour}" stroke-width="3"')
+        render_ring(point, points, CELL_PX // 3, f'fill="none" stroke="{colour}" stroke-width="3"')
         for point, colour in on_board
     ]
     body = (
         f'<rect width="100%" height="100%" fill="#e8c48a"/><path d="{lines}" stroke="#333"'
-        f' fill="none"/>{coordinates(points)}{"".join(round_stones + rings)}'
+        f' fill="none"/>{render_board_coordinates(points)}{"".join(round_stones + rings)}'
     )
-    drawn = (
+    document = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{end + CELL_PX}"'
         f' height="{end + CELL_PX}">{body}</svg>'
     )
-    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(document.encode()).decode()}"
 
 
-def coordinates(points: int) -> str:
+def render_board_coordinates(points: int) -> str:
     """Write the letters of the columns above the board and the numbers of the rows beside it, from
     the bottom, as moves are named.
     """
@@ -134,28 +153,29 @@ def coordinates(points: int) -> str:
         f' y="{(row + 1) * CELL_PX + LABEL_PX // 3}">{points - row}</tspan>'
         for row in range(points)
     )
-    letters = f'<tspan x="{across}" y="{LABEL_PX}">{COLUMNS[:points]}</tspan>'
+    letters = f'<tspan x="{across}" y="{LABEL_PX}">{COLUMN_LETTERS[:points]}</tspan>'
     return (
         f'<text font-size="{LABEL_PX}" font-family="sans-serif" text-anchor="middle"'
         f' fill="#333">{letters}{rows}</text>'
     )
 
 
-def dots(places: Sequence[int], points: int, width: int, colour: str) -> str:
+def render_stones(stone_points: Sequence[int], points: int, width: int, colour: str) -> str:
     """Draw stones, or what fills them: lines without length with round ends, a fifth of the bytes
     of as many circles.
     """
     starts = "".join(
-        f"M{(place % points + 1) * CELL_PX} {(place // points + 1) * CELL_PX}h0" for place in places
+        f"M{(point % points + 1) * CELL_PX} {(point // points + 1) * CELL_PX}h0"
+        for point in stone_points
     )
     return (
         f'<path d="{starts}" stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>'
-        if places
+        if stone_points
         else ""
     )
 
 
-def ring(point: int, points: int, radius: int, style: str) -> str:
+def render_ring(point: int, points: int, radius: int, style: str) -> str:
     """Draw a circle around a point."""
     row, column = divmod(point, points)
     return (
@@ -167,4 +187,4 @@ def examples(
     answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path
 ) -> PositionExamples:
     """Read the truth; ValueError if it is invalid."""
-    return PositionExamples(answers, read_labels(truth), embedded)
+    return PositionExamples(answers, read_truth_labels(truth), embedded)

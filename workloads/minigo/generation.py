@@ -17,32 +17,39 @@ import numpy as np
 import torch
 
 from suite.errors import TemporaryError
-from suite.process.signals import outlive
+from suite.process.signals import defer_worker_end
 from suite.terms import Precision
 from workloads.common.optimisation import mixed_precision
-from workloads.minigo.go.area import Area, PassLast
-from workloads.minigo.go.board import Array, geometry
-from workloads.minigo.go.ending import Rules
-from workloads.minigo.go.games import Examples, Habits, Match, Player, SelfPlay, match
+from workloads.minigo.go.area import AreaEvaluator, PassLastEvaluator
+from workloads.minigo.go.board import Array, build_board_geometry
+from workloads.minigo.go.ending import GameRules
+from workloads.minigo.go.games import (
+    MatchPlayer,
+    PlayedMatch,
+    PlayerSettings,
+    SelfPlayExamples,
+    SelfPlayGroup,
+    play_match,
+)
 from workloads.minigo.go.search import Evaluator
-from workloads.minigo.model import Description, MiniGo
-from workloads.minigo.player import NetworkPlayer, Noise
+from workloads.minigo.model import MiniGoDescription, MiniGoNetwork
+from workloads.minigo.player import NetworkPlayer, NoiseEvaluator
 
 T = TypeVar("T")
 
-SELFPLAY, EVALUATION = 1, 2  # what a group's generator is drawn for
-WATCH_EVERY_S: Final = 2.0
+SELFPLAY_STREAM, EVALUATION_STREAM = 1, 2  # what a group's generator is drawn for
+PARENT_CHECK_INTERVAL_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Weights:
+class NetworkWeights:
     """A network that goes to another process."""
 
-    description: Description
+    description: MiniGoDescription
     arrays: Mapping[str, Array]
 
     @classmethod
-    def of(cls, network: MiniGo) -> "Weights":
+    def copy_network(cls, network: MiniGoNetwork) -> "NetworkWeights":
         """Copy a network's weights."""
         return cls(
             description=network.description,
@@ -52,9 +59,9 @@ class Weights:
             },
         )
 
-    def player(self, device: str) -> NetworkPlayer:
+    def build_player(self, device: str) -> NetworkPlayer:
         """Make the player."""
-        network = MiniGo(self.description)
+        network = MiniGoNetwork(self.description)
         network.load_state_dict(
             {name: torch.from_numpy(array) for name, array in self.arrays.items()}
         )
@@ -62,75 +69,87 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Games:
+class GenerationSettings:
     """What all groups of a generation share."""
 
     seed: int
     generation: int
     board: int
-    rules: Rules
+    rules: GameRules
     planes: int
     count: int
     """Games of a group."""
-    weights: Weights | None
+    weights: NetworkWeights | None
     """None: a model of noise."""
-    habits: Habits
+    player_settings: PlayerSettings
     device: str
-    opponent: Weights | None = None
+    opponent: NetworkWeights | None = None
     pass_last: bool = False
     """Networks fill no simple eyes, and pass where nothing else is left."""
-    against: Habits | None = None
+    opponent_settings: PlayerSettings | None = None
     """How the opponent plays; None: the network plays against itself. Without weights, the opponent
     is the search without a network.
     """
 
-    def player(self) -> Evaluator:
+    def build_evaluator(self) -> Evaluator:
         """Make who plays."""
-        return self.bound(
-            self.weights.player(self.device)
+        return self.apply_pass_last(
+            self.weights.build_player(self.device)
             if self.weights
-            else Noise(geometry(self.board).actions)
+            else NoiseEvaluator(build_board_geometry(self.board).actions)
         )
 
-    def bound(self, player: Evaluator) -> Evaluator:
+    def apply_pass_last(self, player: Evaluator) -> Evaluator:
         """Hold a player to what is played."""
-        return PassLast(geometry(self.board), player) if self.pass_last else player
+        return (
+            PassLastEvaluator(build_board_geometry(self.board), player)
+            if self.pass_last
+            else player
+        )
 
-    def rng(self, group: int, purpose: int) -> np.random.Generator:
+    def build_generator(self, group: int, purpose: int) -> np.random.Generator:
         """Seed a group."""
         return np.random.default_rng([self.seed, self.generation, group, purpose])
 
 
-def selfplay(games: Games, group: int) -> Examples:
+def play_selfplay_group(games: GenerationSettings, group: int) -> SelfPlayExamples:
     """Play a group of games of a network against itself."""
     with one_thread():
-        made = SelfPlay(
-            geometry(games.board),
+        group_of_games = SelfPlayGroup(
+            build_board_geometry(games.board),
             games.rules,
-            games.player(),
-            games.habits,
+            games.build_evaluator(),
+            games.player_settings,
             games.planes,
-            games.rng(group, SELFPLAY),
+            games.build_generator(group, SELFPLAY_STREAM),
             games.count,
         )
-        return made.play()
+        return group_of_games.play_games()
 
 
-def evaluation(games: Games, group: int) -> Match:
+def play_evaluation_group(games: GenerationSettings, group: int) -> PlayedMatch:
     """Play a group of games against the fixed opponent."""
-    shape, against = geometry(games.board), games.against or games.habits
+    shape, opponent_settings = (
+        build_board_geometry(games.board),
+        games.opponent_settings or games.player_settings,
+    )
     with one_thread():
         opponent = (
-            games.bound(games.opponent.player(games.device))
+            games.apply_pass_last(games.opponent.build_player(games.device))
             if games.opponent
-            else Area(shape, games.rules.komi)
+            else AreaEvaluator(shape, games.rules.komi)
         )
         players = (
-            Player(evaluate=games.player(), habits=games.habits),
-            Player(evaluate=opponent, habits=against),
+            MatchPlayer(evaluate=games.build_evaluator(), settings=games.player_settings),
+            MatchPlayer(evaluate=opponent, settings=opponent_settings),
         )
-        return match(
-            shape, games.rules, *players, games.planes, games.rng(group, EVALUATION), games.count
+        return play_match(
+            shape,
+            games.rules,
+            *players,
+            games.planes,
+            games.build_generator(group, EVALUATION_STREAM),
+            games.count,
         )
 
 
@@ -147,7 +166,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def played(future: Future[T]) -> T:
+def wait_for_game_group(future: Future[T]) -> T:
     """Wait for a group of games; TemporaryError if its process is gone, which is not the run's
     fault: out of memory, or a kill by hand.
     """
@@ -157,58 +176,62 @@ def played(future: Future[T]) -> T:
         raise TemporaryError("a process that plays games was killed") from error
 
 
-class Workers:
+class GameWorkers:
     """Processes that play; none of them: this one plays."""
 
     def __init__(self, count: int, device: str, precision: Precision) -> None:
         self._pool = (
             ProcessPoolExecutor(
-                count, get_context("spawn"), _begin, (os.getpid(), device, precision)
+                count, get_context("spawn"), _set_up_game_worker, (os.getpid(), device, precision)
             )
             if count
             else None
         )
 
-    def selfplay(self, games: Games, groups: Sequence[int]) -> Iterator[Examples]:
+    def play_selfplay_groups(
+        self, games: GenerationSettings, groups: Sequence[int]
+    ) -> Iterator[SelfPlayExamples]:
         """Play groups, in their order; those that nobody waits for any more are dropped."""
         if self._pool is None:
-            yield from (selfplay(games, group) for group in groups)
+            yield from (play_selfplay_group(games, group) for group in groups)
             return
-        futures: list[Future[Examples]] = [
-            self._pool.submit(selfplay, games, group) for group in groups
+        futures: list[Future[SelfPlayExamples]] = [
+            self._pool.submit(play_selfplay_group, games, group) for group in groups
         ]
         try:
-            yield from map(played, futures)
+            yield from map(wait_for_game_group, futures)
         finally:
             for future in futures:
                 future.cancel()
 
-    def evaluation(self, games: Games, groups: Sequence[int]) -> list[Match]:
+    def play_evaluation_groups(
+        self, games: GenerationSettings, groups: Sequence[int]
+    ) -> list[PlayedMatch]:
         """Play groups against the opponent."""
         if self._pool is None:
-            return [evaluation(games, group) for group in groups]
-        futures = [self._pool.submit(evaluation, games, group) for group in groups]
+            return [play_evaluation_group(games, group) for group in groups]
+        futures = [self._pool.submit(play_evaluation_group, games, group) for group in groups]
         try:
-            return [played(future) for future in futures]
+            return [wait_for_game_group(future) for future in futures]
         finally:
             for future in futures:
                 future.cancel()
 
 
-def _begin(parent: int, device: str, precision: Precision) -> None:
+def _set_up_game_worker(parent: int, device: str, precision: Precision) -> None:
     """Set a worker up: signals are the parent's, taken between groups of games; a worker whose
     parent is gone ends, however that was killed.
     """
-    mixed_precision.prepare(
+    mixed_precision.prepare_training_precision(
         device, precision
     )  # cuDNN would use TF32 here and not in the parent, and games would hang on who plays them
     # a signal to the whole process group would otherwise break the parent's generation before it is
     # saved
-    outlive()
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    defer_worker_end()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(WATCH_EVERY_S)
+        time.sleep(PARENT_CHECK_INTERVAL_S)
     os._exit(1)

@@ -14,32 +14,41 @@ from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
-from workloads.common.calibration import Listed, calibration, given, listed
-from workloads.common.payloads import parsed, raw
-from workloads.common.pictures.in_memory import Held, on_device, on_host
-from workloads.common.run_request import inference_row, plan
-from workloads.common.setting_values import positive
+from workloads.common.calibration import (
+    CalibrationSamples,
+    build_calibration,
+    build_calibration_if_quantised,
+    choose_calibration_list,
+)
+from workloads.common.payloads import decode_tensor, encode_tensor
+from workloads.common.pictures.in_memory import (
+    LoadedSamples,
+    copy_sample_to_host,
+    stack_samples_on_device,
+)
+from workloads.common.run_request import build_engine_plan, require_run_inference_row
+from workloads.common.setting_values import require_positive_setting
 from workloads.minigo import data, model, scoring
 from workloads.minigo.positions import embedded
 from workloads.minigo.positions.records import (
-    CALIBRATION,
-    GAMES,
-    Label,
-    Position,
-    Record,
-    positions,
-    read_labels,
-    read_record,
-    read_records,
+    CALIBRATION_FOLDER,
+    GAMES_FOLDER,
+    GameRecord,
+    PositionLabel,
+    RecordedPosition,
+    read_game_record,
+    read_game_records,
+    read_position_labels,
+    replay_to_positions,
 )
-from workloads.minigo.recipe import board_of
-from workloads.minigo.survey import VAL, MiniGoSet
+from workloads.minigo.recipe import require_board_side
+from workloads.minigo.survey import POSITIONS_SPLIT, MiniGoDataSet
 
 # Legend: N positions of a batch, F planes, H rows, W columns, A actions.
-USUAL_BATCH: Final = (
+MINIGO_TYPICAL_BATCH: Final = (
     8  # between the smallest and the largest, for engines that want an example of what is common
 )
-Sample = tuple[torch.Tensor, torch.Tensor]
+PositionTensors = tuple[torch.Tensor, torch.Tensor]
 """plane_FHW (uint8) and legal_A (bool)."""
 
 
@@ -49,14 +58,14 @@ class MiniGoPredictor:
     def __init__(
         self,
         call: Call[torch.Tensor],
-        held: Held[Sample],
-        blank: Sample,
+        loaded: LoadedSamples[PositionTensors],
+        blank: PositionTensors,
         device: torch.device,
         max_batch: int,
     ) -> None:
         self._call, self._held, self._blank, self._device, self._max_batch = (
             call,
-            held,
+            loaded,
             blank,
             device,
             max_batch,
@@ -65,28 +74,30 @@ class MiniGoPredictor:
     def warm_up(self) -> None:
         """Run every batch size once, on empty boards."""
         for size in range(1, self._max_batch + 1):
-            self._answer([self._blank] * size)
+            self._predict_answers([self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the shares of legal actions, and the value."""
-        return self._answer([self._held[sample] for sample in samples])
+        return self._predict_answers([self._held[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer positions that came over a network."""
         planes, legal = self._blank
         size = planes.numel()
-        return self._answer(
+        return self._predict_answers(
             [
-                (parsed(payload[:size], planes), parsed(payload[size:], legal))
+                (decode_tensor(payload[:size], planes), decode_tensor(payload[size:], legal))
                 for payload in payloads
             ]
         )
 
-    def _answer(self, samples: Sequence[Sample]) -> Sequence[bytes]:
+    def _predict_answers(self, samples: Sequence[PositionTensors]) -> Sequence[bytes]:
         with torch.inference_mode():
-            plane_NFHW = on_device([plane_FHW for plane_FHW, _ in samples], self._device).float()
+            plane_NFHW = stack_samples_on_device(
+                [plane_FHW for plane_FHW, _ in samples], self._device
+            ).float()
             logit_NA, value_N = self._call(plane_NFHW)
-            legal_NA = on_device([legal_A for _, legal_A in samples], self._device)
+            legal_NA = stack_samples_on_device([legal_A for _, legal_A in samples], self._device)
             policy_NA = torch.softmax(logit_NA.float().masked_fill(~legal_NA, -torch.inf), dim=1)
             answer_NB = (
                 torch.cat([policy_NA, value_N.float().view(-1, 1)], dim=1)
@@ -101,27 +112,29 @@ class MiniGoInference:
     """A checkpoint, an engine and the positions of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        network = model.load(checkpoint, board_of(run.settings))
+        network = model.load_minigo_checkpoint(checkpoint, require_board_side(run.settings))
         self._run, self._row, self._description = (
             run,
-            inference_row(run, model.NAME),
+            require_run_inference_row(run, model.MINIGO_NAME),
             network.description,
         )
-        self._count: int = run_request.found(run, MiniGoSet)[VAL]
-        self._held = Held(self._prepared)
+        self._count: int = run_request.resolve_data_survey(run, MiniGoDataSet)[POSITIONS_SPLIT]
+        self._held = LoadedSamples(self._prepare_samples)
         self._executable = engine.compile(
-            self._network(network), plan(run, given(run, self._calibration))
+            self._describe_network(network),
+            build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
         )
 
-    def _network(self, network: model.MiniGo) -> Network[torch.Tensor]:
+    def _describe_network(self, network: model.MiniGoNetwork) -> Network[torch.Tensor]:
         shape = (self._description.planes, self._description.board, self._description.board)
         one, usual, most = (
-            (size, *shape) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch)
+            (size, *shape)
+            for size in (1, min(MINIGO_TYPICAL_BATCH, self._max_batch), self._max_batch)
         )
         return Network(
-            name=model.NAME,
+            name=model.MINIGO_NAME,
             module=network.to(self._run.device),
             framework="torch",
             inputs=(torch.zeros(one, device=self._run.device),),
@@ -131,42 +144,53 @@ class MiniGoInference:
             shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
         )
 
-    def _calibration(self) -> Calibration[torch.Tensor]:
-        chosen = listed(
-            self._run, Listed(name=CALIBRATION, samples=tuple(embedded.calibration_names()))
+    def _build_calibration(self) -> Calibration[torch.Tensor]:
+        chosen = choose_calibration_list(
+            self._run,
+            CalibrationSamples(
+                name=CALIBRATION_FOLDER, samples=tuple(embedded.iterate_calibration_records())
+            ),
         )
-        root = data.folder_of(self._run)
-        accuracy = sorted({root / GAMES / label.name for label in self._labels})
-        return calibration(self._run, chosen, lambda name: root / name, accuracy, self._shown)
+        root = data.resolve_minigo_folder(self._run)
+        accuracy = sorted({root / GAMES_FOLDER / label.name for label in self._labels})
+        return build_calibration(
+            self._run, chosen, lambda name: root / name, accuracy, self._build_calibration_input
+        )
 
-    def _shown(self, path: Path) -> tuple[torch.Tensor, ...]:
+    def _build_calibration_input(self, path: Path) -> tuple[torch.Tensor, ...]:
         """Show the last position of a record, as calibration does."""
-        game = read_record(path, self._description.board)
-        (position,) = self._positions([game], [(game.name, len(game.moves))])
-        return (self._sample(position)[0].float().unsqueeze(0).to(self._run.device),)
+        game = read_game_record(path, self._description.board)
+        (position,) = self._build_positions([game], [(game.name, len(game.moves))])
+        return (self._convert_to_tensors(position)[0].float().unsqueeze(0).to(self._run.device),)
 
     @property
     def _max_batch(self) -> int:
-        return positive(self._run.settings, "batching.max_batch")
+        return require_positive_setting(self._run.settings, "batching.max_batch")
 
     @cached_property
-    def _records(self) -> list[Record]:
-        return read_records(data.folder_of(self._run) / GAMES, self._description.board)
+    def _records(self) -> list[GameRecord]:
+        return read_game_records(
+            data.resolve_minigo_folder(self._run) / GAMES_FOLDER, self._description.board
+        )
 
     @cached_property
-    def _labels(self) -> list[Label]:
-        found = read_labels(data.folder_of(self._run), self._records, self._description.board)
+    def _labels(self) -> list[PositionLabel]:
+        found = read_position_labels(
+            data.resolve_minigo_folder(self._run), self._records, self._description.board
+        )
         if len(found) != self._count:
             raise RequestError(
-                f"{data.folder_of(self._run)}: {len(found)} positions, and {self._count} when the"
-                " data were surveyed"
+                f"{data.resolve_minigo_folder(self._run)}: {len(found)} positions, and"
+                f" {self._count} when the data were surveyed"
             )
         return found
 
-    def _positions(
-        self, records: Sequence[Record], asked: Sequence[tuple[str, int]]
-    ) -> list[Position]:
-        return positions(records, asked, self._description.board, self._description.planes)
+    def _build_positions(
+        self, records: Sequence[GameRecord], requested: Sequence[tuple[str, int]]
+    ) -> list[RecordedPosition]:
+        return replay_to_positions(
+            records, requested, self._description.board, self._description.planes
+        )
 
     @property
     def sample_count(self) -> int:
@@ -182,14 +206,17 @@ class MiniGoInference:
         """Play the games up to the positions; none of that is timed."""
         self._held.load(samples)
 
-    def _prepared(self, samples: Sequence[int]) -> Iterator[Sample]:
-        asked = [(self._labels[sample].name, self._labels[sample].played) for sample in samples]
-        return (self._sample(position) for position in self._positions(self._records, asked))
+    def _prepare_samples(self, samples: Sequence[int]) -> Iterator[PositionTensors]:
+        requested = [(self._labels[sample].name, self._labels[sample].played) for sample in samples]
+        return (
+            self._convert_to_tensors(position)
+            for position in self._build_positions(self._records, requested)
+        )
 
-    def _sample(self, position: Position) -> Sample:
+    def _convert_to_tensors(self, position: RecordedPosition) -> PositionTensors:
         side = self._description.board
         plane_FHW = torch.from_numpy(np.ascontiguousarray(position.plane_FP)).view(-1, side, side)
-        return on_host(plane_FHW, self._run.device), on_host(
+        return copy_sample_to_host(plane_FHW, self._run.device), copy_sample_to_host(
             torch.from_numpy(position.legal_A), self._run.device
         )
 
@@ -200,7 +227,7 @@ class MiniGoInference:
     def payload(self, sample: int) -> bytes:
         """Return the planes, then which actions are legal; one byte each."""
         plane_FHW, legal_A = self._held[sample]
-        return raw(plane_FHW) + raw(legal_A)
+        return encode_tensor(plane_FHW) + encode_tensor(legal_A)
 
     def length(self, sample: int) -> int:
         """All positions are alike."""
@@ -219,7 +246,7 @@ class MiniGoInference:
 
     def truth(self, folder: Path) -> None:
         """Write the labels; the winner from the view of who moves."""
-        scoring.write_labels(
+        scoring.write_truth_labels(
             folder,
             [
                 (label.move, label.winner * (-1 if label.played % 2 else 1))

@@ -16,20 +16,23 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from suite.errors import RequestError
 from workloads.common import weights
-from workloads.minigo.go.board import MOST_SIDE
-from workloads.minigo.go.features import SEEN
+from workloads.minigo.go.board import MAX_BOARD_SIDE
+from workloads.minigo.go.features import SHOWN_POSITIONS_BY_PLANES
 
 # Legend: N positions, F planes, H rows, W columns, C filters, A actions (points, then the pass).
-NAME: Final = "minigo"
-MOMENTUM: Final = 0.05  # dual_net.py: batch-norm's decay 0.95
-EPSILON: Final = 1e-5  # dual_net.py
-POLICY_MAPS: Final = 2  # dual_net.py: policy head's 1x1 convolution
-VALUE_MAPS: Final = 1  # dual_net.py: value head's
-MOST_FILTERS, MOST_BLOCKS = 1024, 64  # what a description may ask for before memory is taken
+MINIGO_NAME: Final = "minigo"
+MINIGO_BATCH_NORM_MOMENTUM: Final = 0.05  # dual_net.py: batch-norm's decay 0.95
+MINIGO_BATCH_NORM_EPSILON: Final = 1e-5  # dual_net.py
+POLICY_HEAD_CHANNELS: Final = 2  # dual_net.py: policy head's 1x1 convolution
+VALUE_HEAD_CHANNELS: Final = 1  # dual_net.py: value head's
+MAX_DESCRIBED_FILTERS, MAX_DESCRIBED_BLOCKS = (
+    1024,
+    64,
+)  # what a description may ask for before memory is taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class MiniGoDescription:
     """What has to be known to play or to serve exported weights."""
 
     workload: str
@@ -40,13 +43,19 @@ class Description:
     hidden: int
 
 
-class Block(nn.Module):
+class MiniGoResidualBlock(nn.Module):
     """Two convolutions beside a shortcut."""
 
     def __init__(self, filters: int) -> None:
         super().__init__()
-        self.first, self.first_norm = convolution(filters, filters), norm(filters)
-        self.second, self.second_norm = convolution(filters, filters), norm(filters)
+        self.first, self.first_norm = (
+            build_minigo_convolution(filters, filters),
+            build_minigo_batch_norm(filters),
+        )
+        self.second, self.second_norm = (
+            build_minigo_convolution(filters, filters),
+            build_minigo_batch_norm(filters),
+        )
 
     def forward(self, map_NCHW: torch.Tensor) -> torch.Tensor:
         """Give a map of the same shape."""
@@ -54,25 +63,30 @@ class Block(nn.Module):
         return torch.relu(map_NCHW + self.second_norm(self.second(inner_NCHW)))
 
 
-class MiniGo(nn.Module):
+class MiniGoNetwork(nn.Module):
     """A tower of blocks, a policy head and a value head."""
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: MiniGoDescription) -> None:
         super().__init__()
         self.description = description
         filters, points = description.filters, description.board**2
-        self.stem, self.stem_norm = convolution(description.planes, filters), norm(filters)
-        self.tower = nn.Sequential(*(Block(filters) for _ in range(description.blocks)))
+        self.stem, self.stem_norm = (
+            build_minigo_convolution(description.planes, filters),
+            build_minigo_batch_norm(filters),
+        )
+        self.tower = nn.Sequential(
+            *(MiniGoResidualBlock(filters) for _ in range(description.blocks))
+        )
         self.policy, self.policy_norm = (
-            nn.Conv2d(filters, POLICY_MAPS, 1, bias=False),
-            norm(POLICY_MAPS, affine=False),
+            nn.Conv2d(filters, POLICY_HEAD_CHANNELS, 1, bias=False),
+            build_minigo_batch_norm(POLICY_HEAD_CHANNELS, affine=False),
         )
-        self.policy_out = nn.Linear(POLICY_MAPS * points, points + 1)
+        self.policy_out = nn.Linear(POLICY_HEAD_CHANNELS * points, points + 1)
         self.value, self.value_norm = (
-            nn.Conv2d(filters, VALUE_MAPS, 1, bias=False),
-            norm(VALUE_MAPS, affine=False),
+            nn.Conv2d(filters, VALUE_HEAD_CHANNELS, 1, bias=False),
+            build_minigo_batch_norm(VALUE_HEAD_CHANNELS, affine=False),
         )
-        self.value_hidden = nn.Linear(VALUE_MAPS * points, description.hidden)
+        self.value_hidden = nn.Linear(VALUE_HEAD_CHANNELS * points, description.hidden)
         self.value_out = nn.Linear(description.hidden, 1)
 
     def forward(self, plane_NFHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,33 +98,37 @@ class MiniGo(nn.Module):
         return self.policy_out(policy_NC), value_N1.flatten()
 
 
-def convolution(inputs: int, outputs: int) -> nn.Conv2d:
+def build_minigo_convolution(inputs: int, outputs: int) -> nn.Conv2d:
     """Make a 3x3 convolution that keeps the board's size."""
     return nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
 
 
-def norm(channels: int, *, affine: bool = True) -> nn.BatchNorm2d:
+def build_minigo_batch_norm(channels: int, *, affine: bool = True) -> nn.BatchNorm2d:
     """Make a batch-norm as the reference has it."""
-    return nn.BatchNorm2d(channels, eps=EPSILON, momentum=MOMENTUM, affine=affine)
+    return nn.BatchNorm2d(
+        channels, eps=MINIGO_BATCH_NORM_EPSILON, momentum=MINIGO_BATCH_NORM_MOMENTUM, affine=affine
+    )
 
 
-def parameter_groups(network: MiniGo) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+def split_minigo_parameters(
+    network: MiniGoNetwork,
+) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """Tell kernels and batch-norm scales, which are decayed, from all else; dual_net.py: l2 on what
     is neither beta nor bias.
     """
     named = dict(network.named_parameters())
-    plain = {name for name in named if name.endswith("bias")}
-    return [parameter for name, parameter in named.items() if name not in plain], [
-        named[name] for name in sorted(plain)
+    undecayed = {name for name in named if name.endswith("bias")}
+    return [parameter for name, parameter in named.items() if name not in undecayed], [
+        named[name] for name in sorted(undecayed)
     ]
 
 
-def fused(network: MiniGo) -> nn.Module:
+def build_fused_network(network: MiniGoNetwork) -> nn.Module:
     """Copy a network for evaluation, each batch-norm within its convolution: a third more positions
     a second on a CPU.
     """
-    made = copy.deepcopy(network).eval()
-    for module in made.modules():
+    copied = copy.deepcopy(network).eval()
+    for module in copied.modules():
         for name in [
             name.removesuffix("_norm") for name in module._modules if name.endswith("_norm")
         ]:
@@ -120,33 +138,34 @@ def fused(network: MiniGo) -> nn.Module:
                 fuse_conv_bn_eval(getattr(module, name), getattr(module, f"{name}_norm")),
             )
             setattr(module, f"{name}_norm", nn.Identity())
-    return made.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+    return copied.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 
 
-def describe(folder: Path) -> Description:
+def read_minigo_description(folder: Path) -> MiniGoDescription:
     """Read the description of exported weights; RequestError where they are not this workload's, or
     of a network that nobody plays.
     """
-    found = weights.describe(folder, Description, NAME)
-    sizes = (
-        2 <= found.board <= MOST_SIDE,
-        found.planes in SEEN,
-        0 < found.filters <= MOST_FILTERS,
-        0 <= found.blocks <= MOST_BLOCKS,
+    found = weights.read_weights_description(folder, MiniGoDescription, MINIGO_NAME)
+    valid_sizes = (
+        2 <= found.board <= MAX_BOARD_SIDE,
+        found.planes in SHOWN_POSITIONS_BY_PLANES,
+        0 < found.filters <= MAX_DESCRIBED_FILTERS,
+        0 <= found.blocks <= MAX_DESCRIBED_BLOCKS,
     )
-    if not all(sizes) or not 0 < found.hidden <= MOST_FILTERS:
+    if not all(valid_sizes) or not 0 < found.hidden <= MAX_DESCRIBED_FILTERS:
         raise RequestError(
-            f"checkpoint {folder}: {weights.DESCRIPTION} describes no network of {NAME}: {found}"
+            f"checkpoint {folder}: {weights.DESCRIPTION_FILE} describes no network of"
+            f" {MINIGO_NAME}: {found}"
         )
     return found
 
 
-def load(folder: Path, board: int | None = None) -> MiniGo:
+def load_minigo_checkpoint(folder: Path, board: int | None = None) -> MiniGoNetwork:
     """Rebuild an exported network, ready to evaluate; RequestError where it is another board's."""
-    description = describe(folder)
+    description = read_minigo_description(folder)
     if board not in (None, description.board):
         raise RequestError(
             f"checkpoint {folder}: it is for a board of {description.board} x {description.board},"
             f" not {board} x {board}"
         )
-    return weights.filled(lambda: MiniGo(description), folder, NAME)
+    return weights.build_exported_network(lambda: MiniGoNetwork(description), folder, MINIGO_NAME)

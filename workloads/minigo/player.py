@@ -5,12 +5,16 @@ from typing import Final
 import numpy as np
 import torch
 
-from workloads.minigo.go.board import Array, Boards, geometry
-from workloads.minigo.go.features import planes, turned, turned_back
-from workloads.minigo.model import MiniGo, fused
+from workloads.minigo.go.board import Array, Boards, build_board_geometry
+from workloads.minigo.go.features import (
+    apply_plane_symmetries,
+    build_feature_planes,
+    revert_policy_symmetries,
+)
+from workloads.minigo.model import MiniGoNetwork, build_fused_network
 
 # Legend: N positions, F planes, P points, A actions, T positions seen.
-SYMMETRIES: Final = 8
+BOARD_SYMMETRIES: Final = 8
 NOISE_DEVIATION: Final = 0.4
 """House rule: of the logarithms of a model of noise's priors, and of its values."""
 
@@ -24,24 +28,26 @@ class NetworkPlayer:
     random.
     """
 
-    def __init__(self, network: MiniGo, device: str = "cpu") -> None:
+    def __init__(self, network: MiniGoNetwork, device: str = "cpu") -> None:
         self._planes, self._size = network.description.planes, network.description.board
-        self._shape, self._device = geometry(self._size), torch.device(device)
-        self._network = fused(network).to(self._device)
+        self._shape, self._device = build_board_geometry(self._size), torch.device(device)
+        self._network = build_fused_network(network).to(self._device)
 
     def __call__(
         self, boards: Boards, past_NTP: Array, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Evaluate positions; NotANumberError where that gives none."""
-        plane_NFP = planes(self._shape, boards, past_NTP, self._planes)
-        symmetry_N = rng.integers(SYMMETRIES, size=len(boards))
-        shown = torch.from_numpy(turned(self._shape, plane_NFP, symmetry_N).astype(np.float32))
+        plane_NFP = build_feature_planes(self._shape, boards, past_NTP, self._planes)
+        symmetry_N = rng.integers(BOARD_SYMMETRIES, size=len(boards))
+        shown = torch.from_numpy(
+            apply_plane_symmetries(self._shape, plane_NFP, symmetry_N).astype(np.float32)
+        )
         with torch.inference_mode():
             plane_NFHW = shown.view(-1, self._planes, self._size, self._size).contiguous(
                 memory_format=torch.channels_last
             )
             logit_NA, value_N = self._network(plane_NFHW.to(self._device))
-            prior_NA = turned_back(
+            prior_NA = revert_policy_symmetries(
                 self._shape, torch.softmax(logit_NA, dim=1).cpu().numpy(), symmetry_N
             )
         found_N: Array = value_N.cpu().numpy()
@@ -50,7 +56,7 @@ class NetworkPlayer:
         return prior_NA, found_N
 
 
-class Noise:
+class NoiseEvaluator:
     """Implements Evaluator: a model of noise, for the first games of a network that starts from
     nothing.
     """

@@ -6,27 +6,35 @@ from typing import Final
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
-from workloads.minigo.go.board import FEWEST_SIDE, MOST_SIDE
-from workloads.minigo.go.ending import Rules
-from workloads.minigo.go.features import SEEN
-from workloads.minigo.go.games import Habits
+from workloads.common.setting_values import (
+    Settings,
+    require_flag_setting,
+    require_integer_setting,
+    require_number_setting,
+    require_numbers_setting,
+    require_positive_setting,
+    require_text_setting,
+)
+from workloads.minigo.go.board import MAX_BOARD_SIDE, MIN_BOARD_SIDE
+from workloads.minigo.go.ending import GameRules
+from workloads.minigo.go.features import SHOWN_POSITIONS_BY_PLANES
+from workloads.minigo.go.games import PlayerSettings
 
-AREA, CHECKPOINT, NOISE = "area", "checkpoint", "noise"
-ALPHA_POINTS: Final = (
+AREA_PLAYER, CHECKPOINT_PLAYER, NOISE_PLAYER = "area", "checkpoint", "noise"
+DIRICHLET_ALPHA_TIMES_POINTS: Final = (
     0.03 * 361
 )  # mlcommons/training v0.6, minigo, cc/mcts_player.cc: Dirichlet alpha 0.03 * 361 / points
-MIN_GAMES: Final = "min_selfplay_games_per_generation"
+MIN_GAMES_SETTING: Final = "min_selfplay_games_per_generation"
 
 # mlcommons/logging 0.7.0, closed_minigo.yaml: train_batch_size, lr_rates, lr_boundaries and the two
 # counts of games; the others as
 # mlcommons/training v0.7, reinforcement/tensorflow/minigo logs them.
-LOGGED: Final = (
+MINIGO_LOGGED_HYPERPARAMETERS: Final = (
     "opt_name",
     "train_batch_size",
     "lr_rates",
     "lr_boundaries",
-    MIN_GAMES,
+    MIN_GAMES_SETTING,
     "virtual_losses",
     "opt_weight_decay",
     "num_readouts",
@@ -38,37 +46,37 @@ LOGGED: Final = (
 )
 
 
-def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+def select_minigo_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Name what a log must have; what has no value is left out, and the judge misses it. A
     generation has as many games as it must have.
     """
-    found = {key: settings[key] for key in LOGGED if key in settings}
+    found = {key: settings[key] for key in MINIGO_LOGGED_HYPERPARAMETERS if key in settings}
     return found | (
-        {"actual_selfplay_games_per_generation": settings[MIN_GAMES]}
-        if MIN_GAMES in settings
+        {"actual_selfplay_games_per_generation": settings[MIN_GAMES_SETTING]}
+        if MIN_GAMES_SETTING in settings
         else {}
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class MiniGoRecipe:
     """How one run plays, learns and is evaluated."""
 
     board: int
-    rules: Rules
+    rules: GameRules
     planes: int
     filters: int
     blocks: int
     hidden: int
     games: int
     """Of a generation."""
-    group: int
+    games_per_group: int
     """Games that are played side by side; what is drawn in them follows from the group."""
     start: str
     """Who plays the first generation: a model of noise, or a checkpoint."""
     pass_last: bool
     """No simple eye is filled, and a pass comes where nothing else is left."""
-    selfplay: Habits
+    selfplay_settings: PlayerSettings
     window: int
     """Generations whose positions are learnt from."""
     examples: int
@@ -81,60 +89,66 @@ class Recipe:
     value_weight: float
     opponent: str
     eval_games: int
-    eval_group: int
-    evaluated: Habits
-    against: Habits
+    eval_games_per_group: int
+    evaluated_settings: PlayerSettings
+    opponent_settings: PlayerSettings
     workers: int
     shuffle_labels: bool
 
     @classmethod
-    def of(cls, settings: Settings) -> "Recipe":
+    def build_from_settings(cls, settings: Settings) -> "MiniGoRecipe":
         """Read the settings; RequestError names the one that does not fit."""
-        board = board_of(settings)
+        board = require_board_side(settings)
         readouts, penalty = (
-            positive(settings, "eval.readouts"),
-            number(settings, "value_init_penalty"),
+            require_positive_setting(settings, "eval.readouts"),
+            require_number_setting(settings, "value_init_penalty"),
         )
-        made = cls(
+        recipe = cls(
             board=board,
-            rules=rules_of(settings),
-            planes=planes_of(settings),
-            filters=positive(settings, "model.filters"),
-            blocks=whole(settings, "model.blocks"),
-            hidden=positive(settings, "model.hidden"),
-            games=positive(settings, MIN_GAMES),
-            group=positive(settings, "selfplay.games_per_group"),
-            start=text(settings, "model.start"),
-            pass_last=flag(settings, "search.pass_last"),
-            selfplay=selfplay_of(settings, board),
-            window=positive(settings, "window_size"),
-            examples=positive(settings, "training.examples_per_generation"),
-            batch_size=positive(settings, "train_batch_size"),
-            rates=numbers(settings, "lr_rates"),
-            boundaries=numbers(settings, "lr_boundaries"),
-            momentum=number(settings, "sgd.momentum"),
-            weight_decay=number(settings, "opt_weight_decay"),
-            value_weight=number(settings, "loss.value_weight"),
-            opponent=text(settings, "eval.opponent"),
-            eval_games=positive(settings, "eval_games"),
-            eval_group=positive(settings, "eval.games_per_group"),
-            evaluated=Habits(
-                readouts=readouts, penalty=penalty, soft_moves=whole(settings, "eval.soft_moves")
-            ),
-            against=Habits(
-                readouts=positive(settings, "eval.opponent_readouts"),
+            rules=build_game_rules(settings),
+            planes=require_plane_count(settings),
+            filters=require_positive_setting(settings, "model.filters"),
+            blocks=require_integer_setting(settings, "model.blocks"),
+            hidden=require_positive_setting(settings, "model.hidden"),
+            games=require_positive_setting(settings, MIN_GAMES_SETTING),
+            games_per_group=require_positive_setting(settings, "selfplay.games_per_group"),
+            start=require_text_setting(settings, "model.start"),
+            pass_last=require_flag_setting(settings, "search.pass_last"),
+            selfplay_settings=build_selfplay_settings(settings, board),
+            window=require_positive_setting(settings, "window_size"),
+            examples=require_positive_setting(settings, "training.examples_per_generation"),
+            batch_size=require_positive_setting(settings, "train_batch_size"),
+            rates=require_numbers_setting(settings, "lr_rates"),
+            boundaries=require_numbers_setting(settings, "lr_boundaries"),
+            momentum=require_number_setting(settings, "sgd.momentum"),
+            weight_decay=require_number_setting(settings, "opt_weight_decay"),
+            value_weight=require_number_setting(settings, "loss.value_weight"),
+            opponent=require_text_setting(settings, "eval.opponent"),
+            eval_games=require_positive_setting(settings, "eval_games"),
+            eval_games_per_group=require_positive_setting(settings, "eval.games_per_group"),
+            evaluated_settings=PlayerSettings(
+                readouts=readouts,
                 penalty=penalty,
-                soft_moves=whole(settings, "eval.opponent_soft_moves"),
+                soft_moves=require_integer_setting(settings, "eval.soft_moves"),
             ),
-            workers=whole(settings, "data.workers"),
-            shuffle_labels=flag(settings, "data.shuffle_labels"),
+            opponent_settings=PlayerSettings(
+                readouts=require_positive_setting(settings, "eval.opponent_readouts"),
+                penalty=penalty,
+                soft_moves=require_integer_setting(settings, "eval.opponent_soft_moves"),
+            ),
+            workers=require_integer_setting(settings, "data.workers"),
+            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
         )
-        made.check()
-        return made
+        recipe.check_consistency()
+        return recipe
 
-    def check(self) -> None:
+    def check_consistency(self) -> None:
         """Refuse what does not go together; RequestError."""
-        if self.games % self.group or self.eval_games % self.eval_group or self.eval_group % 2:
+        if (
+            self.games % self.games_per_group
+            or self.eval_games % self.eval_games_per_group
+            or self.eval_games_per_group % 2
+        ):
             raise RequestError(
                 "games are played in whole groups: games per generation and eval_games are"
                 " multiples of their groups, eval's of an even one"
@@ -146,55 +160,62 @@ class Recipe:
             )
 
     @property
-    def groups(self) -> int:
+    def group_count(self) -> int:
         """Groups of games of a generation."""
-        return self.games // self.group
+        return self.games // self.games_per_group
 
     @property
-    def steps(self) -> int:
+    def step_count(self) -> int:
         """Optimizer steps of a generation; the last one may be smaller."""
         return -(-self.examples // self.batch_size)
 
-    def samples(self, step: int) -> int:
+    def count_step_samples(self, step: int) -> int:
         """Count the positions of a generation's step, from 0."""
         return min(self.batch_size, self.examples - step * self.batch_size)
 
-    def rate(self, step: int) -> float:
+    def compute_rate(self, step: int) -> float:
         """Give the learning rate of a step of the run, from 0."""
         return self.rates[sum(step >= boundary for boundary in self.boundaries)]
 
 
-def board_of(settings: Settings) -> int:
+def require_board_side(settings: Settings) -> int:
     """Give the board's side; RequestError for one that is not played."""
-    size = positive(settings, "board.size")
-    if not FEWEST_SIDE <= size <= MOST_SIDE:
-        raise RequestError(f"board.size={size}: boards of {FEWEST_SIDE} to {MOST_SIDE} are played")
+    size = require_positive_setting(settings, "board.size")
+    if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
+        raise RequestError(
+            f"board.size={size}: boards of {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are played"
+        )
     return size
 
 
-def planes_of(settings: Settings) -> int:
+def require_plane_count(settings: Settings) -> int:
     """Give the number of planes; RequestError for one that nobody has."""
-    planes = positive(settings, "model.planes")
-    if planes not in SEEN:
-        raise RequestError(f"model.planes={planes}: {' or '.join(map(str, sorted(SEEN)))}")
+    planes = require_positive_setting(settings, "model.planes")
+    if planes not in SHOWN_POSITIONS_BY_PLANES:
+        raise RequestError(
+            f"model.planes={planes}: {' or '.join(map(str, sorted(SHOWN_POSITIONS_BY_PLANES)))}"
+        )
     return planes
 
 
-def rules_of(settings: Settings) -> Rules:
+def build_game_rules(settings: Settings) -> GameRules:
     """Say how games end."""
-    return Rules(komi=number(settings, "board.komi"), limit=positive(settings, "game.move_limit"))
+    return GameRules(
+        komi=require_number_setting(settings, "board.komi"),
+        limit=require_positive_setting(settings, "game.move_limit"),
+    )
 
 
-def selfplay_of(settings: Settings, board: int) -> Habits:
+def build_selfplay_settings(settings: Settings, board: int) -> PlayerSettings:
     """Say how a network plays against itself."""
-    return Habits(
-        readouts=positive(settings, "num_readouts"),
-        at_once=positive(settings, "virtual_losses"),
-        penalty=number(settings, "value_init_penalty"),
-        soft_moves=whole(settings, "selfplay.soft_moves"),
-        noise_alpha=ALPHA_POINTS / board**2,
-        noise_share=number(settings, "selfplay.noise_share"),
-        resign_below=number(settings, "resign_threshold"),
-        never_resign_share=number(settings, "disable_resign_pct"),
-        pruned=flag(settings, "selfplay.target_pruning"),
+    return PlayerSettings(
+        readouts=require_positive_setting(settings, "num_readouts"),
+        readouts_at_once=require_positive_setting(settings, "virtual_losses"),
+        penalty=require_number_setting(settings, "value_init_penalty"),
+        soft_moves=require_integer_setting(settings, "selfplay.soft_moves"),
+        noise_alpha=DIRICHLET_ALPHA_TIMES_POINTS / board**2,
+        noise_share=require_number_setting(settings, "selfplay.noise_share"),
+        resign_below=require_number_setting(settings, "resign_threshold"),
+        never_resign_share=require_number_setting(settings, "disable_resign_pct"),
+        prune_noise_visits=require_flag_setting(settings, "selfplay.target_pruning"),
     )

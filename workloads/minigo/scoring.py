@@ -9,13 +9,13 @@ from typing import Final
 
 from suite.workload import Scores
 
-LABELS: Final = "labels.txt"
-MOST_ACTIONS: Final = 19 * 19 + 1
-FLOAT: Final = struct.calcsize("<f")
+TRUTH_LABELS_FILE: Final = "labels.txt"
+MAX_ANSWER_ACTIONS: Final = 19 * 19 + 1
+FLOAT_BYTES: Final = struct.calcsize("<f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PositionAnswer:
     """What the network says of a position."""
 
     policy: tuple[float, ...]
@@ -29,19 +29,21 @@ class Answer:
         return max(range(len(self.policy)), key=self.policy.__getitem__)
 
 
-def packed(policy: Sequence[float], value: float) -> bytes:
+def pack_position_answer(policy: Sequence[float], value: float) -> bytes:
     """Make an answer: the policy and the value, little-endian float32."""
     return struct.pack(f"<{len(policy) + 1}f", *policy, value)
 
 
-def unpacked(answer: bytes) -> Answer | None:
+def unpack_position_answer(answer: bytes) -> PositionAnswer | None:
     """Read an answer; None where it is none."""
-    count, rest = divmod(len(answer), FLOAT)
-    if rest or not 2 <= count - 1 <= MOST_ACTIONS:
+    count, rest = divmod(len(answer), FLOAT_BYTES)
+    if rest or not 2 <= count - 1 <= MAX_ANSWER_ACTIONS:
         return None
     *policy, value = struct.unpack(f"<{count}f", answer)
     return (
-        Answer(policy=tuple(policy), value=value) if all(map(isfinite, (*policy, value))) else None
+        PositionAnswer(policy=tuple(policy), value=value)
+        if all(map(isfinite, (*policy, value)))
+        else None
     )
 
 
@@ -51,24 +53,26 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
     A missing or misshapen answer finds neither.
     """
-    labels = read_labels(truth)
-    told = [unpacked(answers.get(sample, b"")) for sample in range(len(labels))]
+    labels = read_truth_labels(truth)
+    unpacked_answers = [
+        unpack_position_answer(answers.get(sample, b"")) for sample in range(len(labels))
+    ]
     moves = sum(
         found is not None and found.move == move
-        for found, (move, _) in zip(told, labels, strict=True)
+        for found, (move, _) in zip(unpacked_answers, labels, strict=True)
     )
     results = sum(
         found is not None and found.value * winner > 0
-        for found, (_, winner) in zip(told, labels, strict=True)
+        for found, (_, winner) in zip(unpacked_answers, labels, strict=True)
     )
     return {"moves": moves / len(labels), "results": results / len(labels)}
 
 
-def read_labels(truth: Path) -> list[tuple[int, int]]:
+def read_truth_labels(truth: Path) -> list[tuple[int, int]]:
     """Read `move winner` a line, the winner 1 where who moves wins and -1 where not; ValueError
     where the file is none of that.
     """
-    path = truth / LABELS
+    path = truth / TRUTH_LABELS_FILE
     labels = [
         (int(move), int(winner))
         for move, winner in map(str.split, path.read_text("ascii").splitlines())
@@ -78,6 +82,8 @@ def read_labels(truth: Path) -> list[tuple[int, int]]:
     return labels
 
 
-def write_labels(truth: Path, labels: Sequence[tuple[int, int]]) -> None:
+def write_truth_labels(truth: Path, labels: Sequence[tuple[int, int]]) -> None:
     """Write what `read_labels` reads."""
-    (truth / LABELS).write_text("".join(f"{move} {winner}\n" for move, winner in labels), "ascii")
+    (truth / TRUTH_LABELS_FILE).write_text(
+        "".join(f"{move} {winner}\n" for move, winner in labels), "ascii"
+    )

@@ -11,76 +11,78 @@ import torch
 
 from suite.dataset import StaleError, Survey
 from suite.errors import RequestError
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.minigo import data, model
 from workloads.minigo.positions.records import (
-    CALIBRATION,
-    GAMES,
-    LABELS,
-    check_labels,
-    read_labels,
-    read_records,
+    CALIBRATION_FOLDER,
+    GAMES_FOLDER,
+    POSITION_LABELS_FILE,
+    check_position_labels,
+    read_game_records,
+    read_position_labels,
 )
-from workloads.minigo.recipe import board_of
+from workloads.minigo.recipe import require_board_side
 
-VAL: Final = "val"
-CHECKPOINTS: Final = (data.OPPONENT, data.START)
-SHA256: Final = "sha256"
+POSITIONS_SPLIT: Final = "val"
+CHECKPOINT_PARTS: Final = (data.OPPONENT_PART, data.START_PART)
+CHECKPOINT_HASH_KEY: Final = "sha256"
 
 
-class MiniGoSet:
+class MiniGoDataSet:
     """Implements suite.dataset.DataSet."""
 
-    parts: ClassVar = (GAMES, LABELS, CALIBRATION, *CHECKPOINTS)
+    parts: ClassVar = (GAMES_FOLDER, POSITION_LABELS_FILE, CALIBRATION_FOLDER, *CHECKPOINT_PARTS)
 
     def __init__(self, run: Run) -> None:
-        self._run, self._board = run, board_of(run.settings)
+        self._run, self._board = run, require_board_side(run.settings)
         self.settings: Mapping[str, HyperValue] = {"board.size": self._board}
 
     @property
     def root(self) -> Path:
         """Give the user's folder, or the embedded one."""
-        return data.folder_of(self._run)
+        return data.resolve_minigo_folder(self._run)
 
     def survey(self) -> Survey:
         """Play all games, count the positions that are asked for, and look whose checkpoints there
         are.
         """
         root = self.root
-        records = read_records(root / GAMES, self._board)
-        labels = read_labels(root, records, self._board)
+        records = read_game_records(root / GAMES_FOLDER, self._board)
+        labels = read_position_labels(root, records, self._board)
         if not labels:
-            raise RequestError(f"{root / LABELS}: no positions")
-        check_labels(root / LABELS, records, labels, self._board)
+            raise RequestError(f"{root / POSITION_LABELS_FILE}: no positions")
+        check_position_labels(root / POSITION_LABELS_FILE, records, labels, self._board)
         count = len(labels)
         players = {
-            part: player(root / part, self._board) for part in CHECKPOINTS if (root / part).exists()
+            part: describe_player_checkpoint(root / part, self._board)
+            for part in CHECKPOINT_PARTS
+            if (root / part).exists()
         }
         folders = [part for part in self.parts if (root / part).is_dir()]
         return Survey(
-            samples={VAL: count},
-            sha256={part: folder_sha256(root / part) for part in folders},
-            found={VAL: count, **players},
+            samples={POSITIONS_SPLIT: count},
+            sha256={part: compute_folder_sha256(root / part) for part in folders},
+            found={POSITIONS_SPLIT: count, **players},
         )
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Ask for another survey where an earlier podium's did not note whose checkpoints there
         are; training looks whether they fit (data.check_training).
         """
-        if any(not isinstance(found.get(part, {}), Mapping) for part in CHECKPOINTS):
+        if any(not isinstance(found.get(part, {}), Mapping) for part in CHECKPOINT_PARTS):
             raise StaleError(
                 f"{self.root}: surveyed by an earlier podium, which did not note what its"
                 " checkpoints are"
             )
 
 
-def player(folder: Path, board: int) -> dict[str, Any]:
+def describe_player_checkpoint(folder: Path, board: int) -> dict[str, Any]:
     """Describe a checkpoint that is to play, with its hash; RequestError where it is another
     board's, or its weights are no numbers.
     """
-    network = model.load(folder, board)
+    network = model.load_minigo_checkpoint(folder, board)
     if broken := next(
         (name for name, tensor in network.state_dict().items() if not torch.isfinite(tensor).all()),
         None,
@@ -89,4 +91,4 @@ def player(folder: Path, board: int) -> dict[str, Any]:
             f"checkpoint {folder}: {broken} has values that are no numbers: this network cannot"
             " play"
         )
-    return {**asdict(network.description), SHA256: folder_sha256(folder)}
+    return {**asdict(network.description), CHECKPOINT_HASH_KEY: compute_folder_sha256(folder)}

@@ -18,28 +18,28 @@ from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, weights
-from workloads.common.inputs.batches import Step
+from workloads.common.inputs.batches import OptimizerStep
 from workloads.common.optimisation import mixed_precision
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
-from workloads.common.run_request import training_row
+from workloads.common.run_request import require_run_training_row
 from workloads.minigo import data, model
-from workloads.minigo.generation import Games, Weights, Workers
-from workloads.minigo.go.board import Array, geometry
-from workloads.minigo.go.games import Match
+from workloads.minigo.generation import GameWorkers, GenerationSettings, NetworkWeights
+from workloads.minigo.go.board import Array, build_board_geometry
+from workloads.minigo.go.games import PlayedMatch
 from workloads.minigo.player import NotANumberError
-from workloads.minigo.positions.moves import vertex
-from workloads.minigo.recipe import CHECKPOINT, Recipe
-from workloads.minigo.window import Window
+from workloads.minigo.positions.moves import format_go_move
+from workloads.minigo.recipe import CHECKPOINT_PLAYER, MiniGoRecipe
+from workloads.minigo.window import TrainingWindow
 
 # Legend: B positions of a batch, F planes, P points, A actions.
-STATE: Final = "generation.json"
+GENERATION_STATE_FILE: Final = "generation.json"
 HALF_A_GAME: Final = 0.5
 """What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0,
 closed_minigo.yaml).
 """
-VALUE_DIGITS: Final = 4  # of a value, -1 to 1, in a log
-Batch = tuple[Array, Array, Array]
+LOGGED_VALUE_DIGITS: Final = 4  # of a value, -1 to 1, in a log
+PositionBatch = tuple[Array, Array, Array]
 
 
 class MiniGoTraining:
@@ -48,22 +48,25 @@ class MiniGoTraining:
     def __init__(self, run: Run) -> None:
         if run.world_size > 1:
             raise RequestError(
-                f"{model.NAME} trains on one rank; --set data.workers=N plays its games in N"
+                f"{model.MINIGO_NAME} trains on one rank; --set data.workers=N plays its games in N"
                 " processes"
             )
-        mixed_precision.prepare(run.device, run.precision)
-        malloc.keep_freed()
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         self._run, self._row, self._recipe = (
             run,
-            training_row(run, model.NAME),
-            Recipe.of(run.settings),
+            require_run_training_row(run, model.MINIGO_NAME),
+            MiniGoRecipe.build_from_settings(run.settings),
         )
         recipe, self._device = self._recipe, torch.device(run.device)
-        self._checkpoints = data.check_training(run, recipe)
-        self._network = start(run.seed, recipe, self._device)
-        decayed, plain = model.parameter_groups(self._network)
-        groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+        self._checkpoints = data.require_checkpoint_hashes(run, recipe)
+        self._network = build_seeded_minigo(run.seed, recipe, self._device)
+        decayed, undecayed = model.split_minigo_parameters(self._network)
+        groups: list[dict[str, Any]] = [
+            {"params": decayed},
+            {"params": undecayed, "weight_decay": 0.0},
+        ]
         self._stepper = Stepper(
             run,
             self._network,
@@ -71,21 +74,24 @@ class MiniGoTraining:
                 groups, recipe.rates[0], recipe.momentum, weight_decay=recipe.weight_decay
             ),
         )
-        self._window = Window(
-            geometry(recipe.board), run.seed, recipe.window, shuffled=recipe.shuffle_labels
+        self._window = TrainingWindow(
+            build_board_geometry(recipe.board),
+            run.seed,
+            recipe.window,
+            shuffled=recipe.shuffle_labels,
         )
         self._epoch, self._broken = 0, False
-        self._played: list[Match] = []
+        self._played: list[PlayedMatch] = []
 
     @cached_property
-    def _workers(self) -> Workers:
-        return Workers(self._recipe.workers, self._run.device, self._run.precision)
+    def _workers(self) -> GameWorkers:
+        return GameWorkers(self._recipe.workers, self._run.device, self._run.precision)
 
     @cached_property
-    def _opponent(self) -> Weights | None:
+    def _opponent(self) -> NetworkWeights | None:
         return (
-            Weights.of(data.opponent(self._run, self._recipe.board))
-            if self._recipe.opponent == CHECKPOINT
+            NetworkWeights.copy_network(data.load_opponent_network(self._run, self._recipe.board))
+            if self._recipe.opponent == CHECKPOINT_PLAYER
             else None
         )
 
@@ -94,11 +100,11 @@ class MiniGoTraining:
         taken: against which checkpoint, by its hash, if one.
         """
         recipe = self._recipe
-        against = f"{recipe.opponent}:{recipe.against.readouts}" + "".join(
+        against = f"{recipe.opponent}:{recipe.opponent_settings.readouts}" + "".join(
             f"|{part}:{sha256}" for part, sha256 in self._checkpoints.items()
         )
         signature = (
-            f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated.readouts}|against:{against}|colours"
+            f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated_settings.readouts}|against:{against}|colours"
             " alternate"
         )
         return {
@@ -109,7 +115,7 @@ class MiniGoTraining:
 
     def blocks(self) -> Iterator[Block]:
         """The round says how often to evaluate."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Play the groups of a generation, each a step without samples, then take the optimizer's
@@ -117,52 +123,54 @@ class MiniGoTraining:
         """
         recipe, self._epoch = self._recipe, epoch
         if epoch == 1 and not first_step:
-            self._begin()
+            self._load_start_weights()
         try:
-            for examples in self._workers.selfplay(
-                self._games(epoch), range(first_step, recipe.groups)
+            for examples in self._workers.play_selfplay_groups(
+                self._build_selfplay_generation(epoch), range(first_step, recipe.group_count)
             ):
                 self._window.playing.append(examples)
                 yield 0
         except NotANumberError:
             self._broken = True  # the loss tells it, and the harness ends the run
             return
-        if len(self._window.playing) == recipe.groups:
-            self._window.take_in(epoch)
+        if len(self._window.playing) == recipe.group_count:
+            self._window.add_generation(epoch)
         self._stepper.network.train()
-        for step in range(max(0, first_step - recipe.groups), recipe.steps):
-            samples = recipe.samples(step)
-            batches = iter([self._window.batch(epoch, step, samples)])
-            self._stepper.take(
-                whole_step(samples),
-                recipe.rate((epoch - 1) * recipe.steps + step),
+        for step in range(max(0, first_step - recipe.group_count), recipe.step_count):
+            samples = recipe.count_step_samples(step)
+            batches = iter([self._window.sample_batch(epoch, step, samples)])
+            self._stepper.take_step(
+                build_single_batch_step(samples),
+                recipe.compute_rate((epoch - 1) * recipe.step_count + step),
                 batches,
-                self._loss,
+                self._compute_batch_loss,
             )
             yield samples
 
-    def _begin(self) -> None:
+    def _load_start_weights(self) -> None:
         """Take the user's weights, inside the clock as all data."""
-        if self._recipe.start == CHECKPOINT:
-            self._network.load_state_dict(data.start(self._run, self._recipe.board).state_dict())
+        if self._recipe.start == CHECKPOINT_PLAYER:
+            self._network.load_state_dict(
+                data.load_start_network(self._run, self._recipe.board).state_dict()
+            )
 
-    def _games(self, epoch: int) -> Games:
+    def _build_selfplay_generation(self, epoch: int) -> GenerationSettings:
         recipe = self._recipe
-        noise = epoch == 1 and recipe.start != CHECKPOINT
-        return Games(
+        noise = epoch == 1 and recipe.start != CHECKPOINT_PLAYER
+        return GenerationSettings(
             seed=self._run.seed,
             generation=epoch,
             board=recipe.board,
             rules=recipe.rules,
             planes=recipe.planes,
-            count=recipe.group,
-            weights=None if noise else Weights.of(self._network),
-            habits=recipe.selfplay,
+            count=recipe.games_per_group,
+            weights=None if noise else NetworkWeights.copy_network(self._network),
+            player_settings=recipe.selfplay_settings,
             device=self._run.device,
             pass_last=recipe.pass_last,
         )
 
-    def _loss(self, batch: Batch) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: PositionBatch) -> torch.Tensor:
         """Add up cross-entropy with the shares of visits and the weighted squared error of the
         value; dual_net.py.
         """
@@ -170,7 +178,7 @@ class MiniGoTraining:
             torch.from_numpy(array).to(self._device) for array in batch
         )
         size = self._recipe.board
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             logit_BA, value_B = self._stepper.network(
                 plane_BFP.view(-1, self._recipe.planes, size, size).contiguous(
                     memory_format=torch.channels_last
@@ -185,27 +193,29 @@ class MiniGoTraining:
         """Mean over the positions of the last step; NaN before the first, and where the network
         that plays gives no number.
         """
-        return float("nan") if self._broken else self._stepper.loss()
+        return float("nan") if self._broken else self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Play the fixed opponent: the share of games won, half a game for a draw."""
         recipe = self._recipe
-        games = Games(
+        games = GenerationSettings(
             seed=self._run.seed,
             generation=self._epoch,
             board=recipe.board,
             rules=recipe.rules,
             planes=recipe.planes,
-            count=recipe.eval_group,
-            weights=Weights.of(self._network),
-            habits=recipe.evaluated,
+            count=recipe.eval_games_per_group,
+            weights=NetworkWeights.copy_network(self._network),
+            player_settings=recipe.evaluated_settings,
             device=self._run.device,
             pass_last=recipe.pass_last,
             opponent=self._opponent,
-            against=recipe.against,
+            opponent_settings=recipe.opponent_settings,
         )
         try:
-            played = self._workers.evaluation(games, range(recipe.eval_games // recipe.eval_group))
+            played = self._workers.play_evaluation_groups(
+                games, range(recipe.eval_games // recipe.eval_games_per_group)
+            )
         except NotANumberError:
             return {"win_rate": float("nan")}
         self._played = played
@@ -220,37 +230,39 @@ class MiniGoTraining:
         return {
             "board": board,
             "opponent": self._recipe.opponent,
-            "moves": " ".join(vertex(move, board) for move in first.moves[0]),
-            "values": [round(value, VALUE_DIGITS) for value in first.value_of_first[0]],
+            "moves": " ".join(format_go_move(move, board) for move in first.moves[0]),
+            "values": [round(value, LOGGED_VALUE_DIGITS) for value in first.value_of_first[0]],
             "won": float(first.points_N[0]),
         }
 
     def save(self, folder: Path) -> None:
         """Write network, optimizer, window and the finished groups."""
         self._stepper.save(folder)
-        self._window.save(folder)
-        (folder / STATE).write_text(json.dumps({"epoch": self._epoch}) + "\n")
+        self._window.save_window(folder)
+        (folder / GENERATION_STATE_FILE).write_text(json.dumps({"epoch": self._epoch}) + "\n")
 
     def restore(self, folder: Path) -> None:
         """Take up a saved state."""
         self._stepper.restore(folder)
-        self._window.restore(folder)
-        self._epoch = int(json.loads((folder / STATE).read_text())["epoch"])
+        self._window.restore_window(folder)
+        self._epoch = int(json.loads((folder / GENERATION_STATE_FILE).read_text())["epoch"])
 
     def export(self, folder: Path) -> None:
         """Write the weights."""
-        weights.export(self._network, self._network.description, folder)
+        weights.write_exported_weights(self._network, self._network.description, folder)
 
 
-def whole_step(size: int) -> Step:
+def build_single_batch_step(size: int) -> OptimizerStep:
     """Make a step of one micro-batch."""
-    return Step(samples=size, micro_batches=([],))
+    return OptimizerStep(samples=size, micro_batches=([],))
 
 
-def start(seed: int, recipe: Recipe, device: torch.device) -> model.MiniGo:
+def build_seeded_minigo(
+    seed: int, recipe: MiniGoRecipe, device: torch.device
+) -> model.MiniGoNetwork:
     """Make the network."""
-    description = model.Description(
-        workload=model.NAME,
+    description = model.MiniGoDescription(
+        workload=model.MINIGO_NAME,
         board=recipe.board,
         planes=recipe.planes,
         filters=recipe.filters,
@@ -259,5 +271,5 @@ def start(seed: int, recipe: Recipe, device: torch.device) -> model.MiniGo:
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = model.MiniGo(description)
+        network = model.MiniGoNetwork(description)
     return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs

@@ -24,35 +24,41 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc
 from workloads.common.detection.torchvision_import import torchvision
-from workloads.common.pictures.in_memory import Held, on_device, on_host
-from workloads.common.run_request import plan
-from workloads.common.setting_values import positive
-from workloads.common.weights import Undrawn
+from workloads.common.pictures.in_memory import (
+    LoadedSamples,
+    copy_sample_to_host,
+    stack_samples_on_device,
+)
+from workloads.common.run_request import build_engine_plan
+from workloads.common.setting_values import require_positive_setting
+from workloads.common.weights import SkippedInitialisation
 
 # Legend: N pictures of a batch, C channels, H height, W width, K classes.
-SIZE: Final = 224
+CLASSIFIER_SIDE_PX: Final = 224
 """Side in pixels: torchvision documents these networks' accuracies and operation counts for this
 size.
 """
-CHANNELS: Final = 3
-PICTURES: Final = 256
+CLASSIFIER_CHANNELS: Final = 3
+MAX_LOADED_PICTURES: Final = 256
 """Pictures in memory, 154 MB: twice the largest batch that vendors publish."""
-ANSWER: Final = struct.Struct("<i")
+CLASS_ANSWER_FORMAT: Final = struct.Struct("<i")
 """The index of the likeliest class."""
-ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {
+CONSTRUCTOR_ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {
     "googlenet": {"aux_logits": False, "init_weights": False}
 }
 """Arguments of torchvision's constructors: auxiliary classifiers are used only in training."""
-PUBLISHED: Final[Mapping[str, Mapping[str, bool]]] = {"googlenet": {"transform_input": True}}
+PRETRAINED_ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {
+    "googlenet": {"transform_input": True}
+}
 """Arguments with which torchvision builds networks for weights: GoogLeNet's came from TensorFlow,
 and expect pixels from -1 to 1.
 """
-TRAINING_ALONE: Final = ("aux1.", "aux2.")
+AUXILIARY_WEIGHT_PREFIXES: Final = ("aux1.", "aux2.")
 """Prefixes of the weight names of auxiliary classifiers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Classifier:
+class TorchvisionClassifier:
     """One of torchvision's classifiers."""
 
     name: str
@@ -60,15 +66,17 @@ class Classifier:
 
     def inference(self, run: Run, weights: Path | None, engine: Engine[Any]) -> "NoiseInference":
         """Build the system under test."""
-        return NoiseInference(run, self.name, module(self.name, run.seed, weights), engine)
+        return NoiseInference(
+            run, self.name, build_classifier(self.name, run.seed, weights), engine
+        )
 
     def listing(self, data: Path) -> str:
         """List the validation pictures of a folder in ImageNet's layout; RequestError if it is
         none.
         """
-        from workloads.networks.labelled import listing
+        from workloads.networks.labelled import format_validation_listing
 
-        return listing(data)
+        return format_validation_listing(data)
 
     def over_data(
         self, run: Run, data: Path, weights: Path, engine: Engine[Any]
@@ -76,61 +84,70 @@ class Classifier:
         """Build the system under test over the validation pictures."""
         from workloads.networks.labelled import LabelledInference
 
-        return LabelledInference(run, data, self.name, module(self.name, run.seed, weights), engine)
+        return LabelledInference(
+            run, data, self.name, build_classifier(self.name, run.seed, weights), engine
+        )
 
     def check_weights(self, weights: Path) -> None:
         """RequestError if the file's tensors are not this network's; no tensor is read."""
         with torch.device("meta"):
-            fits(module(self.name, 0, None).state_dict(), self.name, weights)
+            check_classifier_weights(
+                build_classifier(self.name, 0, None).state_dict(), self.name, weights
+            )
 
 
-def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
+def build_classifier(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
     """Build the network in evaluation mode, with weights from a safetensors file under
     torchvision's names, or random ones.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        arguments = {**ARGUMENTS.get(name, {}), **(PUBLISHED.get(name, {}) if weights else {})}
-        with Undrawn() if weights else nullcontext():
-            made: torch.nn.Module = torchvision.models.get_model(name, weights=None, **arguments)
+        arguments = {
+            **CONSTRUCTOR_ARGUMENTS.get(name, {}),
+            **(PRETRAINED_ARGUMENTS.get(name, {}) if weights else {}),
+        }
+        with SkippedInitialisation() if weights else nullcontext():
+            network: torch.nn.Module = torchvision.models.get_model(name, weights=None, **arguments)
     if weights is not None:
-        fill(made, name, weights)
-    return made.eval()
+        load_classifier_weights(network, name, weights)
+    return network.eval()
 
 
-def fill(made: torch.nn.Module, name: str, weights: Path) -> None:
+def load_classifier_weights(network: torch.nn.Module, name: str, weights: Path) -> None:
     """Load weights; RequestError if they cannot be read, or belong to another network."""
-    fits(made.state_dict(), name, weights)
-    made.load_state_dict(
+    check_classifier_weights(network.state_dict(), name, weights)
+    network.load_state_dict(
         {
             key: value
             for key, value in load_file(weights).items()
-            if not key.startswith(TRAINING_ALONE)
+            if not key.startswith(AUXILIARY_WEIGHT_PREFIXES)
         },
         strict=False,
     )
 
 
-def fits(own: Mapping[str, torch.Tensor], name: str, weights: Path) -> None:
+def check_classifier_weights(
+    network_weights: Mapping[str, torch.Tensor], name: str, weights: Path
+) -> None:
     """RequestError if a file's names and shapes cannot be read, or are of another network."""
     try:
         with safe_open(weights, framework="pt") as file:
             shapes = {
                 key: tuple(file.get_slice(key).get_shape())
                 for key in file.keys()  # noqa: SIM118 - a safe_open is no mapping
-                if not key.startswith(TRAINING_ALONE)
+                if not key.startswith(AUXILIARY_WEIGHT_PREFIXES)
             }
     except (OSError, SafetensorError) as error:
         raise RequestError(f"--weights {weights}: {' '.join(str(error).split())}") from error
-    counted = {
-        key for key in own if key.endswith("num_batches_tracked")
+    batch_counters = {
+        key for key in network_weights if key.endswith("num_batches_tracked")
     }  # older files lack the counter
-    if strange := sorted((set(shapes) ^ set(own)) - counted) or sorted(
-        key for key in shapes if shapes[key] != tuple(own[key].shape)
+    if mismatched := sorted((set(shapes) ^ set(network_weights)) - batch_counters) or sorted(
+        key for key in shapes if shapes[key] != tuple(network_weights[key].shape)
     ):
         raise RequestError(
             f"--weights {weights}: weights of another network than {name}:"
-            f" {', '.join(strange[:3])}{' ...' if len(strange) > 3 else ''}"
+            f" {', '.join(mismatched[:3])}{' ...' if len(mismatched) > 3 else ''}"
         )
 
 
@@ -138,34 +155,40 @@ class NoisePredictor:
     """One worker's predictor: picture indices in, classes out."""
 
     def __init__(
-        self, call: Call[torch.Tensor], held: Held[torch.Tensor], device: torch.device, batch: int
+        self,
+        call: Call[torch.Tensor],
+        held: LoadedSamples[torch.Tensor],
+        device: torch.device,
+        batch: int,
     ) -> None:
         self._call, self._held, self._device, self._batch = call, held, device, batch
 
     def warm_up(self) -> None:
         """Answer one batch of blank pictures: a closed loop has a single batch size."""
-        self._answer([torch.zeros(CHANNELS, SIZE, SIZE)] * self._batch)
+        self._predict_classes(
+            [torch.zeros(CLASSIFIER_CHANNELS, CLASSIFIER_SIDE_PX, CLASSIFIER_SIDE_PX)] * self._batch
+        )
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the class of each picture."""
-        return self._answer([self._held[sample] for sample in samples])
+        return self._predict_classes([self._held[sample] for sample in samples])
 
-    def _answer(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
+    def _predict_classes(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
-            (logit_NK,) = self._call(on_device(pictures_CHW, self._device))
-            return [ANSWER.pack(best) for best in logit_NK.argmax(dim=1).tolist()]
+            (logit_NK,) = self._call(stack_samples_on_device(pictures_CHW, self._device))
+            return [CLASS_ANSWER_FORMAT.pack(best) for best in logit_NK.argmax(dim=1).tolist()]
 
 
 class NoiseInference:
     """A network, an engine, and noise pictures in host memory."""
 
     def __init__(self, run: Run, name: str, network: torch.nn.Module, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         self._run, self._device = run, torch.device(run.device)
-        self._batch = positive(run.settings, "batching.max_batch")
-        self._held: Held[torch.Tensor] = Held(self._prepared)
-        shape = ((self._batch, CHANNELS, SIZE, SIZE),)
+        self._batch = require_positive_setting(run.settings, "batching.max_batch")
+        self._held: LoadedSamples[torch.Tensor] = LoadedSamples(self._prepare_pictures)
+        shape = ((self._batch, CLASSIFIER_CHANNELS, CLASSIFIER_SIDE_PX, CLASSIFIER_SIDE_PX),)
         self._executable = engine.compile(
             Network(
                 name=name,
@@ -176,16 +199,19 @@ class NoiseInference:
                 output_names=("logit",),
                 shapes=ShapeProfile(minimum=shape, usual=shape, maximum=shape),
             ),
-            plan(run),
+            build_engine_plan(run),
         )
 
-    def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
-        return (on_host(noise(self._run.seed, sample), self._run.device) for sample in samples)
+    def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
+        return (
+            copy_sample_to_host(generate_noise_picture(self._run.seed, sample), self._run.device)
+            for sample in samples
+        )
 
     @property
     def sample_count(self) -> int:
         """Number of pictures."""
-        return max(PICTURES, self._batch)
+        return max(MAX_LOADED_PICTURES, self._batch)
 
     @property
     def performance_sample_count(self) -> int:
@@ -216,14 +242,16 @@ class NoiseInference:
         self._held.clear()
 
 
-def noise(seed: int, sample: int) -> torch.Tensor:
+def generate_noise_picture(seed: int, sample: int) -> torch.Tensor:
     """Generate one normalised picture, C H W, as a function of seed and index alone."""
-    generator = torch.Generator().manual_seed(seed * PICTURES + sample)
-    return torch.randn(CHANNELS, SIZE, SIZE, generator=generator)
+    generator = torch.Generator().manual_seed(seed * MAX_LOADED_PICTURES + sample)
+    return torch.randn(
+        CLASSIFIER_CHANNELS, CLASSIFIER_SIDE_PX, CLASSIFIER_SIDE_PX, generator=generator
+    )
 
 
-alexnet = partial(Classifier, name="alexnet")
-googlenet = partial(Classifier, name="googlenet")
-resnet50 = partial(Classifier, name="resnet50")
-resnet101 = partial(Classifier, name="resnet101")
-vgg19 = partial(Classifier, name="vgg19")
+alexnet = partial(TorchvisionClassifier, name="alexnet")
+googlenet = partial(TorchvisionClassifier, name="googlenet")
+resnet50 = partial(TorchvisionClassifier, name="resnet50")
+resnet101 = partial(TorchvisionClassifier, name="resnet101")
+vgg19 = partial(TorchvisionClassifier, name="vgg19")

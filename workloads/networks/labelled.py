@@ -17,51 +17,56 @@ from suite.engine import Engine
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import inputs
-from workloads.common.pictures.files import Files, normalised
-from workloads.common.pictures.in_memory import on_device, on_host
-from workloads.networks.classifiers import PICTURES, SIZE, NoiseInference, NoisePredictor
+from workloads.common.pictures.files import PictureFiles, iterate_normalised_pictures
+from workloads.common.pictures.in_memory import copy_sample_to_host, stack_samples_on_device
+from workloads.networks.classifiers import (
+    CLASSIFIER_SIDE_PX,
+    MAX_LOADED_PICTURES,
+    NoiseInference,
+    NoisePredictor,
+)
 from workloads.resnet50 import data, scoring
 from workloads.resnet50.images import imagenet
 
-VAL: Final = "val"
-CLASSES: Final = 1000
+VALIDATION_SPLIT: Final = "val"
+IMAGENET_CLASS_COUNT: Final = 1000
 """Outputs of torchvision's networks, in the order of ImageNet's sorted class folders."""
 
 
-def validation(folder: Path) -> imagenet.Pictures:
+def find_validation_pictures(folder: Path) -> imagenet.Pictures:
     """Index the validation pictures; RequestError if there are none, or not of the networks'
     classes.
     """
-    found = imagenet.find(folder, VAL)
-    if len(found.classes) != CLASSES:
+    pictures = imagenet.find(folder, VALIDATION_SPLIT)
+    if len(pictures.classes) != IMAGENET_CLASS_COUNT:
         raise RequestError(
-            f"--data {folder}: {len(found.classes)} class folders in {VAL}; the networks' outputs"
-            f" are ImageNet's {CLASSES}"
+            f"--data {folder}: {len(pictures.classes)} class folders in {VALIDATION_SPLIT}; the"
+            f" networks' outputs are ImageNet's {IMAGENET_CLASS_COUNT}"
         )
-    return found
+    return pictures
 
 
-def listing(folder: Path) -> str:
+def format_validation_listing(folder: Path) -> str:
     """Return a line for each picture in order, its name and its bytes; RequestError as for
     `validation`.
     """
-    found = validation(folder)
+    pictures = find_validation_pictures(folder)
     return "".join(
         f"{path.relative_to(folder).as_posix()}\t{path.stat().st_size}\n"
-        for path in map(found.path, range(len(found)))
+        for path in map(pictures.path, range(len(pictures)))
     )
 
 
 class LabelledPredictor(NoisePredictor):
     """One worker's predictor: picture indices in, five classes out."""
 
-    def _answer(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
-        filled = [
+    def _predict_classes(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
+        full_batch = [
             *pictures_CHW,
             *[pictures_CHW[-1]] * (self._batch - len(pictures_CHW)),
         ]  # the network takes whole batches
         with torch.inference_mode():
-            (logit_NK,) = self._call(on_device(filled, self._device))
+            (logit_NK,) = self._call(stack_samples_on_device(full_batch, self._device))
             return [
                 scoring.packed(best)
                 for best in logit_NK[: len(pictures_CHW)].topk(scoring.BEST).indices.tolist()
@@ -75,14 +80,19 @@ class LabelledInference(NoiseInference):
         self, run: Run, folder: Path, name: str, network: torch.nn.Module, engine: Engine[Any]
     ) -> None:
         super().__init__(run, name, network, engine)
-        self._val = validation(folder)
-        self._reader = inputs.opened(
-            run, Files(partial(data.for_eval, size=SIZE)), workers=0, threads=run.threads
+        self._val = find_validation_pictures(folder)
+        self._reader = inputs.open_input_reader(
+            run,
+            PictureFiles(partial(data.for_eval, size=CLASSIFIER_SIDE_PX)),
+            workers=0,
+            threads=run.threads,
         )
 
-    def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
-        pictures = normalised(self._reader, [self._val.path(sample) for sample in samples])
-        return (on_host(picture_1CHW[0], self._run.device) for picture_1CHW in pictures)
+    def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
+        pictures = iterate_normalised_pictures(
+            self._reader, [self._val.path(sample) for sample in samples]
+        )
+        return (copy_sample_to_host(picture_1CHW[0], self._run.device) for picture_1CHW in pictures)
 
     @property
     def sample_count(self) -> int:
@@ -92,7 +102,7 @@ class LabelledInference(NoiseInference):
     @property
     def performance_sample_count(self) -> int:
         """As many as are held at a time."""
-        return min(PICTURES, len(self._val))
+        return min(MAX_LOADED_PICTURES, len(self._val))
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""

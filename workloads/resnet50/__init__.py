@@ -41,14 +41,16 @@ class ResNet50:
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
-        check_implemented(run, self.name, inputs=registry.points(registry.INPUTS))
+        check_implemented(run, self.name, inputs=registry.list_entry_points(registry.INPUT_GROUP))
         from workloads.resnet50.training import ResNet50Training
 
         return ResNet50Training(run)
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        check_implemented(run, self.name, SERVED, inputs=registry.points(registry.INPUTS))
+        check_implemented(
+            run, self.name, SERVED, inputs=registry.list_entry_points(registry.INPUT_GROUP)
+        )
         made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(
             run, checkpoint, engine
         )

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from suite.input import Box, Extent, View
-from workloads.common.embedded_cache import generated
-from workloads.common.inputs.batches import Key
+from workloads.common.embedded_cache import create_cached_folder
+from workloads.common.inputs.batches import SampleKey
 from workloads.resnet50.images import embedded
 from workloads.resnet50.images.imagenet import Pictures
 
@@ -54,7 +54,7 @@ class Labels:
 
 def embedded_folder(cache: Path) -> Path:
     """Return the embedded data's folder, generated at first use; safe for concurrent processes."""
-    return generated(cache, f"resnet50-shapes-{embedded.VERSION}", embedded.write)
+    return create_cached_folder(cache, f"resnet50-shapes-{embedded.VERSION}", embedded.write)
 
 
 def eval_short_side(size: int) -> int:
@@ -163,18 +163,18 @@ class Album:
             crops,
         )
 
-    def path(self, key: Key) -> Path:
+    def path(self, key: SampleKey) -> Path:
         """Return the path of a picture."""
         return self.pictures.path(key.index)
 
-    def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
+    def view(self, key: SampleKey, extent: Extent) -> tuple[View, Note]:
         """Return the view of a picture, with its label and weight."""
         note = int(self.pictures.labels[key.index]), key.weight
         if self.seed is None:
             return for_eval(extent, self.size), note
         return (
             for_training(
-                extent, self.size, self.smallest_area, self.crops, key.generator(self.seed)
+                extent, self.size, self.smallest_area, self.crops, key.create_generator(self.seed)
             ),
             note,
         )

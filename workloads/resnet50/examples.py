@@ -47,7 +47,7 @@ def drawn(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
     if Pillow is not installed.
     """
     try:
-        from workloads.common.pictures.embedding import data_url
+        from workloads.common.pictures.embedding import encode_data_url
         from workloads.resnet50.images import embedded
     except ImportError:
         return "", 0, ()
@@ -55,7 +55,7 @@ def drawn(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
     picture = embedded.render(
         "val", label, sample - labels.index(label)
     )  # sorted by class, like the set's folders
-    return data_url(picture), embedded.SIDE_PX, embedded.CLASSES
+    return encode_data_url(picture), embedded.SIDE_PX, embedded.CLASSES
 
 
 def named(label: int, names: tuple[str, ...]) -> str:

@@ -11,8 +11,8 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
-from workloads.common.payloads import parsed, raw
-from workloads.common.pictures.in_memory import on_device, on_host
+from workloads.common.payloads import decode_tensor, encode_tensor
+from workloads.common.pictures.in_memory import copy_sample_to_host, stack_samples_on_device
 from workloads.resnet50.system_under_test import System
 
 
@@ -30,15 +30,15 @@ class TorchTensors:
 
     def hold(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
         """Keep a picture in host memory."""
-        return on_host(picture_NCHW[0].contiguous(), self.device.type)
+        return copy_sample_to_host(picture_NCHW[0].contiguous(), self.device.type)
 
     def raw(self, picture: torch.Tensor) -> bytes:
         """Return the picture's values as bytes."""
-        return raw(picture)
+        return encode_tensor(picture)
 
     def parsed(self, payload: bytes, like: torch.Tensor) -> torch.Tensor:
         """Read the picture from bytes."""
-        return parsed(payload, like)
+        return decode_tensor(payload, like)
 
     def shape(self, picture: torch.Tensor) -> Shape:
         """Return C H W."""
@@ -46,7 +46,7 @@ class TorchTensors:
 
     def batch(self, pictures: Sequence[torch.Tensor]) -> torch.Tensor:
         """Stack pictures on the device."""
-        return on_device(pictures, self.device)
+        return stack_samples_on_device(pictures, self.device)
 
     def best(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
         """Return the `count` likeliest classes of each picture, best first."""

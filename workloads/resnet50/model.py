@@ -67,10 +67,12 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 
 def describe(folder: Path) -> Description:
     """Read the description of exported weights; RequestError if they belong to another workload."""
-    return weights.describe(folder, Description, NAME)
+    return weights.read_weights_description(folder, Description, NAME)
 
 
 def load(folder: Path) -> tuple[nn.Module, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
-    return weights.filled(lambda: build(len(description.classes)), folder, NAME), description
+    return weights.build_exported_network(
+        lambda: build(len(description.classes)), folder, NAME
+    ), description

@@ -5,8 +5,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from suite.rounds import HyperValue
-from workloads.common.optimisation.schedules import Schedule, polynomial, stepped, warmed_up
-from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
+from workloads.common.optimisation.schedules import (
+    RateSchedule,
+    build_linear_warmup,
+    build_polynomial_decay,
+    build_step_decay,
+)
+from workloads.common.setting_values import (
+    Settings,
+    require_flag_setting,
+    require_integer_setting,
+    require_number_setting,
+    require_numbers_setting,
+    require_positive_setting,
+    require_text_setting,
+)
 
 SGD, LARS = "sgd", "lars"
 
@@ -45,7 +58,11 @@ def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LOGGED[text(settings, "opt_name")] if key in settings}
+    return {
+        key: settings[key]
+        for key in LOGGED[require_text_setting(settings, "opt_name")]
+        if key in settings
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +100,7 @@ class Recipe:
     @classmethod
     def of(cls, settings: Settings) -> "Recipe":
         """Read the settings; RequestError names an invalid one."""
-        name = text(settings, "opt_name")
+        name = require_text_setting(settings, "opt_name")
         prefix = f"{name}_opt_"
         warmup = (
             "opt_learning_rate_warmup_epochs"
@@ -92,38 +109,42 @@ class Recipe:
         )
         return cls(
             optimizer=name,
-            batch_size=positive(settings, "global_batch_size"),
-            span=positive(settings, "model_bn_span"),
-            base_rate=number(settings, f"{prefix}base_learning_rate"),
-            end_rate=number(settings, f"{prefix}end_learning_rate"),
-            power=number(settings, f"{prefix}learning_rate_decay_poly_power"),
-            decay_steps=whole(settings, f"{prefix}learning_rate_decay_steps"),
-            warmup_epochs=whole(settings, warmup),
-            weight_decay=number(settings, f"{prefix}weight_decay"),
-            momentum=number(settings, f"{prefix}momentum"),
-            epsilon=number(settings, "lars_epsilon"),
-            nesterov=flag(settings, "sgd.nesterov"),
-            decay=text(settings, "schedule.decay"),
-            decay_epochs=numbers(settings, "schedule.decay_epochs"),
-            decay_factor=number(settings, "schedule.decay_factor"),
-            smoothing=number(settings, "loss.label_smoothing"),
-            zero_init=flag(settings, "model.zero_init"),
-            start=text(settings, "model.start"),
-            picture_size=positive(settings, "data.picture_size"),
-            smallest_area=number(settings, "data.smallest_crop_area"),
-            crops=text(settings, "data.crops"),
-            workers=whole(settings, "data.workers"),
-            shuffle_labels=flag(settings, "data.shuffle_labels"),
-            skip_broken=flag(settings, "data.skip_broken"),
+            batch_size=require_positive_setting(settings, "global_batch_size"),
+            span=require_positive_setting(settings, "model_bn_span"),
+            base_rate=require_number_setting(settings, f"{prefix}base_learning_rate"),
+            end_rate=require_number_setting(settings, f"{prefix}end_learning_rate"),
+            power=require_number_setting(settings, f"{prefix}learning_rate_decay_poly_power"),
+            decay_steps=require_integer_setting(settings, f"{prefix}learning_rate_decay_steps"),
+            warmup_epochs=require_integer_setting(settings, warmup),
+            weight_decay=require_number_setting(settings, f"{prefix}weight_decay"),
+            momentum=require_number_setting(settings, f"{prefix}momentum"),
+            epsilon=require_number_setting(settings, "lars_epsilon"),
+            nesterov=require_flag_setting(settings, "sgd.nesterov"),
+            decay=require_text_setting(settings, "schedule.decay"),
+            decay_epochs=require_numbers_setting(settings, "schedule.decay_epochs"),
+            decay_factor=require_number_setting(settings, "schedule.decay_factor"),
+            smoothing=require_number_setting(settings, "loss.label_smoothing"),
+            zero_init=require_flag_setting(settings, "model.zero_init"),
+            start=require_text_setting(settings, "model.start"),
+            picture_size=require_positive_setting(settings, "data.picture_size"),
+            smallest_area=require_number_setting(settings, "data.smallest_crop_area"),
+            crops=require_text_setting(settings, "data.crops"),
+            workers=require_integer_setting(settings, "data.workers"),
+            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
+            skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
-    def schedule(self, steps_per_epoch: int) -> Schedule:
+    def schedule(self, steps_per_epoch: int) -> RateSchedule:
         """Return the learning-rate schedule."""
         warm_up = self.warmup_epochs * steps_per_epoch
         if self.decay == "step":
             boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
-            return warmed_up(
-                stepped(self.base_rate, self.decay_factor, boundaries), self.base_rate, warm_up
+            return build_linear_warmup(
+                build_step_decay(self.base_rate, self.decay_factor, boundaries),
+                self.base_rate,
+                warm_up,
             )
-        falling = polynomial(self.base_rate, self.end_rate, self.power, warm_up, self.decay_steps)
-        return warmed_up(falling, self.base_rate, warm_up)
+        falling = build_polynomial_decay(
+            self.base_rate, self.end_rate, self.power, warm_up, self.decay_steps
+        )
+        return build_linear_warmup(falling, self.base_rate, warm_up)

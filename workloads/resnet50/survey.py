@@ -9,7 +9,7 @@ from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.pictures import file_checks
-from workloads.common.setting_values import flag
+from workloads.common.setting_values import require_flag_setting
 from workloads.resnet50 import data
 from workloads.resnet50.images import imagenet
 
@@ -38,7 +38,7 @@ class ImageNetSet:
         train = self._train()
         if isinstance(train, imagenet.Pictures):
             imagenet.agree(train, val)
-        return file_checks.survey(
+        return file_checks.collect_picture_survey(
             {TRAIN: train, VAL: val},
             {split: split for split in SPLITS},
             {},
@@ -56,7 +56,9 @@ class ImageNetSet:
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject broken pictures, unless the run skips them."""
         folders = {split: self.root / split for split in SPLITS}
-        file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
+        file_checks.check_surveyed_splits(
+            found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
+        )
 
 
 def root(run: Run) -> Path:
@@ -66,4 +68,6 @@ def root(run: Run) -> Path:
 
 def opened(run: Run, found: Mapping[str, Any], split: str) -> imagenet.Pictures:
     """Index a split without its unreadable pictures: a run's first access to its data."""
-    return file_checks.of(found, split).whole(imagenet.find(root(run), split))
+    return file_checks.parse_split_survey(found, split).drop_broken_pictures(
+        imagenet.find(root(run), split)
+    )

@@ -14,11 +14,20 @@ from suite.engine import Calibration, Call, Engine, Network, Shape, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import inputs, malloc, run_request
-from workloads.common.calibration import Listed, given, listed, of_pictures
-from workloads.common.pictures.files import Files, normalised
-from workloads.common.pictures.in_memory import Held
-from workloads.common.run_request import inference_row, plan, warm_up_sizes
-from workloads.common.setting_values import positive
+from workloads.common.calibration import (
+    CalibrationSamples,
+    build_calibration_if_quantised,
+    build_picture_calibration,
+    choose_calibration_list,
+)
+from workloads.common.pictures.files import PictureFiles, iterate_normalised_pictures
+from workloads.common.pictures.in_memory import LoadedSamples
+from workloads.common.run_request import (
+    build_engine_plan,
+    list_warm_up_batch_sizes,
+    require_run_inference_row,
+)
+from workloads.common.setting_values import require_positive_setting
 from workloads.resnet50 import data, model, scoring, survey
 from workloads.resnet50.images import embedded
 from workloads.resnet50.images import imagenet as pictures
@@ -69,7 +78,7 @@ class ResNet50Predictor(Generic[H, T]):
     def __init__(
         self,
         call: Call[T],
-        held: Held[H],
+        held: LoadedSamples[H],
         blank: H,
         tensors: Tensors[H, T],
         sizes: range,
@@ -110,20 +119,24 @@ class System(Generic[H, T]):
     def __init__(
         self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[H, T]
     ) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         network, description = model.load(checkpoint)
         self._run, self._tensors = run, tensors
         self._val = accuracy_set(run, description)
-        self._row = inference_row(run, model.NAME)
+        self._row = require_run_inference_row(run, model.NAME)
         self._size, self._told = check_size(run, description), told(run, description)
-        self._reader = inputs.opened(
-            run, Files(partial(data.for_eval, size=self._size)), workers=0, threads=run.threads
+        self._reader = inputs.open_input_reader(
+            run,
+            PictureFiles(partial(data.for_eval, size=self._size)),
+            workers=0,
+            threads=run.threads,
         )
-        self._held = Held(self._prepared)
+        self._held = LoadedSamples(self._prepared)
         self._blank = tensors.hold(torch.zeros(1, 3, self._size, self._size))
         self._executable = engine.compile(
-            self._network(tensors.network(network)), plan(run, given(run, self._calibration))
+            self._network(tensors.network(network)),
+            build_engine_plan(run, build_calibration_if_quantised(run, self._calibration)),
         )
 
     def _network(self, module: Any) -> Network[T]:
@@ -143,7 +156,7 @@ class System(Generic[H, T]):
         )
 
     def _calibration(self) -> Calibration[T]:
-        return of_pictures(
+        return build_picture_calibration(
             self._run,
             calibration_list(self._run),
             self._val,
@@ -153,7 +166,7 @@ class System(Generic[H, T]):
 
     @property
     def _max_batch(self) -> int:
-        return positive(self._run.settings, "batching.max_batch")
+        return require_positive_setting(self._run.settings, "batching.max_batch")
 
     @property
     def sample_count(self) -> int:
@@ -176,7 +189,8 @@ class System(Generic[H, T]):
 
     def _pictures(self, paths: Sequence[Path]) -> Iterator[H]:
         return (
-            self._tensors.hold(picture_1CHW) for picture_1CHW in normalised(self._reader, paths)
+            self._tensors.hold(picture_1CHW)
+            for picture_1CHW in iterate_normalised_pictures(self._reader, paths)
         )
 
     def unload(self, samples: Sequence[int]) -> None:
@@ -198,7 +212,7 @@ class System(Generic[H, T]):
             self._held,
             self._blank,
             self._tensors,
-            warm_up_sizes(self._run, max_batch),
+            list_warm_up_batch_sizes(self._run, max_batch),
             self._told,
         )
 
@@ -213,7 +227,7 @@ class System(Generic[H, T]):
 
 def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
     """Index the pictures; RequestError if the checkpoint has other classes."""
-    found = run_request.found(run, survey.ImageNetSet)
+    found = run_request.resolve_data_survey(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
         raise RequestError(
             f"the checkpoint's {len(description.classes)} classes differ from the"
@@ -222,10 +236,11 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
     return survey.opened(run, found, "val")
 
 
-def calibration_list(run: Run) -> Listed:
+def calibration_list(run: Run) -> CalibrationSamples:
     """Return the list of calibration pictures."""
-    return listed(
-        run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names()))
+    return choose_calibration_list(
+        run,
+        CalibrationSamples(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())),
     )
 
 
@@ -233,7 +248,7 @@ def told(run: Run, description: model.Description) -> int:
     """Return the number of classes per answer, one if the checkpoint has fewer; RequestError for an
     unsupported number.
     """
-    count = positive(run.settings, "answer.classes")
+    count = require_positive_setting(run.settings, "answer.classes")
     if count not in (1, scoring.BEST):
         raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
     return count if count <= len(description.classes) else 1
@@ -241,7 +256,7 @@ def told(run: Run, description: model.Description) -> int:
 
 def check_size(run: Run, description: model.Description) -> int:
     """Return the picture size; RequestError if the checkpoint was trained for another."""
-    wanted = positive(run.settings, "data.picture_size")
+    wanted = require_positive_setting(run.settings, "data.picture_size")
     if wanted != description.picture_size:
         raise RequestError(
             f"checkpoint was trained for {description.picture_size}-pixel images, but"

@@ -16,11 +16,11 @@ from workloads.common import inputs, malloc, run_request, weights
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.lars import Lars
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import normalise
-from workloads.common.run_request import training_row
+from workloads.common.pictures.decoding import normalise_pictures
+from workloads.common.run_request import require_run_training_row
 from workloads.resnet50 import data, model, survey
 from workloads.resnet50.images.imagenet import Pictures
 from workloads.resnet50.recipe import LARS, Recipe
@@ -33,16 +33,19 @@ class ResNet50Training:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare(run.device, run.precision)
-        malloc.keep_freed()
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, training_row(run, model.NAME)
+        self._run, self._row = run, require_run_training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
-        batches.check_span(recipe.batch_size, recipe.span, run.world_size)
-        self._found = run_request.found(run, survey.ImageNetSet)
+        batches.check_micro_batch_span(recipe.batch_size, recipe.span, run.world_size)
+        self._found = run_request.resolve_data_survey(run, survey.ImageNetSet)
         self._classes = tuple(self._found["classes"])
-        self._sizes = {split: file_checks.of(self._found, split).usable for split in survey.SPLITS}
+        self._sizes = {
+            split: file_checks.parse_split_survey(self._found, split).usable
+            for split in survey.SPLITS
+        }
         self._model = start(run.seed, len(self._classes), recipe, self._device)
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
         self._schedule = recipe.schedule(len(self._plan(1)))
@@ -60,9 +63,9 @@ class ResNet50Training:
         return survey.opened(self._run, self._found, "val")
 
     @cached_property
-    def _shown(self) -> Reader[batches.Key, data.Labels]:
+    def _shown(self) -> Reader[batches.SampleKey, data.Labels]:
         recipe = self._recipe
-        return inputs.opened(
+        return inputs.open_input_reader(
             self._run,
             data.Album(
                 self._train, recipe.picture_size, self._run.seed, recipe.smallest_area, recipe.crops
@@ -71,8 +74,8 @@ class ResNet50Training:
         )
 
     @cached_property
-    def _asked(self) -> Reader[batches.Key, data.Labels]:
-        return inputs.opened(
+    def _asked(self) -> Reader[batches.SampleKey, data.Labels]:
+        return inputs.open_input_reader(
             self._run, data.Album(self._val, self._recipe.picture_size), self._recipe.workers
         )
 
@@ -88,14 +91,14 @@ class ResNet50Training:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
         decoded.
         """
         plan = self._plan(epoch)
-        yield from self._stepper.epoch(
+        yield from self._stepper.take_planned_steps(
             plan[first_step:],
             (epoch - 1) * len(plan) + first_step,
             self._schedule,
@@ -103,9 +106,9 @@ class ResNet50Training:
             self._loss,
         )
 
-    def _plan(self, epoch: int) -> list[batches.Step]:
+    def _plan(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
-        return batches.steps(
+        return batches.plan_epoch_steps(
             self._sizes["train"],
             recipe.batch_size,
             recipe.span,
@@ -126,20 +129,22 @@ class ResNet50Training:
         return (loss_N * weight_N).sum()
 
     def _logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
-        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True))
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        picture_NCHW = normalise_pictures(picture_NHWC.to(self._device, non_blocking=True))
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             logit_NK: torch.Tensor = self._stepper.network(picture_NCHW)
         return logit_NK
 
     def loss(self) -> float:
         """Mean loss over this rank's pictures in the last step; NaN before the first."""
-        return self._stepper.loss()
+        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Count correct answers over all ranks, each rank on its share of the pictures."""
-        collectives.average_statistics(self._model, self._run.world_size)
+        collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
-        keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
+        keys = batches.plan_evaluation_batches(
+            self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size
+        )
         right = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
             for picture_NHWC, labels in self._asked.read(keys):
@@ -148,7 +153,11 @@ class ResNet50Training:
                     .sum()
                     .to(self._device)
                 )
-        return {"top1": int(collectives.summed(right, self._run.world_size)) / self._sizes["val"]}
+        return {
+            "top1": (
+                int(collectives.sum_over_ranks(right, self._run.world_size)) / self._sizes["val"]
+            )
+        }
 
     def save(self, folder: Path) -> None:
         """Save the state; every rank calls this, since each has its own batch-norm statistics until
@@ -163,7 +172,7 @@ class ResNet50Training:
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""
         size = self._recipe.picture_size
-        weights.export(
+        weights.write_exported_weights(
             self._model,
             model.Description(workload=model.NAME, classes=self._classes, picture_size=size),
             folder,

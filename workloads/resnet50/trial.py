@@ -5,7 +5,13 @@ layer.
 import torch
 from torch import nn
 
-from workloads.common.dtype_trial import CHANNELS, Stem, TorchTrial, network, pictures
+from workloads.common.dtype_trial import (
+    TRIAL_CHANNELS,
+    TorchPrecisionTrial,
+    TrialStem,
+    describe_trial_network,
+    generate_trial_pictures,
+)
 from workloads.resnet50 import model
 
 CLASSES = 4
@@ -14,19 +20,23 @@ CLASSES = 4
 def classifier() -> nn.Module:
     """Build the network."""
     return nn.Sequential(
-        Stem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(CHANNELS, CLASSES)
+        TrialStem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(TRIAL_CHANNELS, CLASSES)
     )
 
 
-def trial(device: str) -> TorchTrial:
+def trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the network."""
 
     def loss() -> torch.Tensor:
-        logit_NK = classifier().to(device)(pictures(device))
+        logit_NK = classifier().to(device)(generate_trial_pictures(device))
         return nn.functional.cross_entropy(
             logit_NK, torch.zeros(len(logit_NK), dtype=torch.long, device=device)
         )
 
-    return TorchTrial(
-        device, loss, lambda: [network(model.NAME, classifier(), (pictures(device),))]
+    return TorchPrecisionTrial(
+        device,
+        loss,
+        lambda: [
+            describe_trial_network(model.NAME, classifier(), (generate_trial_pictures(device),))
+        ],
     )

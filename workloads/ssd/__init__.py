@@ -31,14 +31,14 @@ class SSD:
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
-        check_implemented(run, self.name, inputs=registry.points(registry.INPUTS))
+        check_implemented(run, self.name, inputs=registry.list_entry_points(registry.INPUT_GROUP))
         from workloads.ssd.training import SSDTraining
 
         return SSDTraining(run)
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        check_implemented(run, self.name, inputs=registry.points(registry.INPUTS))
+        check_implemented(run, self.name, inputs=registry.list_entry_points(registry.INPUT_GROUP))
         from workloads.ssd.inference import SSDInference
 
         return SSDInference(run, checkpoint, engine)

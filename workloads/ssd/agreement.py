@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.common.detection import agreement
-from workloads.common.detection.agreement import Found
+from workloads.common.detection.agreement import ComparedDetections
 from workloads.ssd.scoring import DETECTION_BYTES, FIELDS, LARGEST
 
 
@@ -22,10 +22,10 @@ def agree(first: bytes, second: bytes) -> bool:
     )
     if len({*one[:, 0].tolist(), *other[:, 0].tolist()}) != 1:
         return False
-    return agreement.agree(found(one), found(other))
+    return agreement.has_same_confident_detections(found(one), found(other))
 
 
-def found(row_D7: npt.NDArray[np.float64]) -> Found:
+def found(row_D7: npt.NDArray[np.float64]) -> ComparedDetections:
     """Return the detections that are within bounds."""
     good_D7 = row_D7[(np.abs(row_D7[:, 1:]) < LARGEST).all(axis=1)]
-    return Found(box_D4=good_D7[:, 1:5], score_D=good_D7[:, 5], label_D=good_D7[:, 6])
+    return ComparedDetections(box_D4=good_D7[:, 1:5], score_D=good_D7[:, 5], label_D=good_D7[:, 6])

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from suite.input import Box, Change, Extent, View
-from workloads.common.detection.coco import Flags, Floats, Objects
+from workloads.common.detection.coco import Flags, Floats, PictureObjects
 
 # Legend: O objects, 4 left, top, right, bottom as fractions of the picture.
 WHOLE: Final = -1.0
@@ -28,8 +28,8 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE = 0.125, 0.5, 0.5, 0.05  # SSDTransformer,
 
 
 def augmented(
-    extent: Extent, objects: Objects, size: int, tries: int, rng: np.random.Generator
-) -> tuple[View, Objects]:
+    extent: Extent, objects: PictureObjects, size: int, tries: int, rng: np.random.Generator
+) -> tuple[View, PictureObjects]:
     """Crop, mirror every other picture, resize to a square, and jitter the colours."""
     box, objects = cropped(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
@@ -38,8 +38,8 @@ def augmented(
 
 
 def cropped(
-    extent: Extent, objects: Objects, tries: int, rng: np.random.Generator
-) -> tuple[Box, Objects]:
+    extent: Extent, objects: PictureObjects, tries: int, rng: np.random.Generator
+) -> tuple[Box, PictureObjects]:
     """Choose a minimum overlap and try up to `tries` crops for it, until one fits or the whole
     picture is chosen.
     """
@@ -47,7 +47,7 @@ def cropped(
         for _ in range(tries):
             crop_4 = random_crop(rng)
             if crop_4 is not None and (inside_O := kept(objects.box_O4, crop_4, least)).any():
-                return pixels(extent, crop_4), within(objects.keep(inside_O), crop_4)
+                return pixels(extent, crop_4), within(objects.select_objects(inside_O), crop_4)
     return (0, 0, *extent), objects
 
 
@@ -84,19 +84,19 @@ def pixels(extent: Extent, crop_4: Floats) -> Box:
     return left, top, max(right, left + 1), max(bottom, top + 1)
 
 
-def within(objects: Objects, crop_4: Floats) -> Objects:
+def within(objects: PictureObjects, crop_4: Floats) -> PictureObjects:
     """Clip objects to a crop, and express them as fractions of it."""
     start_4, end_4 = np.tile(crop_4[:2], 2), np.tile(crop_4[2:], 2)
-    return objects.moved(
+    return objects.replace_boxes(
         ((objects.box_O4.clip(start_4, end_4) - start_4) / (end_4 - start_4)).astype(np.float32)
     )
 
 
-def mirror(objects: Objects) -> Objects:
+def mirror(objects: PictureObjects) -> PictureObjects:
     """Mirror boxes, left to right."""
     box_O4 = objects.box_O4.copy()
     box_O4[:, [0, 2]] = 1 - box_O4[:, [2, 0]]
-    return objects.moved(box_O4)
+    return objects.replace_boxes(box_O4)
 
 
 def changes(rng: np.random.Generator) -> tuple[tuple[Change, float], ...]:

@@ -13,8 +13,8 @@ import torch
 from suite.input import Extent, View
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
-from workloads.common.detection.coco import Objects, Split
-from workloads.common.inputs.batches import Key
+from workloads.common.detection.coco import CocoSplit, PictureObjects
+from workloads.common.inputs.batches import SampleKey
 from workloads.ssd.augment import augmented
 from workloads.ssd.detector.default_boxes import Configuration, default_boxes, match
 from workloads.ssd.scenes import SCENERY
@@ -53,13 +53,14 @@ def root(run: Run) -> Path:
     """Return the folder of a run's scenes: the user's, or the embedded one, generated at first
     use.
     """
-    return run.data or synthetic_scenes.folder(run.cache, SCENERY)
+    return run.data or synthetic_scenes.prepare_scene_folder(run.cache, SCENERY)
 
 
 def calibration_names() -> Iterator[str]:
     """Yield the calibration list: the first pictures of the training split."""
     yield from (
-        f"{TRAIN_FOLDER}/{synthetic_scenes.file_name(number)}" for number in range(CALIBRATED)
+        f"{TRAIN_FOLDER}/{synthetic_scenes.format_scene_file_name(number)}"
+        for number in range(CALIBRATED)
     )
 
 
@@ -68,35 +69,37 @@ def for_eval(extent: Extent, size: int) -> View:
     return View(box=(0, 0, *extent), extent=(size, size))
 
 
-def learnable(split: Split, index: int) -> Objects:
+def learnable(split: CocoSplit, index: int) -> PictureObjects:
     """Return a picture's objects without crowds, as fractions of the picture."""
-    objects = split.objects(index)
-    height, width = split.size(index)
+    objects = split.build_trainable_objects(index)
+    height, width = split.get_picture_size(index)
     extent_4 = np.array([width, height, width, height], dtype=np.float32)
-    return objects.moved(np.divide(objects.box_O4, extent_4, dtype=np.float32)).keep(
-        ~objects.crowd_O
-    )
+    return objects.replace_boxes(
+        np.divide(objects.box_O4, extent_4, dtype=np.float32)
+    ).select_objects(~objects.crowd_O)
 
 
 class Shown:
     """Training's album: augmented pictures, with objects matched to default boxes."""
 
-    def __init__(self, split: Split, configuration: Configuration, seed: int, tries: int) -> None:
+    def __init__(
+        self, split: CocoSplit, configuration: Configuration, seed: int, tries: int
+    ) -> None:
         self.split, self.size, self.seed, self.tries = split, configuration.picture_px, seed, tries
         self.default_B4 = default_boxes(configuration)
 
-    def path(self, key: Key) -> Path:
+    def path(self, key: SampleKey) -> Path:
         """Return the path of a picture."""
         return self.split.path(key.index)
 
-    def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
+    def view(self, key: SampleKey, extent: Extent) -> tuple[View, Note]:
         """Return the augmented view of a picture, with its encoded targets and weight."""
         view, objects = augmented(
             extent,
             learnable(self.split, key.index),
             self.size,
             self.tries,
-            key.generator(self.seed),
+            key.create_generator(self.seed),
         )
         offset_B4, label_B = match(
             torch.from_numpy(objects.box_O4), torch.from_numpy(objects.label_O), self.default_B4
@@ -116,14 +119,14 @@ class Shown:
 class Asked:
     """Evaluation's album: pictures without targets."""
 
-    def __init__(self, split: Split, size: int) -> None:
+    def __init__(self, split: CocoSplit, size: int) -> None:
         self.split, self.size = split, size
 
-    def path(self, key: Key) -> Path:
+    def path(self, key: SampleKey) -> Path:
         """Return the path of a picture."""
         return self.split.path(key.index)
 
-    def view(self, key: Key, extent: Extent) -> tuple[View, None]:
+    def view(self, key: SampleKey, extent: Extent) -> tuple[View, None]:
         """Return the view of the whole picture."""
         return for_eval(extent, self.size), None
 

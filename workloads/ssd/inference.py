@@ -13,14 +13,27 @@ from suite.engine import Calibration, Call, Engine, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import inputs, malloc, run_request
-from workloads.common.calibration import Listed, given, listed, of_pictures
+from workloads.common.calibration import (
+    CalibrationSamples,
+    build_calibration_if_quantised,
+    build_picture_calibration,
+    choose_calibration_list,
+)
 from workloads.common.detection import coco, coco_survey
-from workloads.common.detection.coco import Split
-from workloads.common.payloads import number_of, numbered, parsed
-from workloads.common.pictures.files import Files, normalised
-from workloads.common.pictures.in_memory import Held, on_device, on_host
-from workloads.common.run_request import inference_row, plan, warm_up_sizes
-from workloads.common.setting_values import positive, text
+from workloads.common.detection.coco import CocoSplit
+from workloads.common.payloads import decode_tensor, encode_numbered_tensor, split_numbered_payload
+from workloads.common.pictures.files import PictureFiles, iterate_normalised_pictures
+from workloads.common.pictures.in_memory import (
+    LoadedSamples,
+    copy_sample_to_host,
+    stack_samples_on_device,
+)
+from workloads.common.run_request import (
+    build_engine_plan,
+    list_warm_up_batch_sizes,
+    require_run_inference_row,
+)
+from workloads.common.setting_values import require_positive_setting, require_text_setting
 from workloads.ssd import data, model, survey
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
@@ -35,7 +48,7 @@ class SSDPredictor:
     def __init__(
         self,
         call: Call[torch.Tensor],
-        held: Held[torch.Tensor],
+        held: LoadedSamples[torch.Tensor],
         blank_CHW: torch.Tensor,
         default_B4: torch.Tensor,
         sizes: range,
@@ -59,12 +72,16 @@ class SSDPredictor:
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer pictures that came over a network, each behind its sample's number."""
-        numbers, pictures = zip(*map(number_of, payloads), strict=True)
-        return self._answer(list(numbers), [parsed(picture, self._blank) for picture in pictures])
+        numbers, pictures = zip(*map(split_numbered_payload, payloads), strict=True)
+        return self._answer(
+            list(numbers), [decode_tensor(picture, self._blank) for picture in pictures]
+        )
 
     def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
-            offset_NB4, logit_NBK = self._call(on_device(pictures_CHW, self._default_B4.device))
+            offset_NB4, logit_NBK = self._call(
+                stack_samples_on_device(pictures_CHW, self._default_B4.device)
+            )
             return postprocessing.answers(
                 samples, offset_NB4.float(), logit_NBK.float(), self._default_B4
             )
@@ -74,40 +91,42 @@ class SSDInference:
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         network, description = model.load(checkpoint)
         self._run = run
         self._configuration = CONFIGURATIONS[check_configuration(run, description)]
         self._val = accuracy_set(run, description)
-        self._row = inference_row(run, model.NAME)
+        self._row = require_run_inference_row(run, model.NAME)
         side = self._configuration.picture_px
-        self._reader = inputs.opened(
-            run, Files(partial(data.for_eval, size=side)), workers=0, threads=run.threads
+        self._reader = inputs.open_input_reader(
+            run, PictureFiles(partial(data.for_eval, size=side)), workers=0, threads=run.threads
         )
-        self._held = Held(self._prepared)
+        self._held = LoadedSamples(self._prepared)
         self._blank = torch.zeros(3, side, side)
         self._default_B4 = default_boxes(self._configuration).to(run.device)
         self._executable = engine.compile(
-            self._network(network), plan(run, given(run, self._calibration))
+            self._network(network),
+            build_engine_plan(run, build_calibration_if_quantised(run, self._calibration)),
         )
 
     def _calibration(self) -> Calibration[torch.Tensor]:
         root = self._val.folder.parent
-        chosen = listed(
-            self._run, Listed(name=data.CALIBRATION, samples=tuple(data.calibration_names()))
+        chosen = choose_calibration_list(
+            self._run,
+            CalibrationSamples(name=data.CALIBRATION, samples=tuple(data.calibration_names())),
         )
         device = self._default_B4.device
-        return of_pictures(
+        return build_picture_calibration(
             self._run,
             chosen,
             self._val,
             [root, root / data.TRAIN_FOLDER],
-            lambda path: (on_device([*self._pictures([path])], device),),
+            lambda path: (stack_samples_on_device([*self._pictures([path])], device),),
         )
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
-        most = positive(self._run.settings, "batching.max_batch")
+        most = require_positive_setting(self._run.settings, "batching.max_batch")
         one, usual, largest = (
             (size, *self._blank.shape) for size in (1, min(USUAL_BATCH, most), most)
         )
@@ -141,8 +160,8 @@ class SSDInference:
 
     def _pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
         return (
-            on_host(picture_1CHW[0], self._run.device)
-            for picture_1CHW in normalised(self._reader, paths)
+            copy_sample_to_host(picture_1CHW[0], self._run.device)
+            for picture_1CHW in iterate_normalised_pictures(self._reader, paths)
         )
 
     def unload(self, samples: Sequence[int]) -> None:
@@ -151,7 +170,7 @@ class SSDInference:
 
     def payload(self, sample: int) -> bytes:
         """Return the sample's number and the normalised picture."""
-        return numbered(sample, self._held[sample])
+        return encode_numbered_tensor(sample, self._held[sample])
 
     def length(self, sample: int) -> int:
         """Return one constant: all pictures have the same size."""
@@ -164,22 +183,22 @@ class SSDInference:
             self._held,
             self._blank,
             self._default_B4,
-            warm_up_sizes(self._run, max_batch),
+            list_warm_up_batch_sizes(self._run, max_batch),
         )
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
-        coco.write_truth(self._val, folder)
+        coco.write_coco_truth(self._val, folder)
 
     def close(self) -> None:
         """Release all pictures."""
         self._held.clear()
 
 
-def accuracy_set(run: Run, description: model.Description) -> Split:
+def accuracy_set(run: Run, description: model.Description) -> CocoSplit:
     """Read the annotations; RequestError if the checkpoint has other categories."""
-    found = run_request.found(run, survey.data_set)
-    val = coco_survey.opened(data.root(run), found, "val")
+    found = run_request.resolve_data_survey(run, survey.data_set)
+    val = coco_survey.load_usable_coco_split(data.root(run), found, "val")
     if val.categories != description.categories:
         raise RequestError(
             f"the checkpoint's {len(description.categories)} categories differ from the"
@@ -190,7 +209,7 @@ def accuracy_set(run: Run, description: model.Description) -> Split:
 
 def check_configuration(run: Run, description: model.Description) -> str:
     """Return the configuration; RequestError if the checkpoint was trained in another."""
-    wanted = text(run.settings, "model.configuration")
+    wanted = require_text_setting(run.settings, "model.configuration")
     if wanted != description.configuration:
         raise RequestError(
             f"checkpoint was trained in configuration {description.configuration}, and {wanted} is"

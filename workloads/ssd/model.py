@@ -17,7 +17,7 @@ from torch import nn
 
 from suite.errors import RequestError
 from workloads.common import weights
-from workloads.common.detection.coco import Category
+from workloads.common.detection.coco import CocoCategory
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, Configuration
 
@@ -50,7 +50,7 @@ class Description:
 
     workload: str
     configuration: str
-    categories: tuple[Category, ...]
+    categories: tuple[CocoCategory, ...]
 
 
 class SSD(nn.Module):
@@ -190,7 +190,7 @@ def start_from(model: SSD, path: Path) -> None:
 
 def describe(folder: Path) -> Description:
     """Read the description of exported weights; RequestError if they belong to another workload."""
-    found = weights.describe(folder, Description, NAME)
+    found = weights.read_weights_description(folder, Description, NAME)
     if found.configuration not in CONFIGURATIONS:
         raise RequestError(f"checkpoint {folder}: unknown configuration {found.configuration}")
     return found
@@ -200,7 +200,7 @@ def load(folder: Path) -> tuple[nn.Module, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
     return (
-        weights.filled(
+        weights.build_exported_network(
             lambda: build(description.configuration, 1 + len(description.categories)), folder, NAME
         ),
         description,

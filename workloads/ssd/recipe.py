@@ -5,8 +5,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from suite.rounds import HyperValue
-from workloads.common.optimisation.schedules import Schedule, stepped, warmed_up
-from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
+from workloads.common.optimisation.schedules import (
+    RateSchedule,
+    build_linear_warmup,
+    build_step_decay,
+)
+from workloads.common.setting_values import (
+    Settings,
+    require_flag_setting,
+    require_integer_setting,
+    require_number_setting,
+    require_numbers_setting,
+    require_positive_setting,
+    require_text_setting,
+)
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_ssd.yaml: what a log must have.
 LOGGED: Final = (
@@ -56,27 +68,29 @@ class Recipe:
     def of(cls, settings: Settings) -> "Recipe":
         """Read the settings; RequestError names an invalid one."""
         return cls(
-            batch_size=positive(settings, "global_batch_size"),
-            span=positive(settings, "model_bn_span"),
-            max_samples=positive(settings, "max_samples"),
-            base_rate=number(settings, "opt_base_learning_rate"),
-            weight_decay=number(settings, "opt_weight_decay"),
-            warmup_factor=whole(settings, "opt_learning_rate_warmup_factor"),
-            warmup_steps=whole(settings, "opt_learning_rate_warmup_steps"),
-            decay_epochs=numbers(settings, "opt_learning_rate_decay_boundary_epochs"),
-            clip_norm=number(settings, "sgd.clip_norm") or None,
-            configuration=text(settings, "model.configuration"),
-            start_weights=text(settings, "model.start_weights"),
-            workers=whole(settings, "data.workers"),
-            shuffle_labels=flag(settings, "data.shuffle_labels"),
-            skip_broken=flag(settings, "data.skip_broken"),
+            batch_size=require_positive_setting(settings, "global_batch_size"),
+            span=require_positive_setting(settings, "model_bn_span"),
+            max_samples=require_positive_setting(settings, "max_samples"),
+            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
+            weight_decay=require_number_setting(settings, "opt_weight_decay"),
+            warmup_factor=require_integer_setting(settings, "opt_learning_rate_warmup_factor"),
+            warmup_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
+            decay_epochs=require_numbers_setting(
+                settings, "opt_learning_rate_decay_boundary_epochs"
+            ),
+            clip_norm=require_number_setting(settings, "sgd.clip_norm") or None,
+            configuration=require_text_setting(settings, "model.configuration"),
+            start_weights=require_text_setting(settings, "model.start_weights"),
+            workers=require_integer_setting(settings, "data.workers"),
+            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
+            skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
-    def schedule(self, steps_per_epoch: int) -> Schedule:
+    def schedule(self, steps_per_epoch: int) -> RateSchedule:
         """Return the learning-rate schedule."""
         boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
-        return warmed_up(
-            stepped(self.base_rate, DECAY_FACTOR, boundaries),
+        return build_linear_warmup(
+            build_step_decay(self.base_rate, DECAY_FACTOR, boundaries),
             self.base_rate,
             self.warmup_steps,
             self.warmup_factor,

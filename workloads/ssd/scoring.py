@@ -16,11 +16,11 @@ import numpy.typing as npt
 from suite.workload import Scores
 from workloads.common.detection.average_precision import (
     Detections,
-    Kind,
-    average_precision,
-    read_truth,
+    IouKind,
+    compute_average_precision,
+    read_detection_truth,
 )
-from workloads.common.detection.coco import Document
+from workloads.common.detection.coco import CocoDocument
 
 # Legend: D detections.
 METRIC: Final = "box_ap"
@@ -36,15 +36,15 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute AP over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError
     if the truth is invalid.
     """
-    return {METRIC: average_precision_of(answers, read_truth(truth))}
+    return {METRIC: average_precision_of(answers, read_detection_truth(truth))}
 
 
-def average_precision_of(answers: Mapping[int, bytes], truth: Document) -> float:
+def average_precision_of(answers: Mapping[int, bytes], truth: CocoDocument) -> float:
     """Compute AP of answers."""
-    return average_precision(truth, detections(answers, truth), Kind.BOX)
+    return compute_average_precision(truth, detections(answers, truth), IouKind.BOX)
 
 
-def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
+def detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
     """Read all answers, in the order of the pictures."""
     rows = [
         rows_of(answers.get(sample, b""), sample, len(truth.categories))

@@ -12,14 +12,14 @@ from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import inputs, malloc, run_request, weights
 from workloads.common.detection import coco, coco_survey, memory_format
-from workloads.common.detection.coco import Split
+from workloads.common.detection.coco import CocoSplit
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import normalise
-from workloads.common.run_request import training_row
+from workloads.common.pictures.decoding import normalise_pictures
+from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
@@ -35,19 +35,22 @@ class SSDTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare(run.device, run.precision)
-        malloc.keep_freed()
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, training_row(run, model.NAME)
+        self._run, self._row = run, require_run_training_row(run, model.NAME)
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         self._configuration = CONFIGURATIONS[recipe.configuration]
-        self._memory_format = memory_format.for_training(run, self._configuration.picture_px)
-        batches.check_span(recipe.batch_size, recipe.span, run.world_size)
-        self._found = run_request.found(run, survey.data_set)
-        self._categories = coco_survey.categories(self._found)
+        self._memory_format = memory_format.choose_training_memory_format(
+            run, self._configuration.picture_px
+        )
+        batches.check_micro_batch_span(recipe.batch_size, recipe.span, run.world_size)
+        self._found = run_request.resolve_data_survey(run, survey.data_set)
+        self._categories = coco_survey.parse_surveyed_categories(self._found)
         self._sizes = {
-            split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS
+            split: file_checks.parse_split_survey(self._found, split).usable
+            for split in coco_survey.COCO_SPLITS
         }
         network = start(run.seed, 1 + len(self._categories), recipe)
         self._model: nn.Module = network.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
@@ -62,33 +65,33 @@ class SSDTraining:
         self._schedule = recipe.schedule(len(self._plan(1)))
 
     @cached_property
-    def _train(self) -> Split:
+    def _train(self) -> CocoSplit:
         """Read the training annotations; like everything that opens the data, this runs inside the
         clock.
         """
-        split = coco_survey.opened(data.root(self._run), self._found, "train")
-        return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
+        split = coco_survey.load_usable_coco_split(data.root(self._run), self._found, "train")
+        return split.shuffle_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
     @cached_property
-    def _val(self) -> Split:
-        return coco_survey.opened(data.root(self._run), self._found, "val")
+    def _val(self) -> CocoSplit:
+        return coco_survey.load_usable_coco_split(data.root(self._run), self._found, "val")
 
     @cached_property
-    def _truth(self) -> coco.Document:
-        return coco.truth(self._val)
+    def _truth(self) -> coco.CocoDocument:
+        return coco.build_coco_truth(self._val)
 
     @cached_property
-    def _shown(self) -> Reader[batches.Key, data.Targets]:
+    def _shown(self) -> Reader[batches.SampleKey, data.Targets]:
         recipe = self._recipe
-        return inputs.opened(
+        return inputs.open_input_reader(
             self._run,
             data.Shown(self._train, self._configuration, self._run.seed, recipe.max_samples),
             recipe.workers,
         )
 
     @cached_property
-    def _asked(self) -> Reader[batches.Key, None]:
-        return inputs.opened(
+    def _asked(self) -> Reader[batches.SampleKey, None]:
+        return inputs.open_input_reader(
             self._run, data.Asked(self._val, self._configuration.picture_px), self._recipe.workers
         )
 
@@ -106,14 +109,14 @@ class SSDTraining:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
         decoded.
         """
         plan = self._plan(epoch)
-        yield from self._stepper.epoch(
+        yield from self._stepper.take_planned_steps(
             plan[first_step:],
             (epoch - 1) * len(plan) + first_step,
             self._schedule,
@@ -121,9 +124,9 @@ class SSDTraining:
             self._loss,
         )
 
-    def _plan(self, epoch: int) -> list[batches.Step]:
+    def _plan(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
-        return batches.steps(
+        return batches.plan_epoch_steps(
             self._sizes["train"],
             recipe.batch_size,
             recipe.span,
@@ -143,24 +146,26 @@ class SSDTraining:
     def _answer(
         self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True)).contiguous(
-            memory_format=layout
-        )
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        picture_NCHW = normalise_pictures(
+            picture_NHWC.to(self._device, non_blocking=True)
+        ).contiguous(memory_format=layout)
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
         return offset_NB4.float(), logit_NBK.float()
 
     def loss(self) -> float:
         """Mean loss over this rank's pictures in the last step; NaN before the first."""
-        return self._stepper.loss()
+        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Run detection on this rank's share of the pictures, and score the detections of all
         ranks.
         """
-        collectives.average_statistics(self._model, self._run.world_size)
+        collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
-        keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
+        keys = batches.plan_evaluation_batches(
+            self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size
+        )
         found: list[tuple[int, bytes]] = []
         with torch.inference_mode():
             for part, (picture_NHWC, _) in zip(keys, self._asked.read(keys), strict=True):
@@ -173,7 +178,7 @@ class SSDTraining:
                 )
         return {
             scoring.METRIC: scoring.average_precision_of(
-                dict(collectives.gathered(found, self._run.world_size)), self._truth
+                dict(collectives.gather_from_ranks(found, self._run.world_size)), self._truth
             )
         }
 
@@ -192,7 +197,7 @@ class SSDTraining:
         description = model.Description(
             workload=model.NAME, configuration=self._configuration.name, categories=self._categories
         )
-        weights.export(self._model, description, folder)
+        weights.write_exported_weights(self._model, description, folder)
 
 
 def start(seed: int, classes: int, recipe: Recipe) -> nn.Module:

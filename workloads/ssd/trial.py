@@ -5,7 +5,13 @@ heads on each of two feature maps.
 import torch
 from torch import nn
 
-from workloads.common.dtype_trial import CHANNELS, Stem, TorchTrial, network, pictures
+from workloads.common.dtype_trial import (
+    TRIAL_CHANNELS,
+    TorchPrecisionTrial,
+    TrialStem,
+    describe_trial_network,
+    generate_trial_pictures,
+)
 from workloads.ssd import model
 
 CLASSES = 3
@@ -16,8 +22,14 @@ class Detector(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem, self.extra = Stem(), model.extra(CHANNELS, CHANNELS // 2, CHANNELS, 2, 1)
-        self.place, self.kind = model.head(CHANNELS, 4, 1), model.head(CHANNELS, CLASSES, 1)
+        self.stem, self.extra = (
+            TrialStem(),
+            model.extra(TRIAL_CHANNELS, TRIAL_CHANNELS // 2, TRIAL_CHANNELS, 2, 1),
+        )
+        self.place, self.kind = (
+            model.head(TRIAL_CHANNELS, 4, 1),
+            model.head(TRIAL_CHANNELS, CLASSES, 1),
+        )
 
     def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return offsets and logits of both maps."""
@@ -30,16 +42,22 @@ class Detector(nn.Module):
         return torch.cat(offsets, dim=1), torch.cat(logits, dim=1)
 
 
-def trial(device: str) -> TorchTrial:
+def trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the network."""
 
     def loss() -> torch.Tensor:
-        offset_NB4, logit_NBK = Detector().to(device)(pictures(device))
+        offset_NB4, logit_NBK = Detector().to(device)(generate_trial_pictures(device))
         total: torch.Tensor = (
             offset_NB4.float().abs().sum() + logit_NBK.float().logsumexp(dim=-1).sum()
         )
         return total
 
-    return TorchTrial(
-        device, loss, lambda: [network(model.NAME, Detector(), (pictures(device),), outputs=2)]
+    return TorchPrecisionTrial(
+        device,
+        loss,
+        lambda: [
+            describe_trial_network(
+                model.NAME, Detector(), (generate_trial_pictures(device),), outputs=2
+            )
+        ],
     )

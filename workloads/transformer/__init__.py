@@ -11,13 +11,16 @@ from typing import Any, ClassVar, Final
 from suite.dataset import DataSet
 from suite.engine import Engine
 from suite.errors import MissingError
-from suite.process.installation import RUN, install
+from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Inference, Run, Training, Trial
 from workloads.common.run_request import check_implemented
 from workloads.transformer import recipe
 
-PARTS: Final = {"torch": "workloads.transformer", "tensorflow": "workloads.transformer.tensorflow"}
+FRAMEWORK_PACKAGES: Final = {
+    "torch": "workloads.transformer",
+    "tensorflow": "workloads.transformer.tensorflow",
+}
 """Framework -> the package that holds its model, training and inference."""
 
 
@@ -25,7 +28,7 @@ class Transformer:
     """The benchmark's training and inference halves in two frameworks, imported on use."""
 
     name: ClassVar[str] = "transformer"
-    frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)
+    frameworks: ClassVar[frozenset[str]] = frozenset(FRAMEWORK_PACKAGES)
     served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "torch": ("workloads.transformer.inference",)
     }
@@ -34,34 +37,36 @@ class Transformer:
         self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
     ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
-        return recipe.hyperparameters(settings)
+        return recipe.select_transformer_hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
-        made: Training = self._part(run, "training").TransformerTraining(run)
+        made: Training = self._import_framework_module(run, "training").TransformerTraining(run)
         return made
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
-        made: Inference = self._part(run, "inference").TransformerInference(run, checkpoint, engine)
+        made: Inference = self._import_framework_module(run, "inference").TransformerInference(
+            run, checkpoint, engine
+        )
         return made
 
     def data_set(self, run: Run) -> DataSet:
         """Return the text that a run reads, for the data survey."""
-        from workloads.transformer.survey import TransformerText
+        from workloads.transformer.survey import TransformerDataSet
 
-        return TransformerText(run)
+        return TransformerDataSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Return tiny networks of its kind."""
-        made: Trial = import_module(f"{PARTS[framework]}.trial").trial(device)
+        made: Trial = import_module(f"{FRAMEWORK_PACKAGES[framework]}.trial").trial(device)
         return made
 
-    def _part(self, run: Run, half: str) -> Any:
+    def _import_framework_module(self, run: Run, half: str) -> Any:
         check_implemented(run, self.name, self.frameworks)
         if find_spec(run.framework) is None:
             raise MissingError(
                 f"{self.name}: {run.framework} is not installed:"
-                f" {install(RUN if run.framework == 'torch' else run.framework)}"
+                f" {format_install_command(RUN_EXTRA if run.framework == 'torch' else run.framework)}"
             )
-        return import_module(f"{PARTS[run.framework]}.{half}")
+        return import_module(f"{FRAMEWORK_PACKAGES[run.framework]}.{half}")

@@ -14,24 +14,30 @@ import numpy.typing as npt
 
 from suite.errors import RequestError
 from suite.workload import Run
-from workloads.common.embedded_cache import generated
+from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.inputs import batches
-from workloads.common.setting_values import flag, positive
+from workloads.common.setting_values import require_flag_setting, require_positive_setting
 from workloads.common.text import bucketing, parallel_text, synthetic_language
-from workloads.common.text.encoded import Encoded
-from workloads.common.text.parallel_text import TEST, TRAIN, Corpus
+from workloads.common.text.encoded import EncodedSentences
+from workloads.common.text.parallel_text import TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT, ParallelCorpus
 from workloads.transformer import subwords
-from workloads.transformer.recipe import BUCKET_GROWTH, SHORTEST_BUCKET, Recipe
-from workloads.transformer.subwords import EOS_ID, PAD_ID, Subwords
+from workloads.transformer.recipe import (
+    BUCKET_GROWTH_FACTOR,
+    SHORTEST_BUCKET_TOKENS,
+    TransformerRecipe,
+)
+from workloads.transformer.subwords import EOS_ID, PAD_ID, SubtokenVocabulary
 
 # Legend: N sentences of a batch, S source and T target positions.
 Sentence: TypeAlias = npt.NDArray[np.int32]
 Ints: TypeAlias = npt.NDArray[np.int64]
-PREPARED: Final = 1  # part of the cache folders' names: a changed preparation needs another folder
+TRANSFORMER_TEXT_VERSION: Final = (
+    1  # part of the cache folders' names: a changed preparation needs another folder
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class TransformerBatch:
     """A padded batch of sentences."""
 
     source_NS: Ints
@@ -39,7 +45,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentences:
+class TransformerPairs:
     """Subtokens of sentences and their translations; each ends with the end-of-sentence mark."""
 
     sources: Sequence[Sentence]
@@ -50,83 +56,100 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def lengths(self) -> Ints:
+    def compute_pair_lengths(self) -> Ints:
         """Return the length that selects a pair's bucket: its longer side."""
-        return np.maximum(sizes(self.sources), sizes(self.targets))
+        return np.maximum(
+            count_sentence_subtokens(self.sources), count_sentence_subtokens(self.targets)
+        )
 
-    def batch(self, keys: Sequence[batches.Key]) -> Batch:
+    def collate_pairs(self, keys: Sequence[batches.SampleKey]) -> TransformerBatch:
         """Collate pairs into a batch; a pair with weight 0 has no target tokens."""
-        source_NS = bucketing.padded([self.sources[key.index] for key in keys], PAD_ID)
-        target_NT = bucketing.padded([self.targets[key.index] for key in keys], PAD_ID)
+        source_NS = bucketing.pad_sentences([self.sources[key.index] for key in keys], PAD_ID)
+        target_NT = bucketing.pad_sentences([self.targets[key.index] for key in keys], PAD_ID)
         weight_N = np.array([key.weight > 0 for key in keys])
-        return Batch(source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID))
+        return TransformerBatch(
+            source_NS=source_NS, target_NT=np.where(weight_N[:, None], target_NT, PAD_ID)
+        )
 
-    def shuffled(self, seed: int) -> "Sentences":
+    def shuffle_translations(self, seed: int) -> "TransformerPairs":
         """Give each source the translation of another."""
         order = np.random.default_rng(seed).permutation(len(self))
         return replace(self, targets=[self.targets[index] for index in order])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class TextWithVocabulary:
     """The location of a run's text, and its vocabulary."""
 
     root: Path
     vocabulary: Path
-    words: Subwords
+    words: SubtokenVocabulary
     vocabulary_sha256: str
 
 
-def sizes(sentences: Sequence[Sentence]) -> Ints:
+def count_sentence_subtokens(sentences: Sequence[Sentence]) -> Ints:
     """Count the subtokens of each sentence."""
     return np.fromiter(map(len, sentences), np.int64, len(sentences))
 
 
-def root_of(run: Run) -> Path:
+def resolve_transformer_folder(run: Run) -> Path:
     """Return the folder of a run's text: the user's, or the embedded one, generated at first
     use.
     """
-    name = f"transformer-pair-{synthetic_language.VERSION}"
-    return run.data or generated(
-        run.cache, name, lambda folder: synthetic_language.write(synthetic_language.FAR, folder)
+    name = f"transformer-pair-{synthetic_language.LANGUAGE_VERSION}"
+    return run.data or create_cached_folder(
+        run.cache,
+        name,
+        lambda folder: synthetic_language.write_synthetic_text(
+            synthetic_language.FAR_LANGUAGE, folder
+        ),
     )
 
 
-def vocabulary_name(run: Run) -> str:
+def format_vocabulary_file_name(run: Run) -> str:
     """Return the file name of the vocabulary."""
-    languages = f"{parallel_text.SOURCE}{parallel_text.TARGET}"
-    return f"vocab.{languages}.{positive(run.settings, 'data.vocabulary')}"
+    languages = f"{parallel_text.SOURCE_SUFFIX}{parallel_text.TARGET_SUFFIX}"
+    return f"vocab.{languages}.{require_positive_setting(run.settings, 'data.vocabulary')}"
 
 
-def open_text(run: Run) -> Text:
+def load_text_with_vocabulary(run: Run) -> TextWithVocabulary:
     """Find the text and its vocabulary, which is built if there is none."""
-    root = root_of(run)
-    path = vocabulary_of(
-        root / vocabulary_name(run),
-        positive(run.settings, "data.vocabulary"),
-        lambda: training_corpus(run, root),
+    root = resolve_transformer_folder(run)
+    path = ensure_vocabulary_file(
+        root / format_vocabulary_file_name(run),
+        require_positive_setting(run.settings, "data.vocabulary"),
+        lambda: read_training_corpus(run, root),
     )
-    return Text(
+    return TextWithVocabulary(
         root=root,
         vocabulary=path,
-        words=subwords.read(path),
+        words=subwords.read_subtoken_vocabulary(path),
         vocabulary_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
     )
 
 
-def training_corpus(run: Run, root: Path) -> Corpus:
+def read_training_corpus(run: Run, root: Path) -> ParallelCorpus:
     """Read the training text; the reference also trains on empty lines, which WMT17 has."""
-    return parallel_text.find(root, TRAIN, skip=flag(run.settings, "data.skip_broken"), empty=True)
+    return parallel_text.read_parallel_text(
+        root,
+        TEXT_TRAIN_SPLIT,
+        skip=require_flag_setting(run.settings, "data.skip_broken"),
+        empty=True,
+    )
 
 
-def test_corpus(run: Run, root: Path) -> Corpus:
+def read_test_corpus(run: Run, root: Path) -> ParallelCorpus:
     """Read the test text; the score is computed against its references, so none may be dropped
     silently.
     """
-    return parallel_text.find(root, TEST, skip=flag(run.settings, "data.skip_broken"))
+    return parallel_text.read_parallel_text(
+        root, TEXT_TEST_SPLIT, skip=require_flag_setting(run.settings, "data.skip_broken")
+    )
 
 
-def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
+def ensure_vocabulary_file(
+    path: Path, size: int, read_corpus: Callable[[], ParallelCorpus]
+) -> Path:
     """Return the vocabulary next to the data, built from both languages at first use; safe for
     concurrent processes.
     """
@@ -136,9 +159,11 @@ def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
         with path.with_name(f"{path.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not path.is_file():
-                found = corpus()
+                training_text = read_corpus()
                 partial = path.with_name(f"{path.name}.partial")
-                subwords.build((*found.sources, *found.targets), size).write(partial)
+                subwords.build_subtoken_vocabulary(
+                    (*training_text.sources, *training_text.targets), size
+                ).write_vocabulary(partial)
                 partial.rename(path)
     except OSError as error:
         raise RequestError(
@@ -147,83 +172,99 @@ def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
     return path
 
 
-def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
+def encode_transformer_lines(words: SubtokenVocabulary, lines: Sequence[str]) -> list[Sentence]:
     """Convert lines to subtokens; RequestError for a character that the vocabulary cannot spell."""
     try:
-        return [np.array([*words.encode(line), EOS_ID], np.int32) for line in lines]
+        return [np.array([*words.encode_text(line), EOS_ID], np.int32) for line in lines]
     except ValueError as error:
         raise RequestError(f"vocabulary: {error}") from error
 
 
-def encoded_text(run: Run, text: Text) -> Path:
+def create_encoded_text_folder(run: Run, text: TextWithVocabulary) -> Path:
     """Return the cache folder of the encoded text, written once per text and vocabulary."""
-    skip = "-skip" if flag(run.settings, "data.skip_broken") else ""
-    digest = parallel_text.digest(text.root)
-    name = f"transformer-text-{PREPARED}-{text.vocabulary_sha256[:16]}{skip}-{digest}"
-    return generated(run.cache, name, lambda folder: prepare(run, text, folder))
+    skip = "-skip" if require_flag_setting(run.settings, "data.skip_broken") else ""
+    digest = parallel_text.compute_text_digest(text.root)
+    name = (
+        f"transformer-text-{TRANSFORMER_TEXT_VERSION}-{text.vocabulary_sha256[:16]}{skip}-{digest}"
+    )
+    return create_cached_folder(
+        run.cache, name, lambda folder: write_encoded_pairs(run, text, folder)
+    )
 
 
-def prepare(run: Run, text: Text, folder: Path) -> None:
+def write_encoded_pairs(run: Run, text: TextWithVocabulary, folder: Path) -> None:
     """Encode both splits."""
     folder.mkdir(parents=True)
-    for corpus in (training_corpus(run, text.root), test_corpus(run, text.root)):
+    for corpus in (read_training_corpus(run, text.root), read_test_corpus(run, text.root)):
         for suffix, lines in (
-            (parallel_text.SOURCE, corpus.sources),
-            (parallel_text.TARGET, corpus.targets),
+            (parallel_text.SOURCE_SUFFIX, corpus.sources),
+            (parallel_text.TARGET_SUFFIX, corpus.targets),
         ):
-            Encoded.of(encoded(text.words, lines)).save(folder / f"{corpus.split}.{suffix}")
+            EncodedSentences.merge_sentences(encode_transformer_lines(text.words, lines)).save(
+                folder / f"{corpus.split}.{suffix}"
+            )
 
 
-def read(folder: Path, split: str) -> Sentences:
+def read_encoded_pairs(folder: Path, split: str) -> TransformerPairs:
     """Read the files that `prepare` wrote."""
     sources, targets = (
-        Encoded.load(folder / f"{split}.{suffix}").views()
-        for suffix in (parallel_text.SOURCE, parallel_text.TARGET)
+        EncodedSentences.load(folder / f"{split}.{suffix}").list_sentences()
+        for suffix in (parallel_text.SOURCE_SUFFIX, parallel_text.TARGET_SUFFIX)
     )
-    return Sentences(sources=sources, targets=targets, corpus=len(sources))
+    return TransformerPairs(sources=sources, targets=targets, corpus=len(sources))
 
 
-def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentences:
+def limit_pair_lengths(
+    root: Path, pairs: TransformerPairs, recipe: TransformerRecipe
+) -> TransformerPairs:
     """Return the training sentences; overlong ones are truncated or dropped, as the recipe says."""
     if recipe.truncate:
         sources, targets = (
-            [cut(sentence, recipe.longest) for sentence in side]
-            for side in (found.sources, found.targets)
+            [truncate_encoded_sentence(sentence, recipe.max_sentence_tokens) for sentence in side]
+            for side in (pairs.sources, pairs.targets)
         )
-        return replace(found, sources=sources, targets=targets)
-    kept = np.flatnonzero(found.lengths() <= recipe.longest).tolist()
-    if not kept:
+        return replace(pairs, sources=sources, targets=targets)
+    short_enough = np.flatnonzero(
+        pairs.compute_pair_lengths() <= recipe.max_sentence_tokens
+    ).tolist()
+    if not short_enough:
         raise RequestError(
-            f"{root}: no sentence pair has at most max_sequence_length {recipe.longest} tokens"
+            f"{root}: no sentence pair has at most max_sequence_length {recipe.max_sentence_tokens}"
+            " tokens"
         )
     return replace(
-        found,
-        sources=[found.sources[index] for index in kept],
-        targets=[found.targets[index] for index in kept],
+        pairs,
+        sources=[pairs.sources[index] for index in short_enough],
+        targets=[pairs.targets[index] for index in short_enough],
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class TransformerTrainingData:
     """Everything that training reads."""
 
-    text: Text
-    train: Sentences
-    test: Corpus
+    text: TextWithVocabulary
+    train: TransformerPairs
+    test: ParallelCorpus
     sources: Sequence[Sentence]
     """The test split's sources, encoded."""
 
 
-def opened(run: Run, text: Text, folder: Path, recipe: Recipe) -> Opened:
+def load_training_data(
+    run: Run, text: TextWithVocabulary, folder: Path, recipe: TransformerRecipe
+) -> TransformerTrainingData:
     """Read the encoded training split, the test text, and its encoded sources."""
-    train = training_sentences(text.root, read(folder, TRAIN), recipe)
-    train = train.shuffled(run.seed) if recipe.shuffle_labels else train
-    return Opened(
-        text=text, train=train, test=test_corpus(run, text.root), sources=read(folder, TEST).sources
+    train = limit_pair_lengths(text.root, read_encoded_pairs(folder, TEXT_TRAIN_SPLIT), recipe)
+    train = train.shuffle_translations(run.seed) if recipe.shuffle_labels else train
+    return TransformerTrainingData(
+        text=text,
+        train=train,
+        test=read_test_corpus(run, text.root),
+        sources=read_encoded_pairs(folder, TEXT_TEST_SPLIT).sources,
     )
 
 
-def cut(sentence: Sentence, longest: int) -> Sentence:
+def truncate_encoded_sentence(sentence: Sentence, longest: int) -> Sentence:
     """Truncate a sentence, but keep its end mark."""
     return (
         sentence
@@ -232,37 +273,55 @@ def cut(sentence: Sentence, longest: int) -> Sentence:
     )
 
 
-def steps(
-    sentences: Sentences, recipe: Recipe, seed: int, epoch: int, rank: int = 0, world_size: int = 1
-) -> list[batches.Step]:
+def plan_transformer_steps(
+    sentences: TransformerPairs,
+    recipe: TransformerRecipe,
+    seed: int,
+    epoch: int,
+    rank: int = 0,
+    world_size: int = 1,
+) -> list[batches.OptimizerStep]:
     """Plan an epoch: batches with about equally many tokens including padding, each from one length
     bucket; one micro-batch per rank.
     """
-    bounds = bucketing.growing_bounds(
-        max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH
+    bounds = bucketing.compute_growing_bounds(
+        max(recipe.max_sentence_tokens, SHORTEST_BUCKET_TOKENS),
+        SHORTEST_BUCKET_TOKENS,
+        BUCKET_GROWTH_FACTOR,
     )
-    planned = bucketing.plan(
-        sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch
+    planned = bucketing.plan_bucketed_batches(
+        sentences.compute_pair_lengths(),
+        bounds,
+        lambda bound: max(1, recipe.batch_tokens // bound),
+        seed,
+        epoch,
     )
-    return batches.shared(planned, recipe.batch_tokens, epoch, rank, world_size)
+    return batches.plan_rank_steps(planned, recipe.batch_tokens, epoch, rank, world_size)
 
 
-def target_tokens(sentences: Sentences, recipe: Recipe, seed: int, epoch: int) -> list[int]:
+def count_target_tokens_per_step(
+    sentences: TransformerPairs, recipe: TransformerRecipe, seed: int, epoch: int
+) -> list[int]:
     """Return the target tokens of each step of an epoch over all ranks, by which the loss is
     divided.
     """
-    counts = sizes(sentences.targets)
+    counts = count_sentence_subtokens(sentences.targets)
     return [
         int(sum(counts[key.index] for key in step.micro_batches[0] if key.weight))
-        for step in steps(sentences, recipe, seed, epoch)
+        for step in plan_transformer_steps(sentences, recipe, seed, epoch)
     ]
 
 
-EVAL_SENTENCES: Final = 64
+EVALUATION_BATCH_SENTENCES: Final = 64
 """Sentences in an evaluation batch; any size gives the same translations."""
 
 
-def asked(sources: Sequence[Sentence], rank: int, world_size: int) -> list[list[int]]:
+def plan_translation_batches(
+    sources: Sequence[Sentence], rank: int, world_size: int
+) -> list[list[int]]:
     """Plan an evaluation: this rank's sentences, with similar lengths together."""
     order = sorted(range(len(sources)), key=lambda index: len(sources[index]))[rank::world_size]
-    return [order[start : start + EVAL_SENTENCES] for start in range(0, len(order), EVAL_SENTENCES)]
+    return [
+        order[start : start + EVALUATION_BATCH_SENTENCES]
+        for start in range(0, len(order), EVALUATION_BATCH_SENTENCES)
+    ]

@@ -10,29 +10,47 @@ import torch
 from suite.engine import Engine, Network
 from suite.workload import Run
 from workloads.common import malloc, weights
-from workloads.transformer.checkpoint import NAME
-from workloads.transformer.model import DecoderStep, Encoder, Transformer
-from workloads.transformer.recipe import Shape
-from workloads.transformer.system_under_test import Parts, System, described
-from workloads.transformer.translation.torch_tensors import TorchTensors
+from workloads.transformer.checkpoint import TRANSFORMER_NAME
+from workloads.transformer.model import (
+    TransformerNetwork,
+    TransformerServingDecoderStep,
+    TransformerServingEncoder,
+)
+from workloads.transformer.recipe import TransformerShape
+from workloads.transformer.system_under_test import (
+    FrameworkParts,
+    TransformerSystem,
+    describe_transformer_networks,
+)
+from workloads.transformer.translation.torch_tensors import TorchConverter
 
 
-class TransformerInference(System):
+class TransformerInference(TransformerSystem):
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         super().__init__(
-            run, checkpoint, engine, Parts(networks=networks, tensors=TorchTensors(run.device))
+            run,
+            checkpoint,
+            engine,
+            FrameworkParts(load_networks=load_torch_networks, tensors=TorchConverter(run.device)),
         )
 
 
-def networks(
-    checkpoint: Path, shape: Shape, beam: int
+def load_torch_networks(
+    checkpoint: Path, shape: TransformerShape, beam: int
 ) -> tuple[Network[torch.Tensor], Network[torch.Tensor]]:
     """Load a checkpoint, and describe its networks for an engine."""
-    model = weights.filled(lambda: Transformer(shape), checkpoint, NAME)
-    return described(
-        "torch", Encoder(model), DecoderStep(model), TorchTensors("cpu").put, shape, beam
+    model = weights.build_exported_network(
+        lambda: TransformerNetwork(shape), checkpoint, TRANSFORMER_NAME
+    )
+    return describe_transformer_networks(
+        "torch",
+        TransformerServingEncoder(model),
+        TransformerServingDecoderStep(model),
+        TorchConverter("cpu").copy_to_device,
+        shape,
+        beam,
     )

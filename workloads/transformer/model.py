@@ -13,9 +13,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from workloads.transformer.recipe import Shape
+from workloads.transformer.recipe import TransformerShape
 from workloads.transformer.subwords import PAD_ID
-from workloads.transformer.translation.decoding import HIDDEN
+from workloads.transformer.translation.decoding import HIDDEN_SLOT_LOGIT
 
 # Legend: B sentences, S source and T target positions, W width, H heads, D width of a head, F width
 # between the two linear
@@ -24,31 +24,31 @@ from workloads.transformer.translation.decoding import HIDDEN
 # P parts (query, key, value), M slots of a cache: slot p K + k holds what hypothesis k wrote at
 # position p.
 LAYER_NORM_EPSILON: Final = 1e-6  # transformer.py, LayerNormalization
-LONGEST_WAVE: Final = 1e4  # model_utils.py, get_position_encoding: max_timescale
+MAX_POSITION_TIMESCALE: Final = 1e4  # model_utils.py, get_position_encoding: max_timescale
 
 
-def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
+def encode_positions(position_T: torch.Tensor, width: int) -> torch.Tensor:
     """Return the position encoding: sines, then cosines, with wavelengths from 2 pi to 20,000 pi
     positions.
     """
     waves = width // 2
-    step = math.log(LONGEST_WAVE) / (waves - 1)
+    step = math.log(MAX_POSITION_TIMESCALE) / (waves - 1)
     rate_X = torch.exp(torch.arange(waves, device=position_T.device, dtype=torch.float32) * -step)
     angle_TX = position_T.to(torch.float32).unsqueeze(-1) * rate_X
     return torch.cat([angle_TX.sin(), angle_TX.cos()], dim=-1)
 
 
-class Attention(nn.Module):
+class MultiHeadAttention(nn.Module):
     """Multi-head attention without biases; all projections of the same input are one matrix
     product.
     """
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float) -> None:
         super().__init__()
         self.width, self.heads, self.dropout = shape.width, shape.heads, dropout
-        self.out = linear(shape.width, 1)
+        self.out = build_joint_linear(shape.width, 1)
 
-    def split(self, joint_BTX: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def split_projection(self, joint_BTX: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Split a joint projection into its parts, each B H T D."""
         count, positions, width = joint_BTX.shape
         shaped_PBHTD = joint_BTX.view(
@@ -56,7 +56,7 @@ class Attention(nn.Module):
         ).permute(2, 0, 3, 1, 4)
         return shaped_PBHTD.unbind(0)
 
-    def joined(
+    def compute_attention(
         self,
         query_BHTD: torch.Tensor,
         key_BHSD: torch.Tensor,
@@ -67,30 +67,30 @@ class Attention(nn.Module):
     ) -> torch.Tensor:
         """Compute attention, and merge the heads to B T W."""
         share = self.dropout if self.training else 0.0
-        return self.merged(
+        return self.merge_heads(
             functional.scaled_dot_product_attention(
                 query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal
             )
         )
 
-    def merged(self, seen_BHTD: torch.Tensor) -> torch.Tensor:
+    def merge_heads(self, attended_BHTD: torch.Tensor) -> torch.Tensor:
         """Concatenate the heads to B T W."""
-        joined_BTW: torch.Tensor = self.out(seen_BHTD.transpose(1, 2).flatten(2))
+        joined_BTW: torch.Tensor = self.out(attended_BHTD.transpose(1, 2).flatten(2))
         return joined_BTW
 
 
-class SelfAttention(Attention):
+class SelfAttention(MultiHeadAttention):
     """Attention with queries, keys and values from one input."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float) -> None:
         super().__init__(shape, dropout)
-        self.qkv = linear(shape.width, 3)
+        self.qkv = build_joint_linear(shape.width, 3)
 
-    def parts(self, input_BTW: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def project_queries_keys_values(self, input_BTW: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return queries, keys and values."""
-        return self.split(self.qkv(input_BTW))
+        return self.split_projection(self.qkv(input_BTW))
 
-    def continued(
+    def compute_cached_attention(
         self,
         parts_PBHKD: tuple[torch.Tensor, ...],
         key_BHMD: torch.Tensor,
@@ -105,39 +105,42 @@ class SelfAttention(Attention):
         logit_BHKM = scaled_BHKD @ key_BHMD.transpose(2, 3) + mask_B1KM
         own_BHK1 = (scaled_BHKD * own_key_BHKD).sum(-1, keepdim=True)
         share_BHKX = torch.cat([logit_BHKM, own_BHK1], dim=-1).softmax(-1)
-        return self.merged(
+        return self.merge_heads(
             share_BHKX[..., :-1] @ value_BHMD + share_BHKX[..., -1:] * own_value_BHKD
         )
 
 
-class SourceAttention(Attention):
+class SourceAttention(MultiHeadAttention):
     """Attention with queries from the target, keys and values from the source."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float) -> None:
         super().__init__(shape, dropout)
-        self.query, self.memory = linear(shape.width, 1), linear(shape.width, 2)
+        self.query, self.memory = (
+            build_joint_linear(shape.width, 1),
+            build_joint_linear(shape.width, 2),
+        )
 
-    def queries(self, input_BTW: torch.Tensor) -> torch.Tensor:
+    def project_queries(self, input_BTW: torch.Tensor) -> torch.Tensor:
         """Return the target's queries."""
-        return self.split(self.query(input_BTW))[0]
+        return self.split_projection(self.query(input_BTW))[0]
 
-    def memories(self, memory_BSW: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def project_keys_values(self, memory_BSW: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return the source's keys and values."""
-        return self.split(self.memory(memory_BSW))
+        return self.split_projection(self.memory(memory_BSW))
 
 
-def linear(width: int, parts: int) -> nn.Linear:
+def build_joint_linear(width: int, parts: int) -> nn.Linear:
     """Build a joint linear layer for several parts, each initialised on its own."""
-    made = nn.Linear(width, parts * width, bias=False)
-    for part in made.weight.chunk(parts):
+    layer = nn.Linear(width, parts * width, bias=False)
+    for part in layer.weight.chunk(parts):
         nn.init.xavier_uniform_(part)
-    return made
+    return layer
 
 
-class Filter(nn.Module):
+class FeedForward(nn.Module):
     """The feed-forward layer: two linear layers with biases and a ReLU between them."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float) -> None:
         super().__init__()
         self.inner, self.outer = (
             nn.Linear(shape.width, shape.filter),
@@ -154,12 +157,12 @@ class Filter(nn.Module):
         return output_BTW
 
 
-class EncoderLayer(nn.Module):
+class TransformerEncoderLayer(nn.Module):
     """Self-attention and feed-forward, each with a residual connection."""
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float) -> None:
         super().__init__()
-        self.attention, self.filter = SelfAttention(shape, dropout), Filter(shape, dropout)
+        self.attention, self.filter = SelfAttention(shape, dropout), FeedForward(shape, dropout)
         self.attention_norm, self.filter_norm = (
             nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2)
         )
@@ -167,25 +170,29 @@ class EncoderLayer(nn.Module):
 
     def forward(self, input_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
         """Map B S W to B S W."""
-        query, key, value = self.attention.parts(self.attention_norm(input_BSW))
-        middle_BSW = input_BSW + self.dropout(self.attention.joined(query, key, value, mask_B11S))
+        query, key, value = self.attention.project_queries_keys_values(
+            self.attention_norm(input_BSW)
+        )
+        middle_BSW = input_BSW + self.dropout(
+            self.attention.compute_attention(query, key, value, mask_B11S)
+        )
         output_BSW: torch.Tensor = middle_BSW + self.dropout(
             self.filter(self.filter_norm(middle_BSW))
         )
         return output_BSW
 
 
-class DecoderLayer(nn.Module):
+class TransformerDecoderLayer(nn.Module):
     """Self-attention, attention to the source, and feed-forward, each with a residual
     connection.
     """
 
-    def __init__(self, shape: Shape, dropout: float) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float) -> None:
         super().__init__()
         self.attention, self.source, self.filter = (
             SelfAttention(shape, dropout),
             SourceAttention(shape, dropout),
-            Filter(shape, dropout),
+            FeedForward(shape, dropout),
         )
         self.attention_norm, self.source_norm, self.filter_norm = (
             nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(3)
@@ -196,14 +203,16 @@ class DecoderLayer(nn.Module):
         self, input_BTW: torch.Tensor, memory_BSW: torch.Tensor, mask_B11S: torch.Tensor
     ) -> torch.Tensor:
         """Map B T W to B T W; a position attends to itself and earlier ones."""
-        query, key, value = self.attention.parts(self.attention_norm(input_BTW))
-        middle_BTW = input_BTW + self.dropout(
-            self.attention.joined(query, key, value, None, causal=True)
+        query, key, value = self.attention.project_queries_keys_values(
+            self.attention_norm(input_BTW)
         )
-        key, value = self.source.memories(memory_BSW)
-        return self.rest(middle_BTW, key, value, mask_B11S)
+        middle_BTW = input_BTW + self.dropout(
+            self.attention.compute_attention(query, key, value, None, causal=True)
+        )
+        key, value = self.source.project_keys_values(memory_BSW)
+        return self.run_after_self_attention(middle_BTW, key, value, mask_B11S)
 
-    def rest(
+    def run_after_self_attention(
         self,
         input_BTW: torch.Tensor,
         key_BHSD: torch.Tensor,
@@ -211,9 +220,9 @@ class DecoderLayer(nn.Module):
         mask_B11S: torch.Tensor,
     ) -> torch.Tensor:
         """Run the layer after self-attention; shared by training and decoding."""
-        query = self.source.queries(self.source_norm(input_BTW))
+        query = self.source.project_queries(self.source_norm(input_BTW))
         middle_BTW = input_BTW + self.dropout(
-            self.source.joined(query, key_BHSD, value_BHSD, mask_B11S)
+            self.source.compute_attention(query, key_BHSD, value_BHSD, mask_B11S)
         )
         output_BTW: torch.Tensor = middle_BTW + self.dropout(
             self.filter(self.filter_norm(middle_BTW))
@@ -221,27 +230,31 @@ class DecoderLayer(nn.Module):
         return output_BTW
 
 
-class Transformer(nn.Module):
+class TransformerNetwork(nn.Module):
     """Encoder and decoder; one matrix serves source and target embeddings and the output layer."""
 
-    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+    def __init__(self, shape: TransformerShape, dropout: float = 0.0) -> None:
         super().__init__()
         self.shape = shape
         self.embedding = nn.Parameter(torch.empty(shape.vocabulary, shape.width))
         nn.init.normal_(self.embedding, std=shape.width**-0.5)  # embedding_layer.py
-        self.encoder = nn.ModuleList(EncoderLayer(shape, dropout) for _ in range(shape.layers))
-        self.decoder = nn.ModuleList(DecoderLayer(shape, dropout) for _ in range(shape.layers))
+        self.encoder = nn.ModuleList(
+            TransformerEncoderLayer(shape, dropout) for _ in range(shape.layers)
+        )
+        self.decoder = nn.ModuleList(
+            TransformerDecoderLayer(shape, dropout) for _ in range(shape.layers)
+        )
         self.encoder_norm, self.decoder_norm = (
             nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2)
         )
         self.dropout = nn.Dropout(dropout)
 
     @property
-    def decoder_layers(self) -> Iterable[DecoderLayer]:
+    def decoder_layers(self) -> Iterable[TransformerDecoderLayer]:
         """Return the decoder's layers with their type, which ModuleList loses."""
-        return cast(Iterable[DecoderLayer], self.decoder)
+        return cast(Iterable[TransformerDecoderLayer], self.decoder)
 
-    def embed(self, token_BT: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
+    def compute_embeddings(self, token_BT: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
         """Embed tokens; the padding token, which also starts a target sentence, is embedded as its
         position only.
         """
@@ -249,13 +262,15 @@ class Transformer(nn.Module):
         found_BTW = functional.embedding(token_BT, self.embedding) * (
             (token_BT != PAD_ID) * scale
         ).unsqueeze(-1)
-        embedded_BTW: torch.Tensor = self.dropout(found_BTW + signal(position_T, self.shape.width))
+        embedded_BTW: torch.Tensor = self.dropout(
+            found_BTW + encode_positions(position_T, self.shape.width)
+        )
         return embedded_BTW
 
-    def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode_source(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the encoder's output and the source mask."""
-        mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
-        memory_BSW = self.embed(
+        mask_B11S = build_attention_mask(source_BS == PAD_ID)[:, None, None]
+        memory_BSW = self.compute_embeddings(
             source_BS, torch.arange(source_BS.shape[1], device=source_BS.device)
         )
         for layer in self.encoder:
@@ -266,38 +281,43 @@ class Transformer(nn.Module):
         """Return the logits, N x V, of all target tokens except padding, each from the source and
         the preceding tokens.
         """
-        memory_BSW, mask_B11S = self.encode(source_BS)
+        memory_BSW, mask_B11S = self.encode_source(source_BS)
         before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
-        state_BTW = self.embed(before_BT, torch.arange(target_BT.shape[1], device=target_BT.device))
+        state_BTW = self.compute_embeddings(
+            before_BT, torch.arange(target_BT.shape[1], device=target_BT.device)
+        )
         for layer in self.decoder:
             state_BTW = layer(state_BTW, memory_BSW, mask_B11S)
         state_NW: torch.Tensor = self.decoder_norm(state_BTW)[target_BT != PAD_ID]
         return functional.linear(state_NW, self.embedding)
 
 
-def hidden(hide: torch.Tensor) -> torch.Tensor:
+def build_attention_mask(hide: torch.Tensor) -> torch.Tensor:
     """Turn a boolean mask (True: hidden) into an additive mask for attention logits."""
-    return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, float(HIDDEN))
+    return torch.zeros(hide.shape, device=hide.device).masked_fill_(hide, float(HIDDEN_SLOT_LOGIT))
 
 
-class Encoder(nn.Module):
+class TransformerServingEncoder(nn.Module):
     """The network that runs once per sentence: the encoder, and the keys and values that each
     decoder layer takes from it.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: TransformerNetwork) -> None:
         super().__init__()
         self.transformer = transformer
 
     def forward(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the keys and the values, each L B H S D."""
-        memory_BSW, _ = self.transformer.encode(source_BS)
-        parts = [layer.source.memories(memory_BSW) for layer in self.transformer.decoder_layers]
+        memory_BSW, _ = self.transformer.encode_source(source_BS)
+        parts = [
+            layer.source.project_keys_values(memory_BSW)
+            for layer in self.transformer.decoder_layers
+        ]
         key_LBHSD, value_LBHSD = (torch.stack(list(kind)) for kind in zip(*parts, strict=True))
         return key_LBHSD, value_LBHSD
 
 
-class DecoderStep(nn.Module):
+class TransformerServingDecoderStep(nn.Module):
     """The network that runs once per position: a sentence's hypotheses share its cache, and each
     attends to the slots of its own history.
 
@@ -307,7 +327,7 @@ class DecoderStep(nn.Module):
     in-place writes copies no cache.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: TransformerNetwork) -> None:
         super().__init__()
         self.transformer = transformer
         self.output = nn.Linear(
@@ -331,7 +351,7 @@ class DecoderStep(nn.Module):
 
         The mask may be shorter than the caches: slots beyond it are ignored.
         """
-        logit_BKV, *new = self.logits(
+        logit_BKV, *new = self.compute_logits(
             token_BK,
             position_1,
             mask_BKM,
@@ -347,7 +367,7 @@ class DecoderStep(nn.Module):
         score_BKC = logit_BKC - logit_BKV.float().logsumexp(dim=-1, keepdim=True)
         return score_BKC, token_BKC, new[0], new[1]
 
-    def logits(
+    def compute_logits(
         self,
         token_BK: torch.Tensor,
         position_1: torch.Tensor,
@@ -359,21 +379,25 @@ class DecoderStep(nn.Module):
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the logits, B K V, and this position's keys and values."""
-        count, seen = token_BK.shape[1], mask_BKM.shape[2]
-        earlier_M = torch.arange(seen, device=token_BK.device) < position_1 * count
-        mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN)).unsqueeze(1)
-        mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
+        count, visible_slots = token_BK.shape[1], mask_BKM.shape[2]
+        earlier_M = torch.arange(visible_slots, device=token_BK.device) < position_1 * count
+        mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN_SLOT_LOGIT)).unsqueeze(1)
+        mask_B11S = build_attention_mask(source_BS == PAD_ID)[:, None, None]
         cached = zip(
-            key_LBHMD[:, :, :, :seen].unbind(), value_LBHMD[:, :, :, :seen].unbind(), strict=True
+            key_LBHMD[:, :, :, :visible_slots].unbind(),
+            value_LBHMD[:, :, :, :visible_slots].unbind(),
+            strict=True,
         )
         memory = zip(memory_key_LBHSD.unbind(), memory_value_LBHSD.unbind(), strict=True)
-        state_BKW, new = self.transformer.embed(token_BK, position_1), []
+        state_BKW, new = self.transformer.compute_embeddings(token_BK, position_1), []
         for layer, slots, sources in zip(
             self.transformer.decoder_layers, cached, memory, strict=True
         ):
-            parts = layer.attention.parts(layer.attention_norm(state_BKW))
-            state_BKW = layer.rest(
-                state_BKW + layer.attention.continued(parts, *slots, mask_B1KM), *sources, mask_B11S
+            parts = layer.attention.project_queries_keys_values(layer.attention_norm(state_BKW))
+            state_BKW = layer.run_after_self_attention(
+                state_BKW + layer.attention.compute_cached_attention(parts, *slots, mask_B1KM),
+                *sources,
+                mask_B11S,
             )
             new.append(parts[1:])
         key_LBHKD, value_LBHKD = (torch.stack(list(kind)) for kind in zip(*new, strict=True))

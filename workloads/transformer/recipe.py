@@ -7,11 +7,18 @@ from typing import Final
 
 from suite.errors import RequestError
 from suite.rounds import HyperValue
-from workloads.common.optimisation.schedules import Schedule
-from workloads.common.setting_values import Settings, flag, number, positive, text, whole
+from workloads.common.optimisation.schedules import RateSchedule
+from workloads.common.setting_values import (
+    Settings,
+    require_flag_setting,
+    require_integer_setting,
+    require_number_setting,
+    require_positive_setting,
+    require_text_setting,
+)
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_transformer.yaml: what a log must have.
-LOGGED: Final = (
+TRANSFORMER_LOGGED_HYPERPARAMETERS: Final = (
     "opt_name",
     "global_batch_size",
     "opt_base_learning_rate",
@@ -21,33 +28,33 @@ LOGGED: Final = (
     "opt_adam_epsilon",
     "max_sequence_length",
 )
-TRUNCATE: Final = "truncate"
-SHORTEST_BUCKET, BUCKET_GROWTH = (
+TRUNCATE_CHOICE: Final = "truncate"
+SHORTEST_BUCKET_TOKENS, BUCKET_GROWTH_FACTOR = (
     8,
     1.1,
 )  # mlcommons/training, translation/tensorflow/transformer/utils/dataset.py
 
 
-def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+def select_transformer_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LOGGED if key in settings}
+    return {key: settings[key] for key in TRANSFORMER_LOGGED_HYPERPARAMETERS if key in settings}
 
 
-def inverse_square_root(base: float, width: int, warm_up_steps: int) -> Schedule:
+def build_inverse_root_schedule(base: float, width: int, warm_up_steps: int) -> RateSchedule:
     """base x width^-0.5 x min(1, s / W) / sqrt(max(s, W)); Vaswani et al. 2017, section 5.3; steps
     of the formula count from 1.
     """
 
-    def rate(step: int) -> float:
+    def compute_rate(step: int) -> float:
         number, warm_up = step + 1, max(warm_up_steps, 1)
         return float(base * width**-0.5 * min(1.0, number / warm_up) * max(number, warm_up) ** -0.5)
 
-    return rate
+    return compute_rate
 
 
-def entropy_of_labels(smoothing: float, vocabulary: int) -> float:
+def compute_smoothed_label_entropy(smoothing: float, vocabulary: int) -> float:
     """Return the cross-entropy, in nats, of a perfect model on smoothed labels; metrics.py,
     normalizing_constant.
     """
@@ -56,7 +63,7 @@ def entropy_of_labels(smoothing: float, vocabulary: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class TransformerShape:
     """The network's sizes."""
 
     layers: int
@@ -76,7 +83,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class ConfiguredNetworkSizes:
     """The network's sizes except for the vocabulary, which depends on the data."""
 
     layers: int
@@ -85,18 +92,18 @@ class Sizes:
     heads: int
 
     @classmethod
-    def of(cls, settings: Settings) -> "Sizes":
+    def build_from_settings(cls, settings: Settings) -> "ConfiguredNetworkSizes":
         """Read the settings."""
         return cls(
             **{
-                key: positive(settings, f"model.{key}")
+                key: require_positive_setting(settings, f"model.{key}")
                 for key in ("layers", "width", "filter", "heads")
             }
         )
 
-    def shape(self, vocabulary: int) -> Shape:
+    def build_shape(self, vocabulary: int) -> TransformerShape:
         """Return the full shape."""
-        return Shape(
+        return TransformerShape(
             layers=self.layers,
             width=self.width,
             filter=self.filter,
@@ -106,7 +113,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decoding:
+class DecodingParameters:
     """Search parameters of decoding."""
 
     beam: int
@@ -115,17 +122,17 @@ class Decoding:
     """Tokens by which a translation may exceed its source."""
 
     @classmethod
-    def of(cls, settings: Settings) -> "Decoding":
+    def build_from_settings(cls, settings: Settings) -> "DecodingParameters":
         """Read the settings."""
         return cls(
-            beam=positive(settings, "decode.beam"),
-            alpha=number(settings, "decode.alpha"),
-            extra_length=whole(settings, "decode.extra_length"),
+            beam=require_positive_setting(settings, "decode.beam"),
+            alpha=require_number_setting(settings, "decode.alpha"),
+            extra_length=require_integer_setting(settings, "decode.extra_length"),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class TransformerRecipe:
     """The training recipe of one run."""
 
     batch_tokens: int
@@ -134,33 +141,33 @@ class Recipe:
     beta_1: float
     beta_2: float
     epsilon: float
-    longest: int
+    max_sentence_tokens: int
     """Tokens of a training sentence, including its end mark."""
     truncate: bool
     """Whether to truncate longer sentences instead of dropping them."""
     smoothing: float
     dropout: float
     shuffle_labels: bool
-    sizes: Sizes
+    sizes: ConfiguredNetworkSizes
 
     @classmethod
-    def of(cls, settings: Settings) -> "Recipe":
+    def build_from_settings(cls, settings: Settings) -> "TransformerRecipe":
         """Read the settings; RequestError names an invalid one."""
         return cls(
-            batch_tokens=positive(settings, "global_batch_size"),
-            base_rate=number(settings, "opt_base_learning_rate"),
-            warm_up_steps=whole(settings, "opt_learning_rate_warmup_steps"),
-            beta_1=number(settings, "opt_adam_beta_1"),
-            beta_2=number(settings, "opt_adam_beta_2"),
-            epsilon=number(settings, "opt_adam_epsilon"),
-            longest=positive(settings, "max_sequence_length"),
-            truncate=text(settings, "data.over_length") == TRUNCATE,
-            smoothing=number(settings, "loss.label_smoothing"),
-            dropout=number(settings, "model.dropout"),
-            shuffle_labels=flag(settings, "data.shuffle_labels"),
-            sizes=Sizes.of(settings),
+            batch_tokens=require_positive_setting(settings, "global_batch_size"),
+            base_rate=require_number_setting(settings, "opt_base_learning_rate"),
+            warm_up_steps=require_integer_setting(settings, "opt_learning_rate_warmup_steps"),
+            beta_1=require_number_setting(settings, "opt_adam_beta_1"),
+            beta_2=require_number_setting(settings, "opt_adam_beta_2"),
+            epsilon=require_number_setting(settings, "opt_adam_epsilon"),
+            max_sentence_tokens=require_positive_setting(settings, "max_sequence_length"),
+            truncate=require_text_setting(settings, "data.over_length") == TRUNCATE_CHOICE,
+            smoothing=require_number_setting(settings, "loss.label_smoothing"),
+            dropout=require_number_setting(settings, "model.dropout"),
+            shuffle_labels=require_flag_setting(settings, "data.shuffle_labels"),
+            sizes=ConfiguredNetworkSizes.build_from_settings(settings),
         )
 
-    def schedule(self) -> Schedule:
+    def build_schedule(self) -> RateSchedule:
         """Return the learning-rate schedule."""
-        return inverse_square_root(self.base_rate, self.sizes.width, self.warm_up_steps)
+        return build_inverse_root_schedule(self.base_rate, self.sizes.width, self.warm_up_steps)

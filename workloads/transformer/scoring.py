@@ -11,23 +11,31 @@ from typing import Final
 
 from suite.workload import Scores
 from workloads.common.text import references
-from workloads.common.text.bleu import Form, bleu
-from workloads.common.text.token_answers import unpacked
+from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.token_answers import unpack_token_ids
 from workloads.transformer import subwords
 
-VOCABULARY: Final = "vocabulary.txt"
+TRUTH_VOCABULARY_FILE: Final = "vocabulary.txt"
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute tensor2tensor's uncased BLEU, 0-1; a missing or malformed answer counts as an empty
     translation.
     """
-    words, right = subwords.read(truth / VOCABULARY), references.read(truth)
-    texts = [words.decode(unpacked(answers.get(sample, b""))) for sample in range(len(right))]
-    return {"bleu": bleu(Form.T2T, texts, right)}
+    subwords_vocabulary, reference_texts = (
+        subwords.read_subtoken_vocabulary(truth / TRUTH_VOCABULARY_FILE),
+        references.read_references(truth),
+    )
+    texts = [
+        subwords_vocabulary.decode_ids(unpack_token_ids(answers.get(sample, b"")))
+        for sample in range(len(reference_texts))
+    ]
+    return {"bleu": compute_bleu(BleuForm.T2T, texts, reference_texts)}
 
 
-def write_truth(truth: Path, right: Sequence[str], words: subwords.Subwords) -> None:
+def write_transformer_truth(
+    truth: Path, reference_texts: Sequence[str], words: subwords.SubtokenVocabulary
+) -> None:
     """Write the truth in the form that `score` reads."""
-    references.write(truth, right)
-    words.write(truth / VOCABULARY)
+    references.write_references(truth, reference_texts)
+    words.write_vocabulary(truth / TRUTH_VOCABULARY_FILE)

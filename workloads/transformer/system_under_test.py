@@ -13,36 +13,40 @@ from suite.engine import Engine, Network
 from suite.workload import Predictor, Run
 from workloads.common import run_request
 from workloads.common.text import encoded
-from workloads.common.text.parallel_text import TEST
-from workloads.common.text.token_answers import packed
+from workloads.common.text.parallel_text import TEXT_TEST_SPLIT
+from workloads.common.text.token_answers import pack_token_ids
 from workloads.transformer import data, scoring, survey
-from workloads.transformer.checkpoint import NAME, describe
+from workloads.transformer.checkpoint import TRANSFORMER_NAME, read_transformer_description
 from workloads.transformer.data import Sentence
-from workloads.transformer.recipe import Decoding, Shape
+from workloads.transformer.recipe import DecodingParameters, TransformerShape
 from workloads.transformer.subwords import EOS_ID
-from workloads.transformer.translation.decoding import HORIZON, Tensors, Translator
+from workloads.transformer.translation.decoding import (
+    CACHE_GROWTH_POSITIONS,
+    TensorConverter,
+    TransformerTranslator,
+)
 
 # Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers,
 # H heads, D width of a head.
-EXAMPLE_SOURCE = 8  # tokens of the example sentence given to an engine
+EXAMPLE_SOURCE_TOKENS = 8  # tokens of the example sentence given to an engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class FrameworkParts:
     """What a framework supplies."""
 
-    networks: Callable[[Path, Shape, int], Sequence[Network[Any]]]
+    load_networks: Callable[[Path, TransformerShape, int], Sequence[Network[Any]]]
     """Checkpoint, shape and hypotheses -> encoder and decoder step, with the checkpoint's
     weights.
     """
-    tensors: Tensors[Any]
+    tensors: TensorConverter[Any]
 
 
 class TransformerPredictor:
     """One worker's predictor: sample indices in, answers out."""
 
     def __init__(
-        self, translate: Translator[Any], sources: dict[int, Sentence], sizes: range
+        self, translate: TransformerTranslator[Any], sources: dict[int, Sentence], sizes: range
     ) -> None:
         self._translate, self._sources, self._sizes = translate, sources, sizes
 
@@ -57,31 +61,40 @@ class TransformerPredictor:
         """Answer with the subtokens of each translation, including its end mark, so that no answer
         is empty.
         """
-        return self._answer([self._sources[sample] for sample in samples])
+        return self._translate_to_answers([self._sources[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer sentences that came over a network."""
-        return self._answer([np.frombuffer(payload, "<i4") for payload in payloads])
+        return self._translate_to_answers([np.frombuffer(payload, "<i4") for payload in payloads])
 
-    def _answer(self, sources: Sequence[Sentence]) -> Sequence[bytes]:
-        return [packed([*ids, EOS_ID]) for ids in self._translate(sources)]
+    def _translate_to_answers(self, sources: Sequence[Sentence]) -> Sequence[bytes]:
+        return [pack_token_ids([*ids, EOS_ID]) for ids in self._translate(sources)]
 
 
-class System:
+class TransformerSystem:
     """A checkpoint, an engine and the sentences of the accuracy set."""
 
-    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], parts: Parts) -> None:
-        self._row, self._tensors = run_request.inference_row(run, NAME), parts.tensors
+    def __init__(
+        self, run: Run, checkpoint: Path, engine: Engine[Any], parts: FrameworkParts
+    ) -> None:
+        self._row, self._tensors = (
+            run_request.require_run_inference_row(run, TRANSFORMER_NAME),
+            parts.tensors,
+        )
         self._run = run
-        folder = encoded.prepared(run, run_request.found(run, survey.TransformerText))
-        self._text = data.open_text(run)
-        self._corpus = data.test_corpus(run, self._text.root)
-        self._encoded = data.read(folder, TEST).sources
-        self._decoding = Decoding.of(run.settings)
-        description = describe(checkpoint, self._text.vocabulary_sha256, self._text.vocabulary)
+        folder = encoded.resolve_encoded_folder(
+            run, run_request.resolve_data_survey(run, survey.TransformerDataSet)
+        )
+        self._text = data.load_text_with_vocabulary(run)
+        self._corpus = data.read_test_corpus(run, self._text.root)
+        self._encoded = data.read_encoded_pairs(folder, TEXT_TEST_SPLIT).sources
+        self._decoding = DecodingParameters.build_from_settings(run.settings)
+        description = read_transformer_description(
+            checkpoint, self._text.vocabulary_sha256, self._text.vocabulary
+        )
         networks, plan = (
-            parts.networks(checkpoint, description.shape, self._decoding.beam),
-            run_request.plan(run),
+            parts.load_networks(checkpoint, description.shape, self._decoding.beam),
+            run_request.build_engine_plan(run),
         )
         self._executables = [engine.compile(network, plan) for network in networks]
         self._sources: dict[int, Sentence] = {}
@@ -121,22 +134,27 @@ class System:
         """Create the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
         return TransformerPredictor(
-            Translator(self._tensors, encoder, step, self._decoding),
+            TransformerTranslator(self._tensors, encoder, step, self._decoding),
             self._sources,
-            run_request.warm_up_sizes(self._run, max_batch),
+            run_request.list_warm_up_batch_sizes(self._run, max_batch),
         )
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
-        scoring.write_truth(folder, self._corpus.targets, self._text.words)
+        scoring.write_transformer_truth(folder, self._corpus.targets, self._text.words)
 
     def close(self) -> None:
         """Release all sentences."""
         self._sources.clear()
 
 
-def described(
-    framework: str, encoder: Any, step: Any, put: Callable[[Any], Any], shape: Shape, beam: int
+def describe_transformer_networks(
+    framework: str,
+    encoder: Any,
+    step: Any,
+    copy_to_device: Callable[[Any], Any],
+    shape: TransformerShape,
+    beam: int,
 ) -> tuple[Network[Any], Network[Any]]:
     """Describe encoder and decoder step for an engine; the step reads caches and returns what it
     adds to them.
@@ -146,22 +164,22 @@ def described(
         {1: "batch", 3: "source"},
         {1: "batch", 3: "slots"},
     )
-    source_BS = np.full((1, EXAMPLE_SOURCE), EOS_ID)
+    source_BS = np.full((1, EXAMPLE_SOURCE_TOKENS), EOS_ID)
     memory_LBHSD, cache_LBHMD = (
         np.zeros((shape.layers, 1, shape.heads, length, shape.width // shape.heads), np.float32)
-        for length in (EXAMPLE_SOURCE, HORIZON * beam)
+        for length in (EXAMPLE_SOURCE_TOKENS, CACHE_GROWTH_POSITIONS * beam)
     )
     own = (
         np.zeros((1, beam), np.int64),
         np.zeros(1, np.int64),
-        np.zeros((1, beam, HORIZON * beam), np.float32),
+        np.zeros((1, beam, CACHE_GROWTH_POSITIONS * beam), np.float32),
     )
     examples = (*own, source_BS, memory_LBHSD, memory_LBHSD, cache_LBHMD, cache_LBHMD.copy())
     first = Network(
         name="encoder",
         module=encoder,
         framework=framework,
-        inputs=(put(source_BS),),
+        inputs=(copy_to_device(source_BS),),
         input_names=("source",),
         output_names=("memory_key", "memory_value"),
         dimensions=(sentence,),
@@ -170,7 +188,7 @@ def described(
         name="decoder-step",
         module=step,
         framework=framework,
-        inputs=tuple(put(array) for array in examples),
+        inputs=tuple(copy_to_device(array) for array in examples),
         input_names=(
             "token",
             "position",

@@ -12,17 +12,22 @@ from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, rng, run_request, weights
 from workloads.common.optimisation import collectives, mixed_precision
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.optimisation.step import Stepper
-from workloads.common.run_request import training_row
-from workloads.common.text.bleu import Form, bleu, signature
-from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
+from workloads.common.run_request import require_run_training_row
+from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
+from workloads.common.text.parallel_text import CORPUS_SIZE_KEY, TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT
 from workloads.transformer import data, survey
-from workloads.transformer.checkpoint import NAME, Description
-from workloads.transformer.model import Transformer
-from workloads.transformer.recipe import Decoding, Recipe, Shape, entropy_of_labels
+from workloads.transformer.checkpoint import TRANSFORMER_NAME, TransformerDescription
+from workloads.transformer.model import TransformerNetwork
+from workloads.transformer.recipe import (
+    DecodingParameters,
+    TransformerRecipe,
+    TransformerShape,
+    compute_smoothed_label_entropy,
+)
 from workloads.transformer.subwords import PAD_ID
-from workloads.transformer.translation.torch_tensors import translator
+from workloads.transformer.translation.torch_tensors import build_torch_translator
 
 # Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V
 # subtokens.
@@ -32,63 +37,79 @@ class TransformerTraining:
     """Model, data and optimizer of one rank."""
 
     def __init__(self, run: Run) -> None:
-        mixed_precision.prepare(run.device, run.precision)
-        malloc.keep_freed()
+        mixed_precision.prepare_training_precision(run.device, run.precision)
+        malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, training_row(run, NAME)
-        self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
-        self._found = run_request.found(run, survey.TransformerText)
-        self._shape = self._recipe.sizes.shape(int(self._found["vocabulary"]))
-        self._model = start(run.seed, self._shape, self._recipe.dropout, run.device)
-        self._stepper = Stepper(run, self._model, optimizer(self._model, self._recipe))
-        self._schedule = self._recipe.schedule()
+        self._run, self._row = run, require_run_training_row(run, TRANSFORMER_NAME)
+        self._recipe, self._decoding = (
+            TransformerRecipe.build_from_settings(run.settings),
+            DecodingParameters.build_from_settings(run.settings),
+        )
+        self._found = run_request.resolve_data_survey(run, survey.TransformerDataSet)
+        self._shape = self._recipe.sizes.build_shape(int(self._found["vocabulary"]))
+        self._model = build_seeded_transformer(
+            run.seed, self._shape, self._recipe.dropout, run.device
+        )
+        self._stepper = Stepper(
+            run, self._model, build_transformer_optimizer(self._model, self._recipe)
+        )
+        self._schedule = self._recipe.build_schedule()
 
     @cached_property
-    def _data(self) -> data.Opened:
+    def _data(self) -> data.TransformerTrainingData:
         """Open text and vocabulary; like everything that opens the data, this runs inside the
         clock.
         """
-        return survey.opened(self._run, self._found, self._recipe)
+        return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
 
     @cached_property
     def _steps_per_epoch(self) -> int:
-        return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
+        return len(data.plan_transformer_steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
         """
         counts = {
-            "train_samples": self._found[TRAIN],
-            "corpus_samples": self._found[CORPUS],
-            "eval_samples": self._found[TEST],
+            "train_samples": self._found[TEXT_TRAIN_SPLIT],
+            "corpus_samples": self._found[CORPUS_SIZE_KEY],
+            "eval_samples": self._found[TEXT_TEST_SPLIT],
         }
-        return {**counts, "metric_signature": signature(Form.T2T)}
+        return {**counts, "metric_signature": format_bleu_signature(BleuForm.T2T)}
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
         recipe, run = self._recipe, self._run
-        steps = data.steps(self._data.train, recipe, run.seed, epoch, run.rank, run.world_size)
+        steps = data.plan_transformer_steps(
+            self._data.train, recipe, run.seed, epoch, run.rank, run.world_size
+        )
         plan = list(
-            zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True)
+            zip(
+                steps,
+                data.count_target_tokens_per_step(self._data.train, recipe, run.seed, epoch),
+                strict=True,
+            )
         )[first_step:]
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
-            rng.sow(run.seed, epoch, run.rank)
+            rng.seed_epoch_generators(run.seed, epoch, run.rank)
         for number, (step, tokens) in enumerate(
             plan, (epoch - 1) * self._steps_per_epoch + first_step
         ):
-            shown = map(self._data.train.batch, step.micro_batches)
-            self._stepper.take(
-                replace(step, samples=tokens), self._schedule(number), shown, self._loss
+            loaded_batches = map(self._data.train.collate_pairs, step.micro_batches)
+            self._stepper.take_step(
+                replace(step, samples=tokens),
+                self._schedule(number),
+                loaded_batches,
+                self._compute_batch_loss,
             )
             yield step.samples
 
-    def _loss(self, batch: data.Batch) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: data.TransformerBatch) -> torch.Tensor:
         """Return the loss summed over this rank's target tokens; the network drops padding before
         it computes logits.
         """
@@ -96,28 +117,34 @@ class TransformerTraining:
             torch.from_numpy(side).to(self._run.device)
             for side in (batch.source_NS, batch.target_NT)
         )
-        with mixed_precision.autocast(self._run.device, self._run.precision):
+        with mixed_precision.build_autocast(self._run.device, self._run.precision):
             logit_XV = self._stepper.network(source_NS, target_NT)
-        return summed_loss(logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing)
+        return compute_summed_loss(
+            logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing
+        )
 
     def loss(self) -> float:
         """Mean loss over this rank's target tokens in the last step; NaN before the first."""
-        return self._stepper.loss()
+        return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
         """Translate this rank's share of the sentences, and score those of all ranks."""
         self._stepper.network.eval()
-        translate = translator(self._model, self._decoding, self._run.device)
+        translate = build_torch_translator(self._model, self._decoding, self._run.device)
         found: list[tuple[int, str]] = []
         with (
             torch.inference_mode(),
-            mixed_precision.autocast(self._run.device, self._run.precision),
+            mixed_precision.build_autocast(self._run.device, self._run.precision),
         ):
-            for indices in data.asked(self._data.sources, self._run.rank, self._run.world_size):
+            for indices in data.plan_translation_batches(
+                self._data.sources, self._run.rank, self._run.world_size
+            ):
                 answers = translate([self._data.sources[index] for index in indices])
-                found += zip(indices, map(self._data.text.words.decode, answers), strict=True)
-        texts = [text for _, text in sorted(collectives.gathered(found, self._run.world_size))]
-        return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
+                found += zip(indices, map(self._data.text.words.decode_ids, answers), strict=True)
+        texts = [
+            text for _, text in sorted(collectives.gather_from_ranks(found, self._run.world_size))
+        ]
+        return {"bleu": compute_bleu(BleuForm.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
         """Save the state; every rank calls this."""
@@ -129,24 +156,30 @@ class TransformerTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights."""
-        weights.export(
+        weights.write_exported_weights(
             self._model,
-            Description(
-                workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]
+            TransformerDescription(
+                workload=TRANSFORMER_NAME,
+                shape=self._shape,
+                vocabulary_sha256=self._found["vocabulary_sha256"],
             ),
             folder,
         )
 
 
-def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
+def build_seeded_transformer(
+    seed: int, shape: TransformerShape, dropout: float, device: str
+) -> TransformerNetwork:
     """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = Transformer(shape, dropout)
+        network = TransformerNetwork(shape, dropout)
     return network.to(device)
 
 
-def optimizer(network: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
+def build_transformer_optimizer(
+    network: TransformerNetwork, recipe: TransformerRecipe
+) -> torch.optim.Optimizer:
     """Create Adam; the reference's LazyAdam is equivalent with dense gradients, as here, where
     input and output share one matrix.
     """
@@ -156,7 +189,9 @@ def optimizer(network: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
     )
 
 
-def summed_loss(logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float) -> torch.Tensor:
+def compute_summed_loss(
+    logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float
+) -> torch.Tensor:
     """Cross-entropy with smoothed labels, minus its minimum; metrics.py, padded_cross_entropy_loss.
 
     The reference spreads the smoothed share over all other subtokens, torch over all: hence the
@@ -169,4 +204,4 @@ def summed_loss(logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float)
         reduction="sum",
         label_smoothing=smoothing * vocabulary / (vocabulary - 1),
     )
-    return entropy - len(label_X) * entropy_of_labels(smoothing, vocabulary)
+    return entropy - len(label_X) * compute_smoothed_label_entropy(smoothing, vocabulary)

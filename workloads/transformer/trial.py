@@ -9,32 +9,43 @@ import torch
 from torch.nn import functional
 
 from suite.engine import Network
-from workloads.common.dtype_trial import TorchTrial
-from workloads.transformer.model import DecoderStep, Encoder, Transformer
-from workloads.transformer.recipe import Shape
-from workloads.transformer.system_under_test import described
-from workloads.transformer.translation.torch_tensors import TorchTensors
+from workloads.common.dtype_trial import TorchPrecisionTrial
+from workloads.transformer.model import (
+    TransformerNetwork,
+    TransformerServingDecoderStep,
+    TransformerServingEncoder,
+)
+from workloads.transformer.recipe import TransformerShape
+from workloads.transformer.system_under_test import describe_transformer_networks
+from workloads.transformer.translation.torch_tensors import TorchConverter
 
-SHAPE: Final = Shape(layers=1, width=16, filter=32, heads=2, vocabulary=16)
-BEAM: Final = 2
-TOKEN: Final = 3
-SMOOTHING: Final = 0.1
+TRANSFORMER_TRIAL_SHAPE: Final = TransformerShape(
+    layers=1, width=16, filter=32, heads=2, vocabulary=16
+)
+TRANSFORMER_TRIAL_BEAM: Final = 2
+TRANSFORMER_TRIAL_TOKEN: Final = 3
+TRANSFORMER_TRIAL_SMOOTHING: Final = 0.1
 
 
-def trial(device: str) -> TorchTrial:
+def trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the serving networks."""
-    source_BS = torch.full((2, 4), TOKEN, device=device)
+    source_BS = torch.full((2, 4), TRANSFORMER_TRIAL_TOKEN, device=device)
 
-    def loss() -> torch.Tensor:
-        logit_NV = Transformer(SHAPE).to(device)(source_BS, source_BS)
+    def compute_trial_loss() -> torch.Tensor:
+        logit_NV = TransformerNetwork(TRANSFORMER_TRIAL_SHAPE).to(device)(source_BS, source_BS)
         return functional.cross_entropy(
-            logit_NV.float(), source_BS.flatten(), label_smoothing=SMOOTHING
+            logit_NV.float(), source_BS.flatten(), label_smoothing=TRANSFORMER_TRIAL_SMOOTHING
         )
 
-    def networks() -> Sequence[Network[torch.Tensor]]:
-        made = Transformer(SHAPE)
-        return described(
-            "torch", Encoder(made), DecoderStep(made), TorchTensors(device).put, SHAPE, BEAM
+    def describe_trial_networks() -> Sequence[Network[torch.Tensor]]:
+        transformer = TransformerNetwork(TRANSFORMER_TRIAL_SHAPE)
+        return describe_transformer_networks(
+            "torch",
+            TransformerServingEncoder(transformer),
+            TransformerServingDecoderStep(transformer),
+            TorchConverter(device).copy_to_device,
+            TRANSFORMER_TRIAL_SHAPE,
+            TRANSFORMER_TRIAL_BEAM,
         )
 
-    return TorchTrial(device, loss, networks)
+    return TorchPrecisionTrial(device, compute_trial_loss, describe_trial_networks)

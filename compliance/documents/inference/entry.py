@@ -7,30 +7,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from compliance.documents.inference.entry_files import Claims, Measurements
+from compliance.documents.inference.entry_files import Claims, MeasurementsFolder
 from compliance.documents.inference.top1 import Top1
 from compliance.logs.loadgen import legacy_summary
-from compliance.logs.loadgen.accuracy_counts import Tally
-from compliance.logs.loadgen.legacy_detail import DetailLog, Generated, Loaded, Phase, spelt
-from compliance.logs.loadgen.legacy_detail import Mode as LoadGenMode
-from compliance.logs.loadgen.legacy_summary import ServedSummary
+from compliance.logs.loadgen.accuracy_counts import AnswerCounts
+from compliance.logs.loadgen.legacy_detail import (
+    GeneratedQuerySet,
+    LegacyDetailLog,
+    LegacyRunPhase,
+    LoadedSampleSet,
+    normalise_test_mode,
+)
+from compliance.logs.loadgen.legacy_detail import LegacyTestMode as LoadGenMode
+from compliance.logs.loadgen.legacy_summary import LegacySummary
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import is_run
-from compliance.recognition.tree_path import folders, scenario_of
+from compliance.recognition.path_kind import has_loadgen_logs
+from compliance.recognition.tree_path import list_subfolders, match_scenario_folder
 from compliance.verdict import Fault, Severity
-from suite.files.layout import SUMMARY
+from suite.files.layout import SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
-from suite.rounds.published_inference import PublishedInference, ServedBenchmark, ServedScenario
+from suite.rounds.published_inference import (
+    InferenceBenchmark,
+    InferenceScenario,
+    PublishedInference,
+)
 from suite.workload import Mode
 
-RUN: re.Pattern[str] = re.compile(r"run_?(\d+)")
+RUN_FOLDER_PATTERN: re.Pattern[str] = re.compile(r"run_?(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filed:
+class EntryPosition:
     """A result's position in a submission tree."""
 
-    home: Path
+    organisation_folder: Path
     """`<division>/<org>`."""
     division: str | None
     """closed or open, from the folder; None if the tree has no such level."""
@@ -43,7 +53,7 @@ class Filed:
     @property
     def org(self) -> str:
         """The organisation's folder."""
-        return self.home.name
+        return self.organisation_folder.name
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -62,9 +72,9 @@ class ServedRun:
     """From the folder, else from the log."""
     benchmark: str | None
     closed: bool
-    summary: ServedSummary
-    detail: DetailLog
-    tally: Tally
+    summary: LegacySummary
+    detail: LegacyDetailLog
+    tally: AnswerCounts
     summary_source: SourceFile
     detail_source: SourceFile
     accuracy_source: SourceFile
@@ -76,47 +86,49 @@ class ServedRun:
         return self.mode is Mode.PERFORMANCE
 
     @property
-    def row(self) -> ServedBenchmark | None:
+    def row(self) -> InferenceBenchmark | None:
         """The benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
-    def rule(self) -> ServedScenario | None:
+    def rule(self) -> InferenceScenario | None:
         """The round's requirements for the scenario."""
-        return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
+        return (
+            self.round.find_scenario_rules(self.benchmark, self.scenario) if self.scenario else None
+        )
 
     @property
     def logged_mode(self) -> str | None:
         """The mode that LoadGen was asked for, from the log."""
-        told = self.detail.effective.get("Test mode") or self.summary.values.get("Mode")
-        return spelt(told.text) if told else None
+        stated = self.detail.effective.get("Test mode") or self.summary.values.get("Mode")
+        return normalise_test_mode(stated.text) if stated else None
 
     @property
     def logged_scenario(self) -> Scenario | None:
         """The scenario in the log, else in the summary."""
-        told = self.detail.effective.get("Scenario") or self.summary.values.get("Scenario")
-        return scenario_of(told.text.replace(" ", "")) if told else None
+        stated = self.detail.effective.get("Scenario") or self.summary.values.get("Scenario")
+        return match_scenario_folder(stated.text.replace(" ", "")) if stated else None
 
     @property
-    def phase(self) -> Phase | None:
+    def phase(self) -> LegacyRunPhase | None:
         """The half of the log that matches the folder's mode."""
-        return self.detail.phase(
+        return self.detail.find_phase(
             LoadGenMode.PERFORMANCE if self.performance else LoadGenMode.ACCURACY
         )
 
     @property
-    def generated(self) -> Generated | None:
+    def generated(self) -> GeneratedQuerySet | None:
         """The queries that a performance run generated."""
-        phase = self.detail.phase(LoadGenMode.PERFORMANCE)
+        phase = self.detail.find_phase(LoadGenMode.PERFORMANCE)
         return phase.generated[-1] if phase and phase.generated else None
 
     @property
-    def loaded(self) -> Loaded | None:
+    def loaded(self) -> LoadedSampleSet | None:
         """The samples that a performance run had in memory."""
-        phase = self.detail.phase(LoadGenMode.PERFORMANCE)
+        phase = self.detail.find_phase(LoadGenMode.PERFORMANCE)
         return phase.loaded[-1] if phase and phase.loaded else None
 
-    def setting(self, name: str) -> float | None:
+    def find_setting(self, name: str) -> float | None:
         """Return an effective setting as a number, from the detail log, else from the summary."""
         value = self.detail.effective.get(name) or self.summary.parameters.get(name)
         try:
@@ -124,12 +136,12 @@ class ServedRun:
         except ValueError:
             return None
 
-    def setting_line(self, name: str) -> int | None:
+    def find_setting_line(self, name: str) -> int | None:
         """Return the line of an effective setting in the detail log."""
         value = self.detail.effective.get(name)
         return value.line if value else None
 
-    def in_detail(
+    def build_detail_fault(
         self, found: str, required: str, line: int | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for the detail log."""
@@ -141,19 +153,19 @@ class ServedRun:
             severity=severity,
         )
 
-    def in_summary(
+    def build_summary_fault(
         self, name: str, found: str, required: str, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for a value of the summary."""
         return Fault(
             file=self.summary_source.path,
-            line=self.summary.line(name),
+            line=self.summary.find_line(name),
             found=found,
             required=required,
             severity=severity,
         )
 
-    def in_answers(
+    def build_answers_fault(
         self, found: str, required: str, line: int | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for the accuracy log."""
@@ -167,18 +179,18 @@ class ServedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AuditTest:
+class ServedAuditTest:
     """One compliance test of an entry, as filed."""
 
     folder: Path
     name: str
     """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
     run: ServedRun | None
-    beside: ServedRun | None
+    compared_run: ServedRun | None
     """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's
     runs.
     """
-    answers: Tally | None
+    answers: AnswerCounts | None
     """TEST01's log of answers; None if there is none."""
     verdicts: Sequence[SourceFile]
     """The files that state the test's outcome."""
@@ -188,18 +200,18 @@ class AuditTest:
     """
     top1: Top1 | None
     """Recomputed from those answers; None if that is impossible."""
-    entry: "FiledEntry"
+    entry: "ServedEntry"
     round: PublishedInference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FiledEntry:
+class ServedEntry:
     """One scenario of a benchmark on a system: accuracy and performance runs, and everything filed
     with them.
     """
 
     folder: Path
-    filed: Filed | None
+    position: EntryPosition | None
     """None outside a submission tree."""
     benchmark: str | None
     scenario: Scenario | None
@@ -208,33 +220,35 @@ class FiledEntry:
     claims: Claims
     top1: Top1 | None
     """Recomputed top-1; None if that is impossible."""
-    untold: str | None
+    top1_problem: str | None
     """Why it could not be recomputed."""
-    measurements: Measurements | None
+    measurements: MeasurementsFolder | None
     system_file: Path | None
     """Path of the system description; None outside a tree."""
     system_type: str | None
     """The kind of system in its description; None if not stated."""
     audit: Path | None
     """Folder of its compliance tests; None if there are none."""
-    strays: Sequence[Path]
+    unexpected_folders: Sequence[Path]
     """Unexpected folders among its runs."""
     round: PublishedInference
 
     @property
     def closed(self) -> bool:
         """Whether it was filed in the closed division."""
-        return self.filed is not None and self.filed.division == "closed"
+        return self.position is not None and self.position.division == "closed"
 
     @property
-    def row(self) -> ServedBenchmark | None:
+    def row(self) -> InferenceBenchmark | None:
         """The benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
-    def rule(self) -> ServedScenario | None:
+    def rule(self) -> InferenceScenario | None:
         """The round's requirements for the scenario."""
-        return self.round.rule(self.benchmark, self.scenario) if self.scenario else None
+        return (
+            self.round.find_scenario_rules(self.benchmark, self.scenario) if self.scenario else None
+        )
 
     @property
     def inferred(self) -> bool:
@@ -248,7 +262,7 @@ class FiledEntry:
         """All LoadGen runs."""
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
-    def fault(
+    def build_fault(
         self,
         found: str,
         required: str,
@@ -262,7 +276,7 @@ class FiledEntry:
         )
 
 
-class Headline(NamedTuple):
+class EntryHeadline(NamedTuple):
     """The result of an entry."""
 
     metric: str
@@ -274,7 +288,7 @@ class Headline(NamedTuple):
     """The value of each performance run that has one; the lowest counts."""
 
 
-HEADLINES = {
+SUMMARY_HEADLINES = {
     Scenario.SINGLE_STREAM: ("90th percentile latency", "ns"),
     Scenario.MULTI_STREAM: ("Samples per query", "samples/query"),
     Scenario.SERVER: ("Scheduled samples per second", "queries/s"),
@@ -285,32 +299,44 @@ RESULT_FIELD.
 """
 
 
-def headline(entry: Path, round: PublishedInference | None = None) -> Headline | None:
+def read_entry_headline(
+    entry: Path, round: PublishedInference | None = None
+) -> EntryHeadline | None:
     """Read the result of an entry's folder from the summaries of its performance runs, by the
     round's rules; None if there is none.
 
     Source: inference_rules.adoc v0.5, Scenarios: of Server's five runs the lowest result counts.
     """
     summaries = [
-        legacy_summary.read(SourceFile(run / SUMMARY)) for run in performance_folders(entry)
+        legacy_summary.read_legacy_summary(SourceFile(run / SUMMARY_LOG))
+        for run in find_performance_folders(entry)
     ]
-    logged = next((told for each in summaries if (told := scenario_in(each))), None)
-    scenario = scenario_of(entry.name) or logged
+    logged = next(
+        (
+            scenario_stated
+            for each in summaries
+            if (scenario_stated := parse_summary_scenario(each))
+        ),
+        None,
+    )
+    scenario = match_scenario_folder(entry.name) or logged
     if scenario is None:
         return None
-    metric, unit = HEADLINES[scenario]
+    metric, unit = SUMMARY_HEADLINES[scenario]
     if round and scenario in round.loadgen.inferred and logged is Scenario.SINGLE_STREAM:
-        rule = round.rule(round.benchmark_of(entry.parent.name, None), scenario)
+        rule = round.find_scenario_rules(round.find_benchmark(entry.parent.name, None), scenario)
         values = [
-            value for each in summaries if (value := inferred(each, scenario, rule)) is not None
+            value
+            for each in summaries
+            if (value := compute_inferred_summary_result(each, scenario, rule)) is not None
         ]
     else:
-        values = [value for each in summaries if (value := each.number(metric)) is not None]
-    return Headline(metric, min(values), unit, tuple(values)) if values else None
+        values = [value for each in summaries if (value := each.find_number(metric)) is not None]
+    return EntryHeadline(metric, min(values), unit, tuple(values)) if values else None
 
 
-def inferred(
-    summary: ServedSummary, scenario: Scenario, rule: ServedScenario | None
+def compute_inferred_summary_result(
+    summary: LegacySummary, scenario: Scenario, rule: InferenceScenario | None
 ) -> float | None:
     """Infer a result from SingleStream's: Offline's rate is that of its queries; MultiStream's is
     the number of queries in an interval.
@@ -319,18 +345,18 @@ def inferred(
     check_results_dir.
     """
     if scenario is Scenario.OFFLINE:
-        return summary.number("QPS w/o loadgen overhead")
-    latency = summary.number(HEADLINES[Scenario.SINGLE_STREAM][0])
+        return summary.find_number("QPS w/o loadgen overhead")
+    latency = summary.find_number(SUMMARY_HEADLINES[Scenario.SINGLE_STREAM][0])
     return float(rule.bound_ns // latency) if latency and rule and rule.bound_ns else None
 
 
-def scenario_in(summary: ServedSummary) -> Scenario | None:
+def parse_summary_scenario(summary: LegacySummary) -> Scenario | None:
     """Return the scenario stated in a summary."""
-    told = summary.values.get("Scenario")
-    return scenario_of(told.text.replace(" ", "")) if told else None
+    stated = summary.values.get("Scenario")
+    return match_scenario_folder(stated.text.replace(" ", "")) if stated else None
 
 
-def child(folder: Path, name: str) -> Path | None:
+def find_child_ignoring_case(folder: Path, name: str) -> Path | None:
     """Find a file or folder by name, ignoring case if there is no exact match."""
     if os.path.lexists(folder / name):
         return folder / name
@@ -343,18 +369,18 @@ def child(folder: Path, name: str) -> Path | None:
         return None
 
 
-def performance_folders(entry: Path) -> Iterator[Path]:
+def find_performance_folders(entry: Path) -> Iterator[Path]:
     """Yield the folders of an entry's performance runs by number; the logs may also lie directly in
     performance/.
     """
-    parent = child(entry, "performance")
+    parent = find_child_ignoring_case(entry, "performance")
     if parent is None:
         return
     found = [
         (int(match[1][:9]), folder)
-        for folder in folders(parent)
-        if (match := RUN.fullmatch(folder.name.casefold()))
+        for folder in list_subfolders(parent)
+        if (match := RUN_FOLDER_PATTERN.fullmatch(folder.name.casefold()))
     ]
     yield from (folder for _, folder in sorted(found))
-    if not found and is_run(parent):
+    if not found and has_loadgen_logs(parent):
         yield parent

@@ -10,37 +10,50 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from compliance.logs.source_file import Kind, SourceFile, read_document, read_text
+from compliance.logs.source_file import (
+    ParseErrorKind,
+    SourceFile,
+    read_json_document,
+    read_source_text,
+)
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Severity
 
-LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
-TEXT_LIMIT: Final = 4 << 20
+ENTRY_FILE_LENIENCY: Final = {
+    ParseErrorKind.ENCODING: Severity.INFO,
+    ParseErrorKind.CUT: Severity.INFO,
+}
+MAX_ENTRY_TEXT_BYTES: Final = 4 << 20
 """accuracy.txt may contain everything that an accuracy script printed."""
-LINE_LIMIT: Final = 4096
+MAX_SEARCHED_CHARACTERS: Final = 4096
 """Longest line that is searched, in characters, since a pattern's time may grow quadratically.
 Accepted files have up to 202.
 """
-NUMBER: Final = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|nan|inf)"
-PATTERNS: Final = (
-    ("accuracy", re.compile(rf"^\s*accuracy\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
-    ("mAP", re.compile(rf"^\s*mAP\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
-    ("BLEU", re.compile(rf"\bBLEU\s*[:=]\s*{NUMBER}", re.IGNORECASE)),
-    ("AUC", re.compile(rf"^\s*AUC\s*=\s*{NUMBER}", re.IGNORECASE)),
-    ("F1", re.compile(rf"[\"']f1[\"']\s*:\s*{NUMBER}", re.IGNORECASE)),
-    ("WER", re.compile(rf"Word Error Rate\s*:.*accuracy\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
-    ("DICE", re.compile(rf"Accuracy\s*:\s*mean\s*=\s*{NUMBER}", re.IGNORECASE)),
+CLAIM_NUMBER_PATTERN: Final = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|nan|inf)"
+CLAIM_PATTERNS: Final = (
+    ("accuracy", re.compile(rf"^\s*accuracy\s*=\s*{CLAIM_NUMBER_PATTERN}\s*%", re.IGNORECASE)),
+    ("mAP", re.compile(rf"^\s*mAP\s*=\s*{CLAIM_NUMBER_PATTERN}\s*%", re.IGNORECASE)),
+    ("BLEU", re.compile(rf"\bBLEU\s*[:=]\s*{CLAIM_NUMBER_PATTERN}", re.IGNORECASE)),
+    ("AUC", re.compile(rf"^\s*AUC\s*=\s*{CLAIM_NUMBER_PATTERN}", re.IGNORECASE)),
+    ("F1", re.compile(rf"[\"']f1[\"']\s*:\s*{CLAIM_NUMBER_PATTERN}", re.IGNORECASE)),
+    (
+        "WER",
+        re.compile(
+            rf"Word Error Rate\s*:.*accuracy\s*=\s*{CLAIM_NUMBER_PATTERN}\s*%", re.IGNORECASE
+        ),
+    ),
+    ("DICE", re.compile(rf"Accuracy\s*:\s*mean\s*=\s*{CLAIM_NUMBER_PATTERN}", re.IGNORECASE)),
 )
 """What the accuracy scripts print. Source: mlcommons/inference, submission-checker.py,
 ACC_PATTERN.
 """
-COUNTS: Final = re.compile(r"good\s*=\s*(\d+)\s*,\s*total\s*=\s*(\d+)")
-AVERAGE_PRECISION: Final = re.compile(
+ANSWER_COUNTS_PATTERN: Final = re.compile(r"good\s*=\s*(\d+)\s*,\s*total\s*=\s*(\d+)")
+AVERAGE_PRECISION_PATTERN: Final = re.compile(
     r"Average Precision\s+\(AP\) @\[ IoU=0\.50:0\.95 \| area=\s*all \| maxDets=100 \] ="
     r" (-?[0-9]*\.?[0-9]+)"
 )
-HASH: Final = re.compile(r"hash\s*=\s*([0-9a-fA-F]{32,})")
-DOCUMENT: Final = msgspec.json.Decoder()
+CLAIM_HASH_PATTERN: Final = re.compile(r"hash\s*=\s*([0-9a-fA-F]{32,})")
+ANY_JSON_DECODER: Final = msgspec.json.Decoder()
 
 
 class Claim(NamedTuple):
@@ -73,22 +86,24 @@ class Claims:
 
 def read_claims(path: Path) -> Claims:
     """Read accuracy.txt; any other output of the accuracy script may surround the score."""
-    claims = Claims(SourceFile(path, leniency=LENIENCY))
-    for number, whole in enumerate(read_text(claims.source, TEXT_LIMIT).splitlines(), 1):
-        line = whole[:LINE_LIMIT]
-        for metric, pattern in PATTERNS:
+    claims = Claims(SourceFile(path, leniency=ENTRY_FILE_LENIENCY))
+    for number, whole in enumerate(
+        read_source_text(claims.source, MAX_ENTRY_TEXT_BYTES).splitlines(), 1
+    ):
+        line = whole[:MAX_SEARCHED_CHARACTERS]
+        for metric, pattern in CLAIM_PATTERNS:
             if match := pattern.search(line):
-                claims.scores.setdefault(metric, []).append(claim(match[1], number))
-        if match := COUNTS.search(line):
+                claims.scores.setdefault(metric, []).append(parse_claim(match[1], number))
+        if match := ANSWER_COUNTS_PATTERN.search(line):
             claims.counts.append((int(match[1][:18]), int(match[2][:18]), number))
-        if match := AVERAGE_PRECISION.search(line):
-            claims.table = claim(match[1], number)
-        if match := HASH.search(line):
+        if match := AVERAGE_PRECISION_PATTERN.search(line):
+            claims.table = parse_claim(match[1], number)
+        if match := CLAIM_HASH_PATTERN.search(line):
             claims.hash = match[1].casefold()
     return claims
 
 
-def claim(text: str, line: int) -> Claim:
+def parse_claim(text: str, line: int) -> Claim:
     """Parse a printed number; tolerance 0.51 of its last digit, since the preceding digit may have
     been rounded from a float.
     """
@@ -96,7 +111,7 @@ def claim(text: str, line: int) -> Claim:
     return Claim(float(text), line, 0.51 * 10.0 ** -len(decimals))
 
 
-class Configured(NamedTuple):
+class ConfigurationLine(NamedTuple):
     """One line of a LoadGen configuration file."""
 
     model: str
@@ -107,7 +122,7 @@ class Configured(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurements:
+class MeasurementsFolder:
     """The measurements folder of an entry."""
 
     folder: Path
@@ -120,30 +135,32 @@ class Measurements:
     fields: Mapping[str, Any]
     sources: Sequence[SourceFile]
     """The files that were read."""
-    configuration: Mapping[str, Sequence[Configured]]
+    configuration: Mapping[str, Sequence[ConfigurationLine]]
     """mlperf.conf and user.conf -> their lines."""
 
 
-def read_measurements(folder: Path, system: str, scenario: str) -> Measurements:
+def read_measurements_folder(folder: Path, system: str, scenario: str) -> MeasurementsFolder:
     """Read a measurements folder; a missing folder counts as empty."""
     try:
         names = sorted(path.name for path in folder.iterdir() if is_file(path))
     except OSError:
         names = []
-    document, implementation = implementation_of(names, system, scenario)
+    document, implementation = find_implementation_file(names, system, scenario)
     sources: list[SourceFile] = []
     fields: Any = None
     if document:
-        sources.append(SourceFile(folder / document, leniency=LENIENCY))
-        fields = read_document(sources[-1], DOCUMENT)
+        sources.append(SourceFile(folder / document, leniency=ENTRY_FILE_LENIENCY))
+        fields = read_json_document(sources[-1], ANY_JSON_DECODER)
         if fields is not None and not isinstance(fields, dict):
-            sources[-1].add(Kind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
-    configuration: dict[str, Sequence[Configured]] = {}
+            sources[-1].add_parse_error(
+                ParseErrorKind.SHAPE, f"a {type(fields).__name__}", "a JSON object"
+            )
+    configuration: dict[str, Sequence[ConfigurationLine]] = {}
     for name in ("mlperf.conf", "user.conf"):
         if name in names:
-            sources.append(SourceFile(folder / name, leniency=LENIENCY))
-            configuration[name] = read_configuration(sources[-1])
-    return Measurements(
+            sources.append(SourceFile(folder / name, leniency=ENTRY_FILE_LENIENCY))
+            configuration[name] = read_loadgen_configuration(sources[-1])
+    return MeasurementsFolder(
         folder=folder,
         names=names,
         document=folder / document if document else None,
@@ -154,7 +171,7 @@ def read_measurements(folder: Path, system: str, scenario: str) -> Measurements:
     )
 
 
-def implementation_of(
+def find_implementation_file(
     names: Sequence[str], system: str, scenario: str
 ) -> tuple[str | None, str | None]:
     """Find `<system>_<implementation>_<Scenario>.json`, and return the file and its implementation;
@@ -172,10 +189,10 @@ def implementation_of(
     return name, name[len(system) + 1 : -cut]
 
 
-def read_configuration(source: SourceFile) -> Sequence[Configured]:
+def read_loadgen_configuration(source: SourceFile) -> Sequence[ConfigurationLine]:
     """Read `model.scenario.key = value` lines; anything else is a flaw."""
     found = []
-    for number, line in enumerate(read_text(source, TEXT_LIMIT).splitlines(), 1):
+    for number, line in enumerate(read_source_text(source, MAX_ENTRY_TEXT_BYTES).splitlines(), 1):
         text = line.partition("#")[0].strip()
         name, equals, value = (part.strip() for part in text.partition("="))
         parts = name.split(".", 2)
@@ -183,6 +200,8 @@ def read_configuration(source: SourceFile) -> Sequence[Configured]:
             continue
         if len(parts) == 3:
             found.append(
-                Configured(parts[0], parts[1], parts[2], value.split()[0] if value else "", number)
+                ConfigurationLine(
+                    parts[0], parts[1], parts[2], value.split()[0] if value else "", number
+                )
             )
     return found

@@ -5,38 +5,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compliance.documents.inference.entry_files import DOCUMENT, LENIENCY
-from compliance.logs.source_file import Kind, SourceFile, read_document
-from compliance.recognition.tree_path import Place
+from compliance.documents.inference.entry_files import ANY_JSON_DECODER, ENTRY_FILE_LENIENCY
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
+from compliance.recognition.tree_path import TreePosition
 from compliance.verdict import Fault, Severity
 from suite.rounds.published_inference import PublishedInference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FiledSystem:
+class ServedSystem:
     """A system description of a published inference round."""
 
     path: Path
     source: SourceFile
     fields: Mapping[str, Any] | None
     """None if the file is not a JSON object."""
-    place: Place | None
+    place: TreePosition | None
     round: PublishedInference
 
-    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
         """Build a Fault."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FiledModel:
+class ServedBenchmarkFolder:
     """A benchmark of a system, with the scenarios that were filed."""
 
     folder: Path
     model: str
     scenarios: Sequence[str]
     """Folder names."""
-    place: Place
+    place: TreePosition
     system_type: str | None
     round: PublishedInference
 
@@ -45,32 +45,37 @@ class FiledModel:
 class ServedSubmission:
     """An organisation's part of a submission, or one of its systems or benchmarks."""
 
-    place: Place
+    place: TreePosition
     systems: Sequence[str]
     """Systems that have results."""
     described: Sequence[str]
     """Systems that have a description."""
-    models: Sequence[FiledModel]
-    strays: Sequence[Path]
+    models: Sequence[ServedBenchmarkFolder]
+    unexpected_paths: Sequence[Path]
     """Unexpected entries among the results."""
     round: PublishedInference
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this part of the tree."""
         return Fault(
-            file=file or self.place.home, found=found, required=required, severity=severity
+            file=file or self.place.organisation_folder,
+            found=found,
+            required=required,
+            severity=severity,
         )
 
 
-def read_system(path: Path, place: Place | None, round: PublishedInference) -> FiledSystem:
+def read_served_system(
+    path: Path, place: TreePosition | None, round: PublishedInference
+) -> ServedSystem:
     """Read a system description."""
-    source = SourceFile(path, leniency=LENIENCY)
-    fields: Any = read_document(source, DOCUMENT)
+    source = SourceFile(path, leniency=ENTRY_FILE_LENIENCY)
+    fields: Any = read_json_document(source, ANY_JSON_DECODER)
     if fields is not None and not isinstance(fields, dict):
-        source.add(Kind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
-    return FiledSystem(
+        source.add_parse_error(ParseErrorKind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
+    return ServedSystem(
         path=path,
         source=source,
         fields=fields if isinstance(fields, dict) else None,
@@ -79,8 +84,8 @@ def read_system(path: Path, place: Place | None, round: PublishedInference) -> F
     )
 
 
-def system_type(path: Path, round: PublishedInference) -> str | None:
+def read_system_type(path: Path, round: PublishedInference) -> str | None:
     """Read the system type from a description, if the round has system types."""
-    fields = read_system(path, None, round).fields if round.filing.system_types else None
-    told = fields.get("system_type") if fields else None
-    return told.casefold() if isinstance(told, str) else None
+    fields = read_served_system(path, None, round).fields if round.filing.system_types else None
+    stated = fields.get("system_type") if fields else None
+    return stated.casefold() if isinstance(stated, str) else None

@@ -8,48 +8,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.documents.inference.entry import performance_folders
-from compliance.documents.training.values import finite
+from compliance.documents.inference.entry import find_performance_folders
+from compliance.documents.training.values import is_plain_finite_number
 from compliance.logs.loadgen import summary as loadgen_summary
-from compliance.logs.loadgen.summary import Summary
+from compliance.logs.loadgen.summary import LoadGenSummary
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.mllog.mllog_lines import Record
-from compliance.logs.source_file import Kind, SourceFile, read_text
-from compliance.recognition.tree_path import INTERACTIVE as INTERACTIVE
-from compliance.recognition.tree_path import Place, is_file, is_folder
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_source_text
+from compliance.recognition.tree_path import INTERACTIVE_FOLDER as INTERACTIVE_FOLDER
+from compliance.recognition.tree_path import TreePosition, is_file, is_folder
 from compliance.verdict import Fault, Severity
-from suite.files.layout import ACCURACY as ANSWERS
-from suite.files.layout import ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY_LOG as ANSWERS
+from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
-LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys(
-    (Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING
+SERVED_FILE_LENIENCY: Final[Mapping[ParseErrorKind, Severity]] = dict.fromkeys(
+    (ParseErrorKind.ENCODING, ParseErrorKind.FOREIGN, ParseErrorKind.CUT), Severity.WARNING
 )
 """Flaws that other programs cause by writing among LoadGen's records."""
-FOLDERS: Final = {
+SCENARIO_FOLDERS: Final = {
     "singlestream": "SingleStream",
     "multistream": "MultiStream",
     "server": "Server",
     "offline": "Offline",
-    "interactive": INTERACTIVE,
+    "interactive": INTERACTIVE_FOLDER,
 }
-NUMBER: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
-PATTERNS: Final[Mapping[str, str]] = {
-    "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + NUMBER,
-    "AUC": r"(?m)^AUC=" + NUMBER,
-    "mAP": r"(?:mAP=|'Total':)" + NUMBER,
-    "bleu": r"BLEU:" + NUMBER,
-    "F1": r"[\"']f1[\"']:" + NUMBER,
-    "WER": r"Word Error Rate:.*accuracy=" + NUMBER,
-    "ACCURACY": r"Word Error Rate:.*accuracy=" + NUMBER,
-    "DICE": r"Accuracy:\s*mean\s*=" + NUMBER,
-    "F1_HIERARCHICAL": r"\{.*\"f1\":" + NUMBER,
-    "DLRM_NE": r"metric/lifetime_ne/rating:" + NUMBER,
-    "DLRM_ACC": r"metric/lifetime_accuracy/rating:" + NUMBER,
-    "DLRM_AUC": r"metric/lifetime_gauc/rating:" + NUMBER,
+SCORE_NUMBER_PATTERN: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+SCORE_PATTERNS: Final[Mapping[str, str]] = {
+    "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + SCORE_NUMBER_PATTERN,
+    "AUC": r"(?m)^AUC=" + SCORE_NUMBER_PATTERN,
+    "mAP": r"(?:mAP=|'Total':)" + SCORE_NUMBER_PATTERN,
+    "bleu": r"BLEU:" + SCORE_NUMBER_PATTERN,
+    "F1": r"[\"']f1[\"']:" + SCORE_NUMBER_PATTERN,
+    "WER": r"Word Error Rate:.*accuracy=" + SCORE_NUMBER_PATTERN,
+    "ACCURACY": r"Word Error Rate:.*accuracy=" + SCORE_NUMBER_PATTERN,
+    "DICE": r"Accuracy:\s*mean\s*=" + SCORE_NUMBER_PATTERN,
+    "F1_HIERARCHICAL": r"\{.*\"f1\":" + SCORE_NUMBER_PATTERN,
+    "DLRM_NE": r"metric/lifetime_ne/rating:" + SCORE_NUMBER_PATTERN,
+    "DLRM_ACC": r"metric/lifetime_accuracy/rating:" + SCORE_NUMBER_PATTERN,
+    "DLRM_AUC": r"metric/lifetime_gauc/rating:" + SCORE_NUMBER_PATTERN,
     **{
-        name: rf"'{spelt}':" + NUMBER
+        name: rf"'{spelt}':" + SCORE_NUMBER_PATTERN
         for name, spelt in {
             "ROUGE1": "rouge1",
             "ROUGE2": "rouge2",
@@ -70,7 +70,7 @@ PATTERNS: Final[Mapping[str, str]] = {
 """Metric -> its pattern in accuracy.txt. Source: mlcommons/inference,
 tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none.
 """
-HASH: Final = re.compile(r"(?m)^hash=(\w+)")
+SCORE_HASH_PATTERN: Final = re.compile(r"(?m)^hash=(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,46 +83,50 @@ class LaterRun:
     scenario: str | None
     """From the entry's folder; None outside an entry."""
     source: SourceFile
-    index: Mapping[str, Sequence[Record]]
-    summary: Summary
+    index: Mapping[str, Sequence[MllogRecord]]
+    summary: LoadGenSummary
     summary_source: SourceFile
     model: ServedModel | None
     closed: bool
     round: ServedRound
 
-    def value(self, key: str) -> Any:
+    def find_value(self, key: str) -> Any:
         """Return the value of an event's last record; None if there is none."""
         found = self.index.get(key)
         return found[-1].value if found else None
 
-    def number(self, key: str) -> float | None:
+    def find_number(self, key: str) -> float | None:
         """Return the value of an event as a number."""
-        told = self.value(key)
-        return float(told) if finite(told) else None
+        logged_value = self.find_value(key)
+        return float(logged_value) if is_plain_finite_number(logged_value) else None
 
-    def line(self, key: str) -> int | None:
+    def find_line(self, key: str) -> int | None:
         """Return the line of an event's last record."""
         found = self.index.get(key)
         return found[-1].line if found else None
 
     @property
-    def logged(self) -> str | None:
+    def logged_scenario(self) -> str | None:
         """The scenario that LoadGen ran."""
-        told = self.value("effective_scenario")
-        return FOLDERS.get(told.replace(" ", "").casefold()) if isinstance(told, str) else None
+        logged_value = self.find_value("effective_scenario")
+        return (
+            SCENARIO_FOLDERS.get(logged_value.replace(" ", "").casefold())
+            if isinstance(logged_value, str)
+            else None
+        )
 
     @property
     def performance(self) -> bool:
         """Whether the folder is that of a performance run."""
         return self.mode is Mode.PERFORMANCE
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, key: str = "", severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for the detail log."""
         return Fault(
             file=self.source.path,
-            line=self.line(key),
+            line=self.find_line(key),
             found=found,
             required=required,
             severity=severity,
@@ -163,19 +167,19 @@ class LaterEntry:
         """The accuracy run and the performance run."""
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this entry."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
 
-def scenario_folder(name: str) -> str | None:
+def parse_scenario_folder(name: str) -> str | None:
     """Parse the name of a scenario's folder, ignoring case."""
-    return FOLDERS.get(name.replace("_", "").replace("-", "").casefold())
+    return SCENARIO_FOLDERS.get(name.replace("_", "").replace("-", "").casefold())
 
 
-def read_run(
+def read_later_run(
     folder: Path,
     mode: Mode,
     round: ServedRound,
@@ -184,12 +188,13 @@ def read_run(
     closed: bool = False,
 ) -> LaterRun:
     """Read a run's detail log and summary."""
-    source = SourceFile(folder / DETAIL, leniency=LENIENCY)
+    source = SourceFile(folder / DETAIL_LOG, leniency=SERVED_FILE_LENIENCY)
     summary_source = SourceFile(
-        folder / SUMMARY, leniency={**LENIENCY, Kind.DUPLICATE: Severity.INFO}
+        folder / SUMMARY_LOG,
+        leniency={**SERVED_FILE_LENIENCY, ParseErrorKind.DUPLICATE: Severity.INFO},
     )  # LoadGen writes three of its lines twice
-    index: dict[str, list[Record]] = {}
-    for record in mllog_lines.read(source):
+    index: dict[str, list[MllogRecord]] = {}
+    for record in mllog_lines.read_mllog_records(source):
         index.setdefault(record.key, []).append(record)
     return LaterRun(
         folder=folder,
@@ -197,7 +202,7 @@ def read_run(
         scenario=scenario,
         source=source,
         index=index,
-        summary=loadgen_summary.read(summary_source),
+        summary=loadgen_summary.read_loadgen_summary(summary_source),
         summary_source=summary_source,
         model=model,
         closed=closed,
@@ -205,14 +210,14 @@ def read_run(
     )
 
 
-def read_entry(
-    folder: Path, place: Place | None, round: ServedRound, category: str | None = None
+def read_later_entry(
+    folder: Path, place: TreePosition | None, round: ServedRound, category: str | None = None
 ) -> LaterEntry:
     """Read an entry: `.../<system>/<model>/<Scenario>`."""
     named, division = folder.parent.name, place.division if place else None
     benchmark, scenario, closed = (
-        round.benchmark_of(named),
-        scenario_folder(folder.name),
+        round.find_benchmark(named),
+        parse_scenario_folder(folder.name),
         division == "closed",
     )
     model = round.models.get(benchmark or "")
@@ -225,57 +230,65 @@ def read_entry(
         model_folder=named,
         model=model,
         division=division,
-        system_file=place.home / "systems" / f"{folder.parent.parent.name}.json" if place else None,
+        system_file=place.organisation_folder / "systems" / f"{folder.parent.parent.name}.json"
+        if place
+        else None,
         category=category,
         accuracy=(
-            read_run(accuracy, Mode.ACCURACY, round, scenario, model, closed)
+            read_later_run(accuracy, Mode.ACCURACY, round, scenario, model, closed)
             if is_folder(accuracy)
             else None
         ),
         performance=[
-            read_run(each, Mode.PERFORMANCE, round, scenario, model, closed)
-            for each in performance_folders(folder)
+            read_later_run(each, Mode.PERFORMANCE, round, scenario, model, closed)
+            for each in find_performance_folders(folder)
         ],
-        claims=claims_in(accuracy / ACCURACY_TEXT, model),
-        tokens=mean_of(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
-        characters=mean_of(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
+        claims=read_last_claimed_scores(accuracy / ACCURACY_TEXT, model),
+        tokens=read_claimed_mean(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
+        characters=read_claimed_mean(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
         contradictory={
-            metric: told
-            for metric, told in scores_in(accuracy / ACCURACY_TEXT, model).items()
-            if len(set(told)) > 1
+            metric: scores
+            for metric, scores in read_all_claimed_scores(accuracy / ACCURACY_TEXT, model).items()
+            if len(set(scores)) > 1
         },
-        hash=hash_in(accuracy / ACCURACY_TEXT),
+        hash=read_claimed_hash(accuracy / ACCURACY_TEXT),
         answers_bytes=answers.stat().st_size if is_file(answers) else None,
         round=round,
     )
 
 
-def claims_in(path: Path, model: ServedModel | None) -> Mapping[str, float]:
+def read_last_claimed_scores(path: Path, model: ServedModel | None) -> Mapping[str, float]:
     """Read the scores in accuracy.txt that a benchmark requires; the last of several counts."""
-    return {metric: told[-1] for metric, told in scores_in(path, model).items()}
+    return {metric: scores[-1] for metric, scores in read_all_claimed_scores(path, model).items()}
 
 
-def scores_in(path: Path, model: ServedModel | None) -> Mapping[str, Sequence[float]]:
+def read_all_claimed_scores(path: Path, model: ServedModel | None) -> Mapping[str, Sequence[float]]:
     """Read all scores in accuracy.txt of the metrics that a benchmark requires, in order."""
-    text = read_text(SourceFile(path, leniency=LENIENCY))
+    text = read_source_text(SourceFile(path, leniency=SERVED_FILE_LENIENCY))
     metrics = {**model.accuracy, **model.accuracy_most} if model else {}
-    found = {metric: re.findall(PATTERNS[metric], text) for metric in metrics if metric in PATTERNS}
-    return {metric: [float(each) for each in told] for metric, told in found.items() if told}
+    found = {
+        metric: re.findall(SCORE_PATTERNS[metric], text)
+        for metric in metrics
+        if metric in SCORE_PATTERNS
+    }
+    return {metric: [float(each) for each in texts] for metric, texts in found.items() if texts}
 
 
-def hash_in(path: Path) -> str | None:
+def read_claimed_hash(path: Path) -> str | None:
     """Read the hash of the accuracy log from accuracy.txt; the last of several counts."""
-    found = HASH.findall(read_text(SourceFile(path, leniency=LENIENCY)))
+    found = SCORE_HASH_PATTERN.findall(
+        read_source_text(SourceFile(path, leniency=SERVED_FILE_LENIENCY))
+    )
     return found[-1] if found else None
 
 
-def mean_of(path: Path, name: str, count: str = "") -> float | None:
+def read_claimed_mean(path: Path, name: str, count: str = "") -> float | None:
     """Read a mean from accuracy.txt, or a sum and its count; None if there is none, or none above
     0.
     """
-    text = read_text(SourceFile(path, leniency=LENIENCY))
-    told = [
-        float(found[-1]) if (found := re.findall(PATTERNS[each], text)) else 0.0
+    text = read_source_text(SourceFile(path, leniency=SERVED_FILE_LENIENCY))
+    figures = [
+        float(found[-1]) if (found := re.findall(SCORE_PATTERNS[each], text)) else 0.0
         for each in filter(None, (name, count))
     ]
-    return told[0] / (told[1] if count else 1.0) if all(told) else None
+    return figures[0] / (figures[1] if count else 1.0) if all(figures) else None

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.documents.inference.entry_files import DOCUMENT
-from compliance.documents.inference.served import LENIENCY, LaterRun, read_run, scenario_folder
-from compliance.logs.source_file import Kind, SourceFile, read_document
-from compliance.recognition.tree_path import Place, folders, is_file, is_folder
+from compliance.documents.inference.entry_files import ANY_JSON_DECODER
+from compliance.documents.inference.served import (
+    SERVED_FILE_LENIENCY,
+    LaterRun,
+    parse_scenario_folder,
+    read_later_run,
+)
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
+from compliance.recognition.tree_path import TreePosition, is_file, is_folder, list_subfolders
 from compliance.verdict import Fault, Severity
-from suite.audits.filed import BESIDE
+from suite.audits.filed import COMPARED_TEST_FOLDERS
 from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
-PLAIN: Final = {**LENIENCY, Kind.DUPLICATE: Severity.WARNING}
-CATEGORIES: Final = {
+JSON_FILE_LENIENCY: Final = {**SERVED_FILE_LENIENCY, ParseErrorKind.DUPLICATE: Severity.WARNING}
+SYSTEM_CATEGORIES: Final = {
     "datacenter": "datacenter",
     "edge": "edge",
     "datacenter,edge": "both",
@@ -26,12 +31,12 @@ CATEGORIES: Final = {
 """`system_type` of a description -> category of the round's rows. Source: submission-checker.py,
 set_type.
 """
-TEST: Final = "TEST"
+TEST_FOLDER_PREFIX: Final = "TEST"
 """Beginning of the name of a compliance test's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LaterFiling:
+class LaterEntryDocuments:
     """What is filed beside an entry of the closed division: its measurements and its tests."""
 
     entry: Path
@@ -51,7 +56,7 @@ class LaterFiling:
     """Tests in it."""
     round: ServedRound
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this entry's papers."""
@@ -68,7 +73,7 @@ class LaterTest:
     name: str
     """TEST01, or TEST04-A."""
     run: LaterRun | None
-    beside: LaterRun | None
+    compared_run: LaterRun | None
     """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's
     runs.
     """
@@ -78,7 +83,7 @@ class LaterTest:
     benchmark: str
     round: ServedRound
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this test."""
@@ -93,16 +98,20 @@ class LaterSystem:
     source: SourceFile
     fields: Mapping[str, Any] | None
     """None if the file is not a JSON object."""
-    place: Place
+    place: TreePosition
     round: ServedRound
 
     @property
     def category(self) -> str | None:
         """datacenter, edge or both; None if the description does not tell."""
-        told = (self.fields or {}).get("system_type")
-        return CATEGORIES.get(told.casefold().replace(" ", "")) if isinstance(told, str) else None
+        stated = (self.fields or {}).get("system_type")
+        return (
+            SYSTEM_CATEGORIES.get(stated.casefold().replace(" ", ""))
+            if isinstance(stated, str)
+            else None
+        )
 
-    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
         """Build a Fault."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
@@ -119,31 +128,41 @@ class LaterModel:
     round: ServedRound
 
 
-def read_filing(entry: Path, place: Place, round: ServedRound) -> LaterFiling:
+def read_entry_documents(
+    entry: Path, place: TreePosition, round: ServedRound
+) -> LaterEntryDocuments:
     """Read the papers of an entry, from the folder of its results or from trees of their own."""
-    below = entry.relative_to(place.home / "results")
-    measurements = entry if round.rules.together else place.home / "measurements" / below
-    tests = entry if round.rules.together else place.home / "compliance" / below
-    names = [path.name for path in listed(measurements) if is_file(path)]
-    document = document_of(measurements, names, entry.parent.parent.name, round)
-    source = SourceFile(document, leniency=PLAIN) if document else None
-    benchmark = round.benchmark_of(entry.parent.name)
-    return LaterFiling(
+    below = entry.relative_to(place.organisation_folder / "results")
+    measurements = (
+        entry if round.rules.together else place.organisation_folder / "measurements" / below
+    )
+    tests = entry if round.rules.together else place.organisation_folder / "compliance" / below
+    names = [path.name for path in list_folder_paths(measurements) if is_file(path)]
+    document = find_model_document(measurements, names, entry.parent.parent.name, round)
+    source = SourceFile(document, leniency=JSON_FILE_LENIENCY) if document else None
+    benchmark = round.find_benchmark(entry.parent.name)
+    return LaterEntryDocuments(
         entry=entry,
-        scenario=scenario_folder(entry.name),
+        scenario=parse_scenario_folder(entry.name),
         model=round.models.get(benchmark or ""),
         measurements=measurements,
         names=names,
         document=document,
         source=source,
-        fields=table_in(source) or {} if source else {},
+        fields=read_json_object(source) or {} if source else {},
         tests=tests,
-        done=[folder.name for folder in folders(tests) if folder.name.startswith(TEST)],
+        done=[
+            folder.name
+            for folder in list_subfolders(tests)
+            if folder.name.startswith(TEST_FOLDER_PREFIX)
+        ],
         round=round,
     )
 
 
-def document_of(folder: Path, names: Sequence[str], system: str, round: ServedRound) -> Path | None:
+def find_model_document(
+    folder: Path, names: Sequence[str], system: str, round: ServedRound
+) -> Path | None:
     """Find the file that says how the model was made: measurements.json, or
     `<system>[_<implementation>][_<Scenario>].json`.
     """
@@ -156,54 +175,67 @@ def document_of(folder: Path, names: Sequence[str], system: str, round: ServedRo
     return folder / found[0] if found else None
 
 
-def read_tests(filing: LaterFiling, runs: Sequence[LaterRun], benchmark: str) -> list[LaterTest]:
+def read_later_tests(
+    documents: LaterEntryDocuments, runs: Sequence[LaterRun], benchmark: str
+) -> list[LaterTest]:
     """Read the compliance tests of an entry."""
-    return [read_test(filing, filing.tests / name, runs, benchmark) for name in filing.done]
+    return [
+        read_later_test(documents, documents.tests / name, runs, benchmark)
+        for name in documents.done
+    ]
 
 
-def read_test(
-    filing: LaterFiling, folder: Path, runs: Sequence[LaterRun], benchmark: str
+def read_later_test(
+    documents: LaterEntryDocuments, folder: Path, runs: Sequence[LaterRun], benchmark: str
 ) -> LaterTest:
     """Read a compliance test, with its run if it has one."""
-    run = read_test_run(filing, folder)
-    beside = (
-        read_test_run(filing, filing.tests / BESIDE[folder.name]) if folder.name in BESIDE else None
+    run = read_later_test_run(documents, folder)
+    compared_run = (
+        read_later_test_run(documents, documents.tests / COMPARED_TEST_FOLDERS[folder.name])
+        if folder.name in COMPARED_TEST_FOLDERS
+        else None
     )
     return LaterTest(
         folder=folder,
         name=folder.name,
         run=run,
-        beside=beside,
+        compared_run=compared_run,
         entry=runs,
-        model=filing.model,
+        model=documents.model,
         benchmark=benchmark,
-        round=filing.round,
+        round=documents.round,
     )
 
 
-def read_test_run(filing: LaterFiling, folder: Path) -> LaterRun | None:
+def read_later_test_run(documents: LaterEntryDocuments, folder: Path) -> LaterRun | None:
     """Read the run of a compliance test; None if there is none."""
-    place = folder / "performance" / "run_1"
+    run_folder = folder / "performance" / "run_1"
     return (
-        read_run(place, Mode.PERFORMANCE, filing.round, filing.scenario, filing.model)
-        if is_folder(place)
+        read_later_run(
+            run_folder, Mode.PERFORMANCE, documents.round, documents.scenario, documents.model
+        )
+        if is_folder(run_folder)
         else None
     )
 
 
-def read_system(path: Path, place: Place, round: ServedRound) -> LaterSystem:
+def read_later_system(path: Path, place: TreePosition, round: ServedRound) -> LaterSystem:
     """Read a system description."""
-    source = SourceFile(path, leniency=PLAIN)
-    return LaterSystem(path=path, source=source, fields=table_in(source), place=place, round=round)
+    source = SourceFile(path, leniency=JSON_FILE_LENIENCY)
+    return LaterSystem(
+        path=path, source=source, fields=read_json_object(source), place=place, round=round
+    )
 
 
-def read_model(folder: Path, place: Place, round: ServedRound) -> LaterModel:
+def read_later_model(folder: Path, place: TreePosition, round: ServedRound) -> LaterModel:
     """Read which scenarios a benchmark's folder has, and of which category its system is."""
-    benchmark = round.benchmark_of(folder.name)
-    category = read_system(
-        place.home / "systems" / f"{folder.parent.name}.json", place, round
+    benchmark = round.find_benchmark(folder.name)
+    category = read_later_system(
+        place.organisation_folder / "systems" / f"{folder.parent.name}.json", place, round
     ).category
-    scenarios = [named for each in folders(folder) if (named := scenario_folder(each.name))]
+    scenarios = [
+        named for each in list_subfolders(folder) if (named := parse_scenario_folder(each.name))
+    ]
     return LaterModel(
         folder=folder,
         benchmark=benchmark,
@@ -214,15 +246,15 @@ def read_model(folder: Path, place: Place, round: ServedRound) -> LaterModel:
     )
 
 
-def table_in(source: SourceFile) -> Mapping[str, Any] | None:
+def read_json_object(source: SourceFile) -> Mapping[str, Any] | None:
     """Read a JSON object; None, with a flaw, if it is something else."""
-    fields: Any = read_document(source, DOCUMENT)
+    fields: Any = read_json_document(source, ANY_JSON_DECODER)
     if fields is not None and not isinstance(fields, dict):
-        source.add(Kind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
+        source.add_parse_error(ParseErrorKind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
     return fields if isinstance(fields, dict) else None
 
 
-def listed(folder: Path) -> list[Path]:
+def list_folder_paths(folder: Path) -> list[Path]:
     """List a folder, sorted; empty if it cannot be read."""
     try:
         return sorted(folder.iterdir())

@@ -17,17 +17,17 @@ from operator import eq
 from pathlib import Path
 from typing import Final
 
-from compliance.logs.loadgen.accuracy_counts import Tally
-from suite.files.untrusted_files import opened
+from compliance.logs.loadgen.accuracy_counts import AnswerCounts
+from suite.files.untrusted_files import open_regular_file
 
-LABELS: Final = Path("imagenet") / "val_map.txt"
+LABELS_PATH: Final = Path("imagenet") / "val_map.txt"
 """Path below the truth folder: one line per validation image in order, with its name and its class
 from 0.
 """
-LABELS_LIMIT: Final = 64 << 20
-FORMATS: Final = ("<i", "<f", "<q", "<d", "<h", "<B")
-OFFSETS: Final = (0, 1, -1)
-CLASSES: Final = 1001
+MAX_LABELS_BYTES: Final = 64 << 20
+ANSWER_FORMATS: Final = ("<i", "<f", "<q", "<d", "<h", "<B")
+CLASS_OFFSETS: Final = (0, 1, -1)
+CLASS_COUNT: Final = 1001
 """ImageNet's 1,000 classes plus one for the background."""
 
 
@@ -54,14 +54,14 @@ class Top1:
 
 
 @cache
-def labels(path: Path) -> Sequence[int]:
+def read_validation_labels(path: Path) -> Sequence[int]:
     """Read the classes of the validation images; ValueError or OSError if the file is invalid."""
-    with opened(path) as stream:
-        text = stream.read(LABELS_LIMIT).decode("utf-8")
+    with open_regular_file(path) as stream:
+        text = stream.read(MAX_LABELS_BYTES).decode("utf-8")
     return [int(line.split()[-1]) for line in text.splitlines() if line.strip()]
 
 
-def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
+def count_correct_answers(tally: AnswerCounts, truth: Sequence[int]) -> Top1 | None:
     """Count correct answers; None if the answers are not single numbers, or name samples without
     truth.
     """
@@ -69,29 +69,33 @@ def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
         return None
     (size,) = tally.sizes
     known = [truth[sample] for sample in tally.first]
-    shifted = {offset: [each + offset for each in known] for offset in OFFSETS}
+    shifted = {offset: [each + offset for each in known] for offset in CLASS_OFFSETS}
     found = []
-    for code in (code for code in FORMATS if fits(code, size)):
-        read = values(tally.first.values(), code)
+    for code in (code for code in ANSWER_FORMATS if can_hold_number_format(code, size)):
+        read = parse_first_numbers(tally.first.values(), code)
         right = {offset: sum(map(eq, read, classes)) for offset, classes in shifted.items()}
         found += [
             Top1(samples=tally.distinct, good=good, format=code, offset=offset, size=size)
             for offset, good in right.items()
         ]
     best = max(found, key=lambda top1: top1.good, default=None)
-    return replace(best, strange=strange(tally, best.format)) if best else None
+    return replace(best, strange=find_sample_without_class(tally, best.format)) if best else None
 
 
-def strange(tally: Tally, code: str) -> int | None:
+def find_sample_without_class(tally: AnswerCounts, code: str) -> int | None:
     """Find a sample whose answer is not an integer among the classes, counted from 0 or from 1."""
-    found = zip(tally.first, values(tally.first.values(), code), strict=True)
+    found = zip(tally.first, parse_first_numbers(tally.first.values(), code), strict=True)
     return next(
-        (sample for sample, value in found if not -1 <= value <= CLASSES or value != int(value)),
+        (
+            sample
+            for sample, value in found
+            if not -1 <= value <= CLASS_COUNT or value != int(value)
+        ),
         None,
     )
 
 
-def fits(code: str, size: int) -> bool:
+def can_hold_number_format(code: str, size: int) -> bool:
     """Return whether answers of this size can hold numbers of a format: as the whole answer, or as
     the first of several 4- or 8-byte numbers.
     """
@@ -99,7 +103,7 @@ def fits(code: str, size: int) -> bool:
     return width == size or (width >= 4 and size % width == 0)
 
 
-def values(answers: Iterable[bytes], code: str) -> Sequence[float]:
+def parse_first_numbers(answers: Iterable[bytes], code: str) -> Sequence[float]:
     """Read the first number of each answer."""
     width = struct.calcsize(code)
     first = b"".join([answer[:width] for answer in answers])

@@ -8,20 +8,25 @@ from typing import Final
 import msgspec
 
 from compliance.documents import unjudged_files
-from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, read_run
-from compliance.logs.loadgen.accuracy_log import Answers
-from compliance.logs.source_file import SourceFile, read_document, read_text
-from compliance.recognition.tree_path import RUN, Place, folders, is_file
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, read_loadgen_run
+from compliance.logs.loadgen.accuracy_log import AnswerIndex
+from compliance.logs.source_file import SourceFile, read_json_document, read_source_text
+from compliance.recognition.tree_path import (
+    PERFORMANCE_RUN_PATTERN,
+    TreePosition,
+    is_file,
+    list_subfolders,
+)
 from compliance.verdict import Fault, Severity
 from suite.audits.names import AuditTest
-from suite.audits.rules import AuditRow, Rules, all_rules
-from suite.audits.verdict import figure
+from suite.audits.rules import AuditRow, AuditRules, read_audit_rules
+from suite.audits.verdict import select_compared_metric
 from suite.files.layout import (
-    ACCURACY,
+    ACCURACY_LOG,
     AUDIT_CONFIG,
     AUDIT_RECORD,
-    AUDITS,
-    REFERENCE,
+    AUDITS_FOLDER,
+    REFERENCE_RUNS_FOLDER,
     VERIFY_ACCURACY,
     VERIFY_PERFORMANCE,
 )
@@ -30,11 +35,11 @@ from suite.records import AuditRecord
 from suite.rounds import Round
 from suite.workload import Mode
 
-RECORD: Final = msgspec.json.Decoder(AuditRecord)
-FIELDS: Final = frozenset(field.name for field in fields(AuditRecord))
-TEXT_LIMIT: Final = 1 << 16
+AUDIT_DECODER: Final = msgspec.json.Decoder(AuditRecord)
+AUDIT_RECORD_FIELDS: Final = frozenset(field.name for field in fields(AuditRecord))
+MAX_AUDIT_TEXT_BYTES: Final = 1 << 16
 """Bytes of a file of words; podium writes a few lines."""
-FILES: Final = (AUDIT_RECORD, AUDIT_CONFIG, VERIFY_PERFORMANCE, VERIFY_ACCURACY)
+AUDIT_FILES: Final = (AUDIT_RECORD, AUDIT_CONFIG, VERIFY_PERFORMANCE, VERIFY_ACCURACY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,21 +51,21 @@ class Audit:
     """From the folder's name; None for another name."""
     scenario: Scenario | None
     record: AuditRecord | None
-    reference: Sequence[LoadGenRun]
-    found: Sequence[LoadGenRun]
+    reference_runs: Sequence[LoadGenRun]
+    test_runs: Sequence[LoadGenRun]
     """The test's own runs."""
-    words: Mapping[str, str]
+    texts: Mapping[str, str]
     """File -> text of the files that tell how it went."""
     entry: InferenceEntry | None
     """The result that it is about; None if there is none."""
     sources: Sequence[SourceFile]
-    strays: Sequence[Path]
+    unexpected_paths: Sequence[Path]
     round: Round
 
     @property
-    def rules(self) -> Rules | None:
+    def rules(self) -> AuditRules | None:
         """The rules that it was run by; None if they are not known."""
-        return all_rules().get(self.record.rules) if self.record else None
+        return read_audit_rules().get(self.record.rules) if self.record else None
 
     @property
     def row(self) -> AuditRow | None:
@@ -70,26 +75,32 @@ class Audit:
     @property
     def runs(self) -> Sequence[LoadGenRun]:
         """All runs, in the order in which they have to have run."""
-        pairs = [run for pair in zip(self.reference, self.found, strict=False) for run in pair]
-        return [*pairs, *self.reference[len(self.found) :], *self.found[len(self.reference) :]]
+        pairs = [
+            run for pair in zip(self.reference_runs, self.test_runs, strict=False) for run in pair
+        ]
+        return [
+            *pairs,
+            *self.reference_runs[len(self.test_runs) :],
+            *self.test_runs[len(self.reference_runs) :],
+        ]
 
     @property
-    def silent(self) -> Iterator[tuple[LoadGenRun, str]]:
+    def runs_without_figure(self) -> Iterator[tuple[LoadGenRun, str]]:
         """Yield the runs that do not tell the figure that is compared, and its key."""
         if self.rules is not None and self.scenario is not None:
-            _, key = figure(self.rules, self.scenario)
-            yield from ((run, key) for run in self.runs if run.number(key) is None)
+            _, key = select_compared_metric(self.rules, self.scenario)
+            yield from ((run, key) for run in self.runs if run.find_number(key) is None)
 
-    def figures(self, runs: Sequence[LoadGenRun]) -> list[float]:
+    def collect_figures(self, runs: Sequence[LoadGenRun]) -> list[float]:
         """Read the figure that is compared from each run; empty if one has none."""
         if self.rules is None or self.scenario is None:
             return []
-        _, key = figure(self.rules, self.scenario)
-        found = [run.number(key) for run in runs]
+        _, key = select_compared_metric(self.rules, self.scenario)
+        found = [run.find_number(key) for run in runs]
         return [] if None in found else [value for value in found if value is not None]
 
     @property
-    def truth(self) -> Answers | None:
+    def truth(self) -> AnswerIndex | None:
         """The accuracy run's answers, which TEST01's have to be; None for another test, or without
         that run.
         """
@@ -102,25 +113,29 @@ class Audit:
     @property
     def copy(self) -> Path:
         """The accuracy log as MLCommons files it."""
-        return self.folder / Mode.ACCURACY / ACCURACY
+        return self.folder / Mode.ACCURACY / ACCURACY_LOG
 
     @property
     def files(self) -> Iterator[Path]:
         """Yield every file of the test."""
         yield from sorted(path for path in self.folder.rglob("*") if is_file(path))
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: str = AUDIT_RECORD, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for one of its files."""
         return Fault(file=self.folder / file, found=found, required=required, severity=severity)
 
 
-def audits_of(place: Place) -> Iterator[Path]:
+def find_audit_folders(place: TreePosition) -> Iterator[Path]:
     """Yield the folders of the compliance tests of a scenario."""
     if place.system and place.benchmark and place.scenario:
-        yield from folders(
-            place.home / AUDITS / place.system / place.benchmark / place.scenario.folder
+        yield from list_subfolders(
+            place.organisation_folder
+            / AUDITS_FOLDER
+            / place.system
+            / place.benchmark
+            / place.scenario.folder
         )
 
 
@@ -129,62 +144,78 @@ def read_audit(
 ) -> Audit:
     """Read a compliance test; problems are recorded as flaws of its sources."""
     record = SourceFile(folder / AUDIT_RECORD)
-    words = {
+    text_sources = {
         name: SourceFile(folder / name)
         for name in (VERIFY_PERFORMANCE, VERIFY_ACCURACY, AUDIT_CONFIG)
         if is_file(folder / name)
     }
-    told = read_document(record, RECORD, FIELDS)
-    rules = all_rules().get(told.rules) if told else None
+    stated_record = read_json_document(record, AUDIT_DECODER, AUDIT_RECORD_FIELDS)
+    rules = read_audit_rules().get(stated_record.rules) if stated_record else None
     found = [
         [
-            read_run(path, Mode.PERFORMANCE, scenario, round, rules)
-            for path in numbered(folder / kind)
+            read_loadgen_run(path, Mode.PERFORMANCE, scenario, round, rules)
+            for path in list_numbered_run_folders(folder / kind)
         ]
-        for kind in (REFERENCE, Mode.PERFORMANCE)
+        for kind in (REFERENCE_RUNS_FOLDER, Mode.PERFORMANCE)
     ]
     return Audit(
         folder=folder,
         test=next((test for test in AuditTest if test == folder.name), None),
         scenario=scenario,
-        record=told,
-        reference=found[0],
-        found=found[1],
-        words={name: read_text(source, TEXT_LIMIT) for name, source in words.items()},
+        record=stated_record,
+        reference_runs=found[0],
+        test_runs=found[1],
+        texts={
+            name: read_source_text(source, MAX_AUDIT_TEXT_BYTES)
+            for name, source in text_sources.items()
+        },
         entry=entry,
-        sources=[record, *words.values()],
-        strays=tuple(strays(folder)),
+        sources=[record, *text_sources.values()],
+        unexpected_paths=tuple(find_unexpected_audit_files(folder)),
         round=round,
     )
 
 
-def numbered(folder: Path) -> Iterator[Path]:
+def list_numbered_run_folders(folder: Path) -> Iterator[Path]:
     """Yield the folders of runs by number."""
     found = [
-        (int(match[1]), path) for path in folders(folder) if (match := RUN.fullmatch(path.name))
+        (int(match[1]), path)
+        for path in list_subfolders(folder)
+        if (match := PERFORMANCE_RUN_PATTERN.fullmatch(path.name))
     ]
     yield from (path for _, path in sorted(found))
 
 
-def strays(folder: Path) -> Iterator[Path]:
+def find_unexpected_audit_files(folder: Path) -> Iterator[Path]:
     """Yield whatever belongs to no compliance test."""
-    parts = (REFERENCE, Mode.PERFORMANCE.value, Mode.ACCURACY.value)
-    yield from unjudged_files.others(folder, lambda path: path.name in (*FILES, *parts))
+    parts = (REFERENCE_RUNS_FOLDER, Mode.PERFORMANCE.value, Mode.ACCURACY.value)
+    yield from unjudged_files.find_unknown_paths(
+        folder, lambda path: path.name in (*AUDIT_FILES, *parts)
+    )
     for kind in parts[:2]:
-        yield from unjudged_files.others(
-            folder / kind, lambda path: RUN.fullmatch(path.name) is not None
+        yield from unjudged_files.find_unknown_paths(
+            folder / kind, lambda path: PERFORMANCE_RUN_PATTERN.fullmatch(path.name) is not None
         )
-    yield from unjudged_files.others(folder / Mode.ACCURACY, lambda path: path.name == ACCURACY)
+    yield from unjudged_files.find_unknown_paths(
+        folder / Mode.ACCURACY, lambda path: path.name == ACCURACY_LOG
+    )
 
 
-def orphans(home: Path, entries: Sequence[InferenceEntry]) -> Iterator[Path]:
+def find_orphaned_audits(
+    organisation_folder: Path, entries: Sequence[InferenceEntry]
+) -> Iterator[Path]:
     """Yield the tests of an organisation whose scenario has no result."""
     known = {entry.folder for entry in entries}
     for scenario in (
         path
-        for system in folders(home / AUDITS)
-        for benchmark in folders(system)
-        for path in folders(benchmark)
+        for system in list_subfolders(organisation_folder / AUDITS_FOLDER)
+        for benchmark in list_subfolders(system)
+        for path in list_subfolders(benchmark)
     ):
-        if home / "results" / scenario.relative_to(home / AUDITS) not in known:
-            yield from folders(scenario)
+        if (
+            organisation_folder
+            / "results"
+            / scenario.relative_to(organisation_folder / AUDITS_FOLDER)
+            not in known
+        ):
+            yield from list_subfolders(scenario)

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from compliance.documents.podium.training import TrainingLog
-from compliance.logs.source_file import SourceFile, read_document
+from compliance.logs.source_file import SourceFile, read_json_document
 from compliance.verdict import Fault
 from suite.records import CheckpointRecord
 from suite.rounds import Round
 
-DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
-FIELDS: Final = frozenset(field.name for field in fields(CheckpointRecord))
+CHECKPOINT_FILE_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
+CHECKPOINT_RECORD_FIELDS: Final = frozenset(field.name for field in fields(CheckpointRecord))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +27,16 @@ class CheckpointFile:
     """All training logs that were read."""
     round: Round
 
-    def fault(self, found: str, required: str) -> Fault:
+    def build_fault(self, found: str, required: str) -> Fault:
         """Build a Fault for this record."""
         return Fault(file=self.path, found=found, required=required)
 
 
-def read_checkpoint(
+def read_checkpoint_file(
     source: SourceFile, logs: Sequence[TrainingLog], round: Round
 ) -> CheckpointFile | None:
     """Read a record; None with a flaw if it cannot be read."""
-    record = read_document(source, DECODER, FIELDS)
+    record = read_json_document(source, CHECKPOINT_FILE_DECODER, CHECKPOINT_RECORD_FIELDS)
     return (
         CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None
     )

@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-PROGRAM: Final = "podium"
-ONE_PROFILE: Final = frozenset({"train", "infer", "run"})
+PROGRAM_NAME: Final = "podium"
+ONE_PROFILE_COMMANDS: Final = frozenset({"train", "infer", "run"})
 """Commands that take one profile, `smoke` where none is named: harness/cli.py."""
-USUAL_PROFILE: Final = "smoke"
-TRUTHS: Final = {"true": True, "false": False}
-CLOSE: Final = 1e-9
+DEFAULT_PROFILE: Final = "smoke"
+BOOLEAN_WORDS: Final = {"true": True, "false": False}
+TYPED_SETTING_TOLERANCE: Final = 1e-9
 """Relative: a setting is written as its user typed it, and logged as Python prints it."""
 
 
-def contradictions(
+def find_command_contradictions(
     command: Sequence[str],
     known: Collection[str],
     workload: object,
@@ -25,40 +25,40 @@ def contradictions(
 
     Another program's words are not read: whoever embeds podium has a command line of his own.
     """
-    words = words_of(command)
-    if not words or words[0] not in ONE_PROFILE:
+    words = select_podium_arguments(command)
+    if not words or words[0] not in ONE_PROFILE_COMMANDS:
         return
     named = [word for word in words[1:] if word in known]
     if named and workload not in named:
         yield f"command line for {named[0]}", f"{workload}"
-    told = (options(words, "--profile") or [USUAL_PROFILE])[-1]
-    if told != profile:
-        yield f"command line for profile {told}", f"{profile}"
+    profile_option = (list_option_values(words, "--profile") or [DEFAULT_PROFILE])[-1]
+    if profile_option != profile:
+        yield f"command line for profile {profile_option}", f"{profile}"
     for key, text in dict(
-        each.partition("=")[::2] for each in options(words, "--set") if "=" in each
+        each.partition("=")[::2] for each in list_option_values(words, "--set") if "=" in each
     ).items():
-        if key in settings and not means(text, settings[key]):
+        if key in settings and not is_same_setting_value(text, settings[key]):
             yield f"command line with {key}={text}", f"{settings[key]!r}, as among the settings"
 
 
-def words_of(command: Sequence[str]) -> Sequence[str]:
+def select_podium_arguments(command: Sequence[str]) -> Sequence[str]:
     """Return the words after the program's name; none if it is another program."""
-    return command[1:] if len(command) > 1 and PurePath(command[0]).name == PROGRAM else ()
+    return command[1:] if len(command) > 1 and PurePath(command[0]).name == PROGRAM_NAME else ()
 
 
-def options(words: Sequence[str], name: str) -> list[str]:
+def list_option_values(words: Sequence[str], name: str) -> list[str]:
     """Return an option's values, in both spellings: `--profile full` and `--profile=full`."""
     apart = [value for word, value in zip(words, words[1:], strict=False) if word == name]
     return apart or [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
 
 
-def means(text: str, value: Any) -> bool:
+def is_same_setting_value(text: str, value: Any) -> bool:
     """Return whether a setting that was typed may have the logged value; lists are not compared."""
     if isinstance(value, bool):
-        return TRUTHS.get(text.strip().lower(), value) == value
+        return BOOLEAN_WORDS.get(text.strip().lower(), value) == value
     if isinstance(value, int | float):
         try:
-            return abs(float(text) - value) <= CLOSE * max(abs(value), 1.0)
+            return abs(float(text) - value) <= TYPED_SETTING_TOLERANCE * max(abs(value), 1.0)
         except ValueError:
             return True
     return not isinstance(value, str) or text.strip("\"' ") == value

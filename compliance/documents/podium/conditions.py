@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.training import TrainingLog, finite
-from compliance.logs.telemetry import GpuState, HostState, Segment, Telemetry
+from compliance.documents.podium.training import TrainingLog, is_finite_number
+from compliance.logs.telemetry import GpuState, HostState, SampledSegment, TelemetryFile
 from compliance.verdict import Fault
-from compliance.within_run import steady_rates
+from compliance.within_run import compute_half_rates
 from suite import events
 from suite.rounds import NoiseRules, Round
 
@@ -19,7 +19,7 @@ NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class RunWindow:
     """The time span of a run, UTC in ns."""
 
     begin_ns: int
@@ -27,13 +27,13 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class RunConditions:
     """The conditions of one run."""
 
     path: Path
     """Path of its telemetry, or of the run if there is none."""
-    telemetry: Telemetry | None
-    window: Window | None
+    telemetry: TelemetryFile | None
+    window: RunWindow | None
     """None if the run's own files do not give its time span."""
     resumed: bool
     """Whether the run was interrupted and so has gaps."""
@@ -53,27 +53,29 @@ class Conditions:
         return self.round.noise
 
     @property
-    def segments(self) -> Sequence[Segment]:
+    def segments(self) -> Sequence[SampledSegment]:
         """The telemetry segments that can be trusted."""
-        return self.telemetry.segments if self.telemetry and self.telemetry.sound else ()
+        return self.telemetry.segments if self.telemetry and self.telemetry.is_valid else ()
 
-    def hosts(self) -> Iterator[tuple[int, HostState]]:
+    def iterate_host_states(self) -> Iterator[tuple[int, HostState]]:
         """Yield each host state that overlaps the run, with the nanoseconds of overlap."""
         for segment in self.segments:
             before = segment.head.clocks_ns[0]
             for t, _, state in segment.states.get("host", ()):
-                told = self.overlap(segment.utc_ns(before), segment.utc_ns(t))
+                overlap_ns = self.compute_overlap_ns(
+                    segment.convert_to_utc_ns(before), segment.convert_to_utc_ns(t)
+                )
                 before = t
-                if told > 0 and isinstance(state, HostState):
-                    yield told, state
+                if overlap_ns > 0 and isinstance(state, HostState):
+                    yield overlap_ns, state
 
-    def gpus(self) -> Iterator[tuple[str, list[GpuState]]]:
+    def iterate_gpu_states(self) -> Iterator[tuple[str, list[GpuState]]]:
         """Yield each GPU's name and its states during the run."""
         for name in sorted(
             {name for segment in self.segments for name in segment.states if name.startswith("gpu")}
         ):
             readings = [
-                (segment.utc_ns(t), state)
+                (segment.convert_to_utc_ns(t), state)
                 for segment in self.segments
                 for t, _, state in segment.states.get(name, ())
             ]
@@ -82,48 +84,48 @@ class Conditions:
                 [
                     state
                     for t, state in readings
-                    if self.overlap(t, t + 1) > 0 and isinstance(state, GpuState)
+                    if self.compute_overlap_ns(t, t + 1) > 0 and isinstance(state, GpuState)
                 ],
             )
 
-    def overlap(self, begin_ns: int, end_ns: int) -> int:
+    def compute_overlap_ns(self, begin_ns: int, end_ns: int) -> int:
         """Return how many nanoseconds of a UTC span overlap the run."""
         if self.window is None:
             return end_ns - begin_ns
         return min(end_ns, self.window.end_ns) - max(begin_ns, self.window.begin_ns)
 
-    def fault(self, found: str, required: str, line: int | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, line: int | None = None) -> Fault:
         """Build a Fault."""
         return Fault(file=self.path, line=line, found=found, required=required)
 
 
-def of_served(run: LoadGenRun) -> Conditions | None:
+def build_serving_conditions(run: LoadGenRun) -> RunConditions | None:
     """Build the conditions of a performance run; None if it has neither telemetry nor a query
     record.
     """
     if run.telemetry is None and run.queries is None:
         return None
     rates = (
-        steady_rates(run.queries, run.scenario, sorted_by_length(run))
+        compute_half_rates(run.queries, run.scenario, is_sorted_by_length(run))
         if run.queries is not None
         else None
     )
-    return Conditions(
+    return RunConditions(
         path=run.telemetry.source.path if run.telemetry else run.folder,
         telemetry=run.telemetry,
-        window=served_window(run),
+        window=compute_serving_window(run),
         resumed=False,
         rates=rates,
         round=run.round,
     )
 
 
-def sorted_by_length(run: LoadGenRun) -> bool:
+def is_sorted_by_length(run: LoadGenRun) -> bool:
     """Return whether Offline's batches were sorted by sample length; older records do not say."""
     return run.record is None or run.record.batches.get("by_length", 1.0) != 0.0
 
 
-def served_window(run: LoadGenRun) -> Window | None:
+def compute_serving_window(run: LoadGenRun) -> RunWindow | None:
     """Return the time from the first query to the last answer; None if either record is missing."""
     if (
         run.queries is None
@@ -131,28 +133,30 @@ def served_window(run: LoadGenRun) -> Window | None:
         or not (run.telemetry and run.telemetry.segments)
     ):
         return None
-    utc_ns = run.telemetry.segments[0].utc_ns
-    return Window(
+    utc_ns = run.telemetry.segments[0].convert_to_utc_ns
+    return RunWindow(
         begin_ns=utc_ns(int(run.queries.issued_ns.min())),
         end_ns=utc_ns(int(run.queries.done_ns.max())),
     )
 
 
-def of_training(log: TrainingLog, telemetry: Telemetry) -> Conditions:
+def build_training_conditions(log: TrainingLog, telemetry: TelemetryFile) -> RunConditions:
     """Build the conditions of a training run on one node."""
-    begin, end = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    begin, end = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
     times = [
-        record.event.time_ms for record in (begin, end) if record and finite(record.event.time_ms)
+        record.event.time_ms
+        for record in (begin, end)
+        if record and is_finite_number(record.event.time_ms)
     ]
-    return Conditions(
+    return RunConditions(
         path=telemetry.source.path,
         telemetry=telemetry,
         window=(
-            Window(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS)
+            RunWindow(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS)
             if len(times) == 2
             else None
         ),
-        resumed=bool(log.all(events.RESUMED)),
+        resumed=bool(log.list_records(events.RESUMED)),
         rates=None,
         round=log.round,
         lead_ns=int(log.round.training.init_limit_ms) * NS_PER_MS,

@@ -10,30 +10,35 @@ from typing import Any, Final
 import msgspec
 
 from compliance.documents import unjudged_files
-from compliance.documents.headline import Headline, headline_of, indexed
+from compliance.documents.headline import LoggedHeadline, find_logged_headline, group_records_by_key
 from compliance.documents.podium.system_description import SystemFile
-from compliance.documents.podium.training import TrainingLog, finite
+from compliance.documents.podium.training import TrainingLog, is_finite_number
 from compliance.logs import telemetry
 from compliance.logs.loadgen import accuracy_log, query_times
 from compliance.logs.loadgen import summary as summary_text
-from compliance.logs.loadgen.accuracy_log import Answers
+from compliance.logs.loadgen.accuracy_log import AnswerIndex
 from compliance.logs.loadgen.query_times import QueryTimes
-from compliance.logs.loadgen.summary import Summary
+from compliance.logs.loadgen.summary import LoadGenSummary
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.mllog.mllog_lines import Record
-from compliance.logs.source_file import Kind, SourceFile, read_document, read_text
-from compliance.logs.telemetry import Telemetry
-from compliance.recognition.tree_path import Place, is_file, scenario_of
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from compliance.logs.source_file import (
+    ParseErrorKind,
+    SourceFile,
+    read_json_document,
+    read_source_text,
+)
+from compliance.logs.telemetry import TelemetryFile
+from compliance.recognition.tree_path import TreePosition, is_file, match_scenario_folder
 from compliance.verdict import Fault, Severity
-from suite.audits.rules import Rules
+from suite.audits.rules import AuditRules
 from suite.files.layout import (
-    ACCURACY,
-    DETAIL,
-    QUERIES,
+    ACCURACY_LOG,
+    DETAIL_LOG,
+    QUERY_RECORD_FILE,
     RUN_RECORD,
-    SUMMARY,
-    TELEMETRY,
-    folder_sha256,
+    SUMMARY_LOG,
+    TELEMETRY_FILE,
+    compute_folder_sha256,
 )
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
@@ -41,11 +46,11 @@ from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
 from suite.terms import Profile
 from suite.workload import Mode, Scores
 
-RECORD: Final = msgspec.json.Decoder(RunRecord)
-RUN_FIELDS: Final = frozenset(field.name for field in fields(RunRecord))
-POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
+RUN_RECORD_DECODER: Final = msgspec.json.Decoder(RunRecord)
+RUN_RECORD_FIELDS: Final = frozenset(field.name for field in fields(RunRecord))
+POWER_TIME_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
 """mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
-SCORE: Final = re.compile(
+ACCURACY_LINE_PATTERN: Final = re.compile(
     r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?),"
     r" hash=([0-9a-f]{64})"
 )
@@ -78,8 +83,8 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Network -> the calibration data behind its quantisation ranges."""
 
 
-ASKED_QUERIES: Final = "requested_min_query_count"
-MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)
+REQUESTED_QUERIES_KEY: Final = "requested_min_query_count"
+MEASUREMENTS_DECODER: Final = msgspec.json.Decoder(Measurements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +95,21 @@ class LoadGenRun:
     mode: Mode
     scenario: Scenario | None
     """From its folder name, else from the record."""
-    summary: Summary
-    detail: Sequence[Record]
-    index: Mapping[str, Sequence[Record]]
+    summary: LoadGenSummary
+    detail: Sequence[MllogRecord]
+    index: Mapping[str, Sequence[MllogRecord]]
     """Key in the detail log -> its records."""
-    answers: Answers
+    answers: AnswerIndex
     record: RunRecord | None
     queries: QueryTimes | None
     """None if the query record is missing, as in older runs, or damaged."""
-    telemetry: Telemetry | None
+    telemetry: TelemetryFile | None
     """None if the run has none."""
     sources: Sequence[SourceFile]
-    strays: Sequence[Path]
+    unexpected_paths: Sequence[Path]
     """Unexpected entries of its folder."""
     round: Round
-    audited_by: Rules | None = None
+    audited_by: AuditRules | None = None
     """Of a compliance test's run: the rules of the test."""
 
     @property
@@ -134,40 +139,40 @@ class LoadGenRun:
             row is None
             or self.scenario is None
             or self.audited_by is None
-            or (self.number(ASKED_QUERIES) or 0) >= row.min_queries
+            or (self.find_number(REQUESTED_QUERIES_KEY) or 0) >= row.min_queries
         ):
             return row
-        return self.audited_by.conditions(self.scenario, row)
+        return self.audited_by.resolve_run_conditions(self.scenario, row)
 
     @property
     def performance(self) -> bool:
         """Whether it is a performance run."""
         return self.mode is Mode.PERFORMANCE
 
-    def value(self, key: str) -> Any:
+    def find_value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
-    def number(self, key: str) -> float | None:
+    def find_number(self, key: str) -> float | None:
         """Return a detail-log value as a finite number, or None."""
-        value = self.value(key)
-        return float(value) if finite(value) else None
+        value = self.find_value(key)
+        return float(value) if is_finite_number(value) else None
 
-    def numbers(self, *keys: str) -> tuple[float, ...] | None:
+    def find_numbers(self, *keys: str) -> tuple[float, ...] | None:
         """Return several detail-log numbers; None if any is missing."""
-        found = [self.number(key) for key in keys]
+        found = [self.find_number(key) for key in keys]
         return None if None in found else tuple(each for each in found if each is not None)
 
-    def line(self, key: str) -> int | None:
+    def find_line(self, key: str) -> int | None:
         """Return the line of a key in the detail log."""
         return self.index[key][0].line if key in self.index else None
 
     @property
-    def headline(self) -> Headline | None:
+    def headline(self) -> LoggedHeadline | None:
         """Return the result; None if the scenario is unknown or the detail log has no such
         number.
         """
-        return headline_of(self.index, self.scenario)
+        return find_logged_headline(self.index, self.scenario)
 
     @property
     def span_ms(self) -> float | None:
@@ -182,26 +187,33 @@ class LoadGenRun:
         """Milliseconds between LoadGen's wall-clock stamps around the queries; None if the log has
         none (before 1.1).
         """
-        begin, end = (power_time(self.value(key)) for key in ("power_begin", "power_end"))
+        begin, end = (
+            parse_power_time(self.find_value(key)) for key in ("power_begin", "power_end")
+        )
         return (end - begin).total_seconds() * 1000 if begin and end else None
 
-    def detail_fault(self, key: str, found: str, required: str, advice: str | None = None) -> Fault:
+    def build_detail_fault(
+        self, key: str, found: str, required: str, advice: str | None = None
+    ) -> Fault:
         """Build a Fault for the detail log, at the line of a key."""
         return Fault(
-            file=self.folder / DETAIL,
-            line=self.line(key),
+            file=self.folder / DETAIL_LOG,
+            line=self.find_line(key),
             found=found,
             required=required,
             advice=advice,
         )
 
-    def summary_fault(self, name: str, found: str, required: str) -> Fault:
+    def build_summary_fault(self, name: str, found: str, required: str) -> Fault:
         """Build a Fault for the summary, at the line of a name."""
         return Fault(
-            file=self.folder / SUMMARY, line=self.summary.line(name), found=found, required=required
+            file=self.folder / SUMMARY_LOG,
+            line=self.summary.find_line(name),
+            found=found,
+            required=required,
         )
 
-    def fault(
+    def build_fault(
         self,
         file: str,
         found: str,
@@ -224,7 +236,7 @@ class InferenceEntry:
     accuracy: LoadGenRun | None
     performance: Sequence[LoadGenRun]
     unfinished: Sequence[Path]
-    strays: Sequence[Path]
+    unexpected_paths: Sequence[Path]
     """Unexpected entries of its folders."""
     accuracy_text: Mapping[str, tuple[float, str, int]]
     """accuracy.txt: metric -> score, hash, line."""
@@ -239,7 +251,7 @@ class InferenceEntry:
     """Recomputed from the accuracy log and the truth; None if that was impossible."""
     unscored: str | None
     """The reason, if `scores` is None."""
-    place: Place | None
+    place: TreePosition | None
     round: Round
 
     @property
@@ -271,11 +283,11 @@ class InferenceEntry:
     def truth_sha256(self) -> str | None:
         """The hash of the truth; None if it is missing or unreadable."""
         try:
-            return folder_sha256(self.truth) if self.truth else None
+            return compute_folder_sha256(self.truth) if self.truth else None
         except OSError:
             return None
 
-    def fault(
+    def build_fault(
         self,
         found: str,
         required: str,
@@ -289,84 +301,101 @@ class InferenceEntry:
         )
 
 
-def power_time(text: object) -> datetime | None:
+def parse_power_time(text: object) -> datetime | None:
     """Parse one of LoadGen's wall-clock stamps; None if invalid."""
     try:
-        return datetime.strptime(text, POWER_TIME) if isinstance(text, str) else None
+        return datetime.strptime(text, POWER_TIME_FORMAT) if isinstance(text, str) else None
     except ValueError:
         return None
 
 
-def read_run(
+def read_loadgen_run(
     folder: Path,
     mode: Mode,
     scenario: Scenario | None,
     round: Round,
-    audited_by: Rules | None = None,
+    audited_by: AuditRules | None = None,
 ) -> LoadGenRun:
     """Read a run's four files; problems are recorded as flaws of its source."""
-    sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
-    detail = list(mllog_lines.read(sources[DETAIL]))
-    run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)
+    sources = {
+        name: SourceFile(folder / name)
+        for name in (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG, RUN_RECORD)
+    }
+    detail = list(mllog_lines.read_mllog_records(sources[DETAIL_LOG]))
+    run = read_json_document(sources[RUN_RECORD], RUN_RECORD_DECODER, RUN_RECORD_FIELDS)
     # a run counts without these two, so their flaws do not void it
-    beside = [
-        name for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)
+    optional_files = [
+        name
+        for name in (QUERY_RECORD_FILE, TELEMETRY_FILE)
+        if mode is Mode.PERFORMANCE and is_file(folder / name)
     ]
     sources |= {
-        name: SourceFile(folder / name, leniency=dict.fromkeys(Kind, Severity.WARNING))
-        for name in beside
+        name: SourceFile(folder / name, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
+        for name in optional_files
     }
     return LoadGenRun(
         folder=folder,
         mode=mode,
-        scenario=scenario or scenario_of(run.scenario if run else None),
-        summary=summary_text.read(sources[SUMMARY]),
+        scenario=scenario or match_scenario_folder(run.scenario if run else None),
+        summary=summary_text.read_loadgen_summary(sources[SUMMARY_LOG]),
         detail=detail,
-        index=indexed(detail),
-        answers=accuracy_log.read(sources[ACCURACY]),
+        index=group_records_by_key(detail),
+        answers=accuracy_log.index_accuracy_log(sources[ACCURACY_LOG]),
         record=run,
-        queries=query_times.read(sources[QUERIES]) if QUERIES in sources else None,
-        telemetry=telemetry.read(sources[TELEMETRY]) if TELEMETRY in sources else None,
+        queries=query_times.read_query_times(sources[QUERY_RECORD_FILE])
+        if QUERY_RECORD_FILE in sources
+        else None,
+        telemetry=telemetry.read_telemetry_file(sources[TELEMETRY_FILE])
+        if TELEMETRY_FILE in sources
+        else None,
         sources=tuple(sources.values()),
-        strays=tuple(unjudged_files.in_run(folder, mode)),
+        unexpected_paths=tuple(unjudged_files.find_unexpected_run_files(folder, mode)),
         round=round,
         audited_by=audited_by,
     )
 
 
-def mode_of(folder: Path) -> Mode:
+def parse_run_mode(folder: Path) -> Mode:
     """Return the run's mode from its folder name."""
     return Mode.ACCURACY if folder.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
 
 
-def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
+def read_accuracy_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
     """Read accuracy.txt: metric -> score, hash, line; a line in any other form is a flaw."""
     found: dict[str, tuple[float, str, int]] = {}
-    text = read_text(source, 1 << 20)
+    text = read_source_text(source, 1 << 20)
     for number, line in enumerate(text.splitlines(), 1):
-        match = SCORE.fullmatch(line.strip())
+        match = ACCURACY_LINE_PATTERN.fullmatch(line.strip())
         if match is None:
-            source.add(
-                Kind.RECORD,
+            source.add_parse_error(
+                ParseErrorKind.RECORD,
                 f"'{line[:80]}'",
                 "<metric>=<score>, hash=<SHA-256 of the accuracy log>",
                 number,
             )
         elif match[1] in found:
-            source.add(Kind.DUPLICATE, f"'{match[1]}' occurs twice", "each metric once", number)
+            source.add_parse_error(
+                ParseErrorKind.DUPLICATE, f"'{match[1]}' occurs twice", "each metric once", number
+            )
         else:
             found[match[1]] = (float(match[2]), match[3], number)
     return found
 
 
-def read_measurements(
-    place: Place | None, sources: list[SourceFile]
+def read_measurements_file(
+    place: TreePosition | None, sources: list[SourceFile]
 ) -> tuple[Measurements | None, Path | None]:
     """Read the single measurements file of an entry in a tree."""
     if place is None or not (place.system and place.benchmark and place.scenario):
         return None, None
-    folder = place.home / "measurements" / place.system / place.benchmark / place.scenario.folder
+    folder = (
+        place.organisation_folder
+        / "measurements"
+        / place.system
+        / place.benchmark
+        / place.scenario.folder
+    )
     path = folder / f"{place.system}_podium_{place.scenario.folder}.json"
     source = SourceFile(path)
     sources.append(source)
-    return read_document(source, MEASUREMENTS), path
+    return read_json_document(source, MEASUREMENTS_DECODER), path

@@ -12,36 +12,36 @@ from compliance.documents.podium.audit import Audit
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.training import TrainingSet
-from compliance.documents.unjudged_files import RUN_FILES
-from compliance.logs.source_file import Kind, SourceFile, decode
+from compliance.documents.unjudged_files import LOADGEN_RUN_FILES
+from compliance.logs.source_file import ParseErrorKind, SourceFile, decode_strict_json
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault, Severity
 from suite.files.layout import (
     ACCURACY_TEXT,
     CHECKPOINT_RECORD,
-    QUERIES,
-    TELEMETRY,
-    checkpoint_folder,
+    QUERY_RECORD_FILE,
+    TELEMETRY_FILE,
+    locate_checkpoint_folder,
 )
-from suite.files.untrusted_files import opened
-from suite.ledger.book import sha256_of
-from suite.ledger.history import Files, standing
-from suite.ledger.steps import MAKING, SIZE_LIMIT, Step, line_sha256
+from suite.files.untrusted_files import open_regular_file
+from suite.ledger.book import compute_cached_sha256
+from suite.ledger.history import FileHashes, collect_standing_files
+from suite.ledger.steps import MAX_LEDGER_FILE_BYTES, RESULT_STEPS, LedgerStep, compute_line_sha256
 
-Pair: TypeAlias = tuple[str, str]
+HashedPath: TypeAlias = tuple[str, str]
 """Path relative to the results folder, and SHA-256."""
-DECODER: Final = msgspec.json.Decoder(Step)
+STEP_DECODER: Final = msgspec.json.Decoder(LedgerStep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class LedgerLine:
     """One line of a ledger."""
 
     line: int
     """Counted from 1."""
     sha256: str
     """Hash of the line's bytes."""
-    step: Step | None
+    step: LedgerStep | None
     """None for an unreadable line, which the file's flaws report."""
 
 
@@ -51,7 +51,7 @@ class LedgerFile:
 
     source: SourceFile
     workload: str
-    links: Sequence[Link]
+    ledger_lines: Sequence[LedgerLine]
     root: Path
     """The results folder, or the bundle."""
     submission: Submission
@@ -59,21 +59,21 @@ class LedgerFile:
     """Whether it lies in a sealed bundle, where no step is still in progress."""
 
     @cached_property
-    def steps(self) -> Sequence[Step]:
+    def steps(self) -> Sequence[LedgerStep]:
         """The readable steps."""
-        return [link.step for link in self.links if link.step]
+        return [link.step for link in self.ledger_lines if link.step]
 
     @cached_property
-    def standing(self) -> Mapping[int, Files]:
+    def standing_files(self) -> Mapping[int, FileHashes]:
         """Step number -> its files that are still in effect."""
-        return standing(self.steps)
+        return collect_standing_files(self.steps)
 
     @cached_property
-    def makers(self) -> Mapping[Pair, Sequence[Step]]:
+    def makers(self) -> Mapping[HashedPath, Sequence[LedgerStep]]:
         """Each file that a step made, still in effect or not -> those steps."""
-        found: dict[Pair, list[Step]] = {}
+        found: dict[HashedPath, list[LedgerStep]] = {}
         for step in self.steps:
-            for pair in step.files.items() if step.step in MAKING else ():
+            for pair in step.files.items() if step.step in RESULT_STEPS else ():
                 found.setdefault(pair, []).append(step)
         return found
 
@@ -100,7 +100,7 @@ class LedgerFile:
             if audit.record and audit.record.workload == self.workload
         )
 
-    def counted(self) -> Iterator[Sequence[Path]]:
+    def iterate_result_files(self) -> Iterator[Sequence[Path]]:
         """Yield the files that make up results, grouped by step: a training log, a LoadGen run, a
         checkpoint record.
         """
@@ -108,30 +108,32 @@ class LedgerFile:
             for log in group.logs:
                 yield [log.path]
                 yield (
-                    [self.record(log.checkpoint)]
+                    [self.resolve_checkpoint_record(log.checkpoint)]
                     if log.checkpoint and "/" not in log.checkpoint
                     else []
                 )
         for entry in self.entries:
-            yield from (run_files(run) for run in entry.runs)
+            yield from (list_run_files(run) for run in entry.runs)
         yield from (list(audit.files) for audit in self.audits)
 
-    def record(self, sha256: str) -> Path:
+    def resolve_checkpoint_record(self, sha256: str) -> Path:
         """Return the path of a checkpoint's record."""
-        return checkpoint_folder(self.root, self.workload, sha256) / CHECKPOINT_RECORD
+        return locate_checkpoint_folder(self.root, self.workload, sha256) / CHECKPOINT_RECORD
 
-    def pair(self, path: Path) -> Pair | None:
+    def hash_relative_path(self, path: Path) -> HashedPath | None:
         """Return a file's path and hash as the ledger records them; None if it cannot be read."""
         try:
-            return path.relative_to(self.root).as_posix(), sha256_of(path)
+            return path.relative_to(self.root).as_posix(), compute_cached_sha256(path)
         except (OSError, ValueError):
             return None
 
-    def made(self, paths: Sequence[Path]) -> Sequence[Step]:
+    def find_making_steps(self, paths: Sequence[Path]) -> Sequence[LedgerStep]:
         """Return the steps that each made all of these files, whether the files are still in effect
         or not.
         """
-        pairs = [pair for path in paths if is_file(path) and (pair := self.pair(path))]
+        pairs = [
+            pair for path in paths if is_file(path) and (pair := self.hash_relative_path(path))
+        ]
         return (
             [
                 step
@@ -142,20 +144,26 @@ class LedgerFile:
             else []
         )
 
-    def kept(self, paths: Sequence[Path]) -> Sequence[Step]:
+    def find_effective_steps(self, paths: Sequence[Path]) -> Sequence[LedgerStep]:
         """Return the steps by which these files are in effect."""
-        names = {pair[0] for path in paths if is_file(path) and (pair := self.pair(path))}
-        return [step for step in self.made(paths) if names <= self.standing.get(step.n, {}).keys()]
+        names = {
+            pair[0] for path in paths if is_file(path) and (pair := self.hash_relative_path(path))
+        }
+        return [
+            step
+            for step in self.find_making_steps(paths)
+            if names <= self.standing_files.get(step.n, {}).keys()
+        ]
 
-    def served(self, entry: InferenceEntry) -> Iterator[tuple[str, Step]]:
+    def find_served_checkpoints(self, entry: InferenceEntry) -> Iterator[tuple[str, LedgerStep]]:
         """Yield the checkpoint of each run of an entry, and the step by which the run is in
         effect.
         """
         for run in entry.runs:
-            for step in self.kept(run_files(run))[:1] if run.record else ():
+            for step in self.find_effective_steps(list_run_files(run))[:1] if run.record else ():
                 yield run.record.checkpoint_sha256 if run.record else "", step
 
-    def fault(
+    def build_fault(
         self,
         found: str,
         required: str,
@@ -173,9 +181,12 @@ class LedgerFile:
         )
 
 
-def run_files(run: LoadGenRun) -> Sequence[Path]:
+def list_run_files(run: LoadGenRun) -> Sequence[Path]:
     """Return the paths of a run's files."""
-    return [run.folder / name for name in sorted({*RUN_FILES, ACCURACY_TEXT, QUERIES, TELEMETRY})]
+    return [
+        run.folder / name
+        for name in sorted({*LOADGEN_RUN_FILES, ACCURACY_TEXT, QUERY_RECORD_FILE, TELEMETRY_FILE})
+    ]
 
 
 def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:
@@ -183,32 +194,40 @@ def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> Led
     its writer was killed.
     """
     if not sealed:
-        source.leniency = {Kind.CUT: Severity.WARNING}
+        source.leniency = {ParseErrorKind.CUT: Severity.WARNING}
     return LedgerFile(
         source=source,
         workload=source.path.stem,
-        links=list(links(source)),
-        root=submission.home.parent.parent,
+        ledger_lines=list(read_ledger_lines(source)),
+        root=submission.organisation_folder.parent.parent,
         submission=submission,
         sealed=sealed,
     )
 
 
-def links(source: SourceFile) -> Iterator[Link]:
+def read_ledger_lines(source: SourceFile) -> Iterator[LedgerLine]:
     """Yield the lines of a ledger as links."""
     try:
-        with opened(source.path) as stream:
-            text = stream.read(SIZE_LIMIT + 1)
+        with open_regular_file(source.path) as stream:
+            text = stream.read(MAX_LEDGER_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
-        source.unreadable(error)
+        source.add_read_error(error)
         return
-    if len(text) > SIZE_LIMIT:
-        source.add(Kind.UNREADABLE, f"more than {SIZE_LIMIT} bytes", f"at most {SIZE_LIMIT} bytes")
+    if len(text) > MAX_LEDGER_FILE_BYTES:
+        source.add_parse_error(
+            ParseErrorKind.UNREADABLE,
+            f"more than {MAX_LEDGER_FILE_BYTES} bytes",
+            f"at most {MAX_LEDGER_FILE_BYTES} bytes",
+        )
         return
     *lines, rest = text.split(b"\n")
     for number, line in enumerate(lines, 1):
-        yield Link(
-            line=number, sha256=line_sha256(line), step=decode(source, DECODER, line, number)
+        yield LedgerLine(
+            line=number,
+            sha256=compute_line_sha256(line),
+            step=decode_strict_json(source, STEP_DECODER, line, number),
         )
     if rest:
-        source.add(Kind.CUT, "a last line without its end", "whole lines", len(lines) + 1)
+        source.add_parse_error(
+            ParseErrorKind.CUT, "a last line without its end", "whole lines", len(lines) + 1
+        )

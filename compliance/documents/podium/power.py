@@ -12,32 +12,32 @@ import msgspec
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.study import StudyFile, StudyPoint
-from compliance.documents.podium.training import TrainingLog, finite
+from compliance.documents.podium.training import TrainingLog, is_finite_number
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import RUN_RECORD, TELEMETRY
+from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Readings, Work
+from suite.measurement.power_readings import MeasuredWork, TelemetryReadings
 from suite.records import EnergyRecord
-from suite.studies.documents import IDLE, STUDY, Row
+from suite.studies.documents import IDLE_TELEMETRY_FILE, STUDY_FILE, StudyRow
 
-STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+STREAM_SCENARIOS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 NS_PER_MS: Final = 1_000_000
-TRAINING_READINGS: Final = 60
+MIN_TRAINING_READINGS: Final = 60
 """Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at
 1 Hz or faster.
 """
-REFUSED: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
+REFUSED_COUNTER_PATTERN: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
 """Sentence of an earlier version about a counter that it refused: it held growth between any two
 readings against the limit.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoweredRun:
+class RunPower:
     """A run whose record claims energy, or whose telemetry has power readings."""
 
     record: Path
@@ -48,24 +48,24 @@ class PoweredRun:
     """Path of the readings."""
     performance: bool
     """Whether it was timed: false for accuracy runs."""
-    told: tuple[EnergyRecord, ...] | None
+    claimed_energy: tuple[EnergyRecord, ...] | None
     """The energy claimed; None if the record does not tell of energy at all, as on a cluster's
     other nodes and in older logs.
     """
     malformed: str = ""
     """What is wrong with a claim that is no list of energies."""
-    readings: Readings
+    readings: TelemetryReadings
     """Empty if there is no readable telemetry."""
     window: tuple[int, int] | None
     """The run's time span, in ns of UTC; None if its log does not give it."""
-    work: Work
+    work: MeasuredWork
     silent: bool = False
     """Whether a log that could tell energy does not, as logs of earlier versions."""
     next_ns: int | None = None
     """When the run began, ns of UTC, before which an idle machine was read; None for others."""
     loaded: bool = True
     """Whether the machine was at work; an idle one may draw the same all the time."""
-    fewest: int = 0
+    min_readings: int = 0
     """Readings that it needs."""
     reasons: tuple[str, ...] = ()
     """Why the record has no energy of a channel."""
@@ -73,12 +73,12 @@ class PoweredRun:
     @property
     def claims(self) -> tuple[EnergyRecord, ...]:
         """The energies claimed; empty if there are none."""
-        return self.told or ()
+        return self.claimed_energy or ()
 
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
         """The energy computed from the readings, and why a channel yields none."""
-        refused = refused_before(self.reasons)
+        refused = parse_refused_channels(self.reasons)
         readings = replace(
             self.readings,
             tracks={
@@ -86,14 +86,16 @@ class PoweredRun:
             },
         )
         return (
-            power_readings.records(readings, *self.window, self.work) if self.window else ((), ())
+            power_readings.build_energy_records(readings, *self.window, self.work)
+            if self.window
+            else ((), ())
         )
 
-    def record_fault(self, found: str, required: str) -> Fault:
+    def build_record_fault(self, found: str, required: str) -> Fault:
         """Build a Fault for the record."""
         return Fault(file=self.record, line=self.line, found=found, required=required)
 
-    def fault(self, found: str, required: str, *, odd: bool = False) -> Fault:
+    def build_fault(self, found: str, required: str, *, odd: bool = False) -> Fault:
         """Build a Fault for the readings; a warning if they are only odd."""
         return Fault(
             file=self.telemetry,
@@ -103,129 +105,137 @@ class PoweredRun:
         )
 
 
-def of_run(run: LoadGenRun) -> PoweredRun | None:
+def build_run_power(run: LoadGenRun) -> RunPower | None:
     """Build the power document of a LoadGen run; None if it has neither readings nor claims."""
-    told = run.record.energy if run.record else ()
-    readings = read(run.folder / TELEMETRY)
-    if not told and not readings.tracks and not (run.record and run.record.idle):
+    claims = run.record.energy if run.record else ()
+    readings = read_power_or_empty(run.folder / TELEMETRY_FILE)
+    if not claims and not readings.tracks and not (run.record and run.record.idle):
         return None
-    begin_ns, end_ns = (power_window.utc_ns(run.value(key)) for key in ("power_begin", "power_end"))
-    counts = run.numbers("result_query_count", "generated_samples_per_query")
+    begin_ns, end_ns = (
+        power_window.parse_power_time_ns(run.find_value(key))
+        for key in ("power_begin", "power_end")
+    )
+    counts = run.find_numbers("result_query_count", "generated_samples_per_query")
     queries, per_query = (int(count) for count in counts or (0, 0))
-    return PoweredRun(
+    return RunPower(
         record=run.folder / RUN_RECORD,
-        telemetry=run.folder / TELEMETRY,
+        telemetry=run.folder / TELEMETRY_FILE,
         performance=run.performance,
-        told=told,
+        claimed_energy=claims,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=Work(
-            samples=queries * per_query, queries=queries if run.scenario in STREAMS else None
+        work=MeasuredWork(
+            samples=queries * per_query,
+            queries=queries if run.scenario in STREAM_SCENARIOS else None,
         ),
         reasons=run.record.no_energy if run.record else (),
     )
 
 
-def of_idle_before(run: LoadGenRun, powered: PoweredRun) -> PoweredRun | None:
+def build_idle_power_before_run(run: LoadGenRun, powered: RunPower) -> RunPower | None:
     """Build the power document of the idle machine before a LoadGen run, from the run's own; None
     if its record does not tell of it.
     """
     if run.record is None or not run.record.idle:
         return None
-    window = power_readings.before_the_run(powered.readings)
+    window = power_readings.find_idle_window(powered.readings)
     return replace(
         powered,
-        told=run.record.idle,
+        claimed_energy=run.record.idle,
         window=window,
         next_ns=powered.window and powered.window[0],
-        work=Work(samples=0),
+        work=MeasuredWork(samples=0),
         loaded=False,
     )
 
 
-def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
+def build_point_power(point: StudyPoint, table: Path) -> RunPower | None:
     """Build the power document of a study's point; None if its row is a repeated one, or has
     neither readings nor claims.
     """
-    if not isinstance(point.told, Row):
+    if not isinstance(point.table_row, StudyRow):
         return None
-    readings = read(point.folder / TELEMETRY)
-    if not point.told.energy and not readings.tracks:
+    readings = read_power_or_empty(point.folder / TELEMETRY_FILE)
+    if not point.table_row.energy and not readings.tracks:
         return None
     begin_ns, end_ns = (
-        power_window.utc_ns(point.value(key)) for key in ("power_begin", "power_end")
+        power_window.parse_power_time_ns(point.find_value(key))
+        for key in ("power_begin", "power_end")
     )
     queries, per_query = (
-        int(point.number(key) or 0) for key in ("result_query_count", "generated_samples_per_query")
+        int(point.find_positive_number(key) or 0)
+        for key in ("result_query_count", "generated_samples_per_query")
     )
-    return PoweredRun(
+    return RunPower(
         record=table,
-        telemetry=point.folder / TELEMETRY,
+        telemetry=point.folder / TELEMETRY_FILE,
         performance=True,
-        told=point.told.energy,
+        claimed_energy=point.table_row.energy,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=Work(samples=queries * per_query, queries=queries),
-        reasons=point.told.no_energy,
+        work=MeasuredWork(samples=queries * per_query, queries=queries),
+        reasons=point.table_row.no_energy,
     )
 
 
-def of_idle(study: StudyFile) -> PoweredRun | None:
+def build_study_idle_power(study: StudyFile) -> RunPower | None:
     """Build the power document of a study's idle machine; None if it has neither readings nor
     claims.
     """
-    telemetry = study.folder / IDLE
-    readings = read(telemetry)
+    telemetry = study.folder / IDLE_TELEMETRY_FILE
+    readings = read_power_or_empty(telemetry)
     if not study.study.idle and not readings.tracks:
         return None
-    return PoweredRun(
-        record=study.folder / STUDY,
+    return RunPower(
+        record=study.folder / STUDY_FILE,
         telemetry=telemetry,
         performance=True,
-        told=study.study.idle,
+        claimed_energy=study.study.idle,
         readings=readings,
-        window=power_readings.covered(readings),
+        window=power_readings.find_covered_window(readings),
         loaded=False,
-        work=Work(samples=0),
+        work=MeasuredWork(samples=0),
     )
 
 
-def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> PoweredRun | None:
+def build_training_power(log: TrainingLog, telemetry: Path, node: bool = False) -> RunPower | None:
     """Build the power document of a training run on its first node, or on another `node`; None if
     it has neither readings nor claims.
     """
-    record = None if node else log.first(events.ENERGY)
-    told, malformed = (
-        claimed([each.value for each in log.all(events.ENERGY)]) if record else (None, "")
+    record = None if node else log.find_first_record(events.ENERGY)
+    claims, malformed = (
+        parse_energy_claims([each.value for each in log.list_records(events.ENERGY)])
+        if record
+        else (None, "")
     )
-    readings = read(telemetry)
+    readings = read_power_or_empty(telemetry)
     if record is None and not readings.tracks:
         return None
     reasons = record.event.metadata.get("no_energy") if record else None
     times = [
         each.event.time_ms
         for key in (events.RUN_START, events.RUN_STOP)
-        if (each := log.first(key)) and finite(each.event.time_ms)
+        if (each := log.find_first_record(key)) and is_finite_number(each.event.time_ms)
     ]
-    return PoweredRun(
+    return RunPower(
         record=log.path,
         line=record.line if record else None,
         telemetry=telemetry,
         performance=True,
-        told=told,
+        claimed_energy=claims,
         silent=record is None and not node,
         malformed=malformed,
         readings=readings,
         window=(
             (round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None
         ),
-        work=Work(samples=0),
-        fewest=TRAINING_READINGS,
+        work=MeasuredWork(samples=0),
+        min_readings=MIN_TRAINING_READINGS,
         reasons=tuple(str(each) for each in reasons) if isinstance(reasons, list) else (),
     )
 
 
-def claimed(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
+def parse_energy_claims(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
     """Parse the energies in a log's only energy event, and say what is wrong with others."""
     if len(values) > 1:
         return (), f"{len(values)} events"
@@ -235,16 +245,18 @@ def claimed(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
         return (), str(error)
 
 
-def read(path: Path) -> Readings:
+def read_power_or_empty(path: Path) -> TelemetryReadings:
     """Read the power channels; empty if the file is missing or damaged, which other rules
     report.
     """
     try:
-        return power_readings.read(path)
+        return power_readings.read_power_readings(path)
     except UnreadableError:
-        return Readings()
+        return TelemetryReadings()
 
 
-def refused_before(reasons: Iterable[str]) -> frozenset[str]:
+def parse_refused_channels(reasons: Iterable[str]) -> frozenset[str]:
     """Return the names of the channels that a record refuses in the words of an earlier version."""
-    return frozenset(match[1] for reason in reasons if (match := REFUSED.fullmatch(reason)))
+    return frozenset(
+        match[1] for reason in reasons if (match := REFUSED_COUNTER_PATTERN.fullmatch(reason))
+    )

@@ -4,24 +4,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compliance.verdict import Fault, Severity
-from suite.measurement.mlperf_power.checks import Check, guarded
-from suite.measurement.mlperf_power.session import Session
+from suite.measurement.mlperf_power.checks import SessionCheck, run_session_check
+from suite.measurement.mlperf_power.session import PowerSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSession:
     """An imported session."""
 
-    session: Session
+    session: PowerSession
 
-    def faults(self, check: Check) -> Iterator[Fault]:
+    def find_faults(self, check: SessionCheck) -> Iterator[Fault]:
         """Yield what does not hold by one of the session's checks; what is only odd as a
         warning.
         """
-        for problem in guarded(check, self.session):
+        for problem in run_session_check(check, self.session):
             severity = Severity.WARNING if problem.odd else None
             yield Fault(
-                file=self.session.path(problem.file),
+                file=self.session.locate_file(problem.file),
                 found=problem.found,
                 required=problem.required,
                 severity=severity,

@@ -9,37 +9,48 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from compliance.documents.headline import indexed
-from compliance.documents.podium.inference import RECORD, RUN_FIELDS
-from compliance.documents.podium.training import finite
+from compliance.documents.headline import group_records_by_key
+from compliance.documents.podium.inference import RUN_RECORD_DECODER, RUN_RECORD_FIELDS
+from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen import query_times
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.mllog.mllog_lines import Record
-from compliance.logs.source_file import SourceFile, read_document
-from compliance.recognition.tree_path import folders, homes, is_file, performance_runs
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.recognition.tree_path import (
+    is_file,
+    list_performance_runs,
+    list_subfolders,
+    list_tree_organisations,
+)
 from compliance.verdict import Fault
-from suite.files.layout import DETAIL, PARTIAL, QUERIES, RUN_RECORD, stays_inside
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.layout import (
+    DETAIL_LOG,
+    PARTIAL_SUFFIX,
+    QUERY_RECORD_FILE,
+    RUN_RECORD,
+    is_inside_folder,
+)
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import RunRecord
 from suite.rounds import Round
-from suite.studies.documents import STUDY
+from suite.studies.documents import STUDY_FILE
 from suite.studies.rates import (
-    PEAK,
-    SPEED,
-    TRIAL,
-    Peak,
-    Speed,
+    PEAK_KIND,
+    RATE_ATTEMPT_FILE,
+    SPEED_KIND,
+    PeakStudy,
+    RateAttempt,
+    RateAttemptRecord,
     SpeedRow,
-    Stamps,
-    Trial,
-    TrialRecord,
+    SpeedStudy,
+    StudyStamps,
 )
 
-D = TypeVar("D", Peak, Speed)
-PEAKS: Final = msgspec.json.Decoder(Peak)
-SPEEDS: Final = msgspec.json.Decoder(Speed)
-TRIALS: Final = msgspec.json.Decoder(TrialRecord)
-STAMPED: Final = (
+D = TypeVar("D", PeakStudy, SpeedStudy)
+PEAK_DECODER: Final = msgspec.json.Decoder(PeakStudy)
+SPEED_DECODER: Final = msgspec.json.Decoder(SpeedStudy)
+TRIAL_RECORD_DECODER: Final = msgspec.json.Decoder(RateAttemptRecord)
+RUN_STAMP_FIELDS: Final = (
     "workload",
     "profile",
     "checkpoint_sha256",
@@ -52,45 +63,48 @@ STAMPED: Final = (
     "version",
 )
 """What a run's record says of system and weights too."""
-FIELDS: Final[Mapping[Any, frozenset[str]]] = {
-    kind: frozenset(each.name for each in fields(kind)) for kind in (Peak, Speed, TrialRecord)
+RATE_DOCUMENT_FIELDS: Final[Mapping[Any, frozenset[str]]] = {
+    kind: frozenset(each.name for each in fields(kind))
+    for kind in (PeakStudy, SpeedStudy, RateAttemptRecord)
 }
 
 
-class Kinded(msgspec.Struct, frozen=True):
+class StudyFileHeader(msgspec.Struct, frozen=True):
     """What every study says of itself."""
 
     kind: str = ""
 
 
-KINDS: Final = msgspec.json.Decoder(Kinded)
+STUDY_HEADER_DECODER: Final = msgspec.json.Decoder(StudyFileHeader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRun:
     """One LoadGen run of a study of rates."""
 
-    told: SpeedRow | Trial
+    table_row: SpeedRow | RateAttempt
     """The run's row in the table."""
     folder: Path
     record: RunRecord | None
-    trial: TrialRecord | None
+    trial: RateAttemptRecord | None
     """Of a search; None of speed alone."""
-    index: Mapping[str, Sequence[Record]]
+    index: Mapping[str, Sequence[MllogRecord]]
     """Key in the detail log -> its records."""
     latencies_ns: Any
     """Of the queries in order of issue, an array; None without the record of queries."""
 
-    def value(self, key: str) -> Any:
+    def find_value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
-    def number(self, key: str) -> float | None:
+    def find_number(self, key: str) -> float | None:
         """Return a detail-log value as a finite number, or None."""
-        value = self.value(key)
-        return float(value) if finite(value) else None
+        value = self.find_value(key)
+        return float(value) if is_finite_number(value) else None
 
-    def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
+    def build_fault(
+        self, found: str, required: str, file: str = DETAIL_LOG, key: str = ""
+    ) -> Fault:
         """Build a Fault for this run, at the line of a key."""
         return Fault(
             file=self.folder / file,
@@ -113,127 +127,134 @@ class RateStudy(Generic[D]):
     """
     round: Round
 
-    def fault(self, found: str, required: str) -> Fault:
+    def build_fault(self, found: str, required: str) -> Fault:
         """Build a Fault for the table."""
-        return Fault(file=self.folder / STUDY, found=found, required=required)
+        return Fault(file=self.folder / STUDY_FILE, found=found, required=required)
 
 
-class PeakFile(RateStudy[Peak]):
+class PeakFile(RateStudy[PeakStudy]):
     """A search for the peak with its runs."""
 
 
-class SpeedFile(RateStudy[Speed]):
+class SpeedFile(RateStudy[SpeedStudy]):
     """Speed alone, with its runs."""
 
 
 AnyRates: TypeAlias = PeakFile | SpeedFile
 
 
-def kind_of(folder: Path) -> str:
+def read_study_kind(folder: Path) -> str:
     """Return the kind that a study says it is; empty if it cannot be read."""
     try:
-        return read(folder / STUDY, KINDS.decode).kind
+        return read_untrusted_file(folder / STUDY_FILE, STUDY_HEADER_DECODER.decode).kind
     except UnreadableError:
         return ""
 
 
-def read_rates(folder: Path, round: Round, sources: list[SourceFile]) -> AnyRates | None:
+def read_rate_study(folder: Path, round: Round, sources: list[SourceFile]) -> AnyRates | None:
     """Read a study of rates; None if its table cannot be read. Files that were read are appended to
     `sources`.
     """
-    table = SourceFile(folder / STUDY)
+    table = SourceFile(folder / STUDY_FILE)
     sources.append(table)
-    if kind_of(folder) == PEAK:
-        peak = read_document(table, PEAKS, FIELDS[Peak])
+    if read_study_kind(folder) == PEAK_KIND:
+        peak = read_json_document(table, PEAK_DECODER, RATE_DOCUMENT_FIELDS[PeakStudy])
         return (
             None
             if peak is None
             else PeakFile(
                 folder=folder,
                 study=peak,
-                runs=runs_of(folder, peak.trials, sources),
-                folders=trials_in(folder),
+                runs=read_rate_runs(folder, peak.trials, sources),
+                folders=list_trial_folders(folder),
                 round=round,
             )
         )
-    speed = read_document(table, SPEEDS, FIELDS[Speed])
+    speed = read_json_document(table, SPEED_DECODER, RATE_DOCUMENT_FIELDS[SpeedStudy])
     if speed is None:
         return None
-    served = served_in(folder, speed.stamps)
+    served = list_matching_runs(folder, speed.stamps)
     return SpeedFile(
         folder=folder,
         study=speed,
-        runs=runs_of(folder, speed.rows, sources),
+        runs=read_rate_runs(folder, speed.rows, sources),
         folders=served,
         round=round,
     )
 
 
-def trials_in(folder: Path) -> tuple[str, ...]:
+def list_trial_folders(folder: Path) -> tuple[str, ...]:
     """Return the folders of a study that hold a trial; what is unfinished is none."""
-    below = [each for system in folders(folder) for each in folders(system)]
+    below = [each for system in list_subfolders(folder) for each in list_subfolders(system)]
     return tuple(
         each.relative_to(folder).as_posix()
         for each in below
-        if is_file(each / TRIAL) and not each.name.endswith(PARTIAL)
+        if is_file(each / RATE_ATTEMPT_FILE) and not each.name.endswith(PARTIAL_SUFFIX)
     )
 
 
-def served_in(folder: Path, stamps: Stamps) -> tuple[str, ...]:
+def list_matching_runs(folder: Path, stamps: StudyStamps) -> tuple[str, ...]:
     """Return the performance runs in a study's folder that are of its system and weights."""
     scenarios = (
         each
-        for home in homes(folder)
-        for system in folders(home / "results")
-        for bench in folders(system)
-        for each in folders(bench)
+        for home in list_tree_organisations(folder)
+        for system in list_subfolders(home / "results")
+        for bench in list_subfolders(system)
+        for each in list_subfolders(bench)
     )
-    runs = (run for scenario in scenarios for run in performance_runs(scenario))
-    return tuple(run.relative_to(folder).as_posix() for run in runs if is_of(run, stamps))
+    runs = (run for scenario in scenarios for run in list_performance_runs(scenario))
+    return tuple(run.relative_to(folder).as_posix() for run in runs if has_same_stamps(run, stamps))
 
 
-def is_of(run: Path, stamps: Stamps) -> bool:
+def has_same_stamps(run: Path, stamps: StudyStamps) -> bool:
     """Tell whether a run's record has these stamps; of one that cannot be read nothing is known."""
     try:
-        record = read(run / RUN_RECORD, RECORD.decode)
+        record = read_untrusted_file(run / RUN_RECORD, RUN_RECORD_DECODER.decode)
     except UnreadableError:
         return False
-    return all(getattr(record, name) == getattr(stamps, name) for name in STAMPED)
+    return all(getattr(record, name) == getattr(stamps, name) for name in RUN_STAMP_FIELDS)
 
 
-def runs_of(
-    folder: Path, rows: Sequence[SpeedRow | Trial], sources: list[SourceFile]
+def read_rate_runs(
+    folder: Path, rows: Sequence[SpeedRow | RateAttempt], sources: list[SourceFile]
 ) -> tuple[RateRun, ...]:
     """Read the runs that a table names."""
     return tuple(
-        read_run(row, folder / row.folder, sources)
+        read_rate_run(row, folder / row.folder, sources)
         for row in rows
-        if row.folder and stays_inside(row.folder)
+        if row.folder and is_inside_folder(row.folder)
     )
 
 
-def read_run(told: SpeedRow | Trial, folder: Path, sources: list[SourceFile]) -> RateRun:
+def read_rate_run(
+    table_row: SpeedRow | RateAttempt, folder: Path, sources: list[SourceFile]
+) -> RateRun:
     """Read one run."""
     detail, record, trial, times = (
-        SourceFile(folder / name) for name in (DETAIL, RUN_RECORD, TRIAL, QUERIES)
+        SourceFile(folder / name)
+        for name in (DETAIL_LOG, RUN_RECORD, RATE_ATTEMPT_FILE, QUERY_RECORD_FILE)
     )
-    index = indexed(list(mllog_lines.read(detail)))
-    searched = isinstance(told, Trial)
+    index = group_records_by_key(list(mllog_lines.read_mllog_records(detail)))
+    searched = isinstance(table_row, RateAttempt)
     sources += [detail, record, *([trial] if searched else [])]
     queries = None
-    if is_file(folder / QUERIES):
+    if is_file(folder / QUERY_RECORD_FILE):
         sources.append(times)
-        queries = query_times.read(times)
+        queries = query_times.read_query_times(times)
     return RateRun(
-        told=told,
+        table_row=table_row,
         folder=folder,
-        record=read_document(record, RECORD, RUN_FIELDS),
-        trial=read_document(trial, TRIALS, FIELDS[TrialRecord]) if searched else None,
+        record=read_json_document(record, RUN_RECORD_DECODER, RUN_RECORD_FIELDS),
+        trial=read_json_document(
+            trial, TRIAL_RECORD_DECODER, RATE_DOCUMENT_FIELDS[RateAttemptRecord]
+        )
+        if searched
+        else None,
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
     )
 
 
-def is_rates(folder: Path) -> bool:
+def is_rate_study(folder: Path) -> bool:
     """Tell whether a study is one of rates."""
-    return kind_of(folder) in (PEAK, SPEED)
+    return read_study_kind(folder) in (PEAK_KIND, SPEED_KIND)

@@ -4,24 +4,27 @@ points.
 
 from pathlib import Path
 
-from compliance.documents.podium.power import PoweredRun, of_idle, of_point
-from compliance.documents.podium.rates import AnyRates, is_rates, read_rates
+from compliance.documents.podium.power import RunPower, build_point_power, build_study_idle_power
+from compliance.documents.podium.rates import AnyRates, is_rate_study, read_rate_study
 from compliance.documents.podium.study import StudyFile, read_study
 from compliance.logs.source_file import SourceFile
 from suite.rounds import Round
-from suite.studies.documents import STUDY
+from suite.studies.documents import STUDY_FILE
 
 
-def read(
+def read_study_documents(
     folder: Path, round: Round
-) -> tuple[list[SourceFile], list[StudyFile | AnyRates | PoweredRun]]:
+) -> tuple[list[SourceFile], list[StudyFile | AnyRates | RunPower]]:
     """Return the files that were read, with their flaws, and the documents in them."""
     sources: list[SourceFile] = []
-    if is_rates(folder):
-        rates = read_rates(folder, round, sources)
+    if is_rate_study(folder):
+        rates = read_rate_study(folder, round, sources)
         return sources, [rates] if rates else []
     found = read_study(folder, round, sources)
     if found is None:
         return sources, []
-    powered = (of_idle(found), *(of_point(point, found.folder / STUDY) for point in found.points))
+    powered = (
+        build_study_idle_power(found),
+        *(build_point_power(point, found.folder / STUDY_FILE) for point in found.points),
+    )
     return sources, [found, *filter(None, powered)]

@@ -7,42 +7,51 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance.documents.headline import indexed
-from compliance.documents.podium.training import finite
+from compliance.documents.headline import group_records_by_key
+from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen import accuracy_log, query_times
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.mllog.mllog_lines import Record
-from compliance.logs.source_file import SourceFile, read_document, read_text
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from compliance.logs.source_file import SourceFile, read_json_document, read_source_text
 from compliance.recognition.tree_path import is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.errors import PodiumError
 from suite.files.layout import (
-    ACCURACY,
+    ACCURACY_LOG,
     CHECKPOINT_RECORD,
-    CHECKPOINTS,
-    DETAIL,
-    QUERIES,
-    SUMMARY,
-    TELEMETRY,
-    stays_inside,
+    CHECKPOINTS_FOLDER,
+    DETAIL_LOG,
+    QUERY_RECORD_FILE,
+    SUMMARY_LOG,
+    TELEMETRY_FILE,
+    is_inside_folder,
 )
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen import power_window
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
+from suite.measurement.power_readings import MeasuredWork
 from suite.records import CheckpointRecord
 from suite.rounds import Round
-from suite.studies.documents import ACCURACY as SCORED
-from suite.studies.documents import POINT, STUDY, TRUTH, Drift, Point, Row, Study, parts_of
+from suite.studies.documents import (
+    POINT_FILE,
+    STUDY_FILE,
+    STUDY_TRUTH_FOLDER,
+    PointIdentity,
+    RateDrift,
+    Study,
+    StudyRow,
+    compute_part_means,
+)
+from suite.studies.documents import STUDY_ACCURACY_FOLDER as SCORED
 from suite.workload import Scores
 
 STUDY_DECODER: Final = msgspec.json.Decoder(Study)
-POINT_DECODER: Final = msgspec.json.Decoder(Point)
+POINT_DECODER: Final = msgspec.json.Decoder(PointIdentity)
 CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
-POINT_FIELDS: Final = frozenset(field.name for field in fields(Point))
-DAMAGE: Final = (
+POINT_FIELDS: Final = frozenset(field.name for field in fields(PointIdentity))
+STUDY_SCORER_EXCEPTIONS: Final = (
     ValueError,
     LookupError,
     OSError,
@@ -58,11 +67,11 @@ DAMAGE: Final = (
 class StudyPoint:
     """One LoadGen run of a study."""
 
-    told: Row | Drift
+    table_row: StudyRow | RateDrift
     """The run's row in the table."""
     folder: Path
-    point: Point | None
-    index: Mapping[str, Sequence[Record]]
+    point: PointIdentity | None
+    index: Mapping[str, Sequence[MllogRecord]]
     """Key in the detail log -> its records."""
     latencies_ns: Any
     """Of the queries in order of issue, an array; None without a query record."""
@@ -75,22 +84,22 @@ class StudyPoint:
     @property
     def parts_ns(self) -> Sequence[float]:
         """Mean latencies of ten slices of the run; empty without a query record."""
-        return parts_of(self.latencies_ns) if self.latencies_ns is not None else ()
+        return compute_part_means(self.latencies_ns) if self.latencies_ns is not None else ()
 
-    def value(self, key: str) -> Any:
+    def find_value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
         return self.index[key][0].value if key in self.index else None
 
-    def number(self, key: str) -> float | None:
+    def find_positive_number(self, key: str) -> float | None:
         """Return a detail-log value as a finite number above 0, or None."""
-        value = self.value(key)
-        return float(value) if finite(value) and value > 0 else None
+        value = self.find_value(key)
+        return float(value) if is_finite_number(value) and value > 0 else None
 
-    def fault(
+    def build_fault(
         self,
         found: str,
         required: str,
-        file: str = DETAIL,
+        file: str = DETAIL_LOG,
         key: str = "",
         severity: Severity | None = None,
     ) -> Fault:
@@ -132,114 +141,129 @@ class StudyFile:
         """
         return Severity.WARNING if self.study.command is None or not self.study.finished else None
 
-    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
         """Build a Fault for the table."""
-        return Fault(file=self.folder / STUDY, found=found, required=required, severity=severity)
+        return Fault(
+            file=self.folder / STUDY_FILE, found=found, required=required, severity=severity
+        )
 
 
 def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFile | None:
     """Read a study; None if its table cannot be read. Files that were read are appended to
     `sources`.
     """
-    table = SourceFile(folder / STUDY)
+    table = SourceFile(folder / STUDY_FILE)
     sources.append(table)
-    study = read_document(table, STUDY_DECODER, STUDY_FIELDS)
+    study = read_json_document(table, STUDY_DECODER, STUDY_FIELDS)
     if study is None:
         return None
-    rows: tuple[Row | Drift, ...] = (*study.rows, *study.drift)
-    told = [row for row in rows if row.folder and stays_inside(row.folder)]
-    systems = sorted({Path(row.folder).parts[0] for row in told})
+    rows: tuple[StudyRow | RateDrift, ...] = (*study.rows, *study.drift)
+    rows_with_folder = [row for row in rows if row.folder and is_inside_folder(row.folder)]
+    systems = sorted({Path(row.folder).parts[0] for row in rows_with_folder})
     return StudyFile(
         folder=folder,
         study=study,
-        points=tuple(read_point(row, folder / row.folder, sources) for row in told),
+        points=tuple(
+            read_study_point(row, folder / row.folder, sources) for row in rows_with_folder
+        ),
         scores={
-            system: scored(folder, system, study.subject, sources)
+            system: score_study_system(folder, system, study.subject, sources)
             for system in systems
             if is_folder(folder / system / SCORED)
         },
-        entries=tuple(entries(folder)),
-        reference=reference(folder, study),
+        entries=tuple(list_study_paths(folder)),
+        reference=read_checkpoint_reference(folder, study),
         round=round,
     )
 
 
-def reference(folder: Path, study: Study) -> Mapping[str, float] | None:
+def read_checkpoint_reference(folder: Path, study: Study) -> Mapping[str, float] | None:
     """Read the reference accuracy of a workload's checkpoint from the results folder in which the
     study lies; None if it is not there.
     """
-    if study.bare or not stays_inside(place := f"{study.subject}/{study.weights}"):
+    if study.bare or not is_inside_folder(place := f"{study.subject}/{study.weights}"):
         return None
-    record = folder.absolute().parent.parent / CHECKPOINTS / place / CHECKPOINT_RECORD
+    record = folder.absolute().parent.parent / CHECKPOINTS_FOLDER / place / CHECKPOINT_RECORD
     try:
-        return read(record, CHECKPOINT_DECODER.decode).reference_accuracy
+        return read_untrusted_file(record, CHECKPOINT_DECODER.decode).reference_accuracy
     except UnreadableError:
         return None
 
 
-def entries(folder: Path) -> Iterator[str]:
+def list_study_paths(folder: Path) -> Iterator[str]:
     """Yield what lies in a study and in its systems' folders; nothing hidden."""
     for path in sorted(folder.iterdir()):
-        below = sorted(path.iterdir()) if is_folder(path) and path.name != TRUTH else []
+        below = (
+            sorted(path.iterdir()) if is_folder(path) and path.name != STUDY_TRUTH_FOLDER else []
+        )
         for each in (path, *below):
             if not path.name.startswith(".") and not each.name.startswith("."):
                 yield f"{each.relative_to(folder).as_posix()}{'/' if is_folder(each) else ''}"
 
 
-def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> StudyPoint:
+def read_study_point(
+    table_row: StudyRow | RateDrift, folder: Path, sources: list[SourceFile]
+) -> StudyPoint:
     """Read one run of a study."""
     detail, record, times, summary = (
-        SourceFile(folder / name) for name in (DETAIL, POINT, QUERIES, SUMMARY)
+        SourceFile(folder / name)
+        for name in (DETAIL_LOG, POINT_FILE, QUERY_RECORD_FILE, SUMMARY_LOG)
     )
-    index = indexed(list(mllog_lines.read(detail)))
-    read_text(summary)
+    index = group_records_by_key(list(mllog_lines.read_mllog_records(detail)))
+    read_source_text(summary)
     sources += [detail, record, summary]
     queries = None
-    if is_file(folder / QUERIES):
+    if is_file(folder / QUERY_RECORD_FILE):
         sources.append(times)
-        queries = query_times.read(times)
+        queries = query_times.read_query_times(times)
     return StudyPoint(
-        told=told,
+        table_row=table_row,
         folder=folder,
-        point=read_document(record, POINT_DECODER, POINT_FIELDS),
+        point=read_json_document(record, POINT_DECODER, POINT_FIELDS),
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
-        no_energy=no_energy(folder, index),
-        telemetry=is_file(folder / TELEMETRY),
+        no_energy=recompute_no_energy_reasons(folder, index),
+        telemetry=is_file(folder / TELEMETRY_FILE),
     )
 
 
-def no_energy(folder: Path, index: Mapping[str, Sequence[Record]]) -> tuple[str, ...] | None:
+def recompute_no_energy_reasons(
+    folder: Path, index: Mapping[str, Sequence[MllogRecord]]
+) -> tuple[str, ...] | None:
     """Recompute why power channels gave no energy; None if the readings or the run's span cannot be
     read.
     """
     try:
-        found = power_readings.read(folder / TELEMETRY)
+        found = power_readings.read_power_readings(folder / TELEMETRY_FILE)
     except UnreadableError as error:
         return () if error.missing else None
     if not (found.tracks or found.absent):
         return ()
     begin_ns, end_ns = (
-        power_window.utc_ns(index[key][0].value if key in index else None)
+        power_window.parse_power_time_ns(index[key][0].value if key in index else None)
         for key in ("power_begin", "power_end")
     )
     return (
         None
         if begin_ns is None or end_ns is None
-        else power_readings.records(found, begin_ns, end_ns, Work(samples=0))[1]
+        else power_readings.build_energy_records(found, begin_ns, end_ns, MeasuredWork(samples=0))[
+            1
+        ]
     )
 
 
-def scored(folder: Path, system: str, subject: str, sources: list[SourceFile]) -> Scores | str:
+def score_study_system(
+    folder: Path, system: str, subject: str, sources: list[SourceFile]
+) -> Scores | str:
     """Score a study's accuracy run with the workload's scorer; if that fails, return the reason."""
-    source = SourceFile(folder / system / SCORED / ACCURACY)
+    source = SourceFile(folder / system / SCORED / ACCURACY_LOG)
     sources.append(source)
-    answers = accuracy_log.read(source)
-    if not is_folder(folder / TRUTH):
+    answers = accuracy_log.index_accuracy_log(source)
+    if not is_folder(folder / STUDY_TRUTH_FOLDER):
         return "no ground truth in the study"
     try:
-        return dict(registry.scorer(subject)(answers, folder / TRUTH))
+        return dict(registry.load_scorer(subject)(answers, folder / STUDY_TRUTH_FOLDER))
     except PodiumError as error:
         return str(error)
-    except DAMAGE as error:
+    except STUDY_SCORER_EXCEPTIONS as error:
         return f"the scorer cannot read the answers: {type(error).__name__}: {error}"

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class Submission:
     """Everything of one organisation in one division, or of one of its systems."""
 
-    home: Path
+    organisation_folder: Path
     sets: Sequence[TrainingSet]
     entries: Sequence[InferenceEntry]
     systems: Sequence[SystemFile]
-    strays: Sequence[Path]
+    unexpected_folders: Sequence[Path]
     """Folders below results/ that are neither a benchmark nor a scenario of the round."""
-    loose: Sequence[Path]
+    misplaced_files: Sequence[Path]
     """Files in places where only folders belong."""
     links: Sequence[Path]
     """Links in place of files and folders."""
@@ -39,11 +39,13 @@ class Submission:
     """Submissions of other organisations in the same tree that were read before this one."""
     round: Round
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this part of the tree."""
-        return Fault(file=file or self.home, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.organisation_folder, found=found, required=required, severity=severity
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +57,18 @@ class Bundle:
     """Why it cannot be unpacked; None if it was unpacked."""
     manifest: Manifest | None
     submissions: Sequence[Submission]
-    strays: Sequence[Path]
+    unread_files: Sequence[Path]
     """Files that were not read while judging it."""
     ledgers: "Sequence[LedgerFile]" = ()
     round: Round
 
-    def fault(self, found: str, required: str, file: Path | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, file: Path | None = None) -> Fault:
         """Build a Fault for this bundle."""
         return Fault(file=file or self.folder, found=found, required=required)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stranger:
+class UninstalledResult:
     """A result of a workload that is not installed here."""
 
     path: Path

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance.logs.source_file import SourceFile, read_document
-from compliance.recognition.tree_path import Place
+from compliance.logs.source_file import SourceFile, read_json_document
+from compliance.recognition.tree_path import TreePosition
 from compliance.verdict import Fault, Severity
 from suite.rounds import Round
 
 
-class Environment(msgspec.Struct, frozen=True, kw_only=True):
+class PodiumBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The `podium` block: only the judged fields; the block's other facts are for readers."""
 
     packages: Mapping[str, str]
@@ -28,7 +28,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     profile: str
 
 
-class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SystemDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The system description (schema system.json); values that cannot be determined are null, never
     invented.
     """
@@ -64,7 +64,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     number_nic_sut: str | None = None
     net_software_stack_sut: str | None = None
     network_topology: str | None = None
-    podium: Environment
+    podium: PodiumBlock
 
     @property
     def networked(self) -> bool:
@@ -72,7 +72,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return (self.is_network or "").strip().casefold() == "true"
 
 
-DECODER: Final = msgspec.json.Decoder(Description)
+SYSTEM_DECODER: Final = msgspec.json.Decoder(SystemDescription)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +80,20 @@ class SystemFile:
     """A system description and its path."""
 
     path: Path
-    description: Description
-    place: Place | None
+    description: SystemDescription
+    place: TreePosition | None
     round: Round
 
-    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
         """Build a Fault for this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
-def read_system(source: SourceFile, place: Place | None, round: Round) -> SystemFile | None:
+def read_podium_system(
+    source: SourceFile, place: TreePosition | None, round: Round
+) -> SystemFile | None:
     """Read a system description; None with a flaw if it cannot be read."""
-    description = read_document(source, DECODER)
+    description = read_json_document(source, SYSTEM_DECODER)
     return (
         SystemFile(path=source.path, description=description, place=place, round=round)
         if description

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, Final, TypeGuard
 
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.mllog.mllog_lines import Record
+from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.tree_path import TRAINING_LOG, Place
+from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition
 from compliance.verdict import Fault
 from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from suite.terms import Profile
 
-HEADER: Final = (
+HEADER_EVENTS: Final = (
     events.SUBMISSION_BENCHMARK,
     events.SUBMISSION_ORG,
     events.SUBMISSION_DIVISION,
@@ -39,23 +39,23 @@ HEADER: Final = (
     events.COMMAND_LINE,
 )
 """Events that must come before all others: who ran what, and how."""
-FACTS: Final = (
+INIT_EVENTS: Final = (
     events.TRAIN_SAMPLES,
     events.EVAL_SAMPLES,
     events.METRIC_SIGNATURE,
     events.QUALITY_TARGET,
 )
 """Events that belong between init_start and init_stop."""
-SOME_FACTS: Final = (events.CORPUS_SAMPLES,)
+OPTIONAL_INIT_EVENTS: Final = (events.CORPUS_SAMPLES,)
 """Additional facts, for workloads that drop samples because of their length."""
-AFTER: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.ENERGY)
+AFTER_RUN_EVENTS: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.ENERGY)
 """Events after run_stop, of a run that succeeded; energy only if power was read."""
-LARGEST: Final = 1e30
+MAX_LOGGED_NUMBER: Final = 1e30
 MS_PER_MINUTE: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class LoggedEvaluation:
     """One evaluation: the epoch that preceded it, and its scores."""
 
     epoch: object
@@ -71,16 +71,16 @@ class TrainingLog:
 
     path: Path
     source: SourceFile
-    records: Sequence[Record]
+    records: Sequence[MllogRecord]
     """Without those that a resumed run voided."""
-    void: Sequence[Record]
-    index: Mapping[str, Sequence[Record]]
+    void: Sequence[MllogRecord]
+    index: Mapping[str, Sequence[MllogRecord]]
     """Event name -> its records."""
     round: Round
     workload: str | None
     """As stamped, if the round knows it."""
     profile: Profile | None
-    place: Place | None
+    place: TreePosition | None
 
     @property
     def row(self) -> Benchmark | None:
@@ -92,22 +92,22 @@ class TrainingLog:
         """The row's training half under the stamped profile."""
         return self.row.training.get(self.profile) if self.row and self.profile else None
 
-    def all(self, key: str) -> Sequence[Record]:
+    def list_records(self, key: str) -> Sequence[MllogRecord]:
         """Return the records of an event."""
         return self.index.get(key, ())
 
-    def first(self, key: str) -> Record | None:
+    def find_first_record(self, key: str) -> MllogRecord | None:
         """Return the first record of an event."""
-        return next(iter(self.all(key)), None)
+        return next(iter(self.list_records(key)), None)
 
-    def value(self, key: str) -> Any:
+    def find_value(self, key: str) -> Any:
         """Return the value of an event's first record, None if there is none."""
-        record = self.first(key)
+        record = self.find_first_record(key)
         return record.value if record else None
 
-    def line(self, key: str) -> int | None:
+    def find_line(self, key: str) -> int | None:
         """Return the line of an event's first record."""
-        record = self.first(key)
+        record = self.find_first_record(key)
         return record.line if record else None
 
     @property
@@ -118,8 +118,8 @@ class TrainingLog:
         The podium that wrote the log may be older than a setting; a log that hides one gets no more
         than the row's value.
         """
-        table = self.value(events.SETTINGS)
-        told = (
+        table = self.find_value(events.SETTINGS)
+        logged_settings = (
             {
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in table.items()
@@ -128,27 +128,30 @@ class TrainingLog:
             else {}
         )
         return (
-            settle(self.round, self.workload, self.profile, told)
+            resolve_settings(self.round, self.workload, self.profile, logged_settings)
             if self.workload and self.profile
-            else told
+            else logged_settings
         )
 
     @property
     def number(self) -> int | None:
         """The number in the file name."""
-        match = TRAINING_LOG.fullmatch(self.path.name)
+        match = TRAINING_LOG_PATTERN.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def status(self) -> object:
         """The status in run_stop; None if there is none."""
-        record = self.first(events.RUN_STOP)
+        record = self.find_first_record(events.RUN_STOP)
         return record.event.metadata.get(events.STATUS) if record else None
 
     @property
     def minutes(self) -> float | None:
         """Minutes from run_start to run_stop; None if either is missing."""
-        start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
+        start, stop = (
+            self.find_first_record(events.RUN_START),
+            self.find_first_record(events.RUN_STOP),
+        )
         return (
             (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
         )
@@ -158,39 +161,41 @@ class TrainingLog:
         """Whether the log says that the run reached its target."""
         return self.status == events.SUCCESS
 
-    def evaluations(self) -> Iterator[Evaluation]:
+    def iterate_evaluations(self) -> Iterator[LoggedEvaluation]:
         """Yield the evaluations in order."""
         metrics = self.row.metrics if self.row else {}
-        for record in self.all(events.EVAL_ACCURACY):
-            yield Evaluation(
+        for record in self.list_records(events.EVAL_ACCURACY):
+            yield LoggedEvaluation(
                 epoch=record.event.metadata.get(events.EPOCH_NUM),
-                scores=scores_of(record.value, metrics),
+                scores=parse_logged_scores(record.value, metrics),
                 line=record.line,
             )
 
     @property
     def reached(self) -> bool:
         """Whether the last evaluation reaches the round's target in every metric."""
-        last = list(self.evaluations())[-1:]
-        return bool(last and self.training and reaches(last[0].scores, self.training.target))
+        last = list(self.iterate_evaluations())[-1:]
+        return bool(
+            last and self.training and has_reached_target(last[0].scores, self.training.target)
+        )
 
     @property
     def checkpoint(self) -> str | None:
         """The hash of the exported weights."""
-        value = self.value(events.CHECKPOINT)
+        value = self.find_value(events.CHECKPOINT)
         return value if isinstance(value, str) else None
 
     @property
     def reference(self) -> Mapping[str, float]:
         """Metric -> reference accuracy, if the log has it in valid form."""
-        value = self.value(events.REFERENCE_ACCURACY)
+        value = self.find_value(events.REFERENCE_ACCURACY)
         return (
-            {metric: float(score) for metric, score in value.items() if finite(score)}
+            {metric: float(score) for metric, score in value.items() if is_finite_number(score)}
             if isinstance(value, dict)
             else {}
         )
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, line: int | None = None, advice: str | None = None
     ) -> Fault:
         """Build a Fault for this log."""
@@ -204,30 +209,33 @@ class TrainingSet:
     folder: Path
     logs: Sequence[TrainingLog]
     unfinished: Sequence[Path]
-    strays: Sequence[Path]
+    unexpected_files: Sequence[Path]
     """Files in its folder that are not logs."""
-    place: Place | None
+    place: TreePosition | None
 
     @property
     def training(self) -> TrainingRow | None:
         """The row by which the set is judged: that of its first log."""
         return self.logs[0].training if self.logs else None
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, line: int | None = None
     ) -> Fault:
         """Build a Fault for this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required)
 
 
-def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
+def read_training_log(path: Path, round: Round, place: TreePosition | None) -> TrainingLog:
     """Read a training log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
-    live, void = standing(mllog_lines.read(source))
-    index: dict[str, list[Record]] = {}
+    live, void = split_voided_records(mllog_lines.read_mllog_records(source))
+    index: dict[str, list[MllogRecord]] = {}
     for record in live:
         index.setdefault(record.key, []).append(record)
-    workload, profile = stamp(index, events.WORKLOAD), stamp(index, events.PROFILE)
+    workload, profile = (
+        find_event_text(index, events.WORKLOAD),
+        find_event_text(index, events.PROFILE),
+    )
     return TrainingLog(
         path=path,
         source=source,
@@ -241,42 +249,44 @@ def read_log(path: Path, round: Round, place: Place | None) -> TrainingLog:
     )
 
 
-def stamp(index: Mapping[str, Sequence[Record]], key: str) -> str | None:
+def find_event_text(index: Mapping[str, Sequence[MllogRecord]], key: str) -> str | None:
     """Return a text value of an event's first record."""
     value = index[key][0].value if key in index else None
     return value if isinstance(value, str) else None
 
 
-def standing(records: Iterator[Record]) -> tuple[list[Record], list[Record]]:
+def split_voided_records(
+    records: Iterator[MllogRecord],
+) -> tuple[list[MllogRecord], list[MllogRecord]]:
     """Separate the valid records from those voided by a `resumed` event: all those after the log
     offset that it names.
     """
-    live: list[Record] = []
-    void: list[Record] = []
+    live: list[MllogRecord] = []
+    void: list[MllogRecord] = []
     for record in records:
         offset = record.event.metadata.get("log_offset") if record.key == events.RESUMED else None
-        while is_count(offset) and live and live[-1].offset >= offset:
+        while is_logged_count(offset) and live and live[-1].offset >= offset:
             void.append(live.pop())
         live.append(record)
     return live, void[::-1]
 
 
-def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
+def parse_logged_scores(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
     """Parse an eval_accuracy: a number if the round's row has a single metric without a key, else a
     dict of its keys.
     """
     if isinstance(value, dict):
         return {
-            metric: float(value[key]) if finite(value.get(key)) else None
+            metric: float(value[key]) if is_finite_number(value.get(key)) else None
             for metric, key in metrics.items()
         }
     return {
-        metric: float(value) if not key and finite(value) else None
+        metric: float(value) if not key and is_finite_number(value) else None
         for metric, key in metrics.items()
     }
 
 
-def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
+def has_reached_target(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
     """Return whether every metric reaches its target."""
     return all(
         (score := scores.get(metric)) is not None and score >= goal
@@ -284,7 +294,7 @@ def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> 
     )
 
 
-def finite(value: object) -> TypeGuard[int | float]:
+def is_finite_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a finite number small enough for arithmetic; booleans do not
     count.
     """
@@ -292,10 +302,10 @@ def finite(value: object) -> TypeGuard[int | float]:
         isinstance(value, int | float)
         and not isinstance(value, bool)
         and math.isfinite(value)
-        and abs(value) < LARGEST
+        and abs(value) < MAX_LOGGED_NUMBER
     )
 
 
-def is_count(value: object) -> TypeGuard[int]:
+def is_logged_count(value: object) -> TypeGuard[int]:
     """Return whether a value is a non-negative integer."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_LOGGED_NUMBER

@@ -9,37 +9,40 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents.training.log import PublishedSet
-from suite.files.untrusted_files import opened
+from suite.files.untrusted_files import open_regular_file
 
-PARAMS: Final = "package_checker_params"
-POINTS: Final = "rcp-bypass"
+CHECKER_PARAMS_FILE: Final = "package_checker_params"
+POINTS_BYPASS_OPTION: Final = "rcp-bypass"
 """Option that passes over the test against reference convergence points."""
-SEEDS: Final = "seed-checker-bypass"
+SEEDS_BYPASS_OPTION: Final = "seed-checker-bypass"
 """Option that passes over the test of seeds."""
-MOST_BYTES: Final = 1 << 16
+MAX_PARAMS_BYTES: Final = 1 << 16
 
 
-def bypassed(group: PublishedSet, option: str) -> str | None:
+def find_checker_bypass(group: PublishedSet, option: str) -> str | None:
     """Return where a set's submitter asks for an option, as `<file> with <option>`; None if
     nowhere, or before v1.0, whose checker had no options.
     """
-    for path in files_of(group) if group.counts_progress else ():
-        if option in lines_of(path):
+    for path in list_checker_params_files(group) if group.counts_progress else ():
+        if option in read_checker_params_lines(path):
             return f"{path.relative_to(group.folder.parent.parent)} with {option}"
     return None
 
 
-def files_of(group: PublishedSet) -> Iterator[Path]:
+def list_checker_params_files(group: PublishedSet) -> Iterator[Path]:
     """Yield where the options of a set may lie: in its folder, and in its system's."""
-    yield group.folder / PARAMS
+    yield group.folder / CHECKER_PARAMS_FILE
     if group.place and group.place.benchmark:
-        yield group.folder.parent / PARAMS
+        yield group.folder.parent / CHECKER_PARAMS_FILE
 
 
-def lines_of(path: Path) -> list[str]:
+def read_checker_params_lines(path: Path) -> list[str]:
     """Read a file's lines; none if it cannot be read."""
     try:
-        with opened(path) as stream:
-            return [line.strip() for line in stream.read(MOST_BYTES).decode("latin-1").splitlines()]
+        with open_regular_file(path) as stream:
+            return [
+                line.strip()
+                for line in stream.read(MAX_PARAMS_BYTES).decode("latin-1").splitlines()
+            ]
     except (OSError, ValueError):
         return []

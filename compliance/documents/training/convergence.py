@@ -8,18 +8,23 @@ from enum import StrEnum
 from statistics import fmean, median
 from typing import Final
 
-from compliance.documents.training.log import BATCH, PublishedSet
-from compliance.documents.training.values import finite
-from suite.rounds.convergence import Point, Reference, reference_of, trimmed
+from compliance.documents.training.log import GLOBAL_BATCH_KEY, PublishedSet
+from compliance.documents.training.values import is_plain_finite_number
+from suite.rounds.convergence import (
+    ConvergencePoint,
+    ConvergenceReference,
+    drop_extremes,
+    find_convergence_reference,
+)
 
-NEVER: Final = 1e9
+NEVER_CONVERGED: Final = 1e9
 """Value for a run that missed the target. Source: mlcommons/logging, rcp_checker.py."""
-HALVINGS: Final = 60
-WIDE: Final = 100.0
+BISECTION_STEPS: Final = 60
+MAX_MEAN_MULTIPLE: Final = 100.0
 """Upper limit for what future runs may need, as a multiple of the reference's mean."""
 
 
-class Outcome(StrEnum):
+class ConvergenceOutcome(StrEnum):
     """Outcome of the test."""
 
     PASS = "pass"
@@ -40,13 +45,13 @@ class Outcome(StrEnum):
 class Convergence:
     """The test's result for a set."""
 
-    outcome: Outcome
+    outcome: ConvergenceOutcome
     batch: float
     mean: float | None
     """Mean of what the runs needed, without the extremes; None while runs are missing."""
     factor: float
     """Factor by which the minutes are multiplied."""
-    point: Point | None
+    point: ConvergencePoint | None
     least: float | None
     """The smallest passing mean."""
     spare: int | None = None
@@ -59,50 +64,57 @@ class Convergence:
     """The smallest mean of the missing runs with which the set passes."""
 
 
-def convergence_of(group: PublishedSet) -> Convergence | None:
+def judge_set_convergence(group: PublishedSet) -> Convergence | None:
     """Test a closed set; None in the open division, if the round has no points, or if the logs lack
     the required facts.
     """
-    row, batch = group.row, group.logs[0].value(BATCH) if group.logs else None
+    row, batch = group.row, group.logs[0].find_value(GLOBAL_BATCH_KEY) if group.logs else None
     if (
         row is None
         or not row.progress
         or group.benchmark is None
-        or not finite(batch)
+        or not is_plain_finite_number(batch)
         or not all(log.closed for log in group.logs)
     ):
         return None
-    known = reference_of(group.round, group.benchmark, row)
-    if known is None or any(log.value(BATCH) != batch for log in group.logs):
+    known = find_convergence_reference(group.round, group.benchmark, row)
+    if known is None or any(log.find_value(GLOBAL_BATCH_KEY) != batch for log in group.logs):
         return None
-    needed = [log.converged_at if log.succeeded else NEVER for log in group.logs]
-    told = [value for value in needed if value is not None]
+    needed = [log.converged_at if log.succeeded else NEVER_CONVERGED for log in group.logs]
+    known_needs = [value for value in needed if value is not None]
     if (
-        len(told) < len(needed)
-        or sum(value == NEVER for value in told) > group.missed_allowed
-        or len(told) > row.runs
+        len(known_needs) < len(needed)
+        or sum(value == NEVER_CONVERGED for value in known_needs) > group.missed_allowed
+        or len(known_needs) > row.runs
     ):
         return None
-    return held(known, float(batch), told, step_of(group))
+    return compare_needs_with_points(
+        known, float(batch), known_needs, compute_evaluation_step(group)
+    )
 
 
-def held(
-    known: Reference, batch: float, needed: Sequence[float], step: float | None
+def compare_needs_with_points(
+    known: ConvergenceReference, batch: float, needed: Sequence[float], step: float | None
 ) -> Convergence:
     """Compare what the runs needed with the points of a batch size."""
-    point = known.at(batch)
+    point = known.find_point(batch)
     smallest = known.points[0] if batch < known.points[0].batch else None
     against = point or smallest
     if against is None:
         return Convergence(
-            outcome=Outcome.MISSING, batch=batch, mean=None, factor=1.0, point=None, least=None
+            outcome=ConvergenceOutcome.MISSING,
+            batch=batch,
+            mean=None,
+            factor=1.0,
+            point=None,
+            least=None,
         )
     least = against.least - known.earlier
     if len(needed) < known.runs:
         left = known.runs - len(needed)
-        others = needed_of_others(needed, left, least, known)
+        others = compute_need_of_missing_runs(needed, left, least, known)
         return Convergence(
-            outcome=Outcome.INCOMPLETE,
+            outcome=ConvergenceOutcome.INCOMPLETE,
             batch=batch,
             mean=None,
             factor=1.0,
@@ -111,14 +123,20 @@ def held(
             missing=left,
             others_need=others,
         )
-    mean = fmean(trimmed(needed, known.ends))
+    mean = fmean(drop_extremes(needed, known.ends))
     counted = len(needed) - 2 * known.ends
     spare = int((mean - least) * counted // step) if step else None
     factor = max(1.0, against.mean / mean) if mean else 1.0
-    outcome = Outcome.FAIL if mean < least else Outcome.FACTOR if factor > 1 else Outcome.PASS
-    if smallest and outcome is Outcome.FAIL:
-        outcome = Outcome.MISSING
-    passed = outcome in (Outcome.PASS, Outcome.FACTOR)
+    outcome = (
+        ConvergenceOutcome.FAIL
+        if mean < least
+        else ConvergenceOutcome.FACTOR
+        if factor > 1
+        else ConvergenceOutcome.PASS
+    )
+    if smallest and outcome is ConvergenceOutcome.FAIL:
+        outcome = ConvergenceOutcome.MISSING
+    passed = outcome in (ConvergenceOutcome.PASS, ConvergenceOutcome.FACTOR)
     return Convergence(
         outcome=outcome,
         batch=batch,
@@ -130,20 +148,22 @@ def held(
     )
 
 
-def needed_of_others(needed: Sequence[float], left: int, least: float, known: Reference) -> float:
+def compute_need_of_missing_runs(
+    needed: Sequence[float], left: int, least: float, known: ConvergenceReference
+) -> float:
     """Return what each missing run needs at least, all alike, for the mean to pass."""
-    low, high = 0.0, WIDE * known.points[-1].mean
-    for _ in range(HALVINGS):
+    low, high = 0.0, MAX_MEAN_MULTIPLE * known.points[-1].mean
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         low, high = (
             (low, middle)
-            if fmean(trimmed([*needed, *[middle] * left], known.ends)) >= least
+            if fmean(drop_extremes([*needed, *[middle] * left], known.ends)) >= least
             else (middle, high)
         )
     return high
 
 
-def step_of(group: PublishedSet) -> float | None:
+def compute_evaluation_step(group: PublishedSet) -> float | None:
     """Return the usual distance between evaluations; None if no log has two."""
     gaps = [
         late.epoch - early.epoch

@@ -3,16 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from compliance.documents.training.values import number, scaled, scores_of
-from compliance.logs.mllog.published import Entry
+from compliance.documents.training.values import (
+    convert_percent_scores,
+    parse_finite_number,
+    parse_published_scores,
+)
+from compliance.logs.mllog.published import PublishedRecord
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark
 
 
-class Evaluation(NamedTuple):
+class PublishedEvaluation(NamedTuple):
     """One evaluation: the epoch that preceded it, and its scores."""
 
-    entry: Entry
+    entry: PublishedRecord
     epoch: float | None
     """The run's progress in its benchmark's unit: epochs, samples or steps; None if the log gives
     no number.
@@ -21,43 +25,54 @@ class Evaluation(NamedTuple):
     """Metric -> value, 0-1; None if it is not a finite number in the round's form."""
 
 
-def evaluations_of(
-    records: Sequence[Entry], row: PublishedBenchmark | None
-) -> Sequence[Evaluation]:
+def parse_evaluations(
+    records: Sequence[PublishedRecord], row: PublishedBenchmark | None
+) -> Sequence[PublishedEvaluation]:
     """Read the evaluations; if the benchmark's logs may give percentages, a value above 1 means
     that they do.
     """
     if row and row.joined:
-        return joined(records, row)
-    raw = [(record, scores_of(record.value, row.metrics if row else {})) for record in records]
+        return merge_metric_records(records, row)
+    raw = [
+        (record, parse_published_scores(record.value, row.metrics if row else {}))
+        for record in records
+    ]
     percent = bool(row and row.percent) and any(
         score is not None and score > 1 for _, scores in raw for score in scores.values()
     )
     fields = row.progress if row and row.progress else (events.EPOCH_NUM,)
     return [
-        Evaluation(entry=record, epoch=place_of(record, fields), scores=scaled(scores, percent))
+        PublishedEvaluation(
+            entry=record,
+            epoch=parse_run_progress(record, fields),
+            scores=convert_percent_scores(scores, percent),
+        )
         for record, scores in raw
     ]
 
 
-def place_of(record: Entry, fields: Sequence[str]) -> float | None:
+def parse_run_progress(record: PublishedRecord, fields: Sequence[str]) -> float | None:
     """Return the run's progress at a record; None if none of the fields states it."""
     for field in fields:
-        told = number(record.metadata.get(field))
-        if told is not None:
-            return told
+        progress = parse_finite_number(record.metadata.get(field))
+        if progress is not None:
+            return progress
     return None
 
 
-def joined(records: Sequence[Entry], row: PublishedBenchmark) -> list[Evaluation]:
+def merge_metric_records(
+    records: Sequence[PublishedRecord], row: PublishedBenchmark
+) -> list[PublishedEvaluation]:
     """Merge the metrics of each checkpoint, which have records of their own."""
     names = {key: metric for metric, key in row.metrics.items()}
-    found: dict[float | None, Evaluation] = {}
+    found: dict[float | None, PublishedEvaluation] = {}
     for record in records:
-        at, metric = place_of(record, row.progress), record.metadata.get("metric")
+        at, metric = parse_run_progress(record, row.progress), record.metadata.get("metric")
         known = found.setdefault(
-            at, Evaluation(entry=record, epoch=at, scores=dict.fromkeys(row.metrics))
+            at, PublishedEvaluation(entry=record, epoch=at, scores=dict.fromkeys(row.metrics))
         )
         if isinstance(metric, str) and metric in names:
-            found[at] = known._replace(scores={**known.scores, names[metric]: number(record.value)})
+            found[at] = known._replace(
+                scores={**known.scores, names[metric]: parse_finite_number(record.value)}
+            )
     return list(found.values())

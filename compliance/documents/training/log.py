@@ -6,38 +6,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.documents.training.evaluations import Evaluation, evaluations_of
-from compliance.documents.training.retention import RUN_LIMIT, keep
+from compliance.documents.training.evaluations import PublishedEvaluation, parse_evaluations
+from compliance.documents.training.retention import MAX_RUN_EVENTS, select_retained_records
 from compliance.documents.training.system_description import DescribedSystem
-from compliance.documents.training.values import finite, number, numbers, reaches
+from compliance.documents.training.values import (
+    has_reached_published_target,
+    is_plain_finite_number,
+    parse_finite_number,
+    parse_metadata_numbers,
+)
 from compliance.logs.mllog import published
-from compliance.logs.mllog.legacy_text import TOTAL
-from compliance.logs.mllog.published import Dialect, Entry
-from compliance.logs.mllog.result_line import Result, results
-from compliance.logs.source_file import Kind, SourceFile
-from compliance.recognition.tree_path import TRAINING_LOG, Place, filed_logs
+from compliance.logs.mllog.legacy_text import TOTAL_RUNTIME_KEY
+from compliance.logs.mllog.published import Dialect, PublishedRecord
+from compliance.logs.mllog.result_line import ResultLine, find_result_lines
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition, list_published_logs
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
-from suite.rounds.published_training import Target as PublishedTarget
+from suite.rounds.published_training import QualityTarget as PublishedTarget
 
 NS_PER_S: Final = 1_000_000_000
 S_PER_MINUTE: Final = 60
-BLOCKS: Final = (events.BLOCK_START, events.BLOCK_STOP)
-EPOCHS: Final = (
+BLOCK_EVENTS: Final = (events.BLOCK_START, events.BLOCK_STOP)
+EPOCH_EVENTS: Final = (
     events.EPOCH_START,
     events.EPOCH_STOP,
     events.EVAL_START,
     events.EVAL_STOP,
     events.EVAL_ACCURACY,
 )
-NUMBER: Final = dict.fromkeys(BLOCKS, events.FIRST_EPOCH_NUM) | dict.fromkeys(
-    EPOCHS, events.EPOCH_NUM
+PROGRESS_FIELDS: Final = dict.fromkeys(BLOCK_EVENTS, events.FIRST_EPOCH_NUM) | dict.fromkeys(
+    EPOCH_EVENTS, events.EPOCH_NUM
 )
 """Event -> the metadata field that gives its progress in the run."""
-TOLD_NS: Final = NS_PER_S // 10
+RESULT_LOGGING_DELAY_NS: Final = NS_PER_S // 10
 """How long a logger may take to log a result for which it has stopped the clock."""
-BATCH: Final = "global_batch_size"
+GLOBAL_BATCH_KEY: Final = "global_batch_size"
 CONVERGED_DIGITS: Final = 3
 """Decimals of the epochs to converge, when compared with reference convergence points."""
 
@@ -48,19 +53,19 @@ class PublishedLog:
 
     path: Path
     source: SourceFile
-    run: Sequence[Entry]
+    run: Sequence[PublishedRecord]
     """The events of the run in the file's order."""
-    index: Mapping[str, Sequence[Entry]]
+    index: Mapping[str, Sequence[PublishedRecord]]
     """Event -> its records that were kept."""
     counts: Mapping[str, int]
     """Event -> its number of records."""
     dialects: frozenset[Dialect]
     older: bool
     """Whether the log has the text form from before v0.6, which records few facts."""
-    results: Sequence[Result]
+    results: Sequence[ResultLine]
     """What the scripts around the run log about its time."""
     round: PublishedTraining
-    place: Place | None
+    place: TreePosition | None
     described: DescribedSystem | None
     """The description of the system that the log belongs to."""
     benchmark: str | None
@@ -73,26 +78,26 @@ class PublishedLog:
     """Metric -> quality to reach, 0-1; empty if the benchmark is not known."""
     above: Mapping[str, float]
     """Metric -> a bound that an evaluation must be above."""
-    evaluations: Sequence[Evaluation]
+    evaluations: Sequence[PublishedEvaluation]
     """In the file's order."""
     epochs: Mapping[str, Sequence[float | None]]
     """Event of the run -> the epoch in each of its records; None if it is not a number."""
 
-    def all(self, key: str) -> Sequence[Entry]:
+    def list_records(self, key: str) -> Sequence[PublishedRecord]:
         """Return the kept records of an event."""
         return self.index.get(key, ())
 
-    def first(self, key: str) -> Entry | None:
+    def find_first_record(self, key: str) -> PublishedRecord | None:
         """Return the first record of an event."""
         found = self.index.get(key)
         return found[0] if found else None
 
-    def value(self, key: str) -> Any:
+    def find_value(self, key: str) -> Any:
         """Return the value of an event's first record, None if there is none."""
         found = self.index.get(key)
         return found[0].value if found else None
 
-    def line(self, key: str) -> int | None:
+    def find_line(self, key: str) -> int | None:
         """Return the line of an event's first record."""
         found = self.index.get(key)
         return found[0].line if found else None
@@ -100,14 +105,14 @@ class PublishedLog:
     @property
     def number(self) -> int | None:
         """The number in the file name."""
-        match = TRAINING_LOG.fullmatch(self.path.name)
+        match = TRAINING_LOG_PATTERN.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def division(self) -> str | None:
         """The division in the log, normalised; None if not stated."""
-        told = self.value(events.SUBMISSION_DIVISION)
-        return told.casefold() if isinstance(told, str) else None
+        stated = self.find_value(events.SUBMISSION_DIVISION)
+        return stated.casefold() if isinstance(stated, str) else None
 
     @property
     def closed(self) -> bool:
@@ -131,7 +136,7 @@ class PublishedLog:
         Games are played after the run: the event that gives the time at which the winning model was
         ready also means success, if that time is above 0.
         """
-        record = self.first(events.RUN_STOP)
+        record = self.find_first_record(events.RUN_STOP)
         if record is None:
             return events.SUCCESS if self.result_s else None
         return (
@@ -157,7 +162,7 @@ class PublishedLog:
             and bool(began)
             and not ended
             and not plays
-            and not any(map(self.reaches, self.evaluations))
+            and not any(map(self.has_reached_target, self.evaluations))
         )
 
     @property
@@ -165,10 +170,13 @@ class PublishedLog:
         """Minutes from run_start to run_stop, or as the benchmark defines it; None if that cannot
         be computed.
         """
-        start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
-        told = self.value(TOTAL)
-        if finite(told):
-            return float(told)
+        start, stop = (
+            self.find_first_record(events.RUN_START),
+            self.find_first_record(events.RUN_STOP),
+        )
+        stated_minutes = self.find_value(TOTAL_RUNTIME_KEY)
+        if is_plain_finite_number(stated_minutes):
+            return float(stated_minutes)
         if seconds := self.result_s:
             return seconds / S_PER_MINUTE
         if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
@@ -182,8 +190,12 @@ class PublishedLog:
         """Seconds from run_start that the benchmark's own result event gives; None without such an
         event, or without a time in it.
         """
-        result = self.first(self.row.result_event) if self.row and self.row.result_event else None
-        seconds = number(result.metadata.get("timestamp")) if result else None
+        result = (
+            self.find_first_record(self.row.result_event)
+            if self.row and self.row.result_event
+            else None
+        )
+        seconds = parse_finite_number(result.metadata.get("timestamp")) if result else None
         return seconds if seconds and seconds > 0 else None
 
     @property
@@ -194,12 +206,12 @@ class PublishedLog:
         For games, which are played after the run, any model may reach it; an evaluation's result
         may be logged right after run_stop.
         """
-        stop = self.first(events.RUN_STOP)
+        stop = self.find_first_record(events.RUN_STOP)
         if self.row and self.row.evaluated_later:
-            return any(map(self.reaches, self.evaluations))
+            return any(map(self.has_reached_target, self.evaluations))
         if stop is None or (self.row is not None and not self.row.data_set):
             return any(
-                self.reaches(each)
+                self.has_reached_target(each)
                 for each in (
                     self.evaluations[-1:]
                     if self.row is None or self.row.data_set
@@ -210,14 +222,16 @@ class PublishedLog:
         behind = [
             each
             for each in self.evaluations[len(before) :]
-            if each.entry.time_ns <= stop.time_ns + TOLD_NS
+            if each.entry.time_ns <= stop.time_ns + RESULT_LOGGING_DELAY_NS
         ]
-        return any(self.reaches(each) for each in (*(before or self.evaluations)[-1:], *behind))
+        return any(
+            self.has_reached_target(each) for each in (*(before or self.evaluations)[-1:], *behind)
+        )
 
-    def reaches(self, evaluation: Evaluation) -> bool:
+    def has_reached_target(self, evaluation: PublishedEvaluation) -> bool:
         """Return whether an evaluation reaches the target in every metric."""
         row = self.row
-        return bool(row and self.target) and reaches(
+        return bool(row and self.target) and has_reached_published_target(
             evaluation.scores, self.target, row.lower_is_better if row else (), self.above
         )
 
@@ -229,7 +243,7 @@ class PublishedLog:
         Source: mlcommons/logging, rcp_checker.py: the last evaluation before run_stop, or the first
         checkpoint that passes; 3 decimals.
         """
-        stop = self.first(events.RUN_STOP)
+        stop = self.find_first_record(events.RUN_STOP)
         if not self.succeeded or stop is None:
             return None
         if self.row and self.row.evaluated_later:
@@ -237,7 +251,7 @@ class PublishedLog:
                 (
                     each.epoch
                     for each in self.evaluations
-                    if each.epoch is not None and self.reaches(each)
+                    if each.epoch is not None and self.has_reached_target(each)
                 ),
                 default=None,
             )
@@ -248,7 +262,7 @@ class PublishedLog:
         ]
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, line: int | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this log."""
@@ -264,14 +278,14 @@ class PublishedSet:
     others: Sequence[Path]
     """Other files in the folder."""
     round: PublishedTraining
-    place: Place | None
+    place: TreePosition | None
 
     @property
     def benchmark(self) -> str | None:
         """The canonical name of the benchmark: from the folder, else from most of the logs."""
-        named = self.round.benchmark(self.folder.name)
-        told = Counter(log.benchmark for log in self.logs if log.benchmark)
-        return named or (told.most_common(1)[0][0] if told else None)
+        named = self.round.find_benchmark_name(self.folder.name)
+        logged_benchmarks = Counter(log.benchmark for log in self.logs if log.benchmark)
+        return named or (logged_benchmarks.most_common(1)[0][0] if logged_benchmarks else None)
 
     @property
     def row(self) -> PublishedBenchmark | None:
@@ -303,11 +317,11 @@ class PublishedSet:
         return [log for log in self.logs if log.unfinished] if missed <= self.missed_allowed else []
 
     @property
-    def flat(self) -> bool:
+    def is_flat(self) -> bool:
         """Whether the logs lie in the system's folder instead of a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
 
-    def fault(
+    def build_fault(
         self,
         found: str,
         required: str,
@@ -321,20 +335,24 @@ class PublishedSet:
         )
 
 
-def read_log(
+def read_published_log(
     path: Path,
     round: PublishedTraining,
-    place: Place | None = None,
+    place: TreePosition | None = None,
     described: DescribedSystem | None = None,
 ) -> PublishedLog:
     """Read a log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
-    run, index, dropped = keep(published.read(source))
+    run, index, dropped = select_retained_records(published.read_published_records(source))
     if not events.RUN_EVENTS.isdisjoint(dropped):
-        source.add(Kind.RECORD, f"more than {RUN_LIMIT} events of a run", f"at most {RUN_LIMIT}")
-    benchmark = benchmark_of(index, path, round, place)
+        source.add_parse_error(
+            ParseErrorKind.RECORD,
+            f"more than {MAX_RUN_EVENTS} events of a run",
+            f"at most {MAX_RUN_EVENTS}",
+        )
+    benchmark = find_logged_benchmark(index, path, round, place)
     row = round.benchmarks.get(benchmark or "")
-    goal = target_of(index, row)
+    goal = select_published_target(index, row)
     dialects = frozenset([record.dialect for records in index.values() for record in records])
     return PublishedLog(
         path=path,
@@ -344,7 +362,7 @@ def read_log(
         counts={key: len(records) + dropped.get(key, 0) for key, records in index.items()},
         dialects=dialects,
         older=Dialect.TEXT in dialects,
-        results=list(results(source)),
+        results=list(find_result_lines(source)),
         round=round,
         place=place,
         described=described,
@@ -352,54 +370,64 @@ def read_log(
         row=row,
         target=goal.metrics if goal else {},
         above=goal.above if goal else {},
-        evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
+        evaluations=parse_evaluations(index.get(events.EVAL_ACCURACY, ()), row),
         epochs=(
             {}
             if row and row.progress
-            else {key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()}
+            else {
+                key: parse_metadata_numbers(index.get(key, ()), field)
+                for key, field in PROGRESS_FIELDS.items()
+            }
         ),
     )
 
 
-def benchmark_of(
-    index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None
+def find_logged_benchmark(
+    index: Mapping[str, Sequence[PublishedRecord]],
+    path: Path,
+    round: PublishedTraining,
+    place: TreePosition | None,
 ) -> str | None:
     """Return the benchmark named in the log, else that of its folder."""
-    told = (
+    stated = (
         index[events.SUBMISSION_BENCHMARK][0].value
         if events.SUBMISSION_BENCHMARK in index
         else None
     )
-    known = round.benchmark(told) if isinstance(told, str) else None
-    return known or round.benchmark(place.benchmark if place else path.parent.name)
+    known = round.find_benchmark_name(stated) if isinstance(stated, str) else None
+    return known or round.find_benchmark_name(place.benchmark if place else path.parent.name)
 
 
-def target_of(
-    index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None
+def select_published_target(
+    index: Mapping[str, Sequence[PublishedRecord]], row: PublishedBenchmark | None
 ) -> PublishedTarget | None:
     """Look up the target, which depends on the batch size for some benchmarks."""
-    batch = index[BATCH][0].value if BATCH in index else 0
+    batch = index[GLOBAL_BATCH_KEY][0].value if GLOBAL_BATCH_KEY in index else 0
     fitting = (
-        [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)]
+        [
+            each
+            for each in row.targets
+            if each.batch_from <= (batch if is_plain_finite_number(batch) else 0)
+        ]
         if row
         else []
     )
     return fitting[-1] if fitting else None
 
 
-def read_set(
+def read_published_set(
     folder: Path,
     round: PublishedTraining,
-    place: Place | None = None,
+    place: TreePosition | None = None,
     described: DescribedSystem | None = None,
 ) -> PublishedSet:
     """Read the logs `result_N.txt` of a folder, by number, and note the other files in it."""
-    paths = list(filed_logs(folder))
+    paths = list(list_published_logs(folder))
     try:
         others = sorted(
             path for path in folder.iterdir() if path not in paths and not path.name.startswith(".")
         )
     except OSError:
         others = []
-    logs = [read_log(path, round, place, described) for path in paths]
+    logs = [read_published_log(path, round, place, described) for path in paths]
     return PublishedSet(folder=folder, logs=logs, others=others, round=round, place=place)

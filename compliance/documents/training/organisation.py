@@ -13,20 +13,20 @@ from suite.rounds.published_training import PublishedTraining
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiledSystem:
+class PublishedSystem:
     """One system: its sets, and its description."""
 
     folder: Path
     """`results/<system>`."""
     sets: Sequence[PublishedSet]
     described: DescribedSystem
-    strays: Sequence[Path]
+    folders_without_logs: Sequence[Path]
     """Folders in it that hold no log."""
     others: Sequence[Path]
     """Descriptions of the organisation's other systems."""
     round: PublishedTraining
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this system."""
@@ -34,18 +34,20 @@ class FiledSystem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Organisation:
+class PublishedOrganisation:
     """Everything that one organisation filed."""
 
-    home: Path
+    organisation_folder: Path
     sets: int
     """Number of sets of logs."""
     idle: Sequence[Path]
     """Descriptions without results."""
     round: PublishedTraining
 
-    def fault(
+    def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
         """Build a Fault for this organisation."""
-        return Fault(file=file or self.home, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.organisation_folder, found=found, required=required, severity=severity
+        )

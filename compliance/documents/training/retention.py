@@ -9,18 +9,20 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from compliance.logs.mllog.published import Entry
+from compliance.logs.mllog.published import PublishedRecord
 from suite.events import RUN_EVENTS
 
-RUN_LIMIT: Final = 40_000
+MAX_RUN_EVENTS: Final = 40_000
 """Run events kept per log, in full and in order; accepted logs have up to 1,000."""
-REPEAT_LIMIT: Final = 4_096
+MAX_REPEATED_RECORDS: Final = 4_096
 """Records kept of any other event; accepted logs have up to 2,048 of init_start."""
-NAME_LIMIT: Final = 4_096
+MAX_EVENT_NAMES: Final = 4_096
 """Number of different events per log."""
 
 
-def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
+def select_retained_records(
+    records: Iterable[PublishedRecord],
+) -> tuple[list[PublishedRecord], dict[str, list[PublishedRecord]], Counter[str]]:
     """Return the records to keep, those of the run in order and all by event, and the number of
     records dropped of each event.
 
@@ -28,36 +30,36 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
     """
     records = iter(records)
     first = list(
-        islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT))
+        islice(records, min(MAX_RUN_EVENTS, MAX_REPEATED_RECORDS, MAX_EVENT_NAMES))
     )  # no limit is exceeded among these
     run = [record for record in first if record.key in RUN_EVENTS]
-    index: defaultdict[str, list[Entry]] = defaultdict(list)
+    index: defaultdict[str, list[PublishedRecord]] = defaultdict(list)
     for record in first:
         index[record.key].append(record)
     dropped: Counter[str] = Counter()
     for record in records:
         key = record.key
-        of_run = key in RUN_EVENTS
-        kept = index.get(key)
-        if kept is None:
-            if len(index) >= NAME_LIMIT and not of_run:
+        is_run_event = key in RUN_EVENTS
+        retained = index.get(key)
+        if retained is None:
+            if len(index) >= MAX_EVENT_NAMES and not is_run_event:
                 continue
-            kept = index[key] = []
+            retained = index[key] = []
         if (
-            len(run) == RUN_LIMIT
-            if of_run
-            else len(kept) >= REPEAT_LIMIT and not is_news(record, kept)
+            len(run) == MAX_RUN_EVENTS
+            if is_run_event
+            else len(retained) >= MAX_REPEATED_RECORDS and not has_new_information(record, retained)
         ):
             dropped[key] += 1
             continue
-        kept.append(record)
-        if of_run:
+        retained.append(record)
+        if is_run_event:
             run.append(record)
     return run, dict(index), dropped
 
 
-def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
+def has_new_information(record: PublishedRecord, retained: Sequence[PublishedRecord]) -> bool:
     """Return whether a record of an event repeated thousands of times has new information, as long
     as there is room.
     """
-    return len(kept) < 2 * REPEAT_LIMIT and record.value != kept[0].value
+    return len(retained) < 2 * MAX_REPEATED_RECORDS and record.value != retained[0].value

@@ -10,18 +10,27 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance.logs.source_file import Kind, SourceFile, decode, read_text, shown
-from compliance.recognition.tree_path import Place
+from compliance.logs.source_file import (
+    ParseErrorKind,
+    SourceFile,
+    decode_strict_json,
+    format_excerpt,
+    read_source_text,
+)
+from compliance.recognition.tree_path import TreePosition
 from compliance.verdict import Fault, Severity
 from suite.rounds.published_training import PublishedTraining
 
-LINE: Final = re.compile(r"(\w+): (\{.*\})")
-NAMES: Final = {"org": "submitter", "platform": "system_name"}
+DESCRIPTION_LINE_PATTERN: Final = re.compile(r"(\w+): (\{.*\})")
+JSON_FIELD_OF_LINE: Final = {"org": "submitter", "platform": "system_name"}
 """Names that the lines use for the JSON fields."""
-LINES_IN: Final = "training-v0.6"
-LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.DUPLICATE: Severity.WARNING}
+LINE_FORM_ROUND: Final = "training-v0.6"
+DESCRIPTION_LENIENCY: Final = {
+    ParseErrorKind.ENCODING: Severity.INFO,
+    ParseErrorKind.DUPLICATE: Severity.WARNING,
+}
 """Flaws that accepted descriptions of v1.0 and later have."""
-DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+DESCRIPTION_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,47 +41,52 @@ class DescribedSystem:
     source: SourceFile
     table: Mapping[str, Any] | None
     """Field -> value, as in the file; None if it cannot be read."""
-    place: Place
+    place: TreePosition
     round: PublishedTraining
 
-    def told(self, field: str) -> str | None:
+    def find_text(self, field: str) -> str | None:
         """Return the text of a field; None if it is missing, empty or not text."""
         value = self.table.get(field) if self.table else None
         return value.strip() or None if isinstance(value, str) else None
 
-    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
         """Build a Fault for this file."""
         return Fault(file=self.path, found=found, required=required, severity=severity)
 
 
-def read_described(path: Path, place: Place, round: PublishedTraining) -> DescribedSystem:
+def read_described_system(
+    path: Path, place: TreePosition, round: PublishedTraining
+) -> DescribedSystem:
     """Read a description; problems are recorded as flaws of its source."""
     source = SourceFile(
-        path, leniency=LENIENCY if round.rules.placeholders else {Kind.ENCODING: Severity.INFO}
+        path,
+        leniency=DESCRIPTION_LENIENCY
+        if round.rules.placeholders
+        else {ParseErrorKind.ENCODING: Severity.INFO},
     )
-    text = read_text(source)
+    text = read_source_text(source)
     table = None
-    if not source.has(Kind.MISSING, Kind.UNREADABLE):
-        lined = lines(text) if round.name == LINES_IN else {}
-        table = lined or decode(source, DECODER, text.encode(), None)
+    if not source.has_parse_error(ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE):
+        lined = parse_description_lines(text) if round.name == LINE_FORM_ROUND else {}
+        table = lined or decode_strict_json(source, DESCRIPTION_DECODER, text.encode(), None)
     return DescribedSystem(path=path, source=source, table=table, place=place, round=round)
 
 
-def lines(text: str) -> dict[str, Any]:
+def parse_description_lines(text: str) -> dict[str, Any]:
     """Parse lines of `name: {"value": ...}`; empty if any line is not of that form."""
     found: dict[str, Any] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        match = LINE.fullmatch(line)
+        match = DESCRIPTION_LINE_PATTERN.fullmatch(line)
         try:
-            value = DECODER.decode(match[2]).get("value") if match else None
+            value = DESCRIPTION_DECODER.decode(match[2]).get("value") if match else None
         except msgspec.DecodeError:
             value = None
         if match is None or value is None:
             return {}
-        found[NAMES.get(match[1], match[1])] = value
+        found[JSON_FIELD_OF_LINE.get(match[1], match[1])] = value
     return found
 
 
-def excerpt(value: object) -> str:
+def format_value_excerpt(value: object) -> str:
     """Shorten a value for a finding."""
-    return shown(repr(value).encode())
+    return format_excerpt(repr(value).encode())

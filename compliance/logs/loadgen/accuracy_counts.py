@@ -21,50 +21,58 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from compliance.logs.source_file import Kind, SourceFile, decode, look_closer, shown
+from compliance.logs.source_file import (
+    ParseErrorKind,
+    SourceFile,
+    decode_strict_json,
+    format_excerpt,
+    report_json_defects,
+)
 from compliance.verdict import Severity
-from suite.files.untrusted_files import opened
+from suite.files.untrusted_files import open_regular_file
 
-CHUNK: Final = 1 << 20
-PIECE: Final = 1 << 17
+ACCURACY_CHUNK_BYTES: Final = 1 << 20
+MAX_ANSWERS_RUN_BYTES: Final = 1 << 17
 """Maximum bytes that are counted at once."""
-ANSWER_LIMIT: Final = 64 << 20
+MAX_ANSWER_BYTES: Final = 64 << 20
 """Maximum bytes of one answer."""
-SAMPLE_LIMIT: Final = 1 << 20
+MAX_ANSWERED_SAMPLES: Final = 1 << 20
 """Maximum number of distinct samples; the largest accuracy set has 50,000."""
-SEQUENCE_LIMIT: Final = 1 << 29
+MAX_SEQUENCE_NUMBERS: Final = 1 << 29
 """Maximum number of distinct sequence numbers: 64 MB of bits."""
-HELD: Final = 32
+RETAINED_ANSWER_BYTES: Final = 32
 """Bytes of an answer that are kept; for longer answers also a digest."""
-ANSWER: Final = re.compile(
+ANSWER_PATTERN: Final = re.compile(
     rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}'
 )
-SHORT: Final = re.compile(
+SHORT_ANSWER_PATTERN: Final = re.compile(
     rb'\s*+,\s*+\{\s*+"seq_id"\s*+:\s*+(\d{1,18})\s*+,\s*+"qsl_idx"\s*+:\s*+(\d{1,18})\s*+,\s*+'
     rb'"data"\s*+:\s*+"((?:[0-9A-Fa-f]{2}){1,32}+)"\s*+\}'
 )
 """Matches an answer after the first one, of 1 to `HELD` bytes."""
-SHORTS: Final = re.compile(b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT.pattern) + b")*")
+SHORT_ANSWERS_PATTERN: Final = re.compile(
+    b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT_ANSWER_PATTERN.pattern) + b")*"
+)
 """Matches a run of such answers; not possessive, since Pythons before 3.11.5 end such a match
 inside of what is incomplete (python/cpython#106052).
 """
-OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
+ANSWER_OPENING_PATTERN: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
 """Matches what precedes an answer."""
-TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
+OBJECT_TOKEN_PATTERN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
 """Matches the tokens that delimit an object: strings, the last one possibly unterminated, and
 braces.
 """
-BETWEEN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
+ANSWER_GAP_PATTERN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
 """Matches what may follow the last complete answer before more is read."""
-OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
-HEX: Final = re.compile(r"[0-9A-Fa-f]*")
-WHOLE_LIMIT: Final = 1 << 63
-BLANK: Final = b" \t\r\n\0"
-LENIENCY: Final = {Kind.ENCODING: Severity.INFO}
+OBJECT_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
+HEX_DIGITS_PATTERN: Final = re.compile(r"[0-9A-Fa-f]*")
+LOADGEN_INTEGER_LIMIT: Final = 1 << 63
+BLANK_BYTES: Final = b" \t\r\n\0"
+ACCURACY_LENIENCY: Final = {ParseErrorKind.ENCODING: Severity.INFO}
 
 
 @dataclass(slots=True)
-class Tally:
+class AnswerCounts:
     """The counts of an accuracy log."""
 
     path: Path
@@ -99,36 +107,36 @@ class Tally:
         return len(self.first)
 
 
-def read(source: SourceFile) -> Tally:
+def count_accuracy_answers(source: SourceFile) -> AnswerCounts:
     """Count an accuracy log; anything that is not an answer is a flaw, and ends the reading."""
-    source.leniency = LENIENCY
-    reader = Reader(source, Tally(source.path))
+    source.leniency = ACCURACY_LENIENCY
+    reader = AnswerCounter(source, AnswerCounts(source.path))
     digest = hashlib.sha256()
     try:
-        with opened(source.path) as stream:
-            while chunk := stream.read(CHUNK):
+        with open_regular_file(source.path) as stream:
+            while chunk := stream.read(ACCURACY_CHUNK_BYTES):
                 digest.update(chunk)
                 reader.tally.size += len(chunk)
                 if not reader.tally.broken:
-                    reader.take(chunk)
-        reader.end()
+                    reader.parse_chunk(chunk)
+        reader.check_log_end()
     except (OSError, ValueError) as error:
-        source.unreadable(error)
+        source.add_read_error(error)
     reader.tally.sha256 = digest.hexdigest()
     return reader.tally
 
 
-def is_number(value: object) -> TypeGuard[int]:
+def is_loadgen_integer(value: object) -> TypeGuard[int]:
     """Return whether a value is an integer that LoadGen can write."""
-    return type(value) is int and 0 <= value < WHOLE_LIMIT
+    return type(value) is int and 0 <= value < LOADGEN_INTEGER_LIMIT
 
 
 @dataclass(slots=True)
-class Reader:
+class AnswerCounter:
     """Parses the file chunk by chunk."""
 
     source: SourceFile
-    tally: Tally
+    tally: AnswerCounts
     carry: bytes = b""
     begun: bool = False
     line: int = 1
@@ -143,64 +151,72 @@ class Reader:
     depth: int = 0
     """... and the number of open braces there."""
 
-    def take(self, chunk: bytes) -> None:
+    def parse_chunk(self, chunk: bytes) -> None:
         """Parse a chunk; an incomplete answer waits for more."""
         text = self.carry + chunk
-        at = alone = 0
+        at = single_until = 0
         while not self.tally.broken:
             if (
-                self.begun and at >= alone
+                self.begun and at >= single_until
             ):  # where some need a look of their own, those behind them need not
-                end = self.many(text, at)
-                at, alone = end, alone if end > at else end + PIECE
+                end = self.count_short_answers(text, at)
+                at, single_until = end, single_until if end > at else end + MAX_ANSWERS_RUN_BYTES
                 continue
-            match = ANSWER.match(text, at) or OPENING.match(text, at)
+            match = ANSWER_PATTERN.match(text, at) or ANSWER_OPENING_PATTERN.match(text, at)
             end = (
                 -1
                 if match is None
-                else match.end()
-                if match.re is ANSWER
-                else self.end_of_object(text, match.end())
+                else (
+                    match.end()
+                    if match.re is ANSWER_PATTERN
+                    else self.find_object_end(text, match.end())
+                )
             )
             if match is None or end < 0:
                 break
             self.line += text.count(b"\n", at, end)
             if bool(match[1]) == self.begun or bool(match[2]) == (self.tally.answers == 0):
-                self.stop("brackets or commas at the wrong place", text[at:end])
+                self.stop_reading("brackets or commas at the wrong place", text[at:end])
                 return
             self.begun = True
-            if match.re is ANSWER:
-                self.answer(int(match[3]), int(match[4]), match[5])
+            if match.re is ANSWER_PATTERN:
+                self.count_answer(int(match[3]), int(match[4]), match[5])
             else:
-                self.object(text[match.end() : end])
+                self.count_object(text[match.end() : end])
             at, self.scanned, self.depth = end, 0, 0
         self.carry = text[at:]
         if self.tally.broken:
             return
-        if not OPENING.match(self.carry) and not BETWEEN.fullmatch(self.carry):
-            self.stop("no answer", self.carry)
-        elif len(self.carry) > ANSWER_LIMIT:
-            self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
+        if not ANSWER_OPENING_PATTERN.match(self.carry) and not ANSWER_GAP_PATTERN.fullmatch(
+            self.carry
+        ):
+            self.stop_reading("no answer", self.carry)
+        elif len(self.carry) > MAX_ANSWER_BYTES:
+            self.stop_reading(f"an answer of more than {MAX_ANSWER_BYTES} bytes", self.carry)
 
-    def many(self, text: bytes, at: int) -> int:
+    def count_short_answers(self, text: bytes, at: int) -> int:
         """Count a run of short answers at once if none needs a look of its own; return where it
         ends, `at` if it was not counted.
         """
-        end = at if (run := SHORTS.match(text, at, at + PIECE)) is None else run.end()
+        end = (
+            at
+            if (run := SHORT_ANSWERS_PATTERN.match(text, at, at + MAX_ANSWERS_RUN_BYTES)) is None
+            else run.end()
+        )
         if end == at:
             return at
-        sequences, samples, data = zip(*SHORT.findall(text, at, end), strict=True)
-        numbers, marks = [*map(int, samples)], [*map(int, sequences)]
-        tally, last = self.tally, max(marks)
+        sequences, samples, data = zip(*SHORT_ANSWER_PATTERN.findall(text, at, end), strict=True)
+        numbers, sequence_numbers = [*map(int, samples)], [*map(int, sequences)]
+        tally, last = self.tally, max(sequence_numbers)
         if (
-            len(tally.first) + len(numbers) > SAMPLE_LIMIT
-            or last >= SEQUENCE_LIMIT
-            or len({*marks}) < len(marks)
+            len(tally.first) + len(numbers) > MAX_ANSWERED_SAMPLES
+            or last >= MAX_SEQUENCE_NUMBERS
+            or len({*sequence_numbers}) < len(sequence_numbers)
         ):
             return at
-        if min(marks) <= self.last and any(map(self.marked, marks)):
+        if min(sequence_numbers) <= self.last and any(map(self.is_sequence_used, sequence_numbers)):
             return at
-        new = self.agreeing(numbers, [*map(unhexlify, data)])
+        new = self.select_first_answers(numbers, [*map(unhexlify, data)])
         if new is None:
             return at
         tally.answers += len(numbers)
@@ -209,12 +225,14 @@ class Reader:
             tally.sizes[digits // 2] = tally.sizes.get(digits // 2, 0) + answers
         tally.first.update(new)
         tally.highest = max(tally.highest, *numbers)
-        self.mark_all(marks)
+        self.mark_sequences(sequence_numbers)
         self.line += text.count(b"\n", at, end)
         self.scanned = self.depth = 0
         return end
 
-    def agreeing(self, numbers: Sequence[int], data: Sequence[bytes]) -> dict[int, bytes] | None:
+    def select_first_answers(
+        self, numbers: Sequence[int], data: Sequence[bytes]
+    ) -> dict[int, bytes] | None:
         """Return the samples that had no answer, with the first each; None where two answers to one
         sample differ.
         """
@@ -224,19 +242,21 @@ class Reader:
             return new
         new.clear()
         for number, answer in zip(numbers, data, strict=True):
-            told = first.get(number)
-            if (new.setdefault(number, answer) if told is None else told) != answer:
+            first_answer = first.get(number)
+            if (new.setdefault(number, answer) if first_answer is None else first_answer) != answer:
                 return None
         return new
 
-    def marked(self, sequence: int) -> bool:
+    def is_sequence_used(self, sequence: int) -> bool:
         """Return whether a seq_id was used before."""
-        place = sequence >> 3
-        return place < len(self.sequence) and bool(self.sequence[place] & 1 << (sequence & 7))
+        byte_index = sequence >> 3
+        return byte_index < len(self.sequence) and bool(
+            self.sequence[byte_index] & 1 << (sequence & 7)
+        )
 
-    def end_of_object(self, text: bytes, at: int) -> int:
+    def find_object_end(self, text: bytes, at: int) -> int:
         """Return the end of the object that starts at a brace; -1 if it lies beyond the text."""
-        for token in TOKEN.finditer(text, at + self.scanned):
+        for token in OBJECT_TOKEN_PATTERN.finditer(text, at + self.scanned):
             if token[0] == b"{":
                 self.depth += 1
             elif token[0] == b"}":
@@ -249,28 +269,28 @@ class Reader:
         self.scanned = len(text) - at
         return -1
 
-    def object(self, text: bytes) -> None:
+    def count_object(self, text: bytes) -> None:
         """Count an answer in a layout other than LoadGen's."""
-        before = len(self.source.flaws)
-        table = decode(self.source, OBJECT, text, self.line, ANSWER_LIMIT)
-        if table is None or len(self.source.flaws) > before:
+        before = len(self.source.parse_errors)
+        table = decode_strict_json(self.source, OBJECT_DECODER, text, self.line, MAX_ANSWER_BYTES)
+        if table is None or len(self.source.parse_errors) > before:
             self.tally.broken = True
             return
         sequence, sample, data = table.get("seq_id"), table.get("qsl_idx"), table.get("data")
         if (
-            not is_number(sample)
+            not is_loadgen_integer(sample)
             or not isinstance(data, str)
-            or not HEX.fullmatch(data)
-            or (sequence is not None and not is_number(sequence))
+            or not HEX_DIGITS_PATTERN.fullmatch(data)
+            or (sequence is not None and not is_loadgen_integer(sequence))
         ):
-            look_closer(self.source, text, self.line)
-            self.stop("no answer", text)
+            report_json_defects(self.source, text, self.line)
+            self.stop_reading("no answer", text)
             return
         if self.tally.rewritten is None:
             self.tally.rewritten = self.line
-        self.answer(sequence, sample, data.encode("ascii"))
+        self.count_answer(sequence, sample, data.encode("ascii"))
 
-    def answer(self, sequence: int | None, sample: int, data: bytes) -> None:
+    def count_answer(self, sequence: int | None, sample: int, data: bytes) -> None:
         """Count one answer."""
         tally = self.tally
         tally.answers += 1
@@ -279,34 +299,34 @@ class Reader:
         if not data and len(tally.empty) < 100:
             tally.empty.append((sample, self.line))
         if len(data) % 2:
-            self.stop("half a byte", data)
+            self.stop_reading("half a byte", data)
             return
-        kept = bytes.fromhex(data[: 2 * HELD].decode("ascii"))
-        if size > HELD:
-            kept += hashlib.blake2b(data.upper(), digest_size=16).digest()
-        told = tally.first.get(sample)
-        if told is None:
-            if len(tally.first) >= SAMPLE_LIMIT:
-                self.stop(f"answers to more than {SAMPLE_LIMIT} samples", b"")
+        answer = bytes.fromhex(data[: 2 * RETAINED_ANSWER_BYTES].decode("ascii"))
+        if size > RETAINED_ANSWER_BYTES:
+            answer += hashlib.blake2b(data.upper(), digest_size=16).digest()
+        first_answer = tally.first.get(sample)
+        if first_answer is None:
+            if len(tally.first) >= MAX_ANSWERED_SAMPLES:
+                self.stop_reading(f"answers to more than {MAX_ANSWERED_SAMPLES} samples", b"")
                 return
-            tally.first[sample] = kept
+            tally.first[sample] = answer
             tally.highest = max(tally.highest, sample)
         else:
             tally.repeated += 1
-            if told != kept and len(tally.differing) < 100:
+            if first_answer != answer and len(tally.differing) < 100:
                 tally.differing.append((sample, self.line))
         if sequence is not None:
-            self.mark(sequence)
+            self.mark_sequence(sequence)
 
-    def mark(self, sequence: int) -> None:
+    def mark_sequence(self, sequence: int) -> None:
         """Mark a seq_id as used."""
-        if sequence >= SEQUENCE_LIMIT:
+        if sequence >= MAX_SEQUENCE_NUMBERS:
             return
-        if self.marked(sequence) and len(self.tally.reused) < 100:
+        if self.is_sequence_used(sequence) and len(self.tally.reused) < 100:
             self.tally.reused.append((sequence, self.line))
-        self.mark_all((sequence,))
+        self.mark_sequences((sequence,))
 
-    def mark_all(self, sequences: Sequence[int]) -> None:
+    def mark_sequences(self, sequences: Sequence[int]) -> None:
         """Mark seq_ids as used, all below the limit."""
         used, self.last = self.sequence, max(self.last, *sequences)
         if self.last >> 3 >= len(used):
@@ -314,26 +334,37 @@ class Reader:
         for sequence in sequences:
             used[sequence >> 3] |= 1 << (sequence & 7)
 
-    def stop(self, found: str, text: bytes) -> None:
+    def stop_reading(self, found: str, text: bytes) -> None:
         """Record the flaw for something that is not an answer."""
         self.tally.broken = True
-        self.source.add(
-            Kind.RECORD,
-            f"{found}: '{shown(text)}'" if text else found,
+        self.source.add_parse_error(
+            ParseErrorKind.RECORD,
+            f"{found}: '{format_excerpt(text)}'" if text else found,
             "answers between brackets, with commas between them",
             self.line,
         )
 
-    def end(self) -> None:
+    def check_log_end(self) -> None:
         """Check the remainder: the closing bracket."""
         if self.tally.broken:
             return
-        rest = self.carry.strip(BLANK)
+        rest = self.carry.strip(BLANK_BYTES)
         closing = b"]" if self.begun else b"[]"
-        squeezed = bytes(byte for byte in rest if byte not in BLANK) if len(rest) < CHUNK else rest
+        squeezed = (
+            bytes(byte for byte in rest if byte not in BLANK_BYTES)
+            if len(rest) < ACCURACY_CHUNK_BYTES
+            else rest
+        )
         self.tally.whole = squeezed == closing
         if not self.tally.whole:
-            found = f"the end is '{shown(rest[-60:])}'" if rest else "no closing bracket at the end"
-            self.source.add(
-                Kind.CUT, found, "the whole file, from [ to ]", self.line + self.carry.count(b"\n")
+            found = (
+                f"the end is '{format_excerpt(rest[-60:])}'"
+                if rest
+                else "no closing bracket at the end"
+            )
+            self.source.add_parse_error(
+                ParseErrorKind.CUT,
+                found,
+                "the whole file, from [ to ]",
+                self.line + self.carry.count(b"\n"),
             )

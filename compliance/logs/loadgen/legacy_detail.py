@@ -15,27 +15,36 @@ from enum import StrEnum
 from typing import Final
 
 from compliance.logs.loadgen import sample_lists
-from compliance.logs.loadgen.setting_names import plain
-from compliance.logs.loadgen.summary import Value
-from compliance.logs.source_file import BOMS, Kind, SourceFile, shown, wide
+from compliance.logs.loadgen.setting_names import normalise_setting_name
+from compliance.logs.loadgen.summary import LogValue
+from compliance.logs.source_file import (
+    UTF16_BYTE_ORDER_MARKS,
+    ParseErrorKind,
+    SourceFile,
+    format_excerpt,
+    is_utf16_text,
+)
 from compliance.verdict import Severity
-from suite.files.untrusted_files import opened
+from suite.files.untrusted_files import open_regular_file
 
-LINE_LIMIT: Final = 64 << 20
+MAX_DETAIL_LINE_BYTES: Final = 64 << 20
 """Maximum bytes of one line; the longest lists the 3,903,900 samples of GNMT's loaded set."""
-LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
+LEGACY_LOADGEN_LENIENCY: Final = {
+    ParseErrorKind.ENCODING: Severity.INFO,
+    ParseErrorKind.CUT: Severity.INFO,
+}
 """73 accepted summary and detail logs contain NUL bytes."""
-STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
+TIMESTAMP_PATTERN: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
 """Timestamp of a line; negative if a thread was registered before the log's clock was set."""
-SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
-GENERATED: Final = re.compile(
+SHA1_LINE_PATTERN: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
+GENERATED_QUERIES_PATTERN: Final = re.compile(
     r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$'
 )
-POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
-LOADING: Final = b'Loading QSL : "set" : "['
+POWER_EVENT_PATTERN: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
+LOADED_SET_PREFIX: Final = b'Loading QSL : "set" : "['
 
 
-class Mode(StrEnum):
+class LegacyTestMode(StrEnum):
     """The mode that LoadGen was asked to run: its ToString(TestMode)."""
 
     SUBMISSION = "Submission"
@@ -45,7 +54,7 @@ class Mode(StrEnum):
     PEAK = "FindPeakPerformance"
 
 
-def spelt(mode: str) -> str:
+def normalise_test_mode(mode: str) -> str:
     """Return a mode in version 0.5's spelling; later versions write PerformanceOnly, AccuracyOnly
     and SubmissionRun.
     """
@@ -53,7 +62,7 @@ def spelt(mode: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSampleSet:
     """A set of samples that was loaded."""
 
     line: int
@@ -67,7 +76,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generated:
+class GeneratedQuerySet:
     """The queries that LoadGen generated."""
 
     line: int
@@ -79,14 +88,14 @@ class Generated:
 
 
 @dataclass(slots=True)
-class Phase:
+class LegacyRunPhase:
     """The accuracy or the performance half of a run."""
 
-    mode: Mode
+    mode: LegacyTestMode
     line: int
-    loaded: list[Loaded] = field(default_factory=list)
-    generated: list[Generated] = field(default_factory=list)
-    natural_end: Value | None = None
+    loaded: list[LoadedSampleSet] = field(default_factory=list)
+    generated: list[GeneratedQuerySet] = field(default_factory=list)
+    natural_end: LogValue | None = None
     counters: list[tuple[int, int]] = field(default_factory=list)
     """Line and time in nanoseconds at which all queries of each set had been answered."""
     power: list[tuple[str, str, str, int]] = field(default_factory=list)
@@ -94,7 +103,7 @@ class Phase:
 
 
 @dataclass(slots=True)
-class Remark:
+class LoadGenRemark:
     """An error or warning from LoadGen."""
 
     text: str
@@ -102,47 +111,47 @@ class Remark:
 
 
 @dataclass(slots=True)
-class DetailLog:
+class LegacyDetailLog:
     """A parsed detail log."""
 
-    version: Value | None = None
+    version: LogValue | None = None
     """Version, in the form `.5a1 @ 71940a7a4c`."""
-    commit: Value | None = None
+    commit: LogValue | None = None
     """The git commit that LoadGen was built from, as git log prints it."""
-    git_status: list[Value] = field(default_factory=list)
+    git_status: list[LogValue] = field(default_factory=list)
     """Uncommitted changes in LoadGen's sources when it was built."""
-    hashes: dict[str, Value] = field(default_factory=dict)
+    hashes: dict[str, LogValue] = field(default_factory=dict)
     """File of LoadGen's sources -> SHA-1."""
-    about: dict[str, Value] = field(default_factory=dict)
+    about: dict[str, LogValue] = field(default_factory=dict)
     """Date, names and sizes, by their names in the log."""
-    effective: dict[str, Value] = field(default_factory=dict)
-    requested: dict[str, Value] = field(default_factory=dict)
-    phases: list[Phase] = field(default_factory=list)
-    errors: list[Remark] = field(default_factory=list)
-    warnings: list[Remark] = field(default_factory=list)
+    effective: dict[str, LogValue] = field(default_factory=dict)
+    requested: dict[str, LogValue] = field(default_factory=dict)
+    phases: list[LegacyRunPhase] = field(default_factory=list)
+    errors: list[LoadGenRemark] = field(default_factory=list)
+    warnings: list[LoadGenRemark] = field(default_factory=list)
     audit: int | None = None
     """Line stating that an audit.config changed the settings."""
-    backwards: list[tuple[int, int, int]] = field(default_factory=list)
+    clock_steps_back: list[tuple[int, int, int]] = field(default_factory=list)
     """Line, time and preceding time, in nanoseconds, where the clock runs backwards."""
-    seen: bytearray = field(default_factory=bytearray)
+    accuracy_samples: bytearray = field(default_factory=bytearray)
     """One byte per sample: 1 if an accuracy phase had it loaded."""
-    stamped: int = 0
+    stamped_lines: int = 0
     """Lines with a time stamp."""
 
-    def phase(self, mode: Mode) -> Phase | None:
+    def find_phase(self, mode: LegacyTestMode) -> LegacyRunPhase | None:
         """Return the last phase of a mode."""
         return next((phase for phase in reversed(self.phases) if phase.mode is mode), None)
 
-    def number(self, name: str) -> float | None:
+    def find_number(self, name: str) -> float | None:
         """Return an effective setting as a number, else None."""
-        return number(self.effective.get(name))
+        return parse_setting_number(self.effective.get(name))
 
-    def text(self, name: str) -> str | None:
+    def find_text(self, name: str) -> str | None:
         """Return a line of the log's head as text."""
         return self.about[name].text if name in self.about else None
 
 
-def number(value: Value | None) -> float | None:
+def parse_setting_number(value: LogValue | None) -> float | None:
     """Convert a value to a number; None if it is not one."""
     try:
         return float(value.text) if value else None
@@ -150,51 +159,61 @@ def number(value: Value | None) -> float | None:
         return None
 
 
-def read(source: SourceFile) -> DetailLog:
+def read_legacy_detail(source: SourceFile) -> LegacyDetailLog:
     """Read a detail log; unreadable parts are recorded as flaws of its source."""
-    source.leniency = LENIENCY
-    log = DetailLog()
-    reader = Reader(source, log)
+    source.leniency = LEGACY_LOADGEN_LENIENCY
+    log = LegacyDetailLog()
+    reader = LegacyDetailReader(source, log)
     try:
-        for text in lines(source):
-            reader.take(text)
+        for text in iterate_detail_lines(source):
+            reader.parse_line(text)
     except (OSError, ValueError) as error:
-        source.unreadable(error)
+        source.add_read_error(error)
         return log
-    if not log.stamped and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        source.add(
-            Kind.RECORD, "no line of LoadGen's", 'lines that begin with "pid", "tid" and "ts"'
+    if not log.stamped_lines and not source.has_parse_error(
+        ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE
+    ):
+        source.add_parse_error(
+            ParseErrorKind.RECORD,
+            "no line of LoadGen's",
+            'lines that begin with "pid", "tid" and "ts"',
         )
     return log
 
 
-def lines(source: SourceFile) -> Iterator[bytes]:
+def iterate_detail_lines(source: SourceFile) -> Iterator[bytes]:
     """Yield the lines without line ends and NUL bytes."""
     nul = False
-    with opened(source.path) as stream:
-        while text := stream.readline(LINE_LIMIT):
+    with open_regular_file(source.path) as stream:
+        while text := stream.readline(MAX_DETAIL_LINE_BYTES):
             source.lines += 1
-            if len(text) == LINE_LIMIT and not text.endswith(b"\n"):
-                source.add(
-                    Kind.RECORD,
-                    f"a line of more than {LINE_LIMIT} bytes",
+            if len(text) == MAX_DETAIL_LINE_BYTES and not text.endswith(b"\n"):
+                source.add_parse_error(
+                    ParseErrorKind.RECORD,
+                    f"a line of more than {MAX_DETAIL_LINE_BYTES} bytes",
                     "lines as LoadGen writes them",
                     source.lines,
                 )
                 return
-            if text.startswith(BOMS) or (source.lines == 1 and wide(text)):
-                source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines)
+            if text.startswith(UTF16_BYTE_ORDER_MARKS) or (
+                source.lines == 1 and is_utf16_text(text)
+            ):
+                source.add_parse_error(
+                    ParseErrorKind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines
+                )
                 return
             if b"\0" in text:
                 if not nul:
-                    source.add(Kind.ENCODING, "a NUL byte", "text", source.lines)
+                    source.add_parse_error(
+                        ParseErrorKind.ENCODING, "a NUL byte", "text", source.lines
+                    )
                 nul, text = True, text.replace(b"\0", b"")
             yield text.rstrip(b"\r\n")
     if source.lines == 0:
-        source.add(Kind.RECORD, "an empty file", "LoadGen's detail log")
+        source.add_parse_error(ParseErrorKind.RECORD, "an empty file", "LoadGen's detail log")
 
 
-BLOCKS: Final = {
+BLOCK_HEADINGS: Final = {
     "Effective Settings:": "effective",
     "Requested Settings:": "requested",
     "git_status :": "status",
@@ -202,91 +221,91 @@ BLOCKS: Final = {
     "git_log :": "log",
 }
 """Heading -> the block that it opens."""
-UNKNOWN: Final = "NA"
+UNKNOWN_GIT_STATUS: Final = "NA"
 """What LoadGen prints if it was built outside a git repository."""
-COMMIT: Final = re.compile(r"([0-9a-f]{40}) .*")
+COMMIT_LINE_PATTERN: Final = re.compile(r"([0-9a-f]{40}) .*")
 
 
 @dataclass(slots=True)
-class Reader:
+class LegacyDetailReader:
     """Parses the lines in order."""
 
     source: SourceFile
-    log: DetailLog
+    log: LegacyDetailLog
     block: str = ""
     """The block that the last heading opened."""
     last_ns: int = 0
 
-    def take(self, text: bytes) -> None:
+    def parse_line(self, text: bytes) -> None:
         """Parse one line."""
-        stamp = STAMP.match(text)
+        stamp = TIMESTAMP_PATTERN.match(text)
         if stamp is None:
-            self.unstamped(text.decode("latin-1"))
+            self.parse_unstamped_line(text.decode("latin-1"))
             return
-        self.log.stamped += 1
+        self.log.stamped_lines += 1
         now = int(stamp[1][:20])
-        if now < self.last_ns and self.last_ns > 0 and len(self.log.backwards) < 100:
-            self.log.backwards.append((self.source.lines, now, self.last_ns))
+        if now < self.last_ns and self.last_ns > 0 and len(self.log.clock_steps_back) < 100:
+            self.log.clock_steps_back.append((self.source.lines, now, self.last_ns))
         self.last_ns = now
-        if text.startswith(LOADING, stamp.end()):
-            self.loading(text[stamp.end() + len(LOADING) :])
+        if text.startswith(LOADED_SET_PREFIX, stamp.end()):
+            self.store_loaded_set(text[stamp.end() + len(LOADED_SET_PREFIX) :])
         else:
-            self.stamped(text[stamp.end() :].decode("latin-1").strip(), now)
+            self.parse_stamped_line(text[stamp.end() :].decode("latin-1").strip(), now)
 
-    def unstamped(self, text: str) -> None:
+    def parse_unstamped_line(self, text: str) -> None:
         """Parse a line of a block without timestamps: git's log and status, and the SHA-1s of
         files.
         """
         stripped = text.strip()
-        if self.block == "status" and stripped and stripped != UNKNOWN:
-            self.log.git_status.append(Value(stripped, self.source.lines))
+        if self.block == "status" and stripped and stripped != UNKNOWN_GIT_STATUS:
+            self.log.git_status.append(LogValue(stripped, self.source.lines))
         elif (
             self.block == "log"
             and self.log.commit is None
-            and (match := COMMIT.fullmatch(stripped))
+            and (match := COMMIT_LINE_PATTERN.fullmatch(stripped))
         ):
-            self.log.commit = Value(match[1], self.source.lines)
-        elif match := SHA1.fullmatch(stripped):
+            self.log.commit = LogValue(match[1], self.source.lines)
+        elif match := SHA1_LINE_PATTERN.fullmatch(stripped):
             if self.block == "files":
-                self.log.hashes.setdefault(match[2], Value(match[1], self.source.lines))
+                self.log.hashes.setdefault(match[2], LogValue(match[1], self.source.lines))
         elif stripped.startswith(("ERROR", '"pid"', '"ts"')):
-            self.source.add(
-                Kind.RECORD,
-                shown(text.encode("latin-1")),
+            self.source.add_parse_error(
+                ParseErrorKind.RECORD,
+                format_excerpt(text.encode("latin-1")),
                 'a stamp, as "pid": 1, "tid": 1, "ts": 1ns',
                 self.source.lines,
             )
 
-    def stamped(self, text: str, now: int) -> None:
+    def parse_stamped_line(self, text: str, now: int) -> None:
         """Parse a line whose timestamp has been removed."""
-        if text in BLOCKS:
-            self.block = BLOCKS[text]
+        if text in BLOCK_HEADINGS:
+            self.block = BLOCK_HEADINGS[text]
         elif text.startswith("ERROR"):
-            self.log.errors.append(Remark(text, self.source.lines))
+            self.log.errors.append(LoadGenRemark(text, self.source.lines))
         elif text.startswith("WARNING"):
-            self.log.warnings.append(Remark(text, self.source.lines))
+            self.log.warnings.append(LoadGenRemark(text, self.source.lines))
         elif text.startswith("Starting "):
             self.block = ""
-            self.start(text)
+            self.open_phase(text)
         elif self.log.phases:
-            self.event(self.log.phases[-1], text, now)
+            self.store_event(self.log.phases[-1], text, now)
         elif text.startswith("version :"):
-            self.log.version = self.log.version or Value(
+            self.log.version = self.log.version or LogValue(
                 text.partition(":")[2].strip(), self.source.lines
             )
         elif text.startswith("Found Audit Config file"):
             self.log.audit = self.source.lines
         else:
-            self.setting(text)
+            self.store_setting(text)
 
-    def start(self, text: str) -> None:
+    def open_phase(self, text: str) -> None:
         """Open a phase."""
         name = text.removeprefix("Starting ").split(" mode")[0].casefold()
-        mode = next((mode for mode in Mode if mode.casefold() == name), None)
+        mode = next((mode for mode in LegacyTestMode if mode.casefold() == name), None)
         if mode is not None:
-            self.log.phases.append(Phase(mode, self.source.lines))
+            self.log.phases.append(LegacyRunPhase(mode, self.source.lines))
 
-    def setting(self, text: str) -> None:
+    def store_setting(self, text: str) -> None:
         """Store a `name : value` line in the open block."""
         name, colon, value = text.partition(":")
         if not colon:
@@ -294,22 +313,23 @@ class Reader:
         part = {"effective": self.log.effective, "requested": self.log.requested}.get(
             self.block, self.log.about
         )
-        kept = Value(value.strip(), self.source.lines)
-        told = part.setdefault(plain(name), kept)
-        if told is not kept and part is not self.log.about:
-            self.source.add(
-                Kind.DUPLICATE,
-                f"'{plain(name)}' occurs twice: {told.text} and {kept.text}",
+        setting_value = LogValue(value.strip(), self.source.lines)
+        first_value = part.setdefault(normalise_setting_name(name), setting_value)
+        if first_value is not setting_value and part is not self.log.about:
+            self.source.add_parse_error(
+                ParseErrorKind.DUPLICATE,
+                f"'{normalise_setting_name(name)}' occurs twice: {first_value.text} and"
+                f" {setting_value.text}",
                 "each setting once",
-                kept.line,
+                setting_value.line,
             )
 
-    def event(self, phase: Phase, text: str, now: int) -> None:
+    def store_event(self, phase: LegacyRunPhase, text: str, now: int) -> None:
         """Store an event of a running phase."""
-        if match := GENERATED.match(text):
-            queries, per_query, duration = (int(match[place][:20]) for place in (1, 2, 3))
+        if match := GENERATED_QUERIES_PATTERN.match(text):
+            queries, per_query, duration = (int(match[group][:20]) for group in (1, 2, 3))
             phase.generated.append(
-                Generated(
+                GeneratedQuerySet(
                     line=self.source.lines,
                     time_ns=now,
                     queries=queries,
@@ -317,30 +337,32 @@ class Reader:
                     duration_ns=duration,
                 )
             )
-        elif match := POWER.match(text):
-            phase.power.append((match[1], spelt(match[2]), match[3].strip(), self.source.lines))
+        elif match := POWER_EVENT_PATTERN.match(text):
+            phase.power.append(
+                (match[1], normalise_test_mode(match[2]), match[3].strip(), self.source.lines)
+            )
         elif text.startswith("Ending naturally"):
-            phase.natural_end = Value(text, self.source.lines)
+            phase.natural_end = LogValue(text, self.source.lines)
         elif text.startswith("Log Contention Counters"):
             phase.counters.append((self.source.lines, now))
         elif text.startswith(("GeneratedQueries", "POWER_")):
-            self.source.add(
-                Kind.RECORD,
-                shown(text.encode("latin-1")),
+            self.source.add_parse_error(
+                ParseErrorKind.RECORD,
+                format_excerpt(text.encode("latin-1")),
                 "the line whole, as LoadGen writes it",
                 self.source.lines,
             )
 
-    def loading(self, text: bytes) -> None:
+    def store_loaded_set(self, text: bytes) -> None:
         """Count the samples of a set that was loaded."""
         if not self.log.phases:
             return
         phase = self.log.phases[-1]
         try:
-            marks, count = sample_lists.marked(text)
+            marks, count = sample_lists.parse_sample_marks(text)
         except ValueError as error:
-            self.source.add(
-                Kind.RECORD,
+            self.source.add_parse_error(
+                ParseErrorKind.RECORD,
                 f"{error} in a list of loaded samples",
                 "numbers of samples",
                 self.source.lines,
@@ -348,7 +370,7 @@ class Reader:
             return
         lowest, highest = marks.find(1), marks.rfind(1)
         phase.loaded.append(
-            Loaded(
+            LoadedSampleSet(
                 line=self.source.lines,
                 count=count,
                 distinct=marks.count(1),
@@ -356,5 +378,7 @@ class Reader:
                 highest=highest,
             )
         )
-        if phase.mode is Mode.ACCURACY:
-            self.log.seen = sample_lists.merged(self.log.seen, marks)
+        if phase.mode is LegacyTestMode.ACCURACY:
+            self.log.accuracy_samples = sample_lists.merge_sample_marks(
+                self.log.accuracy_samples, marks
+            )

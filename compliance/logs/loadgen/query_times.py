@@ -10,23 +10,23 @@ import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
-from compliance.logs.source_file import Kind, SourceFile
-from suite.files.untrusted_files import opened
-from suite.loadgen.query_record import FIELDS, MOST_ROWS
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from suite.files.untrusted_files import open_regular_file
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 
-MAGIC: Final = b"\x93NUMPY\x01\x00"
-HEADER_LIMIT: Final = 1024
+NPY_MAGIC: Final = b"\x93NUMPY\x01\x00"
+MAX_NPY_HEADER_BYTES: Final = 1024
 """Maximum header size in bytes; NumPy writes 192 or 256, to align the rows to 64."""
-DESCRIPTION: Final = re.escape(repr(list(FIELDS)))
-HEADER: Final = re.compile(
+NPY_FIELDS_PATTERN: Final = re.escape(repr(list(QUERY_RECORD_FIELDS)))
+NPY_HEADER_PATTERN: Final = re.compile(
     (
-        rf"\{{'descr': {DESCRIPTION}, 'fortran_order': False,"
+        rf"\{{'descr': {NPY_FIELDS_PATTERN}, 'fortran_order': False,"
         rf" 'shape': \(([0-9]{{1,9}}),\), \}} *\n"
     ).encode()
 )
-REQUIRED: Final = (
-    f"a NumPy file, version 1.0, of at most {MOST_ROWS} rows with the fields"
-    f" {', '.join(f'{name} {kind}' for name, kind in FIELDS)}"
+REQUIRED_QUERY_FILE: Final = (
+    f"a NumPy file, version 1.0, of at most {MAX_QUERY_RECORD_ROWS} rows with the fields"
+    f" {', '.join(f'{name} {kind}' for name, kind in QUERY_RECORD_FIELDS)}"
 )
 
 
@@ -43,38 +43,42 @@ class QueryTimes:
         return len(self.issued_ns)
 
 
-def read(source: SourceFile) -> QueryTimes | None:
+def read_query_times(source: SourceFile) -> QueryTimes | None:
     """Memory-map the rows; None with a flaw if the file is not what the harness writes."""
     try:
-        with opened(source.path) as stream:
-            return mapped(stream, source)
+        with open_regular_file(source.path) as stream:
+            return map_query_rows(stream, source)
     except (OSError, ValueError) as error:
-        source.unreadable(error)
+        source.add_read_error(error)
         return None
 
 
-def mapped(stream: BinaryIO, source: SourceFile) -> QueryTimes | None:
+def map_query_rows(stream: BinaryIO, source: SourceFile) -> QueryTimes | None:
     """Compare the header, then map what follows."""
     import numpy
 
-    head = stream.read(len(MAGIC) + 2)
-    text = stream.read(min(int.from_bytes(head[len(MAGIC) :], "little"), HEADER_LIMIT))
-    match = HEADER.fullmatch(text) if head.startswith(MAGIC) else None
-    if match is None or int(match[1]) > MOST_ROWS:
-        source.add(
-            Kind.SHAPE,
+    head = stream.read(len(NPY_MAGIC) + 2)
+    text = stream.read(min(int.from_bytes(head[len(NPY_MAGIC) :], "little"), MAX_NPY_HEADER_BYTES))
+    match = NPY_HEADER_PATTERN.fullmatch(text) if head.startswith(NPY_MAGIC) else None
+    if match is None or int(match[1]) > MAX_QUERY_RECORD_ROWS:
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
             (
                 f"a header {text[:160]!r}"
-                if head.startswith(MAGIC)
+                if head.startswith(NPY_MAGIC)
                 else f"a file that begins with {head[:8]!r}"
             ),
-            REQUIRED,
+            REQUIRED_QUERY_FILE,
         )
         return None
-    kind, rows = numpy.dtype(list(FIELDS)), int(match[1])
-    size, wanted = os.fstat(stream.fileno()).st_size, stream.tell() + rows * kind.itemsize
-    if size != wanted:
-        source.add(Kind.CUT, f"{size} bytes", f"{wanted} bytes: the header and {rows} rows")
+    kind, rows = numpy.dtype(list(QUERY_RECORD_FIELDS)), int(match[1])
+    size, required_size = os.fstat(stream.fileno()).st_size, stream.tell() + rows * kind.itemsize
+    if size != required_size:
+        source.add_parse_error(
+            ParseErrorKind.CUT,
+            f"{size} bytes",
+            f"{required_size} bytes: the header and {rows} rows",
+        )
         return None
     table: Any = (
         numpy.memmap(stream, kind, "r", stream.tell(), (rows,)) if rows else numpy.empty(0, kind)

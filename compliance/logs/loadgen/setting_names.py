@@ -1,7 +1,7 @@
 """Names of LoadGen's settings, which summary and detail log spell differently."""
 
 
-def plain(name: str) -> str:
+def normalise_setting_name(name: str) -> str:
     """Normalise a setting's name across both blocks and the summary: `min_duration (ms)` is
     min_duration_ms.
     """

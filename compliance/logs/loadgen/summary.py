@@ -9,30 +9,33 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from compliance.logs.source_file import Kind, SourceFile, read_text
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_source_text
 
-PARAMETERS: Final = "Test Parameters Used"
-SIZE_LIMIT: Final = 1 << 20
-QUIET: Final = ("No warnings encountered during test.", "No errors encountered during test.")
-EARLY_STOPPING: Final = "Early Stopping Result:"
-HEADINGS: Final = frozenset(
+PARAMETERS_HEADING: Final = "Test Parameters Used"
+MAX_SUMMARY_BYTES: Final = 1 << 20
+NO_PROBLEM_REMARKS: Final = (
+    "No warnings encountered during test.",
+    "No errors encountered during test.",
+)
+EARLY_STOPPING_HEADING: Final = "Early Stopping Result:"
+SUMMARY_HEADINGS: Final = frozenset(
     {
         "MLPerf Results Summary",
         "Additional Stats",
         "Per-query latency:",
         "Recommendations:",
-        EARLY_STOPPING,
-        PARAMETERS,
+        EARLY_STOPPING_HEADING,
+        PARAMETERS_HEADING,
     }
 )
-RULER: Final = "="
-NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+RULER_CHARACTER: Final = "="
+PRINTED_NUMBER_PATTERN: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 """Numbers as C++ prints them: `float` would accept digits of every script, and underscores between
 them.
 """
 
 
-class Value(NamedTuple):
+class LogValue(NamedTuple):
     """A value of the summary, as text, and its line."""
 
     text: str
@@ -40,48 +43,48 @@ class Value(NamedTuple):
 
 
 @dataclass(slots=True)
-class Summary:
+class LoadGenSummary:
     """A parsed summary."""
 
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, LogValue] = field(default_factory=dict)
     """Results and statistics by name, spaces trimmed."""
-    parameters: dict[str, Value] = field(default_factory=dict)
+    parameters: dict[str, LogValue] = field(default_factory=dict)
     """Test parameters by name, without units in brackets."""
     remarks: dict[str, int] = field(default_factory=dict)
     """Each of the two closing sentences -> its line."""
     steps: list[str] = field(default_factory=list)
     """The lines of LoadGen's early-stopping result and of its recommendations."""
-    strange: dict[str, int] = field(default_factory=dict)
+    unrecognised_lines: dict[str, int] = field(default_factory=dict)
     """Lines that match no known form -> line number of the first occurrence."""
 
-    def text(self, name: str) -> str | None:
+    def find_text(self, name: str) -> str | None:
         """Return a value as text."""
         value = self.values.get(name)
         return value.text if value else None
 
-    def line(self, name: str) -> int | None:
+    def find_line(self, name: str) -> int | None:
         """Return the line of a value."""
         value = self.values.get(name) or self.parameters.get(name)
         return value.line if value else None
 
 
-def read(source: SourceFile) -> Summary:
+def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
     """Read a summary; a repeated name is a flaw, and the first counts."""
-    summary = Summary()
-    text = read_text(source, SIZE_LIMIT)
+    summary = LoadGenSummary()
+    text = read_source_text(source, MAX_SUMMARY_BYTES)
     part, stopping = summary.values, False
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
-        stopping = stripped == EARLY_STOPPING or (stopping and stripped != "")
-        if stripped in HEADINGS:
-            part = summary.parameters if stripped == PARAMETERS else part
+        stopping = stripped == EARLY_STOPPING_HEADING or (stopping and stripped != "")
+        if stripped in SUMMARY_HEADINGS:
+            part = summary.parameters if stripped == PARAMETERS_HEADING else part
         elif (
             stripped.endswith("encountered during test.")
             or "encountered. See detailed log" in stripped
         ):
             if summary.remarks.setdefault(stripped, number) != number:
-                source.add(
-                    Kind.DUPLICATE,
+                source.add_parse_error(
+                    ParseErrorKind.DUPLICATE,
                     f"'{stripped}' occurs twice",
                     "each closing sentence once",
                     number,
@@ -89,12 +92,12 @@ def read(source: SourceFile) -> Summary:
         elif stopping or stripped.startswith("* "):
             summary.steps.append(stripped.removeprefix("* "))
         elif ":" in stripped:
-            keep(source, part, stripped, number)
-        elif stripped.strip(RULER):
-            summary.strange.setdefault(stripped, number)
+            store_summary_line(source, part, stripped, number)
+        elif stripped.strip(RULER_CHARACTER):
+            summary.unrecognised_lines.setdefault(stripped, number)
     if text and not text.endswith("\n"):
-        source.add(
-            Kind.CUT,
+        source.add_parse_error(
+            ParseErrorKind.CUT,
             "the last line is incomplete",
             "a newline at the end of the file",
             text.count("\n") + 1,
@@ -102,20 +105,22 @@ def read(source: SourceFile) -> Summary:
     return summary
 
 
-def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> None:
+def store_summary_line(
+    source: SourceFile, part: dict[str, LogValue], line: str, number: int
+) -> None:
     """Store one `name : value` line."""
     name, _, text = line.partition(":")
     name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
-    value = Value(text.strip(), number)
+    value = LogValue(text.strip(), number)
     if part.setdefault(name, value) is not value:
-        source.add(
-            Kind.DUPLICATE,
+        source.add_parse_error(
+            ParseErrorKind.DUPLICATE,
             f"'{name}' occurs twice: {part[name].text} and {value.text}",
             "each name once",
             number,
         )
 
 
-def number(text: str) -> float | None:
+def parse_printed_number(text: str) -> float | None:
     """Convert a printed number; None if it is not one."""
-    return float(text) if NUMBER.fullmatch(text) else None
+    return float(text) if PRINTED_NUMBER_PATTERN.fullmatch(text) else None

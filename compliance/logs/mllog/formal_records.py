@@ -13,37 +13,37 @@ from suite.rounds import RoundKind
 
 
 @cache
-def formal_keys() -> frozenset[str]:
+def collect_formal_keys() -> frozenset[str]:
     """Return the keys of all records that any rule of any training round reads; `tracked_stats`
     says how fast it went and what a loss was on the way.
     """
     own = {
         value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)
     } - {events.THROUGHPUT}
-    return frozenset(own.union(*map(keys_of, training_rounds())))
+    return frozenset(own.union(*map(collect_round_keys, iterate_published_trainings())))
 
 
-def training_rounds() -> Iterator[str]:
+def iterate_published_trainings() -> Iterator[str]:
     """Yield the names of the published training rounds."""
     yield from (
         name
-        for name in registry.round_names()
-        if registry.kind_of_round(name) == RoundKind.TRAINING
+        for name in registry.list_round_names()
+        if registry.load_round_kind(name) == RoundKind.TRAINING
     )
 
 
-def keys_of(name: str) -> set[str]:
+def collect_round_keys(name: str) -> set[str]:
     """Collect the keys of one round."""
-    round = registry.published_training(name)
+    round = registry.load_published_training(name)
     presence = (round.events.identity, round.events.once, round.events.some, round.events.samples)
     disclosed = (each.key for each in round.disclosure.constraints) if round.disclosure else ()
-    found = {*chain(*presence, disclosed), *round.hyperparameters}
+    keys = {*chain(*presence, disclosed), *round.hyperparameters}
     for row in round.benchmarks.values():
-        found |= {*row.progress, *row.method_keys, *filter(None, [row.result_event])}
-    return found
+        keys |= {*row.progress, *row.method_keys, *filter(None, [row.result_event])}
+    return keys
 
 
-def is_formal(table: Mapping[str, Any]) -> bool:
+def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
     """Tell whether a record that is no JSON, for a number that is none or a name that is repeated,
     has its fault where a rule reads it.
 
@@ -51,20 +51,24 @@ def is_formal(table: Mapping[str, Any]) -> bool:
     progress. A fault that is not found may be anywhere.
     """
     if (
-        "key" in table and table["key"] not in formal_keys()
+        "key" in table and table["key"] not in collect_formal_keys()
     ):  # the dialect of v0.6 has the key before the object
         return False
     metadata = table.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {"metadata": metadata}
-    odd = {name for name, value in inner.items() if not is_finite(value)}
-    outer = [name for name, value in table.items() if name != "metadata" and not is_finite(value)]
-    return bool(outer) or not odd or not odd.isdisjoint(formal_keys())
+    odd = {name for name, value in inner.items() if not has_only_finite_numbers(value)}
+    outer = [
+        name
+        for name, value in table.items()
+        if name != "metadata" and not has_only_finite_numbers(value)
+    ]
+    return bool(outer) or not odd or not odd.isdisjoint(collect_formal_keys())
 
 
-def is_finite(value: object) -> bool:
+def has_only_finite_numbers(value: object) -> bool:
     """Tell whether a value has no NaN and no infinity, at any depth."""
     if isinstance(value, dict):
-        return all(map(is_finite, value.values()))
+        return all(map(has_only_finite_numbers, value.values()))
     if isinstance(value, list):
-        return all(map(is_finite, value))
+        return all(map(has_only_finite_numbers, value))
     return not isinstance(value, float) or math.isfinite(value)

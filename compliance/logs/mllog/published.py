@@ -22,36 +22,41 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from compliance.logs.line_numbers import Lines
+from compliance.logs.line_numbers import LineNumbers
 from compliance.logs.mllog import legacy_text
-from compliance.logs.mllog.mllog_lines import blocks, split
-from compliance.logs.mllog.record_json import Place, names_in, python_literal, table_of
-from compliance.logs.source_file import Kind, SourceFile, shown
+from compliance.logs.mllog.mllog_lines import iterate_file_blocks, split_at_marks
+from compliance.logs.mllog.record_json import (
+    RecordPosition,
+    count_text_names,
+    decode_record_object,
+    parse_python_dict,
+)
+from compliance.logs.source_file import ParseErrorKind, SourceFile, format_excerpt
 from compliance.verdict import Severity
-from suite.files.untrusted_files import nested_too_deep
+from suite.files.untrusted_files import is_nested_too_deep
 
-MARK: Final = b":::MLL"
+MLL_MARK: Final = b":::MLL"
 """Common start of both record dialects."""
-MARKED: Final = re.compile(MARK + rb"[^\n]*")
+MARKED_TEXT_PATTERN: Final = re.compile(MLL_MARK + rb"[^\n]*")
 """The rest of a line from its first mark on."""
-USUALLY: Final = re.compile(rb"M(?<=:::M)LL(?:OG (\{.*)|.*)")
+RECORD_TEXT_PATTERN: Final = re.compile(rb"M(?<=:::M)LL(?:OG (\{.*)|.*)")
 """The text after the colons, and its JSON if it is a v0.7 record: a rare letter is found faster
 than a colon.
 """
-LETTER: Final = b"M"
-STEPS: Final = 1_000
+SEARCH_LETTER: Final = b"M"
+MAX_LETTER_HITS: Final = 1_000
 """Search hits in a block ..."""
-CROWD: Final = 16
+MAX_LETTER_RECORDS: Final = 16
 """... and records, after which the regular expression takes over."""
-BRACE: Final = {b"}"}
+CLOSING_BRACE_ENDS: Final = {b"}"}
 NS_PER_MS: Final = 1_000_000
-LATEST_MS: Final = 4_102_444_800_000
+RECORD_TIME_LIMIT_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-LENIENCY: Final = {
-    Kind.ENCODING: Severity.INFO,
-    Kind.CUT: Severity.INFO,
-    Kind.FOREIGN: Severity.INFO,
+EMPTY_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})
+PUBLISHED_LOG_LENIENCY: Final = {
+    ParseErrorKind.ENCODING: Severity.INFO,
+    ParseErrorKind.CUT: Severity.INFO,
+    ParseErrorKind.FOREIGN: Severity.INFO,
 }
 """Flaws that accepted logs have: bytes that are not UTF-8, an unterminated last line, and other
 programs' lines.
@@ -67,7 +72,7 @@ class Dialect(StrEnum):
     TEXT = "MLPerf:"
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class PublishedRecord(msgspec.Struct, frozen=True, gc=False):
     """One record, in any dialect."""
 
     order: int
@@ -80,48 +85,55 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     dialect: Dialect
     interval: Any
     """`event_type` as in the log; None if the record has none."""
-    lines: Lines
+    lines: LineNumbers
 
     @property
     def line(self) -> int:
         """The record's line, from 1; counted on demand."""
-        return self.lines.of(self.order)
+        return self.lines.find_record_line(self.order)
 
 
-class Usual(msgspec.Struct, frozen=True, gc=False):
+class UsualRecord(msgspec.Struct, frozen=True, gc=False):
     """A v0.7 record in the form that nearly all logs use."""
 
     key: Annotated[str, msgspec.Meta(min_length=1)]
-    time_ms: Annotated[int, msgspec.Meta(ge=0, lt=LATEST_MS)]
+    time_ms: Annotated[int, msgspec.Meta(ge=0, lt=RECORD_TIME_LIMIT_MS)]
     value: Any
     metadata: dict[str, Any]
     event_type: Any = None
     namespace: Any = None
 
 
-USUAL: Final = msgspec.json.Decoder(Usual)
+USUAL_RECORD_DECODER: Final = msgspec.json.Decoder(UsualRecord)
 
 
-def read(source: SourceFile) -> Iterator[Entry]:
+def read_published_records(source: SourceFile) -> Iterator[PublishedRecord]:
     """Yield a log's records in order; flaws are added to `source`, and an unreadable file ends the
     stream.
     """
-    return chain.from_iterable(batches(source))
+    return chain.from_iterable(iterate_record_batches(source))
 
 
-def batches(source: SourceFile) -> Iterator[Iterable[Entry]]:
+def iterate_record_batches(source: SourceFile) -> Iterator[Iterable[PublishedRecord]]:
     """Yield the records of each block."""
-    source.leniency = LENIENCY
-    lines = Lines(source.path, MARKED)
-    for offset, block in blocks(source, lines):
-        if texts := usual_texts(block):
+    source.leniency = PUBLISHED_LOG_LENIENCY
+    lines = LineNumbers(source.path, MARKED_TEXT_PATTERN)
+    for offset, block in iterate_file_blocks(source, lines):
+        if texts := find_record_texts(block):
             lines.blocks.append(offset)
-            yield together(texts, offset, lines) or one_by_one(source, block, offset, lines)
-    if not lines.blocks and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        yield (Entry(*told, Dialect.TEXT, None, lines) for told in legacy_text.read(source))
+            yield decode_usual_records(texts, offset, lines) or decode_block_records(
+                source, block, offset, lines
+            )
+    if not lines.blocks and not source.has_parse_error(
+        ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE
+    ):
+        yield (
+            PublishedRecord(*fields, Dialect.TEXT, None, lines)
+            for fields in legacy_text.read_text_records(source)
+        )
 
 
-def usual_texts(block: bytes) -> list[bytes]:
+def find_record_texts(block: bytes) -> list[bytes]:
     """Return the matches of USUALLY in a block.
 
     Most of a large log is other programs' text, which a search for one letter skips at once; where
@@ -129,19 +141,21 @@ def usual_texts(block: bytes) -> list[bytes]:
     other words than in records, the regular expression is faster, and has no slow worst case.
     """
     found: list[bytes] = []
-    at, steps = block.find(LETTER), 0
+    at, steps = block.find(SEARCH_LETTER), 0
     while at >= 0:
-        if steps == STEPS or len(found) == CROWD:
-            return found + USUALLY.findall(block, at)
+        if steps == MAX_LETTER_HITS or len(found) == MAX_LETTER_RECORDS:
+            return found + RECORD_TEXT_PATTERN.findall(block, at)
         steps += 1
-        match = USUALLY.match(block, at)
+        match = RECORD_TEXT_PATTERN.match(block, at)
         if match:
             found.append(match[1] or b"")
-        at = block.find(LETTER, match.end() if match else at + 1)
+        at = block.find(SEARCH_LETTER, match.end() if match else at + 1)
     return found
 
 
-def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
+def decode_usual_records(
+    texts: Sequence[bytes], order: int, lines: LineNumbers
+) -> list[PublishedRecord]:
     """Decode a block's records at once if each is a v0.7 record in the usual form, alone on its
     line; return none otherwise.
 
@@ -153,27 +167,28 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     text = b"\n".join(texts)
     if (
         b"" in texts
-        or MARK in text
+        or MLL_MARK in text
         or not (
-            {text[-1:] for text in texts} == BRACE
-            or {text.rstrip()[-1:] for text in texts} == BRACE
+            {text[-1:] for text in texts} == CLOSING_BRACE_ENDS
+            or {text.rstrip()[-1:] for text in texts} == CLOSING_BRACE_ENDS
         )
     ):
         return []
-    if any(map(nested_too_deep, texts)):
+    if any(map(is_nested_too_deep, texts)):
         return []
     try:
-        rows = USUAL.decode_lines(text)
+        rows = USUAL_RECORD_DECODER.decode_lines(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     if len(rows) != len(texts) or (
-        text.count(b":") != (names := names_of(rows)) and names_in(text) != names
+        text.count(b":") != (names := count_expected_names(rows))
+        and count_text_names(text) != names
     ):
         return []
     dialect = Dialect.MLLOG
     return [
-        Entry(
-            place,
+        PublishedRecord(
+            record_order,
             row.time_ms * NS_PER_MS,
             row.key,
             row.value,
@@ -182,19 +197,21 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
             row.event_type,
             lines,
         )
-        for place, row in enumerate(rows, order)
+        for record_order, row in enumerate(rows, order)
     ]
 
 
-def one_by_one(source: SourceFile, block: bytes, offset: int, lines: Lines) -> Iterator[Entry]:
+def decode_block_records(
+    source: SourceFile, block: bytes, offset: int, lines: LineNumbers
+) -> Iterator[PublishedRecord]:
     """Decode each record separately."""
-    for order, match in enumerate(USUALLY.finditer(block), offset):
-        yield from together([match[1] or b""], order, lines) or entries(
-            source, Place(order, lines), b":::" + match.group()
+    for order, match in enumerate(RECORD_TEXT_PATTERN.finditer(block), offset):
+        yield from decode_usual_records([match[1] or b""], order, lines) or decode_glued_records(
+            source, RecordPosition(order, lines), b":::" + match.group()
         )
 
 
-def names_of(rows: Sequence[Usual]) -> int:
+def count_expected_names(rows: Sequence[UsualRecord]) -> int:
     """Count the names that records would have without repeated names, unknown names and deeper
     objects.
     """
@@ -210,54 +227,70 @@ def names_of(rows: Sequence[Usual]) -> int:
     )
 
 
-def entries(source: SourceFile, place: Place, text: bytes) -> Iterator[Entry]:
+def decode_glued_records(
+    source: SourceFile, position: RecordPosition, text: bytes
+) -> Iterator[PublishedRecord]:
     """Decode the record of a line from its mark on, or several if they are concatenated."""
     parts = [text]
-    if text.find(MARK, len(MARK)) >= 0:
-        parts = split(text, MARK)
-        source.add(
-            Kind.GLUED,
+    if text.find(MLL_MARK, len(MLL_MARK)) >= 0:
+        parts = split_at_marks(text, MLL_MARK)
+        source.add_parse_error(
+            ParseErrorKind.GLUED,
             f"{len(parts)} records on a line, or a record within a record",
             "one record per line",
-            place,
+            position,
         )
     for part in parts:
-        found = entry(source, place, part)
+        found = decode_marked_record(source, position, part)
         if found is not None:
             yield found
 
 
-def entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
+def decode_marked_record(
+    source: SourceFile, position: RecordPosition, text: bytes
+) -> PublishedRecord | None:
     """Decode one record from its mark on; None with a flaw if it is invalid."""
     if text.startswith(b":::MLLOG "):
-        return new_entry(source, place, text[9:])
+        return decode_mllog_record(source, position, text[9:])
     if text.startswith(b":::MLL "):
-        return old_entry(source, place, text[7:])
-    source.add(Kind.RECORD, shown(text), "':::MLL ' or ':::MLLOG ', then a record", place)
+        return decode_mll_record(source, position, text[7:])
+    source.add_parse_error(
+        ParseErrorKind.RECORD,
+        format_excerpt(text),
+        "':::MLL ' or ':::MLLOG ', then a record",
+        position,
+    )
     return None
 
 
-def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
+def decode_mllog_record(
+    source: SourceFile, position: RecordPosition, text: bytes
+) -> PublishedRecord | None:
     """Decode the text after `:::MLLOG `."""
-    table = table_of(source, place, text)
+    table = decode_record_object(source, position, text)
     if table is None:
         return None
     key = table.get("key")
-    time = milliseconds(table)
+    time = parse_record_time_ms(table)
     if type(key) is not str or not key:
-        source.add(Kind.SHAPE, f"key {key!r}: {shown(text)}", "the event's name", place)
-        return None
-    if time is None:
-        source.add(
-            Kind.SHAPE,
-            f"{key} at time {table.get('time_ms', table.get('time_s'))!r}",
-            "time_ms: milliseconds since 1970, or time_s",
-            place,
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
+            f"key {key!r}: {format_excerpt(text)}",
+            "the event's name",
+            position,
         )
         return None
-    return finished(
+    if time is None:
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
+            f"{key} at time {table.get('time_ms', table.get('time_s'))!r}",
+            "time_ms: milliseconds since 1970, or time_s",
+            position,
+        )
+        return None
+    return build_published_record(
         source,
-        place,
+        position,
         round(time * 1000) * 1000,
         key,
         table,
@@ -265,15 +298,17 @@ def new_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
     )
 
 
-def milliseconds(table: Mapping[str, Any]) -> float | None:
+def parse_record_time_ms(table: Mapping[str, Any]) -> float | None:
     """Return a record's time from `time_ms` or `time_s`; None if it is not a valid clock time."""
     scale, time = (1, table["time_ms"]) if "time_ms" in table else (1000, table.get("time_s"))
     if not isinstance(time, int | float) or isinstance(time, bool):
         return None
-    return time * scale if 0 <= time * scale < LATEST_MS else None
+    return time * scale if 0 <= time * scale < RECORD_TIME_LIMIT_MS else None
 
 
-def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
+def decode_mll_record(
+    source: SourceFile, position: RecordPosition, text: bytes
+) -> PublishedRecord | None:
     """Decode the text after `:::MLL `: seconds, key, colon, JSON."""
     head, _, rest = text.partition(b": ")
     stamp, _, name = head.partition(b" ")
@@ -281,52 +316,64 @@ def old_entry(source: SourceFile, place: Place, text: bytes) -> Entry | None:
         seconds, key = float(stamp), name.decode("ascii")
     except ValueError:
         seconds, key = -1.0, ""
-    if not key or not key.isidentifier() or not 0 <= seconds * 1000 < LATEST_MS:
-        source.add(
-            Kind.RECORD,
-            shown(text),
+    if not key or not key.isidentifier() or not 0 <= seconds * 1000 < RECORD_TIME_LIMIT_MS:
+        source.add_parse_error(
+            ParseErrorKind.RECORD,
+            format_excerpt(text),
             "seconds since 1970, the event's name, a colon and JSON",
-            place,
+            position,
         )
         return None
-    table = table_of(source, place, rest)
+    table = decode_record_object(source, position, rest)
     return (
         None
         if table is None
-        else finished(source, place, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL)
+        else build_published_record(
+            source, position, round(seconds * 1_000_000) * 1000, key, table, Dialect.MLL
+        )
     )
 
 
-def finished(
+def build_published_record(
     source: SourceFile,
-    place: Place,
+    position: RecordPosition,
     time_ns: int,
     key: str,
     table: dict[str, Any],
     dialect: Dialect,
-) -> Entry:
+) -> PublishedRecord:
     """Assemble a record; a missing value and invalid metadata are flaws."""
     if "value" not in table:
-        source.add(Kind.SHAPE, f"{key} without a value", "a value, null where there is none", place)
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
+            f"{key} without a value",
+            "a value, null where there is none",
+            position,
+        )
     metadata = table.get("metadata")
-    if type(metadata) is str and (told := python_literal(metadata)) is not None:
-        source.add(
-            Kind.FOREIGN,
+    if type(metadata) is str and (literal := parse_python_dict(metadata)) is not None:
+        source.add_parse_error(
+            ParseErrorKind.FOREIGN,
             f"{key} with metadata as Python writes it",
             "metadata: a JSON object",
-            place,
+            position,
         )
-        metadata = told
+        metadata = literal
     if type(metadata) is not dict:
-        source.add(Kind.SHAPE, f"{key} with metadata {metadata!r}", "metadata: an object", place)
-        metadata = NOTHING
-    return Entry(
-        place.order,
+        source.add_parse_error(
+            ParseErrorKind.SHAPE,
+            f"{key} with metadata {metadata!r}",
+            "metadata: an object",
+            position,
+        )
+        metadata = EMPTY_METADATA
+    return PublishedRecord(
+        position.order,
         time_ns,
         key,
         table.get("value"),
         metadata,
         dialect,
         table.get("event_type"),
-        place.lines,
+        position.lines,
     )

@@ -11,54 +11,66 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from compliance.logs.line_numbers import Lines
-from compliance.logs.mllog.formal_records import is_formal
-from compliance.logs.source_file import Kind, SourceFile, look_closer, shown, too_deep
+from compliance.logs.line_numbers import LineNumbers
+from compliance.logs.mllog.formal_records import has_fault_in_formal_key
+from compliance.logs.source_file import (
+    ParseErrorKind,
+    SourceFile,
+    format_excerpt,
+    report_excess_nesting,
+    report_json_defects,
+)
 
-VALUE_FIRST: Final = re.compile(
+VALUE_FIRST_PATTERN: Final = re.compile(
     rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*'
 )
-VALUE_LAST: Final = re.compile(
+VALUE_LAST_PATTERN: Final = re.compile(
     rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*'
 )
-LITERAL_LIMIT: Final = 4_096
+MAX_LITERAL_LENGTH: Final = 4_096
 """Maximum length of a Python dict that is parsed."""
-BLANKS: Final = b" \t\r"
+NAME_END_BLANKS: Final = b" \t\r"
 """Characters allowed between a name and its colon."""
-DECODER: Final = msgspec.json.Decoder()
+RECORD_OBJECT_DECODER: Final = msgspec.json.Decoder()
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """The position of a record."""
 
     order: int
-    lines: Lines
+    lines: LineNumbers
 
     @property
     def line(self) -> int:
         """The record's line, from 1."""
-        return self.lines.of(self.order)
+        return self.lines.find_record_line(self.order)
 
 
-def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
+def decode_record_object(
+    source: SourceFile, position: RecordPosition, text: bytes
+) -> dict[str, Any] | None:
     """Decode a record's JSON object, without a progress bar written after it behind a carriage
     return.
     """
-    if too_deep(source, text, place):
+    if report_excess_nesting(source, text, position):
         return None
     try:
-        table = DECODER.decode(text)
+        table = RECORD_OBJECT_DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return slow_table(source, place, text)
+        return recover_record_object(source, position, text)
     if type(table) is not dict:
-        source.add(Kind.RECORD, shown(text), "a JSON object", place)
+        source.add_parse_error(
+            ParseErrorKind.RECORD, format_excerpt(text), "a JSON object", position
+        )
         return None
-    if names_in(text) != names_below(table):
-        look_closer(source, text.strip(), place)
+    if count_text_names(text) != count_object_names(table):
+        report_json_defects(source, text.strip(), position)
     return table
 
 
-def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
+def recover_record_object(
+    source: SourceFile, position: RecordPosition, text: bytes
+) -> dict[str, Any] | None:
     """Find out why a record is not JSON: a trailing progress bar is ignored, anything else is a
     flaw.
     """
@@ -69,45 +81,58 @@ def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] 
             if bar or not front.isascii()
             else b""
         )
-        table = DECODER.decode(latin)
+        table = RECORD_OBJECT_DECODER.decode(latin)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         table = None
     if type(table) is dict:
         return table
-    if (half := half_python(front)) is not None:
-        source.add(
-            Kind.FOREIGN, f"metadata as Python writes it: {shown(text)}", "a JSON object", place
+    if (half := parse_half_python_record(front)) is not None:
+        source.add_parse_error(
+            ParseErrorKind.FOREIGN,
+            f"metadata as Python writes it: {format_excerpt(text)}",
+            "a JSON object",
+            position,
         )
         return half
-    loose = loose_table(front)
-    if loose is not None and not is_formal(loose):  # mlcommons/logging writes NaN as Python does
-        source.add(
-            Kind.FOREIGN, f"no JSON: {shown(text)}", "finite numbers, and each name once", place
+    loose = parse_lenient_object(front)
+    if loose is not None and not has_fault_in_formal_key(
+        loose
+    ):  # mlcommons/logging writes NaN as Python does
+        source.add_parse_error(
+            ParseErrorKind.FOREIGN,
+            f"no JSON: {format_excerpt(text)}",
+            "finite numbers, and each name once",
+            position,
         )
-    elif not look_closer(source, text, place):
-        source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place)
+    elif not report_json_defects(source, text, position):
+        source.add_parse_error(
+            ParseErrorKind.RECORD,
+            format_excerpt(text),
+            "one whole JSON object to the end of the line",
+            position,
+        )
     return loose
 
 
-def half_python(text: bytes) -> dict[str, Any] | None:
+def parse_half_python_record(text: bytes) -> dict[str, Any] | None:
     """Parse a record whose value is JSON and whose metadata is a Python dict, as one program of
     v0.6 printed it; None for anything else.
     """
-    match = VALUE_FIRST.fullmatch(text) or VALUE_LAST.fullmatch(text)
-    metadata = python_literal(match["metadata"].decode("utf-8", "replace")) if match else None
+    match = VALUE_FIRST_PATTERN.fullmatch(text) or VALUE_LAST_PATTERN.fullmatch(text)
+    metadata = parse_python_dict(match["metadata"].decode("utf-8", "replace")) if match else None
     if match is None or metadata is None:
         return None
     try:
-        return {"value": DECODER.decode(match["value"]), "metadata": metadata}
+        return {"value": RECORD_OBJECT_DECODER.decode(match["value"]), "metadata": metadata}
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 
-def python_literal(text: str) -> dict[str, Any] | None:
+def parse_python_dict(text: str) -> dict[str, Any] | None:
     """Parse a Python dict of plain values without executing anything; None for anything else, and
     for an overlong one.
     """
-    if len(text) > LITERAL_LIMIT or not text.lstrip().startswith("{"):
+    if len(text) > MAX_LITERAL_LENGTH or not text.lstrip().startswith("{"):
         return None
     try:
         with warnings.catch_warnings(
@@ -119,7 +144,7 @@ def python_literal(text: str) -> dict[str, Any] | None:
     return table if type(table) is dict and all(type(name) is str for name in table) else None
 
 
-def loose_table(text: bytes) -> dict[str, Any] | None:
+def parse_lenient_object(text: bytes) -> dict[str, Any] | None:
     """Parse what Python's decoder accepts (NaN, a repeated key), so that one flaw is not reported
     as many.
     """
@@ -130,14 +155,14 @@ def loose_table(text: bytes) -> dict[str, Any] | None:
     return table if type(table) is dict else None
 
 
-def names_in(text: bytes) -> int:
+def count_text_names(text: bytes) -> int:
     """Count the names of objects in a text, including those with blanks before their colons;
     lookalikes within strings count too.
     """
-    return text.translate(None, BLANKS).count(b'":')
+    return text.translate(None, NAME_END_BLANKS).count(b'":')
 
 
-def names_below(table: Mapping[str, Any]) -> int:
+def count_object_names(table: Mapping[str, Any]) -> int:
     """Count the names of an object and of the objects directly in it."""
     return len(table) + sum(
         len(value) + sum(type(each) is dict and len(each) for each in value.values())

@@ -9,18 +9,20 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from compliance.logs.line_numbers import Lines
+from compliance.logs.line_numbers import LineNumbers
 from compliance.logs.source_file import SourceFile
 
-WORD: Final = b"RESULT,"
-LINE: Final = re.compile(WORD + rb"\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?")
+RESULT_MARK: Final = b"RESULT,"
+RESULT_LINE_PATTERN: Final = re.compile(
+    RESULT_MARK + rb"\w*,[^,\n]*,(\d{1,9}),[^,\n]*,(\d+-\d+-\d+ \d+:\d+:\d+ [AP]M)?"
+)
 
 
-class Result(NamedTuple):
+class ResultLine(NamedTuple):
     """One RESULT line."""
 
     offset: int
-    lines: Lines
+    lines: LineNumbers
     seconds: int
     """From the script's start to its end."""
     began: str | None
@@ -29,13 +31,13 @@ class Result(NamedTuple):
     @property
     def line(self) -> int:
         """The line number, from 1; counted on demand."""
-        return self.lines.at(self.offset)
+        return self.lines.find_line_at(self.offset)
 
 
-def results(source: SourceFile) -> Iterator[Result]:
+def find_result_lines(source: SourceFile) -> Iterator[ResultLine]:
     """Yield the result lines at the end of a log whose records have been read."""
-    start, lines = source.size - len(source.tail), Lines(source.path)
-    for match in LINE.finditer(source.tail) if WORD in source.tail else ():
-        yield Result(
+    start, lines = source.size - len(source.tail), LineNumbers(source.path)
+    for match in RESULT_LINE_PATTERN.finditer(source.tail) if RESULT_MARK in source.tail else ():
+        yield ResultLine(
             start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None
         )

@@ -6,22 +6,22 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.inference.entry import FiledEntry
+from compliance.documents.inference.entry import ServedEntry
 from compliance.documents.inference.entry_files import Claim
-from compliance.documents.inference.reader import claims_missing
+from compliance.documents.inference.reader import is_claims_file_missing
 from compliance.documents.inference.top1 import Top1
-from compliance.logs.loadgen.legacy_detail import number
+from compliance.logs.loadgen.legacy_detail import parse_setting_number
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
-PERCENT: Final = 100.0
-HIGHEST: Final = {"DICE": 1.0}
+HIGHEST_PERCENTAGE: Final = 100.0
+HIGHEST_SCORES: Final = {"DICE": 1.0}
 """Metric -> the highest score there is, where it is no percentage."""
-SHIFTED: Final = 0.05
+UNIT_ERROR_TOLERANCE: Final = 0.05
 """How near to a hundredth of the reference's quality a score is in the wrong unit."""
 
 
-def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
+def select_claimed_score(entry: ServedEntry) -> tuple[str, Claim] | None:
     """Give the score that counts: of the benchmark's own metric, else, in the open division, of
     any.
     """
@@ -33,19 +33,19 @@ def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
     return next(((metric, claims[0]) for metric, claims in scores.items()), None)
 
 
-def in_text(
-    entry: FiledEntry,
+def build_accuracy_text_fault(
+    entry: ServedEntry,
     found: str,
     required: str,
     line: int | None = None,
     severity: Severity | None = None,
 ) -> Fault:
     """Say what does not hold of accuracy.txt."""
-    return entry.fault(found, required, entry.claims.source.path, line, severity)
+    return entry.build_fault(found, required, entry.claims.source.path, line, severity)
 
 
-@rule("filed.score", FiledEntry)
-def score(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.score", ServedEntry)
+def score(entry: ServedEntry) -> Iterator[Fault]:
     """accuracy.txt contains the benchmark's score; if it occurs several times, the values are
     equal.
 
@@ -53,10 +53,10 @@ def score(entry: FiledEntry) -> Iterator[Fault]:
     on.
     Advice: run the reference's accuracy script on the accuracy log and submit its output.
     """
-    if claims_missing(entry.claims):
+    if is_claims_file_missing(entry.claims):
         return
-    if claimed(entry) is None:
-        yield in_text(
+    if select_claimed_score(entry) is None:
+        yield build_accuracy_text_fault(
             entry,
             "no score",
             f"{entry.row.metric if entry.row else 'accuracy, mAP or BLEU'}, as the accuracy script"
@@ -65,7 +65,7 @@ def score(entry: FiledEntry) -> Iterator[Fault]:
     for metric, claims in entry.claims.scores.items():
         for claim in claims[1:]:
             if claim.value != claims[0].value:
-                yield in_text(
+                yield build_accuracy_text_fault(
                     entry,
                     f"{metric} {claim.value}, after {claims[0].value}",
                     "one score",
@@ -73,17 +73,25 @@ def score(entry: FiledEntry) -> Iterator[Fault]:
                     Severity.WARNING,
                 )
         for claim in claims:
-            limit = HIGHEST.get(metric, PERCENT)
+            limit = HIGHEST_SCORES.get(metric, HIGHEST_PERCENTAGE)
             if not math.isfinite(claim.value):
-                yield in_text(entry, f"{metric} {claim.value}", "a finite number", claim.line)
+                yield build_accuracy_text_fault(
+                    entry, f"{metric} {claim.value}", "a finite number", claim.line
+                )
             elif claim.value > limit:
-                yield in_text(entry, f"{metric} {claim.value:g}", f"at most {limit:g}", claim.line)
+                yield build_accuracy_text_fault(
+                    entry, f"{metric} {claim.value:g}", f"at most {limit:g}", claim.line
+                )
             elif (
                 entry.row
                 and metric == entry.row.metric
-                and math.isclose(claim.value * PERCENT, entry.row.reference, rel_tol=SHIFTED)
+                and math.isclose(
+                    claim.value * HIGHEST_PERCENTAGE,
+                    entry.row.reference,
+                    rel_tol=UNIT_ERROR_TOLERANCE,
+                )
             ):
-                yield in_text(
+                yield build_accuracy_text_fault(
                     entry,
                     f"{metric} {claim.value:g}",
                     f"about {entry.row.reference:g}: a hundred times as much",
@@ -91,27 +99,29 @@ def score(entry: FiledEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("filed.threshold", FiledEntry)
-def threshold(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.threshold", ServedEntry)
+def threshold(entry: ServedEntry) -> Iterator[Fault]:
     """A closed result reaches the required share of the reference quality.
 
     Source: inference_rules.adoc v0.5, Benchmarks: 99 % of FP32 (MobileNet 98 %);
     submission-checker.py, accuracy-target.
     Advice: serve a more accurate model, or submit to the open division.
     """
-    found = claimed(entry)
+    found = select_claimed_score(entry)
     if entry.closed and entry.row and found and found[1].value < entry.row.threshold:
         metric, claim = found
         required = f"{entry.row.threshold:g}, {entry.row.share:.1%} of {entry.row.reference:g}"
-        yield in_text(entry, f"{metric} {claim.value:g}", required, claim.line)
+        yield build_accuracy_text_fault(entry, f"{metric} {claim.value:g}", required, claim.line)
     top1 = entry.top1
     if entry.closed and entry.row and top1 and top1.percent < entry.row.threshold:
         file = entry.accuracy.accuracy_source.path if entry.accuracy else None
-        yield entry.fault(f"top-1 {top1.percent:g} %, recomputed", f"{entry.row.threshold:g}", file)
+        yield entry.build_fault(
+            f"top-1 {top1.percent:g} %, recomputed", f"{entry.row.threshold:g}", file
+        )
 
 
-@rule("filed.counts", FiledEntry)
-def counts(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.counts", ServedEntry)
+def counts(entry: ServedEntry) -> Iterator[Fault]:
     """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy
     run.
 
@@ -120,49 +130,51 @@ def counts(entry: FiledEntry) -> Iterator[Fault]:
     """
     claims = entry.claims
     sizes = entry.row.accuracy_samples if entry.row and entry.row.metric == "accuracy" else ()
-    for place, (good, total, line) in enumerate(claims.counts):
+    for position, (good, total, line) in enumerate(claims.counts):
         if total <= 0 or good > total:
-            yield in_text(
+            yield build_accuracy_text_fault(
                 entry, f"good={good}, total={total}", "no more right answers than answers", line
             )
             continue
         scores = claims.scores.get("accuracy", [])
-        told = scores[place] if place < len(scores) else None
-        if told and not math.isclose(told.value, 100 * good / total, abs_tol=told.tolerance):
-            yield in_text(
+        claim = scores[position] if position < len(scores) else None
+        if claim and not math.isclose(claim.value, 100 * good / total, abs_tol=claim.tolerance):
+            yield build_accuracy_text_fault(
                 entry,
-                f"accuracy={told.value:g}%",
+                f"accuracy={claim.value:g}%",
                 f"{100 * good / total:.3f}, {good} of {total}",
                 line,
             )
         if sizes and total not in sizes:
-            yield in_text(
+            yield build_accuracy_text_fault(
                 entry,
                 f"total={total}",
                 " or ".join(map(str, sizes)),
                 line,
                 None if entry.closed else Severity.WARNING,
             )
-        yield from answered(entry, total, line)
+        yield from check_answered_total(entry, total, line)
 
 
-def answered(entry: FiledEntry, total: int, line: int) -> Iterator[Fault]:
+def check_answered_total(entry: ServedEntry, total: int, line: int) -> Iterator[Fault]:
     """Compare the total with the accuracy log, else with the data set of the accuracy run."""
     run = entry.accuracy
     if run is None:
         return
-    size = number(run.detail.about.get("QSL total size"))
+    size = parse_setting_number(run.detail.about.get("QSL total size"))
     if run.tally.whole and not entry.round.filing.truncated_accuracy_bytes:
         if total != run.tally.distinct:
-            yield in_text(
+            yield build_accuracy_text_fault(
                 entry, f"total={total}", f"{run.tally.distinct}, as in the accuracy log", line
             )
     elif size is not None and total != size:
-        yield in_text(entry, f"total={total}", f"{size:g}, as in the accuracy run's log", line)
+        yield build_accuracy_text_fault(
+            entry, f"total={total}", f"{size:g}, as in the accuracy run's log", line
+        )
 
 
-@rule("filed.table", FiledEntry)
-def table(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.table", ServedEntry)
+def table(entry: ServedEntry) -> Iterator[Fault]:
     """The mAP in accuracy.txt is the average precision in the table above it.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-coco.py: mAP is
@@ -177,7 +189,7 @@ def table(entry: FiledEntry) -> Iterator[Fault]:
         and abs(score_[-1].value / 100 - claims.table.value)
         > claims.table.tolerance + score_[-1].tolerance / 100
     ):
-        yield in_text(
+        yield build_accuracy_text_fault(
             entry,
             f"mAP={score_[-1].value:g}%",
             f"{100 * claims.table.value:g}, line {claims.table.line}",
@@ -185,8 +197,8 @@ def table(entry: FiledEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.top1", FiledEntry)
-def top1(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.top1", ServedEntry)
+def top1(entry: ServedEntry) -> Iterator[Fault]:
     """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the
     labels.
 
@@ -198,44 +210,46 @@ def top1(entry: FiledEntry) -> Iterator[Fault]:
     if found is None:
         return
     if found.strange is not None and entry.accuracy and 2 * found.good > found.samples:
-        yield entry.accuracy.in_answers(
+        yield entry.accuracy.build_answers_fault(
             f"an answer to sample {found.strange} that is no class", "a class of ImageNet"
         )
     for claim in entry.claims.scores.get("accuracy", []):
         if not math.isclose(claim.value, found.percent, abs_tol=claim.tolerance):
-            yield in_text(
+            yield build_accuracy_text_fault(
                 entry,
                 f"accuracy={claim.value:g}%",
-                f"{found.percent:.3f}, {recounted(found)}",
+                f"{found.percent:.3f}, {describe_recomputed_top1(found)}",
                 claim.line,
             )
     for good, _, line in entry.claims.counts:
         if good != found.good:
-            yield in_text(entry, f"good={good}", f"{found.good}, {recounted(found)}", line)
+            yield build_accuracy_text_fault(
+                entry, f"good={good}", f"{found.good}, {describe_recomputed_top1(found)}", line
+            )
 
 
-def recounted(found: Top1) -> str:
+def describe_recomputed_top1(found: Top1) -> str:
     """Say how the answers were read."""
     return (
         f"recomputed from {found.samples} answers of {found.size} bytes, read as '{found.format}'"
     )
 
 
-@rule("filed.unscored", FiledEntry, severity=Severity.INFO)
-def unscored(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.unscored", ServedEntry, severity=Severity.INFO)
+def unscored(entry: ServedEntry) -> Iterator[Fault]:
     """An accuracy that could not be recomputed is reported: it is only the submitter's claim.
 
     Source: house rule: the judge recomputes what it can, and says what it could not.
     Advice: pass the labels with --truth.
     """
     if entry.top1 is None and entry.accuracy is not None:
-        yield entry.fault(
-            f"accuracy not recomputed: {entry.untold}", "labels, and answers that are classes"
+        yield entry.build_fault(
+            f"accuracy not recomputed: {entry.top1_problem}", "labels, and answers that are classes"
         )
 
 
-@rule("filed.hash", FiledEntry)
-def hashed(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.hash", ServedEntry)
+def hashed(entry: ServedEntry) -> Iterator[Fault]:
     """If accuracy logs are submitted truncated, accuracy.txt contains the hash of the complete log.
 
     Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7,
@@ -244,7 +258,9 @@ def hashed(entry: FiledEntry) -> Iterator[Fault]:
     """
     if (
         entry.round.filing.truncated_accuracy_bytes
-        and not claims_missing(entry.claims)
+        and not is_claims_file_missing(entry.claims)
         and entry.claims.hash is None
     ):
-        yield in_text(entry, "no hash", "hash=<SHA-256 of mlperf_log_accuracy.json>")
+        yield build_accuracy_text_fault(
+            entry, "no hash", "hash=<SHA-256 of mlperf_log_accuracy.json>"
+        )

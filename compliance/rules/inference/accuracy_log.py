@@ -5,23 +5,23 @@ in a performance run.
 from collections.abc import Iterator
 
 from compliance.documents.inference.entry import ServedRun
-from compliance.logs.loadgen.legacy_detail import Mode as LoadGenMode
-from compliance.logs.loadgen.legacy_detail import number
-from compliance.logs.source_file import Kind
+from compliance.logs.loadgen.legacy_detail import LegacyTestMode as LoadGenMode
+from compliance.logs.loadgen.legacy_detail import parse_setting_number
+from compliance.logs.source_file import ParseErrorKind
 from compliance.rules import rule
-from compliance.rules.inference.loadgen_run import BOTH, read
+from compliance.rules.inference.loadgen_run import SUBMISSION_MODE, has_readable_detail_log
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
-DETECTION = 28
+COCO_DETECTION_BYTES = 28
 """Bytes of a detection: seven float32. Source: mlcommons/inference,
 v0.5/classification_and_detection/tools/accuracy-coco.py.
 """
 
 
-def of_accuracy(run: ServedRun) -> bool:
+def has_accuracy_answers(run: ServedRun) -> bool:
     """Tell whether the run answers the whole data set."""
-    return not run.performance or run.logged_mode == BOTH
+    return not run.performance or run.logged_mode == SUBMISSION_MODE
 
 
 @rule("served.data_set", ServedRun)
@@ -33,28 +33,28 @@ def data_set(run: ServedRun) -> Iterator[Fault]:
     sets.
     Advice: repeat the accuracy run with the whole dataset.
     """
-    phase = run.detail.phase(LoadGenMode.ACCURACY)
-    total = number(run.detail.about.get("QSL total size"))
-    if not of_accuracy(run) or phase is None or total is None:
+    phase = run.detail.find_phase(LoadGenMode.ACCURACY)
+    total = parse_setting_number(run.detail.about.get("QSL total size"))
+    if not has_accuracy_answers(run) or phase is None or total is None:
         return
     line = run.detail.about["QSL total size"].line
     sizes = run.row.accuracy_samples if run.row else ()
     if sizes and total not in sizes:
-        yield run.in_detail(
+        yield run.build_detail_fault(
             f"a data set of {total:g} samples",
             " or ".join(f"{size:,}" for size in sizes),
             line,
             None if run.closed else Severity.WARNING,
         )
-    covered = sum(run.detail.seen)
-    if covered != total or len(run.detail.seen) > total:
-        yield run.in_detail(
-            f"{covered} samples loaded, the highest {len(run.detail.seen) - 1}",
+    covered = sum(run.detail.accuracy_samples)
+    if covered != total or len(run.detail.accuracy_samples) > total:
+        yield run.build_detail_fault(
+            f"{covered} samples loaded, the highest {len(run.detail.accuracy_samples) - 1}",
             f"{total:g}, from 0",
             phase.line,
         )
     if sum(loaded.distinct for loaded in phase.loaded) != covered:
-        yield run.in_detail("samples loaded in more than one set", "each once", phase.line)
+        yield run.build_detail_fault("samples loaded in more than one set", "each once", phase.line)
 
 
 @rule("served.answers", ServedRun)
@@ -67,7 +67,7 @@ def answers(run: ServedRun) -> Iterator[Fault]:
     """
     tally = run.tally
     if (
-        not of_accuracy(run)
+        not has_accuracy_answers(run)
         or not tally.whole
         or run.round.filing.truncated_accuracy_bytes is not None
     ):
@@ -76,34 +76,36 @@ def answers(run: ServedRun) -> Iterator[Fault]:
         run.performance and not tally.answers
     ):  # the answers of both halves lie in the accuracy folder
         return
-    total = number(run.detail.about.get("QSL total size"))
+    total = parse_setting_number(run.detail.about.get("QSL total size"))
     sizes = run.row.accuracy_samples if run.row else ()
     expected = (total,) if total is not None else sizes
     if expected and tally.distinct not in expected:
-        yield run.in_answers(
+        yield run.build_answers_fault(
             f"{tally.distinct} samples answered", " or ".join(f"{size:g}" for size in expected)
         )
     if expected and tally.highest >= max(expected):
-        yield run.in_answers(
+        yield run.build_answers_fault(
             f"an answer to sample {tally.highest}", f"samples 0 to {max(expected) - 1:g}"
         )
     if tally.repeated and run.scenario is not Scenario.MULTI_STREAM:
-        yield run.in_answers(f"{tally.repeated} samples answered again", "each once")
-    yield from padding(run)
+        yield run.build_answers_fault(f"{tally.repeated} samples answered again", "each once")
+    yield from check_multi_stream_padding(run)
 
 
-def padding(run: ServedRun) -> Iterator[Fault]:
+def check_multi_stream_padding(run: ServedRun) -> Iterator[Fault]:
     """Compare MultiStream's answers with the queries that were generated; accepted logs may leave
     the padding out.
     """
-    phase, tally = run.detail.phase(LoadGenMode.ACCURACY), run.tally
+    phase, tally = run.detail.find_phase(LoadGenMode.ACCURACY), run.tally
     if run.scenario is not Scenario.MULTI_STREAM or phase is None or not phase.generated:
         return
     expected = sum(made.queries * made.samples_per_query for made in phase.generated)
     if tally.answers > expected:
-        yield run.in_answers(f"{tally.answers} answers", f"at most {expected}, as generated")
+        yield run.build_answers_fault(
+            f"{tally.answers} answers", f"at most {expected}, as generated"
+        )
     for sample, line in tally.differing:
-        yield run.in_answers(
+        yield run.build_answers_fault(
             f"two different answers to sample {sample}", "the same answer", line, Severity.WARNING
         )
 
@@ -118,7 +120,7 @@ def layout(run: ServedRun) -> Iterator[Fault]:
     Advice: submit LoadGen's accuracy log unmodified.
     """
     if run.tally.rewritten is not None:
-        yield run.in_answers(
+        yield run.build_answers_fault(
             "answers in a different layout",
             'lines such as { "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },',
             run.tally.rewritten,
@@ -134,7 +136,7 @@ def sequence(run: ServedRun) -> Iterator[Fault]:
     Advice: submit LoadGen's accuracy log unmodified.
     """
     for number_, line in run.tally.reused:
-        yield run.in_answers(f"seq_id {number_} again", "each once", line)
+        yield run.build_answers_fault(f"seq_id {number_} again", "each once", line)
 
 
 @rule("served.data", ServedRun)
@@ -147,22 +149,22 @@ def data(run: ServedRun) -> Iterator[Fault]:
     Advice: make the system answer in the reference's format, and repeat the accuracy run.
     """
     tally, metric = run.tally, run.row.metric if run.row else None
-    if not of_accuracy(run) or run.round.filing.truncated_accuracy_bytes is not None:
+    if not has_accuracy_answers(run) or run.round.filing.truncated_accuracy_bytes is not None:
         return
     if metric == "accuracy" and len(tally.sizes) > 1:
-        yield run.in_answers(
+        yield run.build_answers_fault(
             f"answers of {', '.join(str(size) for size in sorted(tally.sizes)[:5])} bytes",
             "all of one size",
         )
     if metric == "accuracy":
         for sample, line in tally.empty[:5]:
-            yield run.in_answers(f"an empty answer to sample {sample}", "a class", line)
-    odd = [size for size in tally.sizes if size % DETECTION]
+            yield run.build_answers_fault(f"an empty answer to sample {sample}", "a class", line)
+    odd = [size for size in tally.sizes if size % COCO_DETECTION_BYTES]
     if metric == "mAP" and odd:
-        yield run.in_answers(
+        yield run.build_answers_fault(
             f"{sum(tally.sizes[size] for size in odd)} answers that are no detections, one of"
             f" {odd[0]} bytes",
-            f"a multiple of {DETECTION}",
+            f"a multiple of {COCO_DETECTION_BYTES}",
         )
 
 
@@ -174,17 +176,18 @@ def unsampled(run: ServedRun) -> Iterator[Fault]:
     accuracy mode, or by accuracy_log_probability.
     Advice: submit the accuracy log of the performance run itself, which contains only brackets.
     """
-    asked = any(
-        run.setting(name) for name in ("accuracy_log_probability", "accuracy_log_sampling_target")
+    is_requested = any(
+        run.find_setting(name)
+        for name in ("accuracy_log_probability", "accuracy_log_sampling_target")
     )
     if (
         run.performance
         and run.tally.answers
-        and run.logged_mode != BOTH
-        and not asked
-        and read(run)
+        and run.logged_mode != SUBMISSION_MODE
+        and not is_requested
+        and has_readable_detail_log(run)
     ):
-        yield run.in_answers(f"{run.tally.answers} answers in a performance run", "none")
+        yield run.build_answers_fault(f"{run.tally.answers} answers in a performance run", "none")
 
 
 @rule("served.truncated", ServedRun)
@@ -200,7 +203,9 @@ def truncated(run: ServedRun) -> Iterator[Fault]:
     if (
         limit is not None
         and not run.performance
-        and not run.accuracy_source.has(Kind.MISSING, Kind.UNREADABLE)
+        and not run.accuracy_source.has_parse_error(
+            ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE
+        )
         and run.tally.size > limit
     ):
-        yield run.in_answers(f"{run.tally.size} bytes", f"at most {limit}")
+        yield run.build_answers_fault(f"{run.tally.size} bytes", f"at most {limit}")

@@ -5,51 +5,57 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.inference.entry import HEADLINES, AuditTest
-from compliance.documents.inference.reader import BASELINE, COMPLIANCE, SAMPLED
-from compliance.logs.source_file import SourceFile, read_text
+from compliance.documents.inference.entry import SUMMARY_HEADLINES, ServedAuditTest
+from compliance.documents.inference.reader import (
+    BASELINE_ACCURACY_TEXT,
+    COMPLIANCE_ACCURACY_TEXT,
+    SAMPLED_ANSWERS_TEST,
+)
+from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import ACCURACY_TEXT
 from suite.loadgen.scenario import Scenario
 
-TEXT_LIMIT: Final = 1 << 20
-FAILED: Final = re.compile(r"\bTEST FAIL|\bFAIL(?:ED|URE)?\b")
-PASSED: Final = re.compile(r"\bPASS(?:ED)?\b")
-BEGUN: Final = re.compile(r"^Verifying", re.MULTILINE)
-DIED: Final = "Traceback (most recent call last)"
+MAX_VERDICT_BYTES: Final = 1 << 20
+AUDIT_FAILED_PATTERN: Final = re.compile(r"\bTEST FAIL|\bFAIL(?:ED|URE)?\b")
+AUDIT_PASSED_PATTERN: Final = re.compile(r"\bPASS(?:ED)?\b")
+VERIFICATION_BEGUN_PATTERN: Final = re.compile(r"^Verifying", re.MULTILINE)
+TRACEBACK_HEAD: Final = "Traceback (most recent call last)"
 """A script that could not read its logs tells nothing of them."""
-TEST_SCORE: Final = re.compile(r"^test score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
-REFERENCE: Final = re.compile(r"^reference score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
-COUNTS: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
-MISMATCHES: Final = "num_perf_log_data_mismatch"
-ENTRIES: Final = "num_perf_log_entries"
-MATCHES: Final = "num_perf_log_qsl_idx_match"
-MISSING: Final = "num_missing_qsl_idxs"
+TEST_SCORE_PATTERN: Final = re.compile(r"^test score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
+REFERENCE_SCORE_PATTERN: Final = re.compile(r"^reference score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
+PRINTED_COUNTS_PATTERN: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
+MISMATCHES_KEY: Final = "num_perf_log_data_mismatch"
+ENTRIES_KEY: Final = "num_perf_log_entries"
+MATCHES_KEY: Final = "num_perf_log_qsl_idx_match"
+MISSING_SAMPLES_KEY: Final = "num_missing_qsl_idxs"
 """What TEST01's script counts: of the performance log's entries those whose sample the accuracy log
 has, others, and differing answers.
 """
-SAMPLED_SHARE: Final = 0.95
+SAMPLED_QUALITY_SHARE: Final = 0.95
 """Of the benchmark's quality; the score of a part of the data set may be somewhat lower than that
 of the whole.
 """
-VALID_ONLY: Final = ("TEST01", "TEST03", "TEST05")
+VALID_RUN_TESTS: Final = ("TEST01", "TEST03", "TEST05")
 """Tests whose script refuses the summary of an invalid run."""
-APART: Final = 0.10
-APART_SHORT: Final = 0.20
-SHORT_NS: Final = 200_000
+AUDIT_SCORE_TOLERANCE: Final = 0.10
+SHORT_LATENCY_TOLERANCE: Final = 0.20
+SHORT_LATENCY_NS: Final = 200_000
 """A test's score may differ by a tenth from the result, by a fifth for SingleStream latencies up to
 200 microseconds.
 """
 
 
-def texts(sources: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
+def read_verdict_texts(sources: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
     """Read the files that tell how a test went."""
-    yield from ((source, read_text(SourceFile(source.path), TEXT_LIMIT)) for source in sources)
+    yield from (
+        (source, read_source_text(SourceFile(source.path), MAX_VERDICT_BYTES)) for source in sources
+    )
 
 
-def at(
+def build_verdict_line_fault(
     source: SourceFile,
     text: str,
     match: re.Match[str],
@@ -66,8 +72,8 @@ def at(
     )
 
 
-@rule("filed.audit_passed", AuditTest)
-def passed(test: AuditTest) -> Iterator[Fault]:
+@rule("filed.audit_passed", ServedAuditTest)
+def passed(test: ServedAuditTest) -> Iterator[Fault]:
     """A submitted compliance test passed; answers may differ between runs if their scores are shown
     to be equal.
 
@@ -77,21 +83,23 @@ def passed(test: AuditTest) -> Iterator[Fault]:
     Advice: find out why the test failed; if answers differ from run to run, submit the scores of
     both runs in TEST01/accuracy.
     """
-    for source, text in texts(test.verdicts):
-        match = FAILED.search(text)
-        if match is None and PASSED.search(text):
-            yield from contradicted(source, text)
+    for source, text in read_verdict_texts(test.verdicts):
+        match = AUDIT_FAILED_PATTERN.search(text)
+        if match is None and AUDIT_PASSED_PATTERN.search(text):
+            yield from check_printed_counts(source, text)
             continue
         overturned = (
-            test.name == SAMPLED
+            test.name == SAMPLED_ANSWERS_TEST
             and "accuracy" in source.path.name.casefold()
-            and is_shown(test, text)
+            and is_audit_quality_shown(test, text)
         )
         if match:
-            yield at(source, text, match, "TEST PASS", Severity.WARNING if overturned else None)
+            yield build_verdict_line_fault(
+                source, text, match, "TEST PASS", Severity.WARNING if overturned else None
+            )
         else:
-            cut = not text.strip() or BEGUN.search(text)
-            died = overturned and DIED in text
+            cut = not text.strip() or VERIFICATION_BEGUN_PATTERN.search(text)
+            died = overturned and TRACEBACK_HEAD in text
             yield Fault(
                 file=source.path,
                 found="no outcome",
@@ -100,60 +108,68 @@ def passed(test: AuditTest) -> Iterator[Fault]:
             )
 
 
-def is_shown(test: AuditTest, text: str) -> bool:
+def is_audit_quality_shown(test: ServedAuditTest, text: str) -> bool:
     """Tell whether the quality of the answers was filed, answers did differ, and what can be
     recomputed of the quality is as the rules ask.
     """
-    counts = {match[1]: int(match[2]) for match in COUNTS.finditer(text)}
-    if counts.get(MISMATCHES) == 0 and not counts.get(MISSING):
+    counts = {match[1]: int(match[2]) for match in PRINTED_COUNTS_PATTERN.finditer(text)}
+    if counts.get(MISMATCHES_KEY) == 0 and not counts.get(MISSING_SAMPLES_KEY):
         return False
     filed = is_folder(test.folder / "accuracy") or test.entry.benchmark == "gnmt"
-    return filed and all(reached >= asked for reached, asked in qualities(test))
+    return filed and all(reached >= asked for reached, asked in collect_audit_qualities(test))
 
 
-def qualities(test: AuditTest) -> Iterator[tuple[float, float]]:
+def collect_audit_qualities(test: ServedAuditTest) -> Iterator[tuple[float, float]]:
     """Yield each quality that can be had of the answers, and what is asked for: that of the
     accuracy run, else the benchmark's.
     """
     row = test.entry.row
     if row is None:
         return
-    told = {
+    claimed_scores = {
         name: claims.scores[row.metric][-1].value
         for name, claims in test.claims.items()
         if row.metric in claims.scores
     }
-    if BASELINE in told and COMPLIANCE in told:
-        yield told[COMPLIANCE], told[BASELINE] * row.share
-    elif ACCURACY_TEXT in told:
-        yield told[ACCURACY_TEXT], row.threshold * SAMPLED_SHARE
+    if BASELINE_ACCURACY_TEXT in claimed_scores and COMPLIANCE_ACCURACY_TEXT in claimed_scores:
+        yield (
+            claimed_scores[COMPLIANCE_ACCURACY_TEXT],
+            claimed_scores[BASELINE_ACCURACY_TEXT] * row.share,
+        )
+    elif ACCURACY_TEXT in claimed_scores:
+        yield claimed_scores[ACCURACY_TEXT], row.threshold * SAMPLED_QUALITY_SHARE
     if test.top1 and test.top1.samples:
         spread = 3 * math.sqrt(row.threshold * (100 - row.threshold) / test.top1.samples)
         yield test.top1.percent, row.threshold - spread
 
 
-def contradicted(source: SourceFile, text: str) -> Iterator[Fault]:
+def check_printed_counts(source: SourceFile, text: str) -> Iterator[Fault]:
     """Hold the numbers that TEST01's script printed against the outcome below them, and against one
     another.
     """
-    found = {match[1]: match for match in COUNTS.finditer(text)}
+    found = {match[1]: match for match in PRINTED_COUNTS_PATTERN.finditer(text)}
     counts = {name: int(match[2]) for name, match in found.items()}
-    if counts.get(MISMATCHES):
-        yield at(source, text, found[MISMATCHES], "0, since the test passed")
-    parts = [counts.get(name) for name in (ENTRIES, MATCHES, MISSING)]
+    if counts.get(MISMATCHES_KEY):
+        yield build_verdict_line_fault(
+            source, text, found[MISMATCHES_KEY], "0, since the test passed"
+        )
+    parts = [counts.get(name) for name in (ENTRIES_KEY, MATCHES_KEY, MISSING_SAMPLES_KEY)]
     if None not in parts and parts[0] != (parts[1] or 0) + (parts[2] or 0):
-        yield at(
+        yield build_verdict_line_fault(
             source,
             text,
-            found[ENTRIES],
-            f"{MATCHES} and {MISSING} together, {(parts[1] or 0) + (parts[2] or 0)}",
+            found[ENTRIES_KEY],
+            f"{MATCHES_KEY} and {MISSING_SAMPLES_KEY} together,"
+            f" {(parts[1] or 0) + (parts[2] or 0)}",
         )
-    if counts.get(ENTRIES) == 0:
-        yield at(source, text, found[ENTRIES], "entries that were compared")
+    if counts.get(ENTRIES_KEY) == 0:
+        yield build_verdict_line_fault(
+            source, text, found[ENTRIES_KEY], "entries that were compared"
+        )
 
 
-@rule("filed.audit_outcome", AuditTest, severity=Severity.WARNING)
-def outcome(test: AuditTest) -> Iterator[Fault]:
+@rule("filed.audit_outcome", ServedAuditTest, severity=Severity.WARNING)
+def outcome(test: ServedAuditTest) -> Iterator[Fault]:
     """A compliance test comes with the output of the round's verification script.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: README of each test; TEST04-B is compared in
@@ -172,34 +188,34 @@ def outcome(test: AuditTest) -> Iterator[Fault]:
         )
 
 
-@rule("filed.audit_settings", AuditTest, severity=Severity.WARNING)
-def settings(test: AuditTest) -> Iterator[Fault]:
+@rule("filed.audit_settings", ServedAuditTest, severity=Severity.WARNING)
+def settings(test: ServedAuditTest) -> Iterator[Fault]:
     """A compliance test was run with that test's settings.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: audit.config of each test.
     Advice: run LoadGen with the test's audit.config.
     """
     known = test.round.audit.get(test.name)
-    if known is None or test.run is None or not test.run.detail.stamped:
+    if known is None or test.run is None or not test.run.detail.stamped_lines:
         return
     for name, wanted in known.settings.items():
-        told = test.run.detail.effective.get(name)
+        logged = test.run.detail.effective.get(name)
         spelt = f"{wanted:g}" if isinstance(wanted, float) else str(wanted).lower()
-        if told is None or told.text != spelt:
-            unchanged = told is not None and told.text == str(
+        if logged is None or logged.text != spelt:
+            unchanged = logged is not None and logged.text == str(
                 getattr(test.round.loadgen, name, None)
             )  # the result's own seeds: nothing was tested
-            found = f"{name} {told.text if told else 'missing'}"
-            yield test.run.in_detail(
+            found = f"{name} {logged.text if logged else 'missing'}"
+            yield test.run.build_detail_fault(
                 found,
                 f"{spelt}, as {test.name} has it",
-                told.line if told else None,
+                logged.line if logged else None,
                 Severity.ERROR if unchanged else None,
             )
 
 
-@rule("filed.audit_score", AuditTest)
-def score(test: AuditTest) -> Iterator[Fault]:
+@rule("filed.audit_score", ServedAuditTest)
+def score(test: ServedAuditTest) -> Iterator[Fault]:
     """The scores that a verification script compared are those of the test's run and of the entry,
     and are close to each other.
 
@@ -210,59 +226,73 @@ def score(test: AuditTest) -> Iterator[Fault]:
     run = test.run
     if run is None or run.scenario is None:
         return
-    name = HEADLINES[run.scenario][0]
+    name = SUMMARY_HEADLINES[run.scenario][0]
     valid = run.summary.values.get("Result is")
-    for source, text in texts(test.verdicts):
-        match, reference = TEST_SCORE.search(text), REFERENCE.search(text)
-        if not match or not PASSED.search(text):
+    for source, text in read_verdict_texts(test.verdicts):
+        match, reference = TEST_SCORE_PATTERN.search(text), REFERENCE_SCORE_PATTERN.search(text)
+        if not match or not AUDIT_PASSED_PATTERN.search(text):
             continue
-        if valid and valid.text != "VALID" and test.name in VALID_ONLY:
-            yield run.in_summary(
+        if valid and valid.text != "VALID" and test.name in VALID_RUN_TESTS:
+            yield run.build_summary_fault(
                 "Result is",
                 f"Result is {valid.text}",
                 f"VALID, since {source.path.name} says that the test passed",
             )
-        result = run.summary.number(name)
-        if result is not None and not math.isclose(float_of(match[1]), result, rel_tol=1e-5):
-            yield at(
+        result = run.summary.find_number(name)
+        if result is not None and not math.isclose(
+            parse_float_or_nan(match[1]), result, rel_tol=1e-5
+        ):
+            yield build_verdict_line_fault(
                 source,
                 text,
                 match,
                 f"{result:g}, as in the summary",
-                weight(float_of(match[1]), result),
+                weigh_other_score(parse_float_or_nan(match[1]), result),
             )
         if reference:
-            yield from compared(test, source, text, match, reference)
+            yield from check_printed_scores(test, source, text, match, reference)
 
 
-def compared(
-    test: AuditTest, source: SourceFile, text: str, match: re.Match[str], reference: re.Match[str]
+def check_printed_scores(
+    test: ServedAuditTest,
+    source: SourceFile,
+    text: str,
+    match: re.Match[str],
+    reference: re.Match[str],
 ) -> Iterator[Fault]:
     """Compare the two scores with each other, and the reference with the entry's result."""
-    found, wanted = float_of(match[1]), float_of(reference[1])
+    found, wanted = parse_float_or_nan(match[1]), parse_float_or_nan(reference[1])
     latency = test.run is not None and test.run.scenario is Scenario.SINGLE_STREAM
-    apart = (APART_SHORT if latency and wanted <= SHORT_NS else APART) + 0.01
-    if found > wanted * (1 + apart) if latency else found < wanted * (1 - apart):
-        yield at(source, text, match, f"near the reference score {wanted:g}")
+    tolerance = (
+        SHORT_LATENCY_TOLERANCE if latency and wanted <= SHORT_LATENCY_NS else AUDIT_SCORE_TOLERANCE
+    ) + 0.01
+    if found > wanted * (1 + tolerance) if latency else found < wanted * (1 - tolerance):
+        yield build_verdict_line_fault(source, text, match, f"near the reference score {wanted:g}")
     if test.run is None or test.run.scenario is None:
         return
-    name = HEADLINES[test.run.scenario][0]
+    name = SUMMARY_HEADLINES[test.run.scenario][0]
     results = [
-        result for run in test.entry.performance if (result := run.summary.number(name)) is not None
+        result
+        for run in test.entry.performance
+        if (result := run.summary.find_number(name)) is not None
     ]
     if results and not any(math.isclose(wanted, result, rel_tol=1e-5) for result in results):
         nearest = min(results, key=lambda result: abs(result - wanted))
-        yield at(
-            source, text, reference, f"{nearest:g}, the entry's result", weight(wanted, nearest)
+        yield build_verdict_line_fault(
+            source,
+            text,
+            reference,
+            f"{nearest:g}, the entry's result",
+            weigh_other_score(wanted, nearest),
         )
 
 
-def weight(found: float, result: float) -> Severity | None:
+def weigh_other_score(found: float, result: float) -> Severity | None:
     """Weigh a score that is another one: a run like the one that is filed, or something else."""
-    return Severity.WARNING if math.isclose(found, result, rel_tol=APART) else None
+    return Severity.WARNING if math.isclose(found, result, rel_tol=AUDIT_SCORE_TOLERANCE) else None
 
 
-def float_of(text: str) -> float:
+def parse_float_or_nan(text: str) -> float:
     """Read a number; NaN where there is none."""
     try:
         return float(text)

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from compliance.documents.inference.entry import HEADLINES, AuditTest, ServedRun
+from compliance.documents.inference.entry import SUMMARY_HEADLINES, ServedAuditTest, ServedRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.audits.filed import recomputed
-from suite.audits.verdict import Compared
-from suite.loadgen.headline import LATENCY
+from suite.audits.filed import recompute_audit_comparison
+from suite.audits.verdict import AuditComparison
+from suite.loadgen.headline import LATENCY_METRIC
 from suite.loadgen.scenario import Scenario
 
-DIFFERING_SHOWN: Final = 3
+MAX_NAMED_DIFFERING_SAMPLES: Final = 3
 
 
-@rule("filed.audit_speed", AuditTest, severity=Severity.WARNING)
-def speed(test: AuditTest) -> Iterator[Fault]:
+@rule("filed.audit_speed", ServedAuditTest, severity=Severity.WARNING)
+def speed(test: ServedAuditTest) -> Iterator[Fault]:
     """The speed of a test's run, computed again from the logs, is as near to the result's as the
     test asks; TEST04-B's to that of TEST04-A.
 
@@ -27,40 +27,49 @@ def speed(test: AuditTest) -> Iterator[Fault]:
     Advice: run the test again beside the result that is submitted, on the same system with the same
     settings.
     """
-    found = compared(test)
+    found = compare_audit_run(test)
     if test.run and found and not found.passed:
-        other = "the run of TEST04-A" if test.beside else "the result"
-        yield test.run.in_summary(
+        other = "the run of TEST04-A" if test.compared_run else "the result"
+        yield test.run.build_summary_fault(
             found.metric, f"{found.ratio:.3g} times the speed of {other}", found.required
         )
 
 
-def compared(test: AuditTest) -> Compared | None:
+def compare_audit_run(test: ServedAuditTest) -> AuditComparison | None:
     """Compare a test's run with the run that it belongs to, of an entry's several the one that is
     nearest; None if the logs do not tell.
     """
-    scenario, reached = figure(test.run) if test.run else (None, None)
-    others = [figure(run) for run in ([test.beside] if test.beside else test.entry.performance)]
+    scenario, reached = select_headline_result(test.run) if test.run else (None, None)
+    others = [
+        select_headline_result(run)
+        for run in ([test.compared_run] if test.compared_run else test.entry.performance)
+    ]
     if scenario is None or reached is None:
         return None
-    metric = LATENCY if scenario is Scenario.SINGLE_STREAM else HEADLINES[scenario][0]
+    metric = (
+        LATENCY_METRIC if scenario is Scenario.SINGLE_STREAM else SUMMARY_HEADLINES[scenario][0]
+    )
     wanted = [value for other, value in others if other is scenario and value is not None]
     found = [
         each
         for value in wanted
-        if (each := recomputed(test.round.name, test.name, scenario, metric, value, reached))
+        if (
+            each := recompute_audit_comparison(
+                test.round.name, test.name, scenario, metric, value, reached
+            )
+        )
     ]
     return min(found, key=lambda each: abs(each.ratio - 1), default=None)
 
 
-def figure(run: ServedRun) -> tuple[Scenario | None, float | None]:
+def select_headline_result(run: ServedRun) -> tuple[Scenario | None, float | None]:
     """Return the scenario that LoadGen ran, and its result from the summary."""
     scenario = run.logged_scenario or run.scenario
-    return scenario, run.summary.number(HEADLINES[scenario][0]) if scenario else None
+    return scenario, run.summary.find_number(SUMMARY_HEADLINES[scenario][0]) if scenario else None
 
 
-@rule("filed.audit_answers", AuditTest, severity=Severity.WARNING)
-def answers(test: AuditTest) -> Iterator[Fault]:
+@rule("filed.audit_answers", ServedAuditTest, severity=Severity.WARNING)
+def answers(test: ServedAuditTest) -> Iterator[Fault]:
     """The answers that TEST01 logged are those of the accuracy run, each of them whole; the script
     compares the first number of each alone.
 
@@ -78,8 +87,8 @@ def answers(test: AuditTest) -> Iterator[Fault]:
     }
     differing |= dict.fromkeys(sample for sample, _ in test.answers.differing)
     if differing:
-        shown = ", ".join(map(str, islice(differing, DIFFERING_SHOWN))) + (
-            " ..." if len(differing) > DIFFERING_SHOWN else ""
+        shown = ", ".join(map(str, islice(differing, MAX_NAMED_DIFFERING_SAMPLES))) + (
+            " ..." if len(differing) > MAX_NAMED_DIFFERING_SAMPLES else ""
         )
         quality = f"; top-1 of the first answers {test.top1.percent:.1f} %" if test.top1 else ""
         found = (

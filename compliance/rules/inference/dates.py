@@ -4,15 +4,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.documents.inference.entry import ServedRun
-from compliance.documents.timestamps import apart_h, day, misdated, moment
+from compliance.documents.timestamps import (
+    compute_unexplained_gap_h,
+    find_date_problem,
+    format_utc_day,
+    parse_utc_seconds,
+)
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
-TESTED: Final = "Date + time of test"
-TESTED_FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
-BUILT: Final = "build_date_utc"
-BUILT_FORM: Final = "%Y-%m-%dT%H:%M:%S.%f"
-POWER_FORM: Final = "%m-%d-%Y %H:%M:%S.%f"
+TEST_DATE_KEY: Final = "Date + time of test"
+TEST_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+BUILD_DATE_KEY: Final = "build_date_utc"
+BUILD_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%S.%f"
+POWER_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
 """Source: mlcommons/inference, loadgen/utils.cc: CurrentDateTimeISO8601 and DateTimeStringForPower;
 loadgen/version_generator.py.
 """
@@ -28,24 +33,29 @@ def dated(run: ServedRun) -> Iterator[Fault]:
     in accepted logs they are hours apart at most, but for a build that is older.
     Advice: set the clock and repeat the run; do not edit the log.
     """
-    told = run.detail.about.get(TESTED)
-    tested = moment(told.text, TESTED_FORM) if told else None
-    if told is None or tested is None:
+    logged_date = run.detail.about.get(TEST_DATE_KEY)
+    tested = parse_utc_seconds(logged_date.text, TEST_DATE_FORMAT) if logged_date else None
+    if logged_date is None or tested is None:
         return
-    if wrong := misdated(tested, run.round.filing.published):
-        yield run.in_detail(wrong.found, wrong.required, told.line, wrong.severity)
+    if wrong := find_date_problem(tested, run.round.filing.published):
+        yield run.build_detail_fault(wrong.found, wrong.required, logged_date.line, wrong.severity)
     for phase in run.detail.phases:
         for what, _, stamp, line in phase.power:
-            at = moment(stamp, POWER_FORM)
-            if at is not None and (hours := apart_h(at, tested)):
-                found = f"POWER_{what} on {day(at)}, {hours:.0f} hours from the date of the test"
-                yield run.in_detail(found, f"{day(tested)}, whatever the time zone", line)
-    built = moment(run.detail.text(BUILT), BUILT_FORM)
-    if built is not None and built > tested and apart_h(built, tested):
-        line = run.detail.about[BUILT].line
-        yield run.in_detail(
-            f"LoadGen built on {day(built)}",
-            f"a build from before the test, {day(tested)}",
+            at = parse_utc_seconds(stamp, POWER_STAMP_FORMAT)
+            if at is not None and (hours := compute_unexplained_gap_h(at, tested)):
+                found = (
+                    f"POWER_{what} on {format_utc_day(at)}, {hours:.0f} hours from the date of the"
+                    " test"
+                )
+                yield run.build_detail_fault(
+                    found, f"{format_utc_day(tested)}, whatever the time zone", line
+                )
+    built = parse_utc_seconds(run.detail.find_text(BUILD_DATE_KEY), BUILD_DATE_FORMAT)
+    if built is not None and built > tested and compute_unexplained_gap_h(built, tested):
+        line = run.detail.about[BUILD_DATE_KEY].line
+        yield run.build_detail_fault(
+            f"LoadGen built on {format_utc_day(built)}",
+            f"a build from before the test, {format_utc_day(tested)}",
             line,
             Severity.WARNING,
         )

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from compliance.documents.inference.entry import FiledEntry, ServedRun
-from compliance.logs.loadgen.legacy_detail import Mode as LoadGenMode
-from compliance.recognition.path_kind import KEEPERS
+from compliance.documents.inference.entry import ServedEntry, ServedRun
+from compliance.logs.loadgen.legacy_detail import LegacyTestMode as LoadGenMode
+from compliance.recognition.path_kind import PLACEHOLDER_FILES
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
-LATENCIES = (
+SUMMARY_LATENCIES = (
     "Min latency",
     "Max latency",
     "Mean latency",
@@ -20,7 +20,7 @@ LATENCIES = (
     "90.00 percentile latency",
     "99.00 percentile latency",
 )
-ALIKE = (
+SHARED_SETTINGS = (
     "samples_per_query",
     "target_latency_ns",
     "min_duration_ms",
@@ -30,52 +30,54 @@ ALIKE = (
 """Settings that the runs of an entry share."""
 
 
-@rule("filed.benchmark", FiledEntry)
-def benchmark(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.benchmark", ServedEntry)
+def benchmark(entry: ServedEntry) -> Iterator[Fault]:
     """A closed entry belongs to a benchmark of the round, in a scenario of that benchmark.
 
     Source: inference_rules.adoc, Benchmarks; submission-checker.py: VALID_MODELS, and the
     scenarios' names.
     Advice: name the folders as the round does, or submit to the open division.
     """
-    if entry.filed is None:
+    if entry.position is None:
         return
-    if entry.scenario is None or entry.filed.scenario.casefold() not in [
+    if entry.scenario is None or entry.position.scenario.casefold() not in [
         scenario.folder.casefold() for scenario in Scenario
     ]:
-        yield entry.fault(
-            f"the folder {entry.filed.scenario}",
+        yield entry.build_fault(
+            f"the folder {entry.position.scenario}",
             f"a scenario: {', '.join(scenario.folder for scenario in Scenario)}",
         )
     if entry.closed and entry.benchmark is None:
-        yield entry.fault(
-            f"the folder {entry.filed.model}",
+        yield entry.build_fault(
+            f"the folder {entry.position.model}",
             f"a benchmark of the round: {', '.join(sorted(entry.round.benchmarks))}",
             entry.folder.parent,
         )
     elif entry.closed and entry.scenario and entry.rule is None:
-        yield entry.fault(
-            f"{entry.filed.model} in {entry.scenario.folder}",
+        yield entry.build_fault(
+            f"{entry.position.model} in {entry.scenario.folder}",
             "a scenario that the round has for the benchmark",
         )
 
 
-@rule("filed.division", FiledEntry)
-def division(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.division", ServedEntry)
+def division(entry: ServedEntry) -> Iterator[Fault]:
     """An organisation's folder is inside a division's folder.
 
     Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py,
     VALID_DIVISIONS.
     Advice: name the folder closed or open; results elsewhere do not count.
     """
-    if entry.filed and entry.filed.division not in (Division.CLOSED, Division.OPEN):
-        yield entry.fault(
-            f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent
+    if entry.position and entry.position.division not in (Division.CLOSED, Division.OPEN):
+        yield entry.build_fault(
+            f"the folder {entry.position.organisation_folder.parent.name}",
+            "closed or open",
+            entry.position.organisation_folder.parent,
         )
 
 
-@rule("filed.inferred", FiledEntry, severity=Severity.INFO)
-def inferred(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.inferred", ServedEntry, severity=Severity.INFO)
+def inferred(entry: ServedEntry) -> Iterator[Fault]:
     """A result inferred from SingleStream logs belongs to an edge system, and all of its runs are
     SingleStream.
 
@@ -85,16 +87,16 @@ def inferred(entry: FiledEntry) -> Iterator[Fault]:
     """
     if not entry.inferred or entry.scenario is None:
         return
-    yield entry.fault(
+    yield entry.build_fault(
         f"SingleStream's logs in {entry.folder.name}",
         f"logs of {entry.scenario.folder}; its result is inferred",
     )
     if entry.system_type not in (None, "edge"):
         found = f"{entry.scenario.folder} inferred on a system of type {entry.system_type}"
-        yield entry.fault(found, "an edge system", severity=Severity.ERROR)
+        yield entry.build_fault(found, "an edge system", severity=Severity.ERROR)
     for run in entry.runs:
         if run.scenario is not Scenario.SINGLE_STREAM:
-            yield entry.fault(
+            yield entry.build_fault(
                 f"a run of {run.scenario}",
                 "SingleStream, as the others",
                 run.folder,
@@ -102,8 +104,8 @@ def inferred(entry: FiledEntry) -> Iterator[Fault]:
             )
 
 
-@rule("filed.runs", FiledEntry)
-def runs(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.runs", ServedEntry)
+def runs(entry: ServedEntry) -> Iterator[Fault]:
     """An entry has one accuracy run and the scenario's number of performance runs.
 
     Source: inference_rules.adoc v0.5, Scenarios: five runs of Server; submission-checker.py: run_1
@@ -111,22 +113,22 @@ def runs(entry: FiledEntry) -> Iterator[Fault]:
     Advice: add the missing runs; existing runs can stay.
     """
     if entry.accuracy is None:
-        yield entry.fault("no accuracy folder", "accuracy/ with the logs of an accuracy run")
+        yield entry.build_fault("no accuracy folder", "accuracy/ with the logs of an accuracy run")
     required = entry.rule.runs if entry.rule and not entry.inferred else 1
     if len(entry.performance) < required:
         fewest = (entry.rule.fewest_runs if entry.rule else None) or required
         weight = Severity.WARNING if len(entry.performance) >= fewest else None
-        yield entry.fault(
+        yield entry.build_fault(
             f"{len(entry.performance)} performance run(s)", f"{required}", severity=weight
         )
     elif entry.rule and len(entry.performance) > required:
-        yield entry.fault(
+        yield entry.build_fault(
             f"{len(entry.performance)} performance runs", f"{required}", severity=Severity.WARNING
         )
 
 
-@rule("filed.distinct", FiledEntry)
-def distinct(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.distinct", ServedEntry)
+def distinct(entry: ServedEntry) -> Iterator[Fault]:
     """Each run was made separately: no two have the same start time, or identical latencies to the
     nanosecond.
 
@@ -138,36 +140,46 @@ def distinct(entry: FiledEntry) -> Iterator[Fault]:
             LoadGenMode.SUBMISSION in (first.logged_mode, second.logged_mode)
             and first.mode is not second.mode
         )
-        if (begun := start(first)) and begun == start(second) and not both:
-            yield entry.fault(
+        if (
+            (begun := identify_run_start(first))
+            and begun == identify_run_start(second)
+            and not both
+        ):
+            yield entry.build_fault(
                 f"the same start as {first.folder.name}: {begun[0]}",
                 "a separate run",
                 second.folder,
             )
-        if (found := latencies(first)) and found == latencies(second) and not both:
-            yield entry.fault(
+        if (
+            (found := list_summary_latencies(first))
+            and found == list_summary_latencies(second)
+            and not both
+        ):
+            yield entry.build_fault(
                 f"the same latencies as {first.folder.name}", "a separate run", second.folder
             )
 
 
-def start(run: ServedRun) -> tuple[str, int, int] | None:
+def identify_run_start(run: ServedRun) -> tuple[str, int, int] | None:
     """Give what tells one run from another: its date, and the stamps at which its queries were
     generated and had ended.
     """
-    date, phase = run.detail.text("Date + time of test"), run.phase
+    date, phase = run.detail.find_text("Date + time of test"), run.phase
     if date is None or phase is None or not phase.generated or not phase.counters:
         return None
     return date, phase.generated[-1].time_ns, phase.counters[-1][1]
 
 
-def latencies(run: ServedRun) -> tuple[str, ...] | None:
+def list_summary_latencies(run: ServedRun) -> tuple[str, ...] | None:
     """Give the latencies of a summary, None where one is missing."""
-    found = tuple(value.text for name in LATENCIES if (value := run.summary.values.get(name)))
-    return found if len(found) == len(LATENCIES) else None
+    found = tuple(
+        value.text for name in SUMMARY_LATENCIES if (value := run.summary.values.get(name))
+    )
+    return found if len(found) == len(SUMMARY_LATENCIES) else None
 
 
-@rule("filed.version", FiledEntry)
-def version(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.version", ServedEntry)
+def version(entry: ServedEntry) -> Iterator[Fault]:
     """All runs of an entry used the same LoadGen, built from the same sources.
 
     Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions,
@@ -177,74 +189,74 @@ def version(entry: FiledEntry) -> Iterator[Fault]:
     weight = (
         None if entry.round.loadgen.revisions else Severity.WARNING
     )  # accepted entries of v0.7 have two
-    yield from sources_of(entry)
-    told = [(run, run.detail.version) for run in entry.runs if run.detail.version]
-    for run, found in told[1:]:
-        if found and told[0][1] and found.text != told[0][1].text:
-            yield entry.fault(
+    yield from check_loadgen_sources(entry)
+    versions = [(run, run.detail.version) for run in entry.runs if run.detail.version]
+    for run, found in versions[1:]:
+        if found and versions[0][1] and found.text != versions[0][1].text:
+            yield entry.build_fault(
                 f"LoadGen {found.text}",
-                f"{told[0][1].text}, as in {told[0][0].folder.name}",
+                f"{versions[0][1].text}, as in {versions[0][0].folder.name}",
                 run.detail_source.path,
                 found.line,
                 weight,
             )
 
 
-def sources_of(entry: FiledEntry) -> Iterator[Fault]:
+def check_loadgen_sources(entry: ServedEntry) -> Iterator[Fault]:
     """Compare the SHA-1 sums that the runs' detail logs tell of LoadGen's sources."""
-    told = [run for run in entry.runs if run.detail.hashes]
+    hashed_runs = [run for run in entry.runs if run.detail.hashes]
     weight = None if entry.closed and entry.round.loadgen.revisions else Severity.WARNING
-    for run in told[1:]:
-        first, other = told[0].detail.hashes, run.detail.hashes
+    for run in hashed_runs[1:]:
+        first, other = hashed_runs[0].detail.hashes, run.detail.hashes
         for name in sorted(first.keys() | other.keys()):
             mine, theirs = other.get(name), first.get(name)
             if (mine and mine.text) != (theirs and theirs.text):
                 found, required = (
                     f"{name} {mine.text if mine else 'missing'}",
-                    f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}",
+                    f"{theirs.text if theirs else 'none'}, as in {hashed_runs[0].folder.name}",
                 )
-                yield entry.fault(
+                yield entry.build_fault(
                     found, required, run.detail_source.path, mine.line if mine else None, weight
                 )
 
 
-@rule("filed.alike", FiledEntry)
-def alike(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.alike", ServedEntry)
+def alike(entry: ServedEntry) -> Iterator[Fault]:
     """The performance runs of an entry have the same dataset and settings.
 
     Source: inference_rules.adoc v0.5, Scenarios: five runs of one system at one setting.
     Advice: submit runs of the same benchmark, scenario and settings.
     """
-    known = [run for run in entry.performance if run.detail.stamped]
+    known = [run for run in entry.performance if run.detail.stamped_lines]
     for run in known[1:]:
         first = known[0]
-        for name in ALIKE:
-            if run.setting(name) != first.setting(name):
+        for name in SHARED_SETTINGS:
+            if run.find_setting(name) != first.find_setting(name):
                 weight = None if entry.closed else Severity.WARNING
                 found, required = (
-                    f"{name} {run.setting(name)}",
-                    f"{first.setting(name)}, as in {first.folder.name}",
+                    f"{name} {run.find_setting(name)}",
+                    f"{first.find_setting(name)}, as in {first.folder.name}",
                 )
-                yield entry.fault(
-                    found, required, run.detail_source.path, run.setting_line(name), weight
+                yield entry.build_fault(
+                    found, required, run.detail_source.path, run.find_setting_line(name), weight
                 )
         for name in (
             "QSL total size",
             "Query Sample Library (QSL) name",
             "System Under Test (SUT) name",
         ):
-            if run.detail.text(name) != first.detail.text(name):
+            if run.detail.find_text(name) != first.detail.find_text(name):
                 found, required = (
-                    f"{name}: {run.detail.text(name)}",
-                    f"{first.detail.text(name)}, as in {first.folder.name}",
+                    f"{name}: {run.detail.find_text(name)}",
+                    f"{first.detail.find_text(name)}, as in {first.folder.name}",
                 )
-                yield entry.fault(
+                yield entry.build_fault(
                     found, required, run.detail_source.path, severity=Severity.WARNING
                 )
 
 
-@rule("filed.strays", FiledEntry, severity=Severity.WARNING)
-def strays(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.strays", ServedEntry, severity=Severity.WARNING)
+def strays(entry: ServedEntry) -> Iterator[Fault]:
     """An entry contains no folders besides its runs, and a run no files that the round does not
     name; in a performance run that is an error.
 
@@ -253,8 +265,10 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
     scripts leave files of their own.
     Advice: name runs run_1, run_2 and so on, and store other files elsewhere.
     """
-    for path in entry.strays:
-        yield entry.fault(f"the folder {path.name}", "accuracy, and performance/run_<number>", path)
+    for path in entry.unexpected_folders:
+        yield entry.build_fault(
+            f"the folder {path.name}", "accuracy, and performance/run_<number>", path
+        )
     filing = entry.round.filing
     for run in entry.runs:
         known = {
@@ -266,12 +280,14 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
             names = sorted(
                 path.name
                 for path in run.folder.iterdir()
-                if is_file(path) and path.name.casefold() not in known and path.name not in KEEPERS
+                if is_file(path)
+                and path.name.casefold() not in known
+                and path.name not in PLACEHOLDER_FILES
             )
         except OSError:
             continue
         for name in names:
-            yield entry.fault(
+            yield entry.build_fault(
                 f"the file {name}",
                 ", ".join(sorted(known)),
                 run.folder / name,
@@ -279,8 +295,8 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
             )
 
 
-@rule("filed.system", FiledEntry)
-def system(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.system", ServedEntry)
+def system(entry: ServedEntry) -> Iterator[Fault]:
     """The system of an entry has a description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py,
@@ -288,23 +304,23 @@ def system(entry: FiledEntry) -> Iterator[Fault]:
     Advice: describe the system in systems/<folder name>.json.
     """
     if entry.system_file is not None and not is_file(entry.system_file):
-        yield entry.fault(
+        yield entry.build_fault(
             f"no description of {entry.system_file.stem}",
             f"systems/{entry.system_file.name}",
             entry.system_file,
         )
 
 
-@rule("filed.audit", FiledEntry, severity=Severity.WARNING)
-def audit(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.audit", ServedEntry, severity=Severity.WARNING)
+def audit(entry: ServedEntry) -> Iterator[Fault]:
     """An entry comes with its compliance tests.
 
     Source: mlcommons/inference, v0.5/audit/nvidia; thirty accepted entries have none.
     Advice: run the round's compliance tests and submit them in audit/ (v0.7: compliance/), below it
     <system>/<benchmark>/<scenario>.
     """
-    if entry.filed and entry.audit is None:
-        yield entry.fault(
+    if entry.position and entry.audit is None:
+        yield entry.build_fault(
             "no compliance tests",
-            f"{entry.round.filing.tests_folder}/{'/'.join(entry.filed.parts)}",
+            f"{entry.round.filing.tests_folder}/{'/'.join(entry.position.parts)}",
         )

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference.entry import FiledEntry, child
-from compliance.documents.inference.entry_files import Configured
-from compliance.logs.loadgen.summary import Value
-from compliance.logs.source_file import SourceFile, read_text
-from compliance.recognition.tree_path import folders, is_file, is_folder
+from compliance.documents.inference.entry import ServedEntry, find_child_ignoring_case
+from compliance.documents.inference.entry_files import ConfigurationLine
+from compliance.logs.loadgen.summary import LogValue
+from compliance.logs.source_file import SourceFile, read_source_text
+from compliance.recognition.tree_path import is_file, is_folder, list_subfolders
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
-NUMBER_TYPE: Final = re.compile(r"(?<![a-z])(u?int|bfloat|bf|float|fp)[-_ ]?(\d+)", re.IGNORECASE)
-ALLOWED_BITS: Final = {
+NUMBER_TYPE_PATTERN: Final = re.compile(
+    r"(?<![a-z])(u?int|bfloat|bf|float|fp)[-_ ]?(\d+)", re.IGNORECASE
+)
+ALLOWED_NUMBER_BITS: Final = {
     "int": (4, 8, 16, 32),
     "uint": (4, 8, 16, 32),
     "float": (11, 16, 32),
@@ -27,23 +29,23 @@ ALLOWED_BITS: Final = {
 """Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16,
 bfloat16, FP32; sums of those have 32 bits.
 """
-SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
-USER: Final = "user.conf"
-NAME_LIMIT: Final = 255
+CONFIGURED_SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+USER_CONFIGURATION: Final = "user.conf"
+MAX_FOLDER_NAME_BYTES: Final = 255
 """Bytes of a folder's name."""
-ASKED: Final = {
+REQUESTED_SETTINGS: Final = {
     (Scenario.SERVER, "target_qps"): "server_target_qps",
     (Scenario.OFFLINE, "target_qps"): "offline_expected_qps",
     (Scenario.MULTI_STREAM, "samples_per_query"): "multi_stream_samples_per_query",
     (None, "min_duration"): "min_duration_ms",
 }
 """Scenario and key in user.conf -> the setting that LoadGen logs as asked for."""
-OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
+OFTEN_EMPTY_FIELDS: Final = ("retraining", "weight_transformations")
 """Fields whose emptiness may mean none."""
 
 
-@rule("filed.measurements", FiledEntry)
-def measurements(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.measurements", ServedEntry)
+def measurements(entry: ServedEntry) -> Iterator[Fault]:
     """An entry has a measurements folder with LoadGen's configuration, a README and the file that
     describes the model.
 
@@ -52,40 +54,44 @@ def measurements(entry: FiledEntry) -> Iterator[Fault]:
     measurements/<system>/<benchmark>/<Scenario>.
     """
     found = entry.measurements
-    if entry.filed is None or found is None:
+    if entry.position is None or found is None:
         return
     names = {name.casefold() for name in found.names}
     for name in entry.round.filing.measurement_files:
         if name.casefold() not in names:
             weight = (
-                None if entry.closed or name != USER or filed_elsewhere(entry) else Severity.WARNING
+                None
+                if entry.closed
+                or name != USER_CONFIGURATION
+                or has_user_configuration_elsewhere(entry)
+                else Severity.WARNING
             )
-            yield entry.fault(
+            yield entry.build_fault(
                 f"no {name}",
-                f"{name} in measurements/{'/'.join(entry.filed.parts)}",
+                f"{name} in measurements/{'/'.join(entry.position.parts)}",
                 found.folder / name,
                 severity=weight,
             )
     if found.document is None:
-        name = f"{entry.filed.system}_<implementation>_{entry.filed.scenario}.json"
-        yield entry.fault("no file that describes the model", name, found.folder)
+        name = f"{entry.position.system}_<implementation>_{entry.position.scenario}.json"
+        yield entry.build_fault("no file that describes the model", name, found.folder)
 
 
-def filed_elsewhere(entry: FiledEntry) -> bool:
+def has_user_configuration_elsewhere(entry: ServedEntry) -> bool:
     """Tell whether the organisation files user.conf with its other results: whoever set nothing of
     its own may have none.
     """
-    folder = entry.filed.home / "measurements" if entry.filed else entry.folder
+    folder = entry.position.organisation_folder / "measurements" if entry.position else entry.folder
     return any(
-        is_file(each / USER)
-        for system in folders(folder)
-        for model in folders(system)
-        for each in folders(model)
+        is_file(each / USER_CONFIGURATION)
+        for system in list_subfolders(folder)
+        for model in list_subfolders(system)
+        for each in list_subfolders(model)
     )
 
 
-@rule("filed.fields", FiledEntry)
-def fields(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.fields", ServedEntry)
+def fields(entry: ServedEntry) -> Iterator[Fault]:
     """The measurements file states weights, data types, transformations and retraining.
 
     Source: submission-checker.py, system_desc_id_imp.json.
@@ -95,27 +101,27 @@ def fields(entry: FiledEntry) -> Iterator[Fault]:
     if (
         found is None
         or found.document is None
-        or any(source.path == found.document and source.flaws for source in found.sources)
+        or any(source.path == found.document and source.parse_errors for source in found.sources)
     ):
         return
     for name in entry.round.filing.measurement_fields:
         value = found.fields.get(name)
         if value is None:
-            yield entry.fault(f"no {name}", "the field, with a value", found.document)
+            yield entry.build_fault(f"no {name}", "the field, with a value", found.document)
         elif not isinstance(value, str) or not value.strip():
             lenient = (
                 isinstance(value, bool)
-                or (name in OFTEN_EMPTY and value == "")
+                or (name in OFTEN_EMPTY_FIELDS and value == "")
                 or (isinstance(value, list) and value)
             )
-            yield entry.fault(
+            yield entry.build_fault(
                 f"{name} {value!r}",
                 "text",
                 found.document,
                 severity=Severity.WARNING if lenient else None,
             )
     for name in sorted(found.fields.keys() - {*entry.round.filing.measurement_fields}):
-        yield entry.fault(
+        yield entry.build_fault(
             f"a field {name}",
             ", ".join(entry.round.filing.measurement_fields),
             found.document,
@@ -123,8 +129,8 @@ def fields(entry: FiledEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.closed", FiledEntry)
-def closed(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.closed", ServedEntry)
+def closed(entry: ServedEntry) -> Iterator[Fault]:
     """The model of a closed result is not retrained and uses only precisions that the round allows.
 
     Source: inference_rules.adoc v0.5, Model: retraining is not allowed in the closed division;
@@ -136,19 +142,19 @@ def closed(entry: FiledEntry) -> Iterator[Fault]:
         return
     retraining = str(found.fields.get("retraining") or "").strip().casefold()
     if retraining in ("y", "yes", "true", "1"):
-        yield entry.fault(f"retraining {found.fields['retraining']!r}", "no", found.document)
+        yield entry.build_fault(f"retraining {found.fields['retraining']!r}", "no", found.document)
     for name in ("weight_data_types", "input_data_types"):
-        for kind, bits in NUMBER_TYPE.findall(str(found.fields.get(name) or "")):
-            if int(bits[:4]) not in ALLOWED_BITS[kind.casefold()]:
-                yield entry.fault(
+        for kind, bits in NUMBER_TYPE_PATTERN.findall(str(found.fields.get(name) or "")):
+            if int(bits[:4]) not in ALLOWED_NUMBER_BITS[kind.casefold()]:
+                yield entry.build_fault(
                     f"{name} {found.fields[name]!r}",
                     "int4 to int16, uint8, uint16, fp11, fp16, bfloat16 or fp32",
                     found.document,
                 )
 
 
-@rule("filed.code", FiledEntry)
-def code(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.code", ServedEntry)
+def code(entry: ServedEntry) -> Iterator[Fault]:
     """The implementation named by the measurements file has a code folder, or its benchmark a file
     that names one.
 
@@ -158,19 +164,24 @@ def code(entry: FiledEntry) -> Iterator[Fault]:
     benchmark.
     Advice: submit the code, or name the measurements file after the implementation's folder.
     """
-    filed, found = entry.filed, entry.measurements
+    filed, found = entry.position, entry.measurements
     if filed is None or found is None or found.implementation is None:
         return
     optional = entry.round.filing.code_optional
-    code = child(filed.home, "code") or filed.home / "code"
-    folder = child(code, filed.model) or code / filed.model
+    code = (
+        find_child_ignoring_case(filed.organisation_folder, "code")
+        or filed.organisation_folder / "code"
+    )
+    folder = find_child_ignoring_case(code, filed.model) or code / filed.model
     if optional and is_file(folder):
-        folder = named_in(folder, code)
+        folder = resolve_code_folder(folder, code)
     if found.implementation and not (optional and is_folder(folder)):
-        folder = child(folder, found.implementation) or folder / found.implementation
+        folder = (
+            find_child_ignoring_case(folder, found.implementation) or folder / found.implementation
+        )
     if not is_folder(folder):
         weight = Severity.WARNING if optional else None
-        yield entry.fault(
+        yield entry.build_fault(
             f"no folder {folder.name}",
             f"code/{filed.model}/{found.implementation}",
             folder,
@@ -178,17 +189,17 @@ def code(entry: FiledEntry) -> Iterator[Fault]:
         )
 
 
-def named_in(file: Path, code: Path) -> Path:
+def resolve_code_folder(file: Path, code: Path) -> Path:
     """Give the folder of code that a file of one line names; the file itself where it names none in
     the code's folder.
     """
-    name = read_text(SourceFile(file), NAME_LIMIT).strip()
+    name = read_source_text(SourceFile(file), MAX_FOLDER_NAME_BYTES).strip()
     inside = name and name not in (".", "..") and "/" not in name and "\0" not in name
     return code / name if inside else file
 
 
-@rule("filed.configuration", FiledEntry)
-def configuration(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.configuration", ServedEntry)
+def configuration(entry: ServedEntry) -> Iterator[Fault]:
     """The configuration files request at least what the round requires, or the log shows that the
     run did.
 
@@ -200,22 +211,24 @@ def configuration(entry: FiledEntry) -> Iterator[Fault]:
     if found is None or entry.scenario is None or entry.rule is None:
         return
     for name, lines in found.configuration.items():
-        for line in chosen(entry, lines):
-            required = wanted(entry, line)
+        for line in select_configuration_lines(entry, lines):
+            required = find_unmet_requirement(entry, line)
             if required is not None:
-                yield entry.fault(
+                yield entry.build_fault(
                     f"{line.key} {line.text}",
                     required,
                     found.folder / name,
                     line.line,
-                    weight_of(entry, name, line),
+                    weigh_configuration_line(entry, name, line),
                 )
 
 
-def chosen(entry: FiledEntry, lines: Sequence[Configured]) -> Iterator[Configured]:
+def select_configuration_lines(
+    entry: ServedEntry, lines: Sequence[ConfigurationLine]
+) -> Iterator[ConfigurationLine]:
     """Yield the lines for an entry's model and scenario, or for all."""
     names = {
-        entry.filed.model.casefold() if entry.filed else "",
+        entry.position.model.casefold() if entry.position else "",
         entry.benchmark or "",
         *(entry.row.names if entry.row else ()),
     }
@@ -228,14 +241,18 @@ def chosen(entry: FiledEntry, lines: Sequence[Configured]) -> Iterator[Configure
     )
 
 
-def wanted(entry: FiledEntry, line: Configured) -> str | None:
+def find_unmet_requirement(entry: ServedEntry, line: ConfigurationLine) -> str | None:
     """Say what the round asks for where a line asks for less; None where it does not."""
     row, rules = entry.rule, entry.round.loadgen
     try:
         value = float(line.text)
     except ValueError:
-        return "a number" if line.key in ("min_duration", "min_query_count", *SEEDS) else None
-    if line.key in SEEDS and line.text != str(getattr(rules, line.key)):
+        return (
+            "a number"
+            if line.key in ("min_duration", "min_query_count", *CONFIGURED_SEEDS)
+            else None
+        )
+    if line.key in CONFIGURED_SEEDS and line.text != str(getattr(rules, line.key)):
         return str(getattr(rules, line.key))
     if line.key == "min_duration" and value < entry.round.minimums.min_duration_ms:
         return f"{entry.round.minimums.min_duration_ms} ms"
@@ -262,7 +279,9 @@ def wanted(entry: FiledEntry, line: Configured) -> str | None:
     return None
 
 
-def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None:
+def weigh_configuration_line(
+    entry: ServedEntry, name: str, line: ConfigurationLine
+) -> Severity | None:
     """Weigh a line that asks for less: where the log shows that LoadGen was asked for it, the run's
     own rule judges it.
 
@@ -277,13 +296,17 @@ def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None
         value = float(line.text) * factor
     except ValueError:
         return None
-    asked = [run.setting(setting) for run in entry.performance]
-    excused = bool(asked) and all(each == value for each in asked) and line.key not in SEEDS
-    return Severity.WARNING if excused or not (entry.closed or name == USER) else None
+    requested = [run.find_setting(setting) for run in entry.performance]
+    excused = (
+        bool(requested)
+        and all(each == value for each in requested)
+        and line.key not in CONFIGURED_SEEDS
+    )
+    return Severity.WARNING if excused or not (entry.closed or name == USER_CONFIGURATION) else None
 
 
-@rule("filed.used", FiledEntry)
-def used(entry: FiledEntry) -> Iterator[Fault]:
+@rule("filed.used", ServedEntry)
+def used(entry: ServedEntry) -> Iterator[Fault]:
     """The rate, duration and samples per query in user.conf are those of a run.
 
     Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all
@@ -291,10 +314,14 @@ def used(entry: FiledEntry) -> Iterator[Fault]:
     Advice: submit the user.conf that the runs used.
     """
     found = entry.measurements
-    lines = list(chosen(entry, found.configuration.get(USER, ()))) if found else []
-    runs = [run for run in entry.performance if run.detail.stamped]
-    for (scenario, key), name in ASKED.items():
-        told = [
+    lines = (
+        list(select_configuration_lines(entry, found.configuration.get(USER_CONFIGURATION, ())))
+        if found
+        else []
+    )
+    runs = [run for run in entry.performance if run.detail.stamped_lines]
+    for (scenario, key), name in REQUESTED_SETTINGS.items():
+        configured_lines = [
             line
             for line in lines
             if line.key == key
@@ -303,21 +330,27 @@ def used(entry: FiledEntry) -> Iterator[Fault]:
             and not entry.inferred
         ]
         if (
-            told
+            configured_lines
             and found
             and not any(
-                agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs
+                is_setting_as_configured(line.text, run.detail.requested.get(name))
+                for line in configured_lines
+                for run in runs
             )
         ):
             setting = runs[0].detail.requested.get(name)
             weight = None if entry.closed else Severity.WARNING
             required = f"{setting.text if setting else 'nothing'}, as the run requested"
-            yield entry.fault(
-                f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight
+            yield entry.build_fault(
+                f"{key} {configured_lines[-1].text}",
+                required,
+                found.folder / USER_CONFIGURATION,
+                configured_lines[-1].line,
+                weight,
             )
 
 
-def agrees(text: str, setting: Value | None) -> bool:
+def is_setting_as_configured(text: str, setting: LogValue | None) -> bool:
     """Compare a line of user.conf with a setting, as far as LoadGen prints digits; text that is no
     number is another rule's business.
     """

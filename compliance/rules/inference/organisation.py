@@ -4,15 +4,23 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.inference.organisation import FiledModel, FiledSystem, ServedSubmission
-from compliance.documents.organisation_name import same_name
+from compliance.documents.inference.organisation import (
+    ServedBenchmarkFolder,
+    ServedSubmission,
+    ServedSystem,
+)
+from compliance.documents.organisation_name import is_organisation_name
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 from suite.terms import Division
 
-COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor_core_count")
-NEVER_EMPTY: Final = (
+COUNTED_SYSTEM_FIELDS: Final = (
+    "number_of_nodes",
+    "host_processors_per_node",
+    "host_processor_core_count",
+)
+NEVER_EMPTY_SYSTEM_FIELDS: Final = (
     "division",
     "submitter",
     "status",
@@ -22,14 +30,14 @@ NEVER_EMPTY: Final = (
     "operating_system",
 )
 """What every system has; an accelerator's fields are empty where there is none."""
-WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
-BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
+WHOLE_NUMBER_PATTERN: Final = re.compile(r"\s*0*[1-9]\d*\b")
+BELOW_ONE_PATTERN: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 """A number below 1."""
-NEGATIVE: Final = re.compile(r"\s*-\s*\d")
+NEGATIVE_NUMBER_PATTERN: Final = re.compile(r"\s*-\s*\d")
 
 
-@rule("org.filed_fields", FiledSystem)
-def fields(system: FiledSystem) -> Iterator[Fault]:
+@rule("org.filed_fields", ServedSystem)
+def fields(system: ServedSystem) -> Iterator[Fault]:
     """A system description has the round's fields.
 
     Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in
@@ -44,13 +52,15 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
             name, system.fields.get(filing.other_system_fields.get(name, name))
         )
         if value is None:
-            yield system.fault(f"no {name}", "the field, with a value")
+            yield system.build_fault(f"no {name}", "the field, with a value")
         elif isinstance(value, str) and not value.strip():
-            yield system.fault(
-                f"{name} is empty", "a value", None if name in NEVER_EMPTY else Severity.WARNING
+            yield system.build_fault(
+                f"{name} is empty",
+                "a value",
+                None if name in NEVER_EMPTY_SYSTEM_FIELDS else Severity.WARNING,
             )
         elif isinstance(value, (dict, list)):
-            yield system.fault(f"{name} {value!r}", "text or a number")
+            yield system.build_fault(f"{name} {value!r}", "text or a number")
     for name in sorted(
         system.fields.keys()
         - {
@@ -59,45 +69,53 @@ def fields(system: FiledSystem) -> Iterator[Fault]:
             *filing.other_system_fields.values(),
         }
     ):
-        yield system.fault(f"a field {name}", "a field that the round knows", Severity.WARNING)
-    for name in COUNTED:
+        yield system.build_fault(
+            f"a field {name}", "a field that the round knows", Severity.WARNING
+        )
+    for name in COUNTED_SYSTEM_FIELDS:
         value = system.fields.get(name)
-        if value is not None and (isinstance(value, bool) or not WHOLE.match(str(value))):
-            yield system.fault(
+        if value is not None and (
+            isinstance(value, bool) or not WHOLE_NUMBER_PATTERN.match(str(value))
+        ):
+            yield system.build_fault(
                 f"{name} {value!r}",
                 "a whole number above 0",
-                None if BELOW.match(str(value)) else Severity.WARNING,
+                None if BELOW_ONE_PATTERN.match(str(value)) else Severity.WARNING,
             )
     accelerators = system.fields.get("accelerators_per_node")
-    if NEGATIVE.match(str(accelerators)):
-        yield system.fault(
+    if NEGATIVE_NUMBER_PATTERN.match(str(accelerators)):
+        yield system.build_fault(
             f"accelerators_per_node {accelerators!r}", "a whole number, 0 if there are none"
         )
 
 
-@rule("org.filed_place", FiledSystem)
-def place(system: FiledSystem) -> Iterator[Fault]:
+@rule("org.filed_place", ServedSystem)
+def place(system: ServedSystem) -> Iterator[Fault]:
     """A description's submitter and division match its folders.
 
     Source: submission-checker.py, check_system_desc_id.
     Advice: put the description into its organisation's tree, in the right division.
     """
-    where, told = system.place, system.fields
-    if told is None:
+    where, stated = system.place, system.fields
+    if stated is None:
         return
-    division = fold(str(told.get("division", "")))
-    if "division" in told and division not in [*Division]:
-        yield system.fault(f"division {told['division']!r}", " or ".join(Division))
-    elif where and where.division and "division" in told and division != where.division:
-        yield system.fault(
-            f"division {told['division']!r}", f"{where.division.value}, the folder's"
+    division = fold_name(str(stated.get("division", "")))
+    if "division" in stated and division not in [*Division]:
+        yield system.build_fault(f"division {stated['division']!r}", " or ".join(Division))
+    elif where and where.division and "division" in stated and division != where.division:
+        yield system.build_fault(
+            f"division {stated['division']!r}", f"{where.division.value}, the folder's"
         )
-    if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
-        yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, the folder's")
+    if (
+        where
+        and "submitter" in stated
+        and not is_organisation_name(str(stated["submitter"]), where.org)
+    ):
+        yield system.build_fault(f"submitter {stated['submitter']!r}", f"{where.org}, the folder's")
 
 
-@rule("org.filed_status", FiledSystem)
-def status(system: FiledSystem) -> Iterator[Fault]:
+@rule("org.filed_status", ServedSystem)
+def status(system: ServedSystem) -> Iterator[Fault]:
     """A system's status and type are known to the round.
 
     Source: submission_rules.adoc, System description: available, preview, or research, development
@@ -106,13 +124,15 @@ def status(system: FiledSystem) -> Iterator[Fault]:
     """
     if system.fields is None:
         return
-    told = system.fields.get("status")
-    known = [fold(each) for each in system.round.filing.statuses]
-    if told is not None and not any(each in fold(str(told)) for each in known):
-        yield system.fault(f"status {told!r}", ", ".join(system.round.filing.statuses))
+    stated = system.fields.get("status")
+    known = [fold_name(each) for each in system.round.filing.statuses]
+    if stated is not None and not any(each in fold_name(str(stated)) for each in known):
+        yield system.build_fault(f"status {stated!r}", ", ".join(system.round.filing.statuses))
     types = system.round.filing.system_types
     if types and str(system.fields.get("system_type")).casefold() not in types:
-        yield system.fault(f"system_type {system.fields.get('system_type')!r}", " or ".join(types))
+        yield system.build_fault(
+            f"system_type {system.fields.get('system_type')!r}", " or ".join(types)
+        )
 
 
 @rule("org.filed_systems", ServedSubmission)
@@ -125,16 +145,18 @@ def systems(tree: ServedSubmission) -> Iterator[Fault]:
     without results.
     """
     if not tree.systems:
-        yield tree.fault("no results", "results/<system>/<benchmark>/<Scenario>")
+        yield tree.build_fault("no results", "results/<system>/<benchmark>/<Scenario>")
     for name in sorted({*tree.systems} - {*tree.described}):
-        yield tree.fault(
-            f"no description of {name}", f"systems/{name}.json", tree.place.home / "results" / name
+        yield tree.build_fault(
+            f"no description of {name}",
+            f"systems/{name}.json",
+            tree.place.organisation_folder / "results" / name,
         )
     for name in sorted({*tree.described} - {*tree.systems}):
-        yield tree.fault(
+        yield tree.build_fault(
             f"no results of {name}",
             f"results/{name}",
-            tree.place.home / "systems" / f"{name}.json",
+            tree.place.organisation_folder / "systems" / f"{name}.json",
             Severity.WARNING,
         )
 
@@ -146,28 +168,28 @@ def folders(tree: ServedSubmission) -> Iterator[Fault]:
     Source: submission_rules.adoc, Directory structure; submission-checker.py, VALID_MODELS.
     Advice: use the round's folder names; a misspelt name hides its results.
     """
-    for path in tree.strays:
-        yield tree.fault(
+    for path in tree.unexpected_paths:
+        yield tree.build_fault(
             f"the folder {path.name}",
             "a system, a benchmark of the round, or a scenario of it",
             path,
         )
     for model in tree.models:
         if not model.scenarios:
-            yield tree.fault(
+            yield tree.build_fault(
                 f"no results of {model.model}", "a folder for each scenario", model.folder
             )
 
 
-@rule("org.filed_scenarios", FiledModel)
-def scenarios(model: FiledModel) -> Iterator[Fault]:
+@rule("org.filed_scenarios", ServedBenchmarkFolder)
+def scenarios(model: ServedBenchmarkFolder) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its type.
 
     Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for
     none.
     Advice: run the missing scenarios, or submit to the open division.
     """
-    row = model.round.benchmarks.get(model.round.benchmark_of(model.model, "closed") or "")
+    row = model.round.benchmarks.get(model.round.find_benchmark(model.model, "closed") or "")
     if row is None or model.place.division is not Division.CLOSED or not row.required:
         return
     if model.system_type is None:

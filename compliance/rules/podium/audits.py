@@ -10,34 +10,39 @@ from typing import Any, Final
 
 from compliance.documents.podium.audit import Audit
 from compliance.documents.podium.inference import (
-    ASKED_QUERIES,
+    REQUESTED_QUERIES_KEY,
     InferenceEntry,
     LoadGenRun,
-    power_time,
+    parse_power_time,
 )
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
-from compliance.rules.podium.inference.answers import ANSWERS_SHOWN, same
-from compliance.rules.podium.inference.run_record import EQUAL, apart, fixed, settings_of
+from compliance.rules.podium.inference.answers import MAX_SHOWN_ANSWERS, is_same_model_answer
+from compliance.rules.podium.inference.run_record import (
+    EQUAL_RECORD_FIELDS,
+    check_equal_settings,
+    get_record_settings,
+    is_system_setting,
+)
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.audits.names import AuditTest
-from suite.audits.rules import audit_config
-from suite.audits.verdict import Compared, compare, differing
+from suite.audits.rules import format_audit_config
+from suite.audits.verdict import AuditComparison, compare_best_runs, count_differing_answers
 from suite.files.layout import (
-    ACCURACY,
+    ACCURACY_LOG,
     AUDIT_CONFIG,
     AUDIT_RECORD,
     RUN_RECORD,
     VERIFY_ACCURACY,
     VERIFY_PERFORMANCE,
-    file_sha256,
+    compute_file_sha256,
 )
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
-INDEX: Final = "performance_issue_same_index"
-SPECIAL: Final = (
+SAME_INDEX_SETTING: Final = "performance_issue_same_index"
+AUDIT_CHANGED_SETTINGS: Final = (
     "accuracy_log_rng_seed",
     "accuracy_log_sampling_target",
     "accuracy_log_probability",
@@ -46,10 +51,10 @@ SPECIAL: Final = (
     "schedule_rng_seed",
     "performance_issue_unique",
     "performance_issue_same",
-    INDEX,
+    SAME_INDEX_SETTING,
 )
 """What a test may change of LoadGen's settings."""
-KEPT: Final = (
+AUDIT_RETAINED_SETTINGS: Final = (
     "min_duration_ms",
     "min_query_count",
     "server_target_qps",
@@ -57,9 +62,11 @@ KEPT: Final = (
     "multi_stream_samples_per_query",
 )
 """Settings of the result that its tests are run with."""
-STAMPS: Final = tuple(name for name in EQUAL if name not in ("version", "sample_count"))
+AUDIT_RETAINED_STAMPS: Final = tuple(
+    name for name in EQUAL_RECORD_FIELDS if name not in ("version", "sample_count")
+)
 PASS, FAIL = "TEST PASS", "TEST FAIL"
-CLOSE: Final = 1e-9
+AUDIT_RATIO_TOLERANCE: Final = 1e-9
 """Relative: what writing and reading a number may change."""
 
 
@@ -73,19 +80,22 @@ def result(audit: Audit) -> Iterator[Fault]:
     Advice: run podium audit again after each podium infer.
     """
     if audit.test is None:
-        yield audit.fault(f"the folder {audit.folder.name}", ", ".join(AuditTest), "")
+        yield audit.build_fault(f"the folder {audit.folder.name}", ", ".join(AuditTest), "")
     if audit.record is None:
         return
     if audit.row is None:
-        yield audit.fault(
+        yield audit.build_fault(
             f"rules {audit.record.rules!r}", "a name in suite/audits/rules.toml that has this test"
         )
     if audit.entry is None or not audit.entry.performance:
-        yield audit.fault("no result", "the performance runs that the test is about")
+        yield audit.build_fault("no result", "the performance runs that the test is about")
         return
-    told = {"test": audit.folder.name, "scenario": audit.scenario.label if audit.scenario else None}
+    required_stamps = {
+        "test": audit.folder.name,
+        "scenario": audit.scenario.label if audit.scenario else None,
+    }
     known = audit.entry.record
-    told |= (
+    required_stamps |= (
         {
             name: getattr(known, name)
             for name in ("workload", "round", "profile", "system", "nonce", "checkpoint_sha256")
@@ -93,44 +103,46 @@ def result(audit: Audit) -> Iterator[Fault]:
         if known
         else {}
     )
-    for name, wanted in told.items():
+    for name, wanted in required_stamps.items():
         if getattr(audit.record, name) != wanted:
-            yield audit.fault(
+            yield audit.build_fault(
                 f"{name} {getattr(audit.record, name)!r}", f"{wanted!r}, as in the result"
             )
     for run in audit.runs:
-        yield from of_result(run, audit.entry)
+        yield from check_run_matches_result(run, audit.entry)
 
 
-def of_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator[Fault]:
+def check_run_matches_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator[Fault]:
     """Hold a run of a test against the result's."""
     first = entry.performance[0]
-    for name in STAMPS if run.record and first.record else ():
+    for name in AUDIT_RETAINED_STAMPS if run.record and first.record else ():
         if getattr(run.record, name) != getattr(first.record, name):
-            yield run.fault(
+            yield run.build_fault(
                 RUN_RECORD,
                 f"{name} {getattr(run.record, name)!r}",
                 f"{getattr(first.record, name)!r}, as in the result",
             )
     if run.record and first.record:
         if bool(run.record.network) != bool(first.record.network):
-            yield run.fault(
+            yield run.build_fault(
                 RUN_RECORD,
                 "a system of this machine" if first.record.network else "a remote system",
                 "the result's system",
             )
-        yield from apart(run, settings_of(first), first.folder.name, fixed)
+        yield from check_equal_settings(
+            run, get_record_settings(first), first.folder.name, is_system_setting
+        )
     fewer = (
         run.rule is not None
         and first.rule is not None
         and run.rule.min_queries < first.rule.min_queries
     )
-    for key in ("loadgen_version", *(f"requested_{name}" for name in KEPT)):
-        if run.value(key) != first.value(key) and not (
-            fewer and key == ASKED_QUERIES
+    for key in ("loadgen_version", *(f"requested_{name}" for name in AUDIT_RETAINED_SETTINGS)):
+        if run.find_value(key) != first.find_value(key) and not (
+            fewer and key == REQUESTED_QUERIES_KEY
         ):  # loadgen.minimums holds it against the test's rules
-            yield run.detail_fault(
-                key, f"{key} {run.value(key)}", f"{first.value(key)}, as in the result"
+            yield run.build_detail_fault(
+                key, f"{key} {run.find_value(key)}", f"{first.find_value(key)}, as in the result"
             )
 
 
@@ -143,53 +155,67 @@ def settings(audit: Audit) -> Iterator[Fault]:
     that nobody can prepare.
     Advice: submit the folder as podium audit wrote it.
     """
-    wanted = knobs(audit)
+    wanted = recompute_audit_settings(audit)
     if wanted is None or audit.record is None or audit.row is None:
         return
     beside = audit.row.beside if audit.scenario is not Scenario.MULTI_STREAM else {}
-    for told, asked, name in (
+    for stated, required, name in (
         (audit.record.settings, wanted, "settings"),
         (audit.record.beside, beside, "beside"),
     ):
-        if dict(told) != dict(asked):
-            yield audit.fault(f"{name} {dict(told)}", f"{dict(asked)}, as the rules have it")
-    if audit.words.get(AUDIT_CONFIG) != audit_config(wanted):
-        yield audit.fault("other settings", "the same settings as audit.json", AUDIT_CONFIG)
-    for run in audit.reference:
-        yield from told_by(run, beside)
-    for run in audit.found:
-        yield from told_by(run, wanted)
-        yield from issued(run, wanted)
+        if dict(stated) != dict(required):
+            yield audit.build_fault(
+                f"{name} {dict(stated)}", f"{dict(required)}, as the rules have it"
+            )
+    if audit.texts.get(AUDIT_CONFIG) != format_audit_config(wanted):
+        yield audit.build_fault("other settings", "the same settings as audit.json", AUDIT_CONFIG)
+    for run in audit.reference_runs:
+        yield from check_effective_settings(run, beside)
+    for run in audit.test_runs:
+        yield from check_effective_settings(run, wanted)
+        yield from check_single_sample_answers(run, wanted)
 
 
-def knobs(audit: Audit) -> dict[str, Any] | None:
+def recompute_audit_settings(audit: Audit) -> dict[str, Any] | None:
     """Compute the settings of a test's runs; the sample that TEST04 issues is free. None if the
     rules are not known.
     """
-    row, told = audit.row, audit.record
-    bench = audit.round.benchmarks.get(told.workload) if told else None
-    if row is None or told is None or audit.scenario is None or audit.test is None or bench is None:
+    row, record = audit.row, audit.record
+    benchmark = audit.round.benchmarks.get(record.workload) if record else None
+    if (
+        row is None
+        or record is None
+        or audit.scenario is None
+        or audit.test is None
+        or benchmark is None
+    ):
         return None
-    made: dict[str, Any] = row.knobs(
-        audit.test, audit.scenario, bench.inference_name, told.nonce, told.checkpoint_sha256
+    made: dict[str, Any] = row.build_loadgen_settings(
+        audit.test, audit.scenario, benchmark.inference_name, record.nonce, record.checkpoint_sha256
     )
-    chosen = told.settings.get(INDEX)
+    chosen = record.settings.get(SAME_INDEX_SETTING)
     return (
-        {**made, INDEX: chosen} if INDEX in made and type(chosen) is int and chosen >= 0 else made
+        {**made, SAME_INDEX_SETTING: chosen}
+        if SAME_INDEX_SETTING in made and type(chosen) is int and chosen >= 0
+        else made
     )
 
 
-def told_by(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:
+def check_effective_settings(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:
     """Hold the effective settings of a run against those that it has to have."""
-    usual = ordinary(run)
-    for name in SPECIAL:
+    usual = build_ordinary_settings(run)
+    for name in AUDIT_CHANGED_SETTINGS:
         key = f"effective_{name}"
-        found, asked = run.value(key), wanted.get(name, usual.get(name))
-        if found is not None and asked is not None and not alike(found, asked):
-            yield run.detail_fault(key, f"{found}", f"{asked}")
+        found, required = run.find_value(key), wanted.get(name, usual.get(name))
+        if (
+            found is not None
+            and required is not None
+            and not is_equal_audit_setting(found, required)
+        ):
+            yield run.build_detail_fault(key, f"{found}", f"{required}")
 
 
-def ordinary(run: LoadGenRun) -> dict[str, Any]:
+def build_ordinary_settings(run: LoadGenRun) -> dict[str, Any]:
     """Give the settings that only a test changes, as they stand in an ordinary performance run; its
     seeds have rules of their own.
     """
@@ -197,7 +223,7 @@ def ordinary(run: LoadGenRun) -> dict[str, Any]:
         "accuracy_log_probability": 0,
         "performance_issue_unique": False,
         "performance_issue_same": False,
-        INDEX: 0,
+        SAME_INDEX_SETTING: 0,
     }
     rules = run.round.loadgen
     return off | {
@@ -206,35 +232,35 @@ def ordinary(run: LoadGenRun) -> dict[str, Any]:
     }
 
 
-def alike(found: Any, wanted: Any) -> bool:
+def is_equal_audit_setting(found: Any, wanted: Any) -> bool:
     """Compare two settings; LoadGen writes fractions with six digits."""
     if isinstance(wanted, float):
         return isinstance(found, int | float) and math.isclose(found, wanted, rel_tol=1e-5)
     return bool(found == wanted)
 
 
-def issued(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:
+def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:
     """Judge that a run which issues one sample has logged answers to no other."""
-    loaded, place = run.value("loaded_qsl_set"), wanted.get(INDEX)
-    if not wanted.get("performance_issue_same") or not isinstance(loaded, list) or place is None:
+    loaded, index = run.find_value("loaded_qsl_set"), wanted.get(SAME_INDEX_SETTING)
+    if not wanted.get("performance_issue_same") or not isinstance(loaded, list) or index is None:
         return
-    if place >= len(loaded):
-        yield run.detail_fault(
+    if index >= len(loaded):
+        yield run.build_detail_fault(
             "effective_performance_issue_same_index",
-            f"sample {place}",
+            f"sample {index}",
             f"one of {len(loaded)} in memory",
         )
         return
     width = (
-        int(min(run.number("effective_samples_per_query") or 1, len(loaded)))
+        int(min(run.find_number("effective_samples_per_query") or 1, len(loaded)))
         if run.scenario is Scenario.MULTI_STREAM
         else 1
     )
-    known = loaded[place : place + width]
-    for position, sample in enumerate(islice(run.answers.samples, ANSWERS_SHOWN)):
+    known = loaded[index : index + width]
+    for position, sample in enumerate(islice(run.answers.samples, MAX_SHOWN_ANSWERS)):
         if sample not in known:
-            yield run.fault(
-                ACCURACY,
+            yield run.build_fault(
+                ACCURACY_LOG,
                 f"an answer to sample {sample}",
                 f"to {', '.join(map(str, known))} alone",
                 run.answers.lines[position],
@@ -252,26 +278,26 @@ def turns(audit: Audit) -> Iterator[Fault]:
     if audit.rules is None or audit.record is None:
         return
     counts, least = (
-        (len(audit.reference), len(audit.found)),
-        (audit.row.least_turns(audit.rules) if audit.row else audit.rules.turns),
+        (len(audit.reference_runs), len(audit.test_runs)),
+        (audit.row.resolve_min_turns(audit.rules) if audit.row else audit.rules.turns),
     )
     if counts[0] != counts[1] or not least <= counts[1] <= audit.rules.most_turns:
-        yield audit.fault(
+        yield audit.build_fault(
             f"{counts[0]} reference runs and {counts[1]} of the test",
             f"{least} to {audit.rules.most_turns} of each",
             "",
         )
-    named = [[run.folder.name for run in runs] for runs in (audit.reference, audit.found)]
+    named = [[run.folder.name for run in runs] for runs in (audit.reference_runs, audit.test_runs)]
     if any(names != [f"run_{number + 1}" for number in range(len(names))] for names in named):
-        yield audit.fault(
+        yield audit.build_fault(
             f"runs {', '.join(named[0])} and {', '.join(named[1])}", "run_1, run_2 and so on", ""
         )
     before = audit.entry.performance if audit.entry else ()
     for earlier, later in pairwise([*before[-1:], *audit.runs]):
-        end, begin = earlier.value("power_end"), later.value("power_begin")
-        stamps = power_time(end), power_time(begin)
+        end, begin = earlier.find_value("power_end"), later.find_value("power_begin")
+        stamps = parse_power_time(end), parse_power_time(begin)
         if stamps[0] and stamps[1] and stamps[1] < stamps[0]:
-            yield later.detail_fault(
+            yield later.build_detail_fault(
                 "power_begin", f"begun {begin}", f"after {end}, when {earlier.folder.name} ended"
             )
 
@@ -286,23 +312,25 @@ def speed(audit: Audit) -> Iterator[Fault]:
     Advice: find out why the system is faster with one sample, or slower with other seeds or with
     its answers logged; if the machine was busy, audit again.
     """
-    found = compared(audit)
-    for run, key in audit.silent:
-        yield run.detail_fault(key, f"no {key}", "the figure by which the test's speed is compared")
+    found = recompute_audit_speed(audit)
+    for run, key in audit.runs_without_figure:
+        yield run.build_detail_fault(
+            key, f"no {key}", "the figure by which the test's speed is compared"
+        )
     if found and not found.passed:
-        yield audit.fault(
+        yield audit.build_fault(
             f"{found.ratio:.3f} times the reference's speed ({found.metric} {found.test:g} against"
             f" {found.reference:g})",
             found.required,
         )
 
 
-def compared(audit: Audit) -> Compared | None:
+def recompute_audit_speed(audit: Audit) -> AuditComparison | None:
     """Compare the runs again; None if something is missing."""
-    figures = [audit.figures(runs) for runs in (audit.reference, audit.found)]
+    figures = [audit.collect_figures(runs) for runs in (audit.reference_runs, audit.test_runs)]
     if audit.rules is None or audit.row is None or audit.scenario is None or not all(figures):
         return None
-    return compare(audit.rules, audit.row, audit.scenario, *figures)
+    return compare_best_runs(audit.rules, audit.row, audit.scenario, *figures)
 
 
 @rule("audit.answers", Audit)
@@ -318,46 +346,51 @@ def answers(audit: Audit) -> Iterator[Fault]:
     truth = audit.truth
     if truth is None:
         return
-    for run in audit.found:
+    for run in audit.test_runs:
         if not run.answers.samples:
-            yield run.fault(ACCURACY, "no answers", "the answers that LoadGen logged")
+            yield run.build_fault(ACCURACY_LOG, "no answers", "the answers that LoadGen logged")
         wrong = (
             place
             for place, sample in enumerate(run.answers.samples)
-            if sample not in truth or not same(run, run.answers.at(place), truth[sample])
+            if sample not in truth
+            or not is_same_model_answer(run, run.answers.read_answer(place), truth[sample])
         )
-        for place in islice(wrong, ANSWERS_SHOWN):
-            yield run.fault(
-                ACCURACY,
+        for place in islice(wrong, MAX_SHOWN_ANSWERS):
+            yield run.build_fault(
+                ACCURACY_LOG,
                 f"a different answer to sample {run.answers.samples[place]}",
                 "the accuracy run's",
                 run.answers.lines[place],
             )
-    if audit.found and not same_file(audit.copy, audit.found[0].folder / ACCURACY):
-        yield audit.fault(
-            "another accuracy log", "that of performance/run_1", f"{Mode.ACCURACY}/{ACCURACY}"
+    if audit.test_runs and not is_same_file(audit.copy, audit.test_runs[0].folder / ACCURACY_LOG):
+        yield audit.build_fault(
+            "another accuracy log", "that of performance/run_1", f"{Mode.ACCURACY}/{ACCURACY_LOG}"
         )
 
 
-def same_file(one: Path, other: Path) -> bool:
+def is_same_file(one: Path, other: Path) -> bool:
     """Tell whether two files are there and equal."""
     try:
-        return is_file(one) and is_file(other) and file_sha256(one) == file_sha256(other)
+        return (
+            is_file(one)
+            and is_file(other)
+            and compute_file_sha256(one) == compute_file_sha256(other)
+        )
     except OSError:
         return False
 
 
 @rule("audit.told", Audit)
-def told(audit: Audit) -> Iterator[Fault]:
+def stated_outcome(audit: Audit) -> Iterator[Fault]:
     """What audit.json and the files of words say is what the runs come to.
 
     Source: house rule: a claim agrees with its own logs.
     Advice: submit the folder as podium audit wrote it; to pass a test, run it again.
     """
-    found, record = compared(audit), audit.record
+    found, record = recompute_audit_speed(audit), audit.record
     if found is None or record is None:
         return
-    counts = counted(audit)
+    counts = count_audit_answers(audit)
     wanted: dict[str, Any] = {
         "metric": found.metric,
         "lowest": found.lowest,
@@ -366,21 +399,21 @@ def told(audit: Audit) -> Iterator[Fault]:
         "differing": counts[1],
     }
     wanted |= {
-        "reference": tuple(audit.figures(audit.reference)),
-        "found": tuple(audit.figures(audit.found)),
+        "reference": tuple(audit.collect_figures(audit.reference_runs)),
+        "found": tuple(audit.collect_figures(audit.test_runs)),
     }
     for name, value in wanted.items():
         if getattr(record, name) != value:
-            yield audit.fault(f"{name} {getattr(record, name)}", f"{value}, as the runs say")
-    if not math.isclose(record.ratio, found.ratio, rel_tol=CLOSE):
-        yield audit.fault(f"ratio {record.ratio:g}", f"{found.ratio:g}, as the runs say")
+            yield audit.build_fault(f"{name} {getattr(record, name)}", f"{value}, as the runs say")
+    if not math.isclose(record.ratio, found.ratio, rel_tol=AUDIT_RATIO_TOLERANCE):
+        yield audit.build_fault(f"ratio {record.ratio:g}", f"{found.ratio:g}, as the runs say")
     fast, right = (
         found.passed,
         not counts[1] and (counts[0] > 0 or audit.test is not AuditTest.TEST01),
     )
     if record.passed and not (fast and right):
-        yield audit.fault("passed", "failed, as the runs say")
-    yield from words(
+        yield audit.build_fault("passed", "failed, as the runs say")
+    yield from check_verdict_texts(
         audit,
         {
             VERIFY_PERFORMANCE: fast,
@@ -389,30 +422,30 @@ def told(audit: Audit) -> Iterator[Fault]:
     )
 
 
-def counted(audit: Audit) -> tuple[int, int]:
+def count_audit_answers(audit: Audit) -> tuple[int, int]:
     """Count the compared answers, and those that differ."""
     truth = audit.truth
     if truth is None or audit.record is None:
         return 0, 0
     found: dict[int, list[bytes]] = {}
-    for run in audit.found:
+    for run in audit.test_runs:
         for place, sample in enumerate(run.answers.samples):
-            found.setdefault(sample, []).append(run.answers.at(place))
-    return differing(
-        found, truth, registry.agreement(audit.entry.workload or "" if audit.entry else "")
+            found.setdefault(sample, []).append(run.answers.read_answer(place))
+    return count_differing_answers(
+        found, truth, registry.load_agreement(audit.entry.workload or "" if audit.entry else "")
     )
 
 
-def words(audit: Audit, passed: Mapping[str, bool]) -> Iterator[Fault]:
+def check_verdict_texts(audit: Audit, passed: Mapping[str, bool]) -> Iterator[Fault]:
     """Hold the words against the numbers: a word that says too little is only odd."""
     for name, right in passed.items():
-        text = audit.words.get(name)
+        text = audit.texts.get(name)
         if text is None:
-            yield audit.fault("no such file", f"{PASS if right else FAIL}", name)
+            yield audit.build_fault("no such file", f"{PASS if right else FAIL}", name)
         elif PASS in text and (not right or FAIL in text):
-            yield audit.fault(PASS, f"{FAIL}, as the runs say", name)
+            yield audit.build_fault(PASS, f"{FAIL}, as the runs say", name)
         elif right and PASS not in text and audit.record and audit.record.passed:
-            yield audit.fault("no outcome", PASS, name, Severity.WARNING)
+            yield audit.build_fault("no outcome", PASS, name, Severity.WARNING)
 
 
 @rule("audit.failed", Audit)
@@ -424,7 +457,7 @@ def failed(audit: Audit) -> Iterator[Fault]:
     Advice: run podium audit again; both tests stay in the ledger.
     """
     if audit.record and not audit.record.passed:
-        yield audit.fault("failed", "a test that passed")
+        yield audit.build_fault("failed", "a test that passed")
 
 
 @rule("audit.strays", Audit, severity=Severity.WARNING)
@@ -435,7 +468,7 @@ def strays(audit: Audit) -> Iterator[Fault]:
     Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named.
     Advice: keep notes and copies outside the results folder.
     """
-    for path in audit.strays:
+    for path in audit.unexpected_paths:
         yield Fault(
             file=path,
             found=path.name,

@@ -7,45 +7,45 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, power_time
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, parse_power_time
 from compliance.documents.podium.submission import Submission
-from compliance.documents.podium.system_description import Description
-from compliance.documents.podium.training import TrainingLog, is_count
+from compliance.documents.podium.system_description import SystemDescription
+from compliance.documents.podium.training import TrainingLog, is_logged_count
 from compliance.rules import rule
-from compliance.rules.podium.inference.run_record import record_fault
+from compliance.rules.podium.inference.run_record import build_record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import DETAIL, RUN_RECORD
-from suite.files.untrusted_files import count_in
+from suite.files.layout import DETAIL_LOG, RUN_RECORD
+from suite.files.untrusted_files import parse_document_count
 from suite.loadgen.scenario import Scenario
-from suite.process.devices import CUDA, members
-from suite.process.installation import DISTRIBUTION
+from suite.process.devices import CUDA, expand_device_name
+from suite.process.installation import DISTRIBUTION_NAME
 from suite.workload import Mode
 
-RESULT: Final = "result"
-EVALUATED_APART: Final = 1.5
+RESULT_RATE: Final = "result"
+EVALUATION_RATE_FACTOR: Final = 1.5
 """The slowest evaluation of a campaign under changing load went at 0.8 times the rate of Offline,
 the fastest at 1.1.
 """
-THREADS_PER_CORE: Final = 8
+MAX_THREADS_PER_CORE: Final = 8
 """No processor has more hardware threads a core than IBM's POWER; a run that is told to use more
 only gets in its own way.
 """
 MS_PER_S: Final = 1000
 HOUR_S: Final = 3_600.0
-CLOCK_S: Final = 60.0
+SAME_HOST_CLOCK_ERROR_S: Final = 60.0
 """What two clocks of one machine, or one that was set back by NTP, may differ by."""
-APART_S: Final = 26 * HOUR_S
+OTHER_HOST_CLOCK_ERROR_S: Final = 26 * HOUR_S
 """Clocks of two machines, one of which takes local time for UTC: that is 14 hours at most, and
 another 12 where it is a day ahead.
 """
-STALE_S: Final = 60 * 24 * HOUR_S
+USUAL_SERVING_DELAY_S: Final = 60 * 24 * HOUR_S
 """Two months between training and serving are legal, and odd."""
-CAMPAIGN_S: Final = 366 * 24 * HOUR_S
+MAX_CAMPAIGN_S: Final = 366 * 24 * HOUR_S
 """A campaign, whose nonce training and serving share, is not gone on with for longer."""
-RANKS_PER_CORE: Final = 2
+USUAL_RANKS_PER_CORE: Final = 2
 """Hardware threads of a usual core: with more ranks than that they wait for one another."""
-ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
+OWN_ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
 """Engines of podium's, each of which describes what it built under its own name, with its
 version.
 """
@@ -60,32 +60,40 @@ def distinct(tree: Submission) -> Iterator[Fault]:
     one system; house rule for the marks.
     Advice: submit each run once, where it was made.
     """
-    seen: dict[object, LoadGenRun] = {
-        mark: run for other in tree.earlier for run in runs_of(other) for mark in marks(run)
+    known_marks: dict[object, LoadGenRun] = {
+        mark: run
+        for other in tree.earlier
+        for run in iterate_submission_runs(other)
+        for mark in iterate_unique_marks(run)
     }
-    for run in runs_of(tree):
-        for mark in marks(run):
-            other = seen.setdefault(mark, run)
+    for run in iterate_submission_runs(tree):
+        for mark in iterate_unique_marks(run):
+            other = known_marks.setdefault(mark, run)
             if other.folder != run.folder:
-                found = f"the same {mark[0]} as {other.folder.relative_to(tree.home.parents[1])}"
-                yield run.fault(DETAIL, found, "a separate run", run.line("power_begin"))
+                found = (
+                    f"the same {mark[0]} as"
+                    f" {other.folder.relative_to(tree.organisation_folder.parents[1])}"
+                )
+                yield run.build_fault(
+                    DETAIL_LOG, found, "a separate run", run.find_line("power_begin")
+                )
                 break
 
 
-def runs_of(tree: Submission) -> Iterator[LoadGenRun]:
+def iterate_submission_runs(tree: Submission) -> Iterator[LoadGenRun]:
     """Yield all LoadGen runs that an organisation filed."""
     yield from (run for entry in tree.entries for run in entry.runs)
 
 
-def marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
+def iterate_unique_marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
     """Yield what no two runs share: when they began and ended, to the millisecond, and what they
     measured, to the nanosecond.
     """
-    begin, end = run.value("power_begin"), run.value("power_end")
+    begin, end = run.find_value("power_begin"), run.find_value("power_end")
     if isinstance(begin, str) and isinstance(end, str):
         yield "times", (begin, end)
-    results = tuple(run.value(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
-    if run.performance and all(map(is_count, results)):
+    results = tuple(run.find_value(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
+    if run.performance and all(map(is_logged_count, results)):
         yield "latencies", results
 
 
@@ -104,45 +112,51 @@ def chronology(tree: Submission) -> Iterator[Fault]:
         trained = [
             (stop.event.time_ms / MS_PER_S, log)
             for log in entry.origins
-            if (stop := log.first(events.RUN_STOP))
+            if (stop := log.find_first_record(events.RUN_STOP))
         ]
         for run in entry.runs if trained else ():
-            begin = power_time(run.value("power_begin"))
+            begin = parse_power_time(run.find_value("power_begin"))
             if begin is None:
                 continue
             stopped, log = min(trained, key=lambda each: each[0])
-            severity = verdict_on(
-                begin.replace(tzinfo=UTC).timestamp() - stopped, same_host(tree, entry, log)
+            severity = weigh_serving_delay(
+                begin.replace(tzinfo=UTC).timestamp() - stopped, is_same_host(tree, entry, log)
             )
             if severity:
                 found = (
                     f"served on {begin:%Y-%m-%d %H:%M:%S}, trained until"
                     f" {datetime.fromtimestamp(stopped, UTC):%Y-%m-%d %H:%M:%S}"
                 )
-                yield run.fault(
-                    DETAIL,
+                yield run.build_fault(
+                    DETAIL_LOG,
                     found,
                     "serving after training, within two months",
-                    run.line("power_begin"),
+                    run.find_line("power_begin"),
                     severity,
                 )
 
 
-def verdict_on(waited_s: float, same: bool) -> Severity | None:
+def weigh_serving_delay(waited_s: float, same: bool) -> Severity | None:
     """Weigh the time from the end of training to the beginning of a LoadGen run."""
-    if waited_s < -(HOUR_S if same else APART_S) or waited_s > CAMPAIGN_S:
+    if waited_s < -(HOUR_S if same else OTHER_HOST_CLOCK_ERROR_S) or waited_s > MAX_CAMPAIGN_S:
         return Severity.ERROR
-    return Severity.WARNING if waited_s < -CLOCK_S or waited_s > STALE_S else None
+    return (
+        Severity.WARNING
+        if waited_s < -SAME_HOST_CLOCK_ERROR_S or waited_s > USUAL_SERVING_DELAY_S
+        else None
+    )
 
 
-def same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool:
+def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool:
     """Tell whether training and serving ran on one machine, by what describes it."""
     names = (entry.place.system if entry.place else None, log.place.system if log.place else None)
-    found = [described(tree, name) for name in names]
-    return names[0] == names[1] or (None not in found and host(found[0]) == host(found[1]))
+    found = [find_submitted_description(tree, name) for name in names]
+    return names[0] == names[1] or (
+        None not in found and identify_described_host(found[0]) == identify_described_host(found[1])
+    )
 
 
-def host(description: Description | None) -> tuple[object, ...]:
+def identify_described_host(description: SystemDescription | None) -> tuple[object, ...]:
     """Give what a description says of processor and memory."""
     return (
         (
@@ -155,7 +169,7 @@ def host(description: Description | None) -> tuple[object, ...]:
     )
 
 
-def described(tree: Submission, name: str | None) -> Description | None:
+def find_submitted_description(tree: Submission, name: str | None) -> SystemDescription | None:
     """Give a system's description."""
     return next((system.description for system in tree.systems if system.path.stem == name), None)
 
@@ -175,20 +189,23 @@ def overlap(tree: Submission) -> Iterator[Fault]:
             if entry.place and entry.place.system == name
             for run in entry.runs
         )
-        spans = sorted((span, run.folder, run) for run in runs if (span := span_of(run)))
+        spans = sorted((span, run.folder, run) for run in runs if (span := parse_run_span(run)))
         for (before, _, first), (after, _, run) in zip(spans, spans[1:], strict=False):
             if after[0] < before[1]:
-                yield run.fault(
-                    DETAIL,
-                    f"starts before {first.folder.relative_to(tree.home)} ends",
+                yield run.build_fault(
+                    DETAIL_LOG,
+                    f"starts before {first.folder.relative_to(tree.organisation_folder)} ends",
                     "runs that do not overlap",
-                    run.line("power_begin"),
+                    run.find_line("power_begin"),
                 )
 
 
-def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:
+def parse_run_span(run: LoadGenRun) -> tuple[datetime, datetime] | None:
     """Give when a run began and ended; None where it does not say."""
-    begin, end = power_time(run.value("power_begin")), power_time(run.value("power_end"))
+    begin, end = (
+        parse_power_time(run.find_value("power_begin")),
+        parse_power_time(run.find_value("power_end")),
+    )
     return (begin, end) if begin and end else None
 
 
@@ -201,42 +218,52 @@ def devices(tree: Submission) -> Iterator[Fault]:
     Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in tree.entries:
-        description = described(tree, entry.place.system if entry.place else None)
+        description = find_submitted_description(tree, entry.place.system if entry.place else None)
         for run in entry.runs:
-            if run.record and description and not has(description, run.record.device):
-                yield run.fault(
+            if (
+                run.record
+                and description
+                and not has_described_device(description, run.record.device)
+            ):
+                yield run.build_fault(
                     RUN_RECORD,
                     f"device {run.record.device}",
                     f"one of the {description.accelerators_per_node} that systems/ describes",
                 )
     for log in (log for group in tree.sets for log in group.logs if log.place):
         description, device = (
-            described(tree, log.place.system if log.place else None),
-            log.value(events.DEVICE),
+            find_submitted_description(tree, log.place.system if log.place else None),
+            log.find_value(events.DEVICE),
         )
-        if description and isinstance(device, str) and not has(description, device):
-            yield log.fault(
+        if (
+            description
+            and isinstance(device, str)
+            and not has_described_device(description, device)
+        ):
+            yield log.build_fault(
                 f"device {device}",
                 f"one of the {description.accelerators_per_node} that systems/ describes",
-                log.line(events.DEVICE),
+                log.find_line(events.DEVICE),
             )
 
 
-def has(description: Description, device: str) -> bool:
+def has_described_device(description: SystemDescription, device: str) -> bool:
     """Tell whether a system has a device; where its accelerators are not told, it may."""
-    count = count_in(description.accelerators_per_node)
+    count = parse_document_count(description.accelerators_per_node)
     return (
         device.partition(":")[0] != CUDA
         or count is None
-        or all(number_in(each) < count for each in members(device) or (device,))
+        or all(
+            parse_device_number(each) < count for each in expand_device_name(device) or (device,)
+        )
     )
 
 
-def number_in(device: str) -> int:
+def parse_device_number(device: str) -> int:
     """Return an accelerator's number, 0 if the device has none; loadgen.instances judges lists that
     are none.
     """
-    return count_in(device.partition(":")[2]) or 0
+    return parse_document_count(device.partition(":")[2]) or 0
 
 
 @rule("tree.threads", Submission)
@@ -249,56 +276,70 @@ def threads(tree: Submission) -> Iterator[Fault]:
     Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in tree.entries:
-        most = threads_of(described(tree, entry.place.system if entry.place else None))
+        most = compute_thread_limit(
+            find_submitted_description(tree, entry.place.system if entry.place else None)
+        )
         for run in entry.runs:
             if run.record and most is not None and run.record.threads > most:
-                yield run.fault(
+                yield run.build_fault(
                     RUN_RECORD,
                     f"{run.record.threads} threads",
                     f"at most {most} on the processors that systems/ describes",
                 )
     for log in (log for group in tree.sets for log in group.logs if log.place):
-        yield from ranks(log, described(tree, log.place.system if log.place else None))
+        yield from check_threads_and_ranks(
+            log, find_submitted_description(tree, log.place.system if log.place else None)
+        )
 
 
-def threads_of(description: Description | None) -> int | None:
+def compute_thread_limit(description: SystemDescription | None) -> int | None:
     """Give the threads that a node can hold; None where its processors are not told."""
-    cores = count_in(description.host_processor_core_count) if description else None
+    cores = parse_document_count(description.host_processor_core_count) if description else None
     return (
-        cores * (count_in(description.host_processors_per_node) or 1) * THREADS_PER_CORE
+        cores
+        * (parse_document_count(description.host_processors_per_node) or 1)
+        * MAX_THREADS_PER_CORE
         if description and cores
         else None
     )
 
 
-def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
+def check_threads_and_ranks(
+    log: TrainingLog, description: SystemDescription | None
+) -> Iterator[Fault]:
     """Judge threads and ranks of a training run."""
     most, used, size = (
-        threads_of(description),
-        log.value(events.THREADS),
-        log.value(events.WORLD_SIZE),
+        compute_thread_limit(description),
+        log.find_value(events.THREADS),
+        log.find_value(events.WORLD_SIZE),
     )
-    if most is not None and is_count(used) and used > most:
-        yield log.fault(
+    if most is not None and is_logged_count(used) and used > most:
+        yield log.build_fault(
             f"{used} threads",
             f"at most {most} on the processors that systems/ describes",
-            log.line(events.THREADS),
+            log.find_line(events.THREADS),
         )
-    nodes, held = (
-        (count_in(description.number_of_nodes), count_in(description.accelerators_per_node))
+    nodes, accelerators = (
+        (
+            parse_document_count(description.number_of_nodes),
+            parse_document_count(description.accelerators_per_node),
+        )
         if description
         else (None, None)
     )
-    on_gpus = str(log.value(events.DEVICE)).startswith(CUDA)
+    on_gpus = str(log.find_value(events.DEVICE)).startswith(CUDA)
     for each, severity in (
-        ((held, None),)
+        ((accelerators, None),)
         if on_gpus
-        else ((most, None), (most and most // THREADS_PER_CORE * RANKS_PER_CORE, Severity.WARNING))
+        else (
+            (most, None),
+            (most and most // MAX_THREADS_PER_CORE * USUAL_RANKS_PER_CORE, Severity.WARNING),
+        )
     ):
-        if is_count(size) and nodes and each is not None and size > nodes * each:
+        if is_logged_count(size) and nodes and each is not None and size > nodes * each:
             required = f"at most {nodes * each} on the {nodes} nodes that systems/ describes"
             yield replace(
-                log.fault(f"world_size {size}", required, log.line(events.WORLD_SIZE)),
+                log.build_fault(f"world_size {size}", required, log.find_line(events.WORLD_SIZE)),
                 severity=severity,
             )
             break
@@ -316,27 +357,31 @@ def pace(tree: Submission) -> Iterator[Fault]:
     times.
     """
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
-        for log in (log for log in entry.origins if log.value(events.WORLD_SIZE) == 1):
-            for limit, what in bounds(entry, log):
-                name = f"{what} of {entry.folder.relative_to(tree.home)}"
-                yield from faster(log, limit, name)
+        for log in (log for log in entry.origins if log.find_value(events.WORLD_SIZE) == 1):
+            for limit, what in iterate_training_rate_limits(entry, log):
+                name = f"{what} of {entry.folder.relative_to(tree.organisation_folder)}"
+                yield from check_epoch_rates(log, limit, name)
                 yield from (
-                    evaluated_faster(log, limit, name)
-                    if what == RESULT and log.value(events.DEVICE) == "cpu"
+                    check_evaluation_rate(log, limit, name)
+                    if what == RESULT_RATE and log.find_value(events.DEVICE) == "cpu"
                     else ()
                 )
 
 
-def faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
+def check_epoch_rates(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
     """Yield the epochs that train at more than a rate, in samples/s."""
-    samples = log.value(events.TRAIN_SAMPLES)
-    for epoch, taken_ms in epoch_times(log).items() if is_count(samples) else ():
+    samples = log.find_value(events.TRAIN_SAMPLES)
+    for epoch, taken_ms in compute_epoch_times(log).items() if is_logged_count(samples) else ():
         if samples * MS_PER_S > limit * taken_ms:
             found = f"epoch {epoch} trains {samples * MS_PER_S / max(taken_ms, 1.0):.0f} samples/s"
-            yield log.fault(found, f"less than {limit:.0f}, the {what}", log.line(events.RUN_START))
+            yield log.build_fault(
+                found, f"less than {limit:.0f}, the {what}", log.find_line(events.RUN_START)
+            )
 
 
-def bounds(entry: InferenceEntry, log: TrainingLog) -> Iterator[tuple[float, str]]:
+def iterate_training_rate_limits(
+    entry: InferenceEntry, log: TrainingLog
+) -> Iterator[tuple[float, str]]:
     """Yield the rates that training on the same device stays below."""
     for record in (
         run.record
@@ -346,7 +391,7 @@ def bounds(entry: InferenceEntry, log: TrainingLog) -> Iterator[tuple[float, str
         if record.ceiling and record.ceiling > 0:
             yield record.ceiling, "harness ceiling"
         alike = (record.device, record.framework, record.precision) == tuple(
-            log.value(key) for key in (events.DEVICE, events.FRAMEWORK, events.PRECISION)
+            log.find_value(key) for key in (events.DEVICE, events.FRAMEWORK, events.PRECISION)
         )
         if (
             log.row
@@ -355,54 +400,57 @@ def bounds(entry: InferenceEntry, log: TrainingLog) -> Iterator[tuple[float, str
             and record.engine == record.framework
             and record.value > 0
         ):
-            yield record.value, RESULT
+            yield record.value, RESULT_RATE
 
 
-def evaluated_faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
+def check_evaluation_rate(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
     """Yield a fault where even the slowest of several evaluations goes through its samples faster
     than they are served, which needs no decoding.
     """
-    samples = log.value(events.EVAL_SAMPLES)
+    samples = log.find_value(events.EVAL_SAMPLES)
     starts = {
         record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms
-        for record in log.all(events.EVAL_START)
+        for record in log.list_records(events.EVAL_START)
     }
     stops = (
         (record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms)
-        for record in log.all(events.EVAL_STOP)
+        for record in log.list_records(events.EVAL_STOP)
     )
     taken_ms = [
         max(stop - starts[epoch], 1.0)
         for epoch, stop in stops
-        if is_count(epoch) and epoch in starts
+        if is_logged_count(epoch) and epoch in starts
     ]
     if (
-        is_count(samples)
+        is_logged_count(samples)
         and len(taken_ms) > 1
-        and samples * MS_PER_S > EVALUATED_APART * limit * max(taken_ms)
+        and samples * MS_PER_S > EVALUATION_RATE_FACTOR * limit * max(taken_ms)
     ):
         found = f"the slowest evaluation takes {samples * MS_PER_S / max(taken_ms):.0f} samples/s"
-        yield log.fault(
+        yield log.build_fault(
             found,
-            f"less than {EVALUATED_APART * limit:.0f}, {EVALUATED_APART:g} times the {what}",
-            log.line(events.EVAL_START),
+            f"less than {EVALUATION_RATE_FACTOR * limit:.0f}, {EVALUATION_RATE_FACTOR:g} times the"
+            f" {what}",
+            log.find_line(events.EVAL_START),
         )
 
 
-def epoch_times(log: TrainingLog) -> Mapping[int, float]:
+def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
     """Give how long each epoch took that no interruption cut in two."""
-    if log.all(events.RESUMED):
+    if log.list_records(events.RESUMED):
         return {}
     starts = {
         record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms
-        for record in log.all(events.EPOCH_START)
+        for record in log.list_records(events.EPOCH_START)
     }
     stops = (
         (record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms)
-        for record in log.all(events.EPOCH_STOP)
+        for record in log.list_records(events.EPOCH_STOP)
     )
     return {
-        epoch: stop - starts[epoch] for epoch, stop in stops if is_count(epoch) and epoch in starts
+        epoch: stop - starts[epoch]
+        for epoch, stop in stops
+        if is_logged_count(epoch) and epoch in starts
     }
 
 
@@ -416,28 +464,28 @@ def engine(entry: InferenceEntry) -> Iterator[Fault]:
     its version; engine_package of run.json.
     Advice: keep the files that podium infer wrote; give an engine of another package its own name.
     """
-    record, told = entry.record, entry.measurements
-    if record is None or record.engine not in ENGINES:
+    record, measurements = entry.record, entry.measurements
+    if record is None or record.engine not in OWN_ENGINES:
         return
     if not record.engine_package:
-        yield record_fault(
+        yield build_record_fault(
             entry.runs[0],
             "no engine_package",
             f"the package that {record.engine} came from",
             Severity.WARNING,
         )
-    if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION:
-        yield record_fault(
+    if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION_NAME:
+        yield build_record_fault(
             entry.runs[0],
             f"engine {record.engine} of package {record.engine_package}",
-            f"that of {DISTRIBUTION}",
+            f"that of {DISTRIBUTION_NAME}",
         )
-    if told is None:
+    if measurements is None:
         return
-    for network, facts in told.engine_description.items():
-        if isinstance(facts, Mapping) and record.engine not in facts:
-            built = ", ".join(sorted(ENGINES & facts.keys())) or "no engine"
-            yield entry.fault(
+    for network, description in measurements.engine_description.items():
+        if isinstance(description, Mapping) and record.engine not in description:
+            built = ", ".join(sorted(OWN_ENGINES & description.keys())) or "no engine"
+            yield entry.build_fault(
                 f"network {network} built by {built}",
                 f"{record.engine}, as in run.json",
                 entry.measurements_path,

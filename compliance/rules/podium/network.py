@@ -8,15 +8,15 @@ from typing import Final
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
-from compliance.rules.podium.inference.run_record import record_fault
+from compliance.rules.podium.inference.run_record import build_record_fault
 from compliance.verdict import Fault
 from suite.records import NetworkRecord
 from suite.terms import NETWORK_FIELDS, Division
 
-NAME: Final = "Network SUT"
-SCENARIOS: Final = ("Server", "Offline")
-OPAQUE: Final = "opaque"
-SAME: Final = (
+NETWORK_SUT_NAME: Final = "Network SUT"
+NETWORK_SCENARIOS: Final = ("Server", "Offline")
+OPAQUE_SERVER_FORM: Final = "opaque"
+SHARED_NETWORK_FIELDS: Final = (
     "endpoints",
     "servers",
     "nodes",
@@ -36,8 +36,10 @@ def scenario(run: LoadGenRun) -> Iterator[Fault]:
     Source: inference_rules.adoc, Network Division: the datacenter suite only.
     Advice: serve the other scenarios where LoadGen runs.
     """
-    if run.record and run.record.network and run.record.scenario not in SCENARIOS:
-        yield record_fault(run, f"{run.record.scenario} over a network", " or ".join(SCENARIOS))
+    if run.record and run.record.network and run.record.scenario not in NETWORK_SCENARIOS:
+        yield build_record_fault(
+            run, f"{run.record.scenario} over a network", " or ".join(NETWORK_SCENARIOS)
+        )
 
 
 @rule("network.name", LoadGenRun)
@@ -48,23 +50,31 @@ def name(run: LoadGenRun) -> Iterator[Fault]:
     Source: inference_rules.adoc, Network Division: Name() of the QDL.
     Advice: keep the logs that LoadGen wrote, and name each server once.
     """
-    told = run.value("sut_name")
+    sut_name = run.find_value("sut_name")
     network = run.record.network if run.record else None
-    if not isinstance(told, str) or run.record is None:
+    if not isinstance(sut_name, str) or run.record is None:
         return
-    if (NAME in told) != bool(network):
-        yield run.detail_fault(
+    if (NETWORK_SUT_NAME in sut_name) != bool(network):
+        yield run.build_detail_fault(
             "sut_name",
-            f"sut_name {told!r}",
-            f"a name with '{NAME}'" if network else "no networked system: run.json has none",
+            f"sut_name {sut_name!r}",
+            f"a name with '{NETWORK_SUT_NAME}'"
+            if network
+            else "no networked system: run.json has none",
         )
-    named = [part.rpartition(" at ")[2] for part in told.partition(NAME)[2].split(", ")]
-    for place in addresses(network) if network and NAME in told else ():
+    named = [
+        part.rpartition(" at ")[2] for part in sut_name.partition(NETWORK_SUT_NAME)[2].split(", ")
+    ]
+    for place in (
+        list_endpoint_addresses(network) if network and NETWORK_SUT_NAME in sut_name else ()
+    ):
         if named.count(place) != 1:
-            yield run.detail_fault("sut_name", f"sut_name {told!r}", f"the name of {place}, once")
+            yield run.build_detail_fault(
+                "sut_name", f"sut_name {sut_name!r}", f"the name of {place}, once"
+            )
 
 
-def addresses(network: NetworkRecord) -> list[str]:
+def list_endpoint_addresses(network: NetworkRecord) -> list[str]:
     """Return host:port of each endpoint."""
     return [endpoint.partition("://")[2] for endpoint in network.endpoints]
 
@@ -81,9 +91,9 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
         return
     mean, network = run.record.batches.get("mean_size"), run.record.network
     if mean != 1.0:
-        yield record_fault(run, f"requests of {mean} samples", "1 sample in each")
+        yield build_record_fault(run, f"requests of {mean} samples", "1 sample in each")
     if min(network.bytes_out, network.bytes_in) <= 0:
-        yield record_fault(
+        yield build_record_fault(
             run,
             f"{network.bytes_out} bytes of requests, {network.bytes_in} of answers",
             "more than none: all data travel",
@@ -105,19 +115,19 @@ def machines(run: LoadGenRun) -> Iterator[Fault]:
         return
     network, division = run.record.network, run.record.division
     if network and division == Division.CLOSED:
-        yield record_fault(run, "a network, in the division closed", "network, or open")
+        yield build_record_fault(run, "a network, in the division closed", "network, or open")
     if division != Division.NETWORK:
         return
     if network is None:
-        yield record_fault(run, "no network, in the division network", "what was between")
-    elif not network.apart:
-        yield record_fault(
+        yield build_record_fault(run, "no network, in the division network", "what was between")
+    elif not network.is_on_other_machines:
+        yield build_record_fault(
             run,
             "LoadGen and a server on one machine, or a server that does not tell its own",
             "another machine for each server",
         )
-    elif network.form != OPAQUE:
-        yield record_fault(
+    elif network.form != OPAQUE_SERVER_FORM:
+        yield build_record_fault(
             run, "a server that does not say what it serves", "one that names its checkpoint"
         )
 
@@ -137,18 +147,18 @@ def described(entry: InferenceEntry) -> Iterator[Fault]:
         return
     for run in entry.runs:
         other = run.record.network if run.record else None
-        for field in SAME if run.record else ():
+        for field in SHARED_NETWORK_FIELDS if run.record else ():
             found, wanted = getattr(other, field, None), getattr(first.network, field, None)
             if found != wanted:
-                yield record_fault(
+                yield build_record_fault(
                     run,
                     f"network: {field} {found!r}",
                     f"{wanted!r}, as in {entry.runs[0].folder.name}",
                 )
     if entry.system and entry.system.description.networked != bool(first.network):
-        told = entry.system.description.is_network
-        yield entry.fault(
-            f"is_network {told!r}",
+        stated = entry.system.description.is_network
+        yield entry.build_fault(
+            f"is_network {stated!r}",
             "'true'" if first.network else "none: run.json has no network",
             entry.system.path,
         )
@@ -161,11 +171,13 @@ def fields(system: SystemFile) -> Iterator[Fault]:
     Source: submission_checker/constants.py, SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE.
     Advice: provide the fields that podium cannot know with --system-file.
     """
-    told = system.description
-    if told.division != Division.NETWORK:
+    description = system.description
+    if description.division != Division.NETWORK:
         return
-    if not told.networked:
-        yield system.fault(f"is_network {told.is_network!r} in the division network", "'true'")
+    if not description.networked:
+        yield system.build_fault(
+            f"is_network {description.is_network!r} in the division network", "'true'"
+        )
     for field in NETWORK_FIELDS:
-        if not (getattr(told, field) or "").strip():
-            yield system.fault(f"{field} {getattr(told, field)!r}", "a value")
+        if not (getattr(description, field) or "").strip():
+            yield system.build_fault(f"{field} {getattr(description, field)!r}", "a value")

@@ -7,60 +7,66 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.podium.conditions import Conditions
+from compliance.documents.podium.conditions import RunConditions
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.measurement import student
 
 NS_PER_S: Final = 1e9
-HELD_DOWN: Final = 0x20 | 0x40 | 0x80
+SLOWDOWN_REASON_BITS: Final = 0x20 | 0x40 | 0x80
 """NVML, nvml.h: nvmlClocksEventReasonSwThermalSlowdown, ...HwThermalSlowdown,
 ...HwPowerBrakeSlowdown.
 """
-LEAST_CLOCKS: Final = 8
+MIN_CLOCK_READINGS: Final = 8
 """Readings, below which a quarter of them is one or none."""
 
 
-@rule("noise.others", Conditions, severity=Severity.WARNING)
-def others(run: Conditions) -> Iterator[Fault]:
+@rule("noise.others", RunConditions, severity=Severity.WARNING)
+def others(run: RunConditions) -> Iterator[Fault]:
     """Other programs used few of the cores during a run, on average and over any ten seconds.
 
     Source: house rule; the round's noise.others_share and noise.others_peak_share.
     Advice: end other programs and repeat the run; a result on a disturbed host is not the system's
     best.
     """
-    told = [(ns, state.cpu_others) for ns, state in run.hosts() if state.cpu_others is not None]
-    if run.noise is None or not told:
+    shares = [
+        (ns, state.cpu_others)
+        for ns, state in run.iterate_host_states()
+        if state.cpu_others is not None
+    ]
+    if run.noise is None or not shares:
         return
-    average, peak = mean(told), peak_of(told, run.noise.peak_s)
+    average, peak = compute_mean_share(shares), compute_peak_share(shares, run.noise.peak_s)
     if average > run.noise.others_share:
-        yield run.fault(
+        yield run.build_fault(
             f"others on {average:.1%} of the cores",
             f"at most {run.noise.others_share:.0%} on average",
         )
     elif peak > run.noise.others_peak_share:
-        yield run.fault(
+        yield run.build_fault(
             f"others on {peak:.1%} of the cores for {run.noise.peak_s:g} s",
             f"at most {run.noise.others_peak_share:.0%}",
         )
 
 
-@rule("noise.steal", Conditions, severity=Severity.WARNING)
-def steal(run: Conditions) -> Iterator[Fault]:
+@rule("noise.steal", RunConditions, severity=Severity.WARNING)
+def steal(run: RunConditions) -> Iterator[Fault]:
     """The hypervisor gave the cores to nobody else.
 
     Source: house rule; the round's noise.steal_share; proc(5), /proc/stat, steal.
     Advice: measure on a machine, or a virtual machine, of whose cores no other has a share.
     """
-    told = [(ns, state.steal) for ns, state in run.hosts() if state.steal is not None]
-    if run.noise and told and (average := mean(told)) > run.noise.steal_share:
-        yield run.fault(
+    shares = [
+        (ns, state.steal) for ns, state in run.iterate_host_states() if state.steal is not None
+    ]
+    if run.noise and shares and (average := compute_mean_share(shares)) > run.noise.steal_share:
+        yield run.build_fault(
             f"{average:.1%} of the cores' time stolen", f"at most {run.noise.steal_share:.0%}"
         )
 
 
-@rule("noise.trend", Conditions, severity=Severity.WARNING)
-def trend(run: Conditions) -> Iterator[Fault]:
+@rule("noise.trend", RunConditions, severity=Severity.WARNING)
+def trend(run: RunConditions) -> Iterator[Fault]:
     """A run's second half is as fast as its first: their rates differ by little, or by no more than
     chance has them differ in a steady run.
 
@@ -74,73 +80,73 @@ def trend(run: Conditions) -> Iterator[Fault]:
     if (
         first > 0
         and abs(second / first - 1) > run.noise.trend_share
-        and chance(*run.rates) < run.noise.trend_level
+        and estimate_trend_p_value(*run.rates) < run.noise.trend_level
     ):
-        yield run.fault(
+        yield run.build_fault(
             f"{first:.4g} samples/s in the first half, {second:.4g} in the second",
             f"rates within {run.noise.trend_share:.0%}",
         )
 
 
-@rule("noise.throttle", Conditions, severity=Severity.WARNING)
-def throttle(run: Conditions) -> Iterator[Fault]:
+@rule("noise.throttle", RunConditions, severity=Severity.WARNING)
+def throttle(run: RunConditions) -> Iterator[Fault]:
     """Neither heat nor a power brake held a GPU's clock down.
 
     Source: house rule; the round's noise.throttle_share; NVML, nvmlClocksEventReason: software and
     hardware thermal slowdown, power brake.
     Advice: see to the machine's cooling and power supply, and repeat the run.
     """
-    for name, states in run.gpus():
+    for name, states in run.iterate_gpu_states():
         reasons = [state.event_reasons for state in states if state.event_reasons is not None]
-        share = sum(bool(each & HELD_DOWN) for each in reasons) / max(1, len(reasons))
+        share = sum(bool(each & SLOWDOWN_REASON_BITS) for each in reasons) / max(1, len(reasons))
         if run.noise and share > run.noise.throttle_share:
-            yield run.fault(
+            yield run.build_fault(
                 f"{name} held down in {share:.1%} of the samples",
                 f"at most {run.noise.throttle_share:.0%}",
             )
 
 
-@rule("noise.clock", Conditions, severity=Severity.WARNING)
-def clock(run: Conditions) -> Iterator[Fault]:
+@rule("noise.clock", RunConditions, severity=Severity.WARNING)
+def clock(run: RunConditions) -> Iterator[Fault]:
     """The clocks of cores and GPUs do not fall during a run.
 
     Source: house rule; the round's noise.clock_share, of the medians of the last and the first
     quarter; of the cores the fastest is looked at.
     Advice: let the machine cool down between runs, or fix its clocks, and repeat the run.
     """
-    told: dict[str, list[float]] = {
-        "the fastest core": [max(state.mhz) for _, state in run.hosts() if state.mhz]
+    named_clocks: dict[str, list[float]] = {
+        "the fastest core": [max(state.mhz) for _, state in run.iterate_host_states() if state.mhz]
     }
-    told |= {
+    named_clocks |= {
         name: [state.sm_mhz for state in states if state.sm_mhz and state.util]
-        for name, states in run.gpus()
+        for name, states in run.iterate_gpu_states()
     }
-    for name, clocks in told.items():
+    for name, clocks in named_clocks.items():
         quarter = len(clocks) // 4
-        if run.noise is None or len(clocks) < LEAST_CLOCKS:
+        if run.noise is None or len(clocks) < MIN_CLOCK_READINGS:
             continue
         first, last = statistics.median(clocks[:quarter]), statistics.median(clocks[-quarter:])
         if last < run.noise.clock_share * first:
-            yield run.fault(
+            yield run.build_fault(
                 f"{name} at {last:.0f} MHz in the last quarter",
                 f"at least {run.noise.clock_share:.0%} of {first:.0f} MHz",
             )
 
 
-@rule("noise.swap", Conditions, severity=Severity.WARNING)
-def swap(run: Conditions) -> Iterator[Fault]:
+@rule("noise.swap", RunConditions, severity=Severity.WARNING)
+def swap(run: RunConditions) -> Iterator[Fault]:
     """The host swaps no memory in during a run.
 
     Source: house rule: whatever was swapped in, something had to wait for a disk.
     Advice: free memory, or use a machine with more, and repeat the run.
     """
-    swapped = sum(state.swap_in_bytes or 0 for _, state in run.hosts())
+    swapped = sum(state.swap_in_bytes or 0 for _, state in run.iterate_host_states())
     if swapped:
-        yield run.fault(f"{swapped} bytes swapped in", "none")
+        yield run.build_fault(f"{swapped} bytes swapped in", "none")
 
 
-@rule("noise.governor", Conditions, severity=Severity.WARNING)
-def governor(run: Conditions) -> Iterator[Fault]:
+@rule("noise.governor", RunConditions, severity=Severity.WARNING)
+def governor(run: RunConditions) -> Iterator[Fault]:
     """The cores' frequency governor keeps their clock up.
 
     Source: house rule; the round's noise.governor; kernel documentation,
@@ -155,23 +161,23 @@ def governor(run: Conditions) -> Iterator[Fault]:
     }
     for name in sorted(found):
         if run.noise and name != run.noise.governor:
-            yield run.fault(f"governor {name}", run.noise.governor)
+            yield run.build_fault(f"governor {name}", run.noise.governor)
 
 
-def mean(told: Sequence[tuple[int, float]]) -> float:
+def compute_mean_share(shares: Sequence[tuple[int, float]]) -> float:
     """Average shares over the time that each tells of."""
-    return sum(ns * share for ns, share in told) / sum(ns for ns, _ in told)
+    return sum(ns * share for ns, share in shares) / sum(ns for ns, _ in shares)
 
 
-def peak_of(told: Sequence[tuple[int, float]], span_s: float) -> float:
+def compute_peak_share(shares: Sequence[tuple[int, float]], span_s: float) -> float:
     """Give the highest average over so many seconds; 0 in a shorter run."""
     highest, ns, total, first = 0.0, 0, 0.0, 0
-    for span, share in told:
+    for span, share in shares:
         ns, total = ns + span, total + span * share
-        while ns - told[first][0] >= span_s * NS_PER_S:
+        while ns - shares[first][0] >= span_s * NS_PER_S:
             ns, total, first = (
-                ns - told[first][0],
-                total - told[first][0] * told[first][1],
+                ns - shares[first][0],
+                total - shares[first][0] * shares[first][1],
                 first + 1,
             )
         if ns >= span_s * NS_PER_S:
@@ -179,15 +185,15 @@ def peak_of(told: Sequence[tuple[int, float]], span_s: float) -> float:
     return highest
 
 
-def chance(first: Sequence[float], second: Sequence[float]) -> float:
+def estimate_trend_p_value(first: Sequence[float], second: Sequence[float]) -> float:
     """Return how often the means of two equally many slices of a steady run differ by as much:
     Student's t test, both with one variance.
 
     By ranks, five slices beside five lie wholly apart in one steady run of 126: more than the limit
     allows.
     """
-    apart = abs(statistics.fmean(second) - statistics.fmean(first))
+    difference = abs(statistics.fmean(second) - statistics.fmean(first))
     error = math.sqrt((statistics.variance(first) + statistics.variance(second)) / len(first))
     if not error:
-        return 0.0 if apart else 1.0
-    return student.two_sided(apart / error, 2 * (len(first) - 1))
+        return 0.0 if difference else 1.0
+    return student.compute_t_two_sided(difference / error, 2 * (len(first) - 1))

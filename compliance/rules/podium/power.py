@@ -8,29 +8,39 @@ from dataclasses import fields
 from itertools import combinations, pairwise
 from typing import Any, Final
 
-from compliance.documents.podium.power import PoweredRun
+from compliance.documents.podium.power import RunPower
 from compliance.rules import rule
-from compliance.rules.podium.power_channels import containers, grades_of, misfits, unmoved
+from compliance.rules.podium.power_channels import (
+    describe_unmoved_channel,
+    find_channel_misfits,
+    find_containing_scopes,
+    list_source_grades,
+)
 from compliance.verdict import Fault, Severity
-from suite.energy import NoEnergyError, Series, covering, unwrapped
+from suite.energy import (
+    ChannelReadings,
+    NoEnergyError,
+    select_covering_readings,
+    unwrap_energy_counter,
+)
 from suite.measurement import earlier_edge_error
 from suite.measurement.power_readings import (
-    CLOCK_DRIFT_NS,
-    COMPONENTS,
-    IDLE_S,
-    METERS_OFFSET_NS,
-    Track,
+    COMPONENTS_SOURCE,
+    IDLE_POWER_S,
+    MAX_METER_OFFSET_NS,
+    MAX_UTC_DRIFT_NS,
+    PowerTrack,
 )
-from suite.power import SYSTEM, Quantity, overlap
-from suite.records import EDGE_SHARE, EnergyRecord
+from suite.power import SYSTEM, Quantity, is_overlapping
+from suite.records import ROUGH_EDGE_SHARE, EnergyRecord
 
-CLOSE: Final = 1e-3
+ENERGY_TOLERANCE: Final = 1e-3
 """Share by which a figure may differ from what follows from the readings. Source: house rule."""
-STUCK_READINGS: Final = 20
+MIN_STUCK_READINGS: Final = 20
 """Even readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W
 whatever runs on it (arXiv:1807.02562).
 """
-FIGURES: Final = (
+ENERGY_FIGURES: Final = (
     "joules",
     "average_w",
     "edge_j",
@@ -41,8 +51,8 @@ FIGURES: Final = (
 )
 
 
-@rule("power.same_run", PoweredRun)
-def same_run(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.same_run", RunPower)
+def same_run(powered: RunPower) -> Iterator[Fault]:
     """Energy and performance are of one run: an accuracy run has no energy, and a record's energy
     has its readings beside it.
 
@@ -51,17 +61,17 @@ def same_run(powered: PoweredRun) -> Iterator[Fault]:
     Advice: serve again with the power sources; do not move energy from one run to another.
     """
     if powered.claims and not powered.performance:
-        yield powered.record_fault(
+        yield powered.build_record_fault(
             f"energy of {len(powered.claims)} channels in an accuracy run", "none"
         )
     elif powered.claims and not powered.readings.tracks:
-        yield powered.record_fault(
+        yield powered.build_record_fault(
             "energy without readings", f"the readings, in {powered.telemetry.name}"
         )
 
 
-@rule("power.window", PoweredRun)
-def window(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.window", RunPower)
+def window(powered: RunPower) -> Iterator[Fault]:
     """Every channel with an energy has readings before the run began (power_begin, run_start) and
     after it ended, and no long gap in between.
 
@@ -72,23 +82,23 @@ def window(powered: PoweredRun) -> Iterator[Fault]:
     if not powered.performance or not powered.readings.tracks or not powered.claims:
         return
     if powered.window is None:
-        yield powered.record_fault(
+        yield powered.build_record_fault(
             "energy of a run without begin and end",
             "power_begin and power_end in the detail log, or run_start and run_stop",
         )
         return
     if powered.next_ns is not None and powered.window[1] > powered.next_ns:
-        yield powered.record_fault(
-            "an idle machine in the time of the run", f"{IDLE_S:g} s of readings before it"
+        yield powered.build_record_fault(
+            "an idle machine in the time of the run", f"{IDLE_POWER_S:g} s of readings before it"
         )
     told = {each.name for each in powered.claims}
     for reason in powered.measured[1]:
         if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
-            yield powered.fault(reason, "readings that give the energy that the record tells")
+            yield powered.build_fault(reason, "readings that give the energy that the record tells")
 
 
-@rule("power.energy", PoweredRun)
-def figures(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.energy", RunPower)
+def figures(powered: RunPower) -> Iterator[Fault]:
     """Joules, watts and what is derived from them follow from the readings within 0.1 %, for each
     channel that was read and no other.
 
@@ -96,18 +106,18 @@ def figures(powered: PoweredRun) -> Iterator[Fault]:
     Advice: do not edit the record or the telemetry.
     """
     if powered.malformed:
-        yield powered.record_fault(
+        yield powered.build_record_fault(
             f"an energy that cannot be read: {powered.malformed}",
             "a list of energies, as podium writes it",
         )
     if powered.silent and powered.measured[0]:
-        yield powered.fault(
+        yield powered.build_fault(
             "readings of power, and a log without a word of energy",
             "the event energy, as podium writes it",
             odd=True,
         )
     if (
-        powered.told is None
+        powered.claimed_energy is None
         or powered.malformed
         or powered.window is None
         or not powered.performance
@@ -115,56 +125,59 @@ def figures(powered: PoweredRun) -> Iterator[Fault]:
     ):
         return
     measured = {each.name: each for each in powered.measured[0]}
-    told = {each.name: each for each in powered.told}
-    if len(told) < len(powered.told):
-        yield powered.record_fault(
-            f"{len(powered.told)} energies of {len(told)} channels", "one energy per channel"
+    stated = {each.name: each for each in powered.claimed_energy}
+    if len(stated) < len(powered.claimed_energy):
+        yield powered.build_record_fault(
+            f"{len(powered.claimed_energy)} energies of {len(stated)} channels",
+            "one energy per channel",
         )
-    for name in sorted(measured.keys() | told.keys()):
-        if name not in told:
-            yield powered.record_fault(
+    for name in sorted(measured.keys() | stated.keys()):
+        if name not in stated:
+            yield powered.build_record_fault(
                 f"no energy by {name}", f"{measured[name].joules:g} J, as its readings have it"
             )
         elif name not in measured:
-            yield powered.record_fault(
-                f"{told[name].joules:g} J by {name}", "no energy, since its readings give none"
+            yield powered.build_record_fault(
+                f"{stated[name].joules:g} J by {name}", "no energy, since its readings give none"
             )
         else:
-            yield from differences(powered, told[name], measured[name])
+            yield from check_channel_energy(powered, stated[name], measured[name])
 
 
-def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord) -> Iterator[Fault]:
+def check_channel_energy(
+    powered: RunPower, stated: EnergyRecord, measured: EnergyRecord
+) -> Iterator[Fault]:
     """Yield the figures of a channel that are not what follows from its readings."""
     for field in fields(EnergyRecord):
-        mine, other = getattr(told, field.name), getattr(measured, field.name)
+        mine, other = getattr(stated, field.name), getattr(measured, field.name)
         differs = (
-            field.name in FIGURES
-            and not close(mine, other)
+            field.name in ENERGY_FIGURES
+            and not is_energy_close(mine, other)
             or field.name in ("readings", "longest_gap_ms")
             and mine != other
         )
         if differs and field.name == "edge_j" and powered.window:
-            differs = not close(
+            differs = not is_energy_close(
                 mine,
-                earlier_edge_error.edge_j(
-                    told, powered.measured[0], powered.readings.tracks, powered.window
+                earlier_edge_error.recompute_earlier_edge_j(
+                    stated, powered.measured[0], powered.readings.tracks, powered.window
                 ),
             )
         if differs:
-            yield powered.record_fault(
-                f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it"
+            yield powered.build_record_fault(
+                f"{field.name} {mine} by {stated.name}", f"{other}, as the readings have it"
             )
 
 
-def close(one: Any, other: Any) -> bool:
+def is_energy_close(one: Any, other: Any) -> bool:
     """Compare two figures."""
     if one is None or other is None:
         return one is other
-    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-9)
+    return math.isclose(one, other, rel_tol=ENERGY_TOLERANCE, abs_tol=1e-9)
 
 
-@rule("power.readings", PoweredRun, severity=Severity.WARNING)
-def enough(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.readings", RunPower, severity=Severity.WARNING)
+def enough(powered: RunPower) -> Iterator[Fault]:
     """The energy of a training run rests on at least 60 readings of each channel.
 
     Source: MLPerf Training power rules: at least 60 readings; house rule: a warning, since a short
@@ -172,14 +185,14 @@ def enough(powered: PoweredRun) -> Iterator[Fault]:
     Advice: train longer, or read more often: --set power.period_ms=50.
     """
     for told in powered.claims:
-        if told.readings < powered.fewest:
-            yield powered.record_fault(
-                f"{told.name}: {told.readings} readings", f"at least {powered.fewest}"
+        if told.readings < powered.min_readings:
+            yield powered.build_record_fault(
+                f"{told.name}: {told.readings} readings", f"at least {powered.min_readings}"
             )
 
 
-@rule("power.edge", PoweredRun, severity=Severity.WARNING)
-def edge(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.edge", RunPower, severity=Severity.WARNING)
+def edge(powered: RunPower) -> Iterator[Fault]:
     """The energy at the edges of a run, which lies between two readings, is at most a tenth of the
     run's.
 
@@ -191,16 +204,16 @@ def edge(powered: PoweredRun) -> Iterator[Fault]:
     measured = {each.name: each for each in powered.measured[0]}
     for told in powered.claims:
         own = measured.get(told.name, told)
-        if own.rough:
-            yield powered.record_fault(
+        if own.is_rough:
+            yield powered.build_record_fault(
                 f"{told.name}: {own.joules:g} J with an error of up to {own.edge_j:g} J at the"
                 " edges",
-                f"at most {EDGE_SHARE:.0%}",
+                f"at most {ROUGH_EDGE_SHARE:.0%}",
             )
 
 
-@rule("power.counter", PoweredRun)
-def counter(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.counter", RunPower)
+def counter(powered: RunPower) -> Iterator[Fault]:
     """A counter never falls but by its range, and never grows faster than its part can draw; a
     warning outside the run, and where no energy is told of it.
 
@@ -212,38 +225,38 @@ def counter(powered: PoweredRun) -> Iterator[Fault]:
         return
     told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
-        if track.quantity is Quantity.ENERGY and rising(track) and track.values:
-            inside = refusal(track.series, powered.window)
-            if found := inside or refusal(track.series, None):
-                yield powered.fault(
+        if track.quantity is Quantity.ENERGY and has_increasing_times(track) and track.values:
+            inside = describe_counter_refusal(track.channel_readings, powered.window)
+            if found := inside or describe_counter_refusal(track.channel_readings, None):
+                yield powered.build_fault(
                     f"{track.name}: {found}",
                     "a counter that only grows, but for its range",
                     odd=not inside or track.name not in told,
                 )
 
 
-def refusal(series: Series, window: tuple[int, int] | None) -> str:
+def describe_counter_refusal(readings: ChannelReadings, window: tuple[int, int] | None) -> str:
     """Return why a counter gives no energy in a window, or with None in the whole file; empty if it
     does, or does not cover the window.
     """
     try:
-        series = covering(series, *window) if window else series
+        readings = select_covering_readings(readings, *window) if window else readings
     except NoEnergyError:
         return ""
     try:
-        unwrapped(series)
+        unwrap_energy_counter(readings)
     except NoEnergyError as error:
         return str(error)
     return ""
 
 
-def rising(track: Track) -> bool:
+def has_increasing_times(track: PowerTrack) -> bool:
     """Tell whether a channel's times increase, which power.order asks."""
     return all(before < after for before, after in pairwise(track.times_ns))
 
 
-@rule("power.order", PoweredRun)
-def order(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.order", RunPower)
+def order(powered: RunPower) -> Iterator[Fault]:
     """The times of a channel's readings increase, and powers are not negative; a warning where no
     energy is told of it.
 
@@ -253,18 +266,20 @@ def order(powered: PoweredRun) -> Iterator[Fault]:
     told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
         odd = track.name not in told
-        if not rising(track):
-            yield powered.fault(
+        if not has_increasing_times(track):
+            yield powered.build_fault(
                 f"{track.name}: times that do not increase",
                 "readings in the order of time",
                 odd=odd,
             )
         if any(value < 0 for value in track.values):
-            yield powered.fault(f"{track.name}: {min(track.values)}", "readings from 0 on", odd=odd)
+            yield powered.build_fault(
+                f"{track.name}: {min(track.values)}", "readings from 0 on", odd=odd
+            )
 
 
-@rule("power.stuck", PoweredRun, severity=Severity.WARNING)
-def stuck(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.stuck", RunPower, severity=Severity.WARNING)
+def stuck(powered: RunPower) -> Iterator[Fault]:
     """A sensor that does not move over a whole run, or reads the same in the run and around it,
     measures something else.
 
@@ -275,12 +290,12 @@ def stuck(powered: PoweredRun) -> Iterator[Fault]:
     if not powered.loaded or powered.window is None:
         return
     for track in powered.readings.tracks.values():
-        if found := unmoved(track, powered.window, STUCK_READINGS):
-            yield powered.fault(found, "readings that move with the load")
+        if found := describe_unmoved_channel(track, powered.window, MIN_STUCK_READINGS):
+            yield powered.build_fault(found, "readings that move with the load")
 
 
-@rule("power.scope", PoweredRun)
-def scope(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.scope", RunPower)
+def scope(powered: RunPower) -> Iterator[Fault]:
     """An energy is about the parts that its channel is about; a sum has separate parts only, and is
     never called the system.
 
@@ -293,41 +308,42 @@ def scope(powered: PoweredRun) -> Iterator[Fault]:
             measured[told.name].scope,
             measured[told.name].within,
         ):
-            yield powered.record_fault(
+            yield powered.build_record_fault(
                 f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope)
             )
-        if told.source == COMPONENTS and SYSTEM in told.scope:
-            yield powered.record_fault("a sum of parts called the system", "the parts")
+        if told.source == COMPONENTS_SOURCE and SYSTEM in told.scope:
+            yield powered.build_record_fault("a sum of parts called the system", "the parts")
     for one, other in combinations(
-        [track for track in powered.readings.tracks.values() if track.source == COMPONENTS], 2
+        [track for track in powered.readings.tracks.values() if track.source == COMPONENTS_SOURCE],
+        2,
     ):
-        yield powered.fault(
+        yield powered.build_fault(
             f"sums {one.name} and {other.name} among the readings", "readings of sources"
         )
     read = {scope for track in powered.readings.tracks.values() for scope in track.scopes}
     for track in powered.readings.tracks.values():
-        if missing := containers(track, read) - {*track.containers}:
-            yield powered.fault(
+        if missing := find_containing_scopes(track, read) - {*track.containers}:
+            yield powered.build_fault(
                 f"{track.name}: within {', '.join(track.containers) or 'nothing'}",
                 f"within {', '.join(sorted(missing))} too",
             )
-    yield from added(powered)
+    yield from check_summed_parts(powered)
 
 
-def added(powered: PoweredRun) -> Iterator[Fault]:
+def check_summed_parts(powered: RunPower) -> Iterator[Fault]:
     """Yield the parts of a told sum that contain one another."""
     parts = {track.scopes: track for track in powered.readings.tracks.values()}
-    for told in (each for each in powered.claims if each.source == COMPONENTS):
-        held = [track for scopes, track in parts.items() if set(scopes) <= set(told.scope)]
-        for one, other in combinations(held, 2):
-            if overlap(one, other):
-                yield powered.record_fault(
+    for told in (each for each in powered.claims if each.source == COMPONENTS_SOURCE):
+        summed_tracks = [track for scopes, track in parts.items() if set(scopes) <= set(told.scope)]
+        for one, other in combinations(summed_tracks, 2):
+            if is_overlapping(one, other):
+                yield powered.build_record_fault(
                     f"a sum of {one.name} and {other.name}, which share a part", "separate parts"
                 )
 
 
-@rule("power.grade", PoweredRun)
-def grade(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.grade", RunPower)
+def grade(powered: RunPower) -> Iterator[Fault]:
     """A grade is one of the four and fits its source, in the readings and in the record, and so
     does the call that it was read by.
 
@@ -339,26 +355,26 @@ def grade(powered: PoweredRun) -> Iterator[Fault]:
     session is imported.
     """
     for track in powered.readings.tracks.values():
-        for found, required in misfits(track):
-            yield powered.fault(found, required)
+        for found, required in find_channel_misfits(track):
+            yield powered.build_fault(found, required)
     for told in powered.claims:
         own = powered.readings.tracks.get(told.name)
-        if told.grade not in grades_of(told.source) or (
+        if told.grade not in list_source_grades(told.source) or (
             own and (own.grade, own.source) != (told.grade, told.source)
         ):
             required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
-            yield powered.record_fault(
+            yield powered.build_record_fault(
                 f"{told.name}: grade {told.grade}, source {told.source}", required
             )
         if told.call and own and told.call != own.facts.get("call"):
-            yield powered.record_fault(
+            yield powered.build_record_fault(
                 f"{told.name}: read by {told.call}",
                 str(own.facts.get("call", "a source with one call alone")),
             )
 
 
-@rule("power.rehearsal", PoweredRun)
-def rehearsal(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.rehearsal", RunPower)
+def rehearsal(powered: RunPower) -> Iterator[Fault]:
     """Power is read from the machine's own files: a run on made-up ones is a rehearsal and never
     counts.
 
@@ -366,13 +382,13 @@ def rehearsal(powered: PoweredRun) -> Iterator[Fault]:
     Advice: serve again without PODIUM_POWER_ROOT.
     """
     if powered.readings.rehearsal:
-        yield powered.fault(
+        yield powered.build_fault(
             f"files below {powered.readings.rehearsal}", "the kernel's own, below /"
         )
 
 
-@rule("power.clock", PoweredRun)
-def clock(powered: PoweredRun) -> Iterator[Fault]:
+@rule("power.clock", RunPower)
+def clock(powered: RunPower) -> Iterator[Fault]:
     """Where a record has an energy, the machine's two clocks went alike, and a meter's clock was
     the machine's within 100 ms.
 
@@ -382,23 +398,23 @@ def clock(powered: PoweredRun) -> Iterator[Fault]:
     if not powered.claims:
         return
     if powered.readings.tracks and not powered.readings.ended:
-        yield powered.fault(
+        yield powered.build_fault(
             "readings without the line that ends them",
             "the clocks at the end of the run, in the last line",
         )
-    if powered.readings.drift_ns > CLOCK_DRIFT_NS:
-        yield powered.fault(
+    if powered.readings.drift_ns > MAX_UTC_DRIFT_NS:
+        yield powered.build_fault(
             f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms",
-            f"at most {CLOCK_DRIFT_NS / 1e6:g} ms",
+            f"at most {MAX_UTC_DRIFT_NS / 1e6:g} ms",
         )
     for track in powered.readings.tracks.values():
         apart = track.facts.get("clock_offset_ns", 0)
         if (
             isinstance(apart, int)
-            and abs(apart) > METERS_OFFSET_NS
+            and abs(apart) > MAX_METER_OFFSET_NS
             and any(told.name == track.name for told in powered.claims)
         ):
-            yield powered.fault(
+            yield powered.build_fault(
                 f"{track.name}: a clock {apart / 1e6:+,.0f} ms off",
-                f"at most {METERS_OFFSET_NS / 1e6:g} ms",
+                f"at most {MAX_METER_OFFSET_NS / 1e6:g} ms",
             )

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from suite.measurement.power_readings import COMPONENTS, PARTS, Track
+from suite.measurement.power_readings import COMPONENTS_SOURCE, PART_GRADES, PowerTrack
 from suite.power import SYSTEM, Grade, Quantity
 
-POWER: Final = (Quantity.POWER,)
+POWER_ONLY: Final = (Quantity.POWER,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownSource:
     """What the channels of a source can be."""
 
     grades: Mapping[str, tuple[str, ...]]
@@ -24,42 +24,50 @@ class Known:
     """Of the names of its channels."""
 
 
-SOURCES: Final[Mapping[str, Known]] = {
-    "nvml": Known(grades={Grade.SENSOR: POWER, Grade.COUNTER: (Quantity.ENERGY,)}, prefix="nvml:"),
-    "rapl": Known(grades={Grade.COUNTER: (Quantity.ENERGY,)}, prefix="rapl:"),
-    "hwmon": Known(grades={Grade.METER: POWER, Grade.SENSOR: POWER}, prefix="hwmon:"),
-    "ina3221": Known(grades={Grade.SENSOR: POWER}, prefix="ina3221:"),
-    "tegrastats": Known(grades={Grade.SENSOR: POWER}, prefix="tegrastats:"),
-    "meter": Known(grades={Grade.METER: POWER}, prefix="meter"),
+POWER_SOURCES: Final[Mapping[str, KnownSource]] = {
+    "nvml": KnownSource(
+        grades={Grade.SENSOR: POWER_ONLY, Grade.COUNTER: (Quantity.ENERGY,)}, prefix="nvml:"
+    ),
+    "rapl": KnownSource(grades={Grade.COUNTER: (Quantity.ENERGY,)}, prefix="rapl:"),
+    "hwmon": KnownSource(
+        grades={Grade.METER: POWER_ONLY, Grade.SENSOR: POWER_ONLY}, prefix="hwmon:"
+    ),
+    "ina3221": KnownSource(grades={Grade.SENSOR: POWER_ONLY}, prefix="ina3221:"),
+    "tegrastats": KnownSource(grades={Grade.SENSOR: POWER_ONLY}, prefix="tegrastats:"),
+    "meter": KnownSource(grades={Grade.METER: POWER_ONLY}, prefix="meter"),
 }
 """podium's own sources."""
-OTHERS: Final = Known(
-    grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)}
+PLUGIN_SOURCE: Final = KnownSource(
+    grades={Grade.METER: POWER_ONLY, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)}
 )
 """Sources of plugins: an analyzer's watts come from an imported session alone."""
-INSIDE: Final = re.compile(r"(?:core|uncore)(\d.*)")
-PACKAGE: Final = re.compile(r"(?:package|dram)\d.*")
+RAPL_CORE_ZONE_PATTERN: Final = re.compile(r"(?:core|uncore)(\d.*)")
+RAPL_PACKAGE_ZONE_PATTERN: Final = re.compile(r"(?:package|dram)\d.*")
 """Zones of RAPL. Source: Linux, power/powercap/powercap.rst; harness/machine/power/rapl.py."""
-GPU: Final = re.compile(r"gpu(\d+)")
+GPU_SCOPE_PATTERN: Final = re.compile(r"gpu(\d+)")
 """A GPU of NVML, which on a superchip is part of the module of its number. Source: nvml.h,
 NVML_POWER_SCOPE_MODULE.
 """
-EVEN: Final = 1e-4
+EVEN_READINGS_SHARE: Final = 1e-4
 """Share of its highest reading within which a sensor that moves with the load does not stay.
 Source: house rule; meters print four or five digits.
 """
-ALIKE: Final = 1e-3
+EQUAL_MEANS_SHARE: Final = 1e-3
 """Share by which the mean of a run differs from that of the time around it. Source: house rule."""
 
 
-def grades_of(source: str) -> tuple[str, ...]:
+def list_source_grades(source: str) -> tuple[str, ...]:
     """Return the grades that a source can have."""
-    return PARTS if source == COMPONENTS else tuple(SOURCES.get(source, OTHERS).grades)
+    return (
+        PART_GRADES
+        if source == COMPONENTS_SOURCE
+        else tuple(POWER_SOURCES.get(source, PLUGIN_SOURCE).grades)
+    )
 
 
-def misfits(track: Track) -> Iterator[tuple[str, str]]:
+def find_channel_misfits(track: PowerTrack) -> Iterator[tuple[str, str]]:
     """Yield what a channel says of itself that its source cannot be, and what it can be."""
-    known = SOURCES.get(track.source, OTHERS)
+    known = POWER_SOURCES.get(track.source, PLUGIN_SOURCE)
     if track.grade not in known.grades:
         yield f"{track.name}: grade {track.grade}", " or ".join(known.grades)
     elif track.quantity not in known.grades[track.grade]:
@@ -76,23 +84,25 @@ def misfits(track: Track) -> Iterator[tuple[str, str]]:
         )
 
 
-def containers(track: Track, read: Collection[str]) -> frozenset[str]:
+def find_containing_scopes(track: PowerTrack, read: Collection[str]) -> frozenset[str]:
     """Return the scopes that are known to contain a channel's parts: those of RAPL, and of what
     else was read the module of a GPU.
     """
     found: set[str] = set()
     for scope in track.scopes if track.source == "nvml" else ():
-        if (match := GPU.fullmatch(scope)) and (module := f"module{match[1]}") in read:
+        if (match := GPU_SCOPE_PATTERN.fullmatch(scope)) and (
+            module := f"module{match[1]}"
+        ) in read:
             found.add(module)
     for scope in track.scopes if track.source == "rapl" else ():
-        if match := INSIDE.fullmatch(scope):
+        if match := RAPL_CORE_ZONE_PATTERN.fullmatch(scope):
             found |= {f"package{match[1]}", "psys"}
-        elif PACKAGE.fullmatch(scope):
+        elif RAPL_PACKAGE_ZONE_PATTERN.fullmatch(scope):
             found.add("psys")
     return frozenset(found)
 
 
-def unmoved(track: Track, window: tuple[int, int], fewest: int) -> str:
+def describe_unmoved_channel(track: PowerTrack, window: tuple[int, int], fewest: int) -> str:
     """Describe a channel that does not move with the load: even over the run, or the same in it and
     around it; empty if it moves.
     """
@@ -105,10 +115,12 @@ def unmoved(track: Track, window: tuple[int, int], fewest: int) -> str:
         return (
             f"{track.name}: {len(inside)} readings of {inside[0]} uJ" if len({*inside}) == 1 else ""
         )
-    if max(inside) - min(inside) <= EVEN * max(inside):
-        return f"{track.name}: {len(inside)} readings of {told(inside)}"
+    if max(inside) - min(inside) <= EVEN_READINGS_SHARE * max(inside):
+        return f"{track.name}: {len(inside)} readings of {format_power_range(inside)}"
     around = [value for t, value in pairs if not begin_ns < t < end_ns]
-    if len(around) >= fewest and abs(fmean(around) - fmean(inside)) <= ALIKE * fmean(inside):
+    if len(around) >= fewest and abs(fmean(around) - fmean(inside)) <= EQUAL_MEANS_SHARE * fmean(
+        inside
+    ):
         return (
             f"{track.name}: {fmean(inside) / 1e6:g} W in the run, and {fmean(around) / 1e6:g} W"
             " before and after it"
@@ -116,7 +128,7 @@ def unmoved(track: Track, window: tuple[int, int], fewest: int) -> str:
     return ""
 
 
-def told(values: Iterable[int]) -> str:
+def format_power_range(values: Iterable[int]) -> str:
     """Format the range of some powers."""
     low, high = min(values := list(values)) / 1e6, max(values) / 1e6
     return f"{high:g} W" if low == high else f"{low:g} to {high:g} W"

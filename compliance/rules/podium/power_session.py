@@ -19,7 +19,7 @@ def identity(measured: MeasuredSession) -> Iterator[Fault]:
     messages_check, debug_check.
     Advice: import the session as the workflow left it; do not join the halves of two.
     """
-    yield from measured.faults(checks.identity)
+    yield from measured.find_faults(checks.check_session_identity)
 
 
 @rule("power.session_files", MeasuredSession)
@@ -31,7 +31,7 @@ def files(measured: MeasuredSession) -> Iterator[Fault]:
     performance are of one run.
     Advice: import the session of this run, unmodified: podium power import SESSION RUN_FOLDER.
     """
-    yield from measured.faults(checks.files)
+    yield from measured.find_faults(checks.check_session_files)
 
 
 @rule("power.session_phases", MeasuredSession)
@@ -43,7 +43,7 @@ def phases(measured: MeasuredSession) -> Iterator[Fault]:
     hour; more than 5 % shorter than ranging is a warning.
     Advice: set both clocks by NTP (power_client --ntp) and measure again.
     """
-    yield from measured.faults(checks.phases)
+    yield from measured.find_faults(checks.check_session_phases)
 
 
 @rule("power.session_device", MeasuredSession)
@@ -56,7 +56,7 @@ def device(measured: MeasuredSession) -> Iterator[Fault]:
     the whole run, not from 500 s after its begin on.
     Advice: measure again with an accepted analyzer in a fixed range.
     """
-    yield from measured.faults(checks.device)
+    yield from measured.find_faults(checks.check_power_analyzer)
 
 
 @rule("power.session_readings", MeasuredSession)
@@ -69,4 +69,4 @@ def readings(measured: MeasuredSession) -> Iterator[Fault]:
     Advice: import the session as the workflow left it; a run that its readings do not cover has no
     energy.
     """
-    yield from measured.faults(checks.readings)
+    yield from measured.find_faults(checks.check_analyzer_readings)

@@ -8,36 +8,36 @@ from dataclasses import asdict, fields
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from compliance.documents.podium.rates import STAMPED, PeakFile, RateRun, SpeedFile
+from compliance.documents.podium.rates import RUN_STAMP_FIELDS, PeakFile, RateRun, SpeedFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import QUERIES, RUN_RECORD, stays_inside
-from suite.loadgen.early_stopping import queries_needed
-from suite.loadgen.headline import METRICS
-from suite.loadgen.percentiles import fraction
+from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, is_inside_folder
+from suite.loadgen.early_stopping import compute_queries_needed
+from suite.loadgen.headline import HEADLINE_METRICS
+from suite.loadgen.percentiles import convert_to_fraction
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 from suite.studies.rates import (
     NOT_SUBMITTABLE,
-    RUN,
-    TRIAL,
-    VALID,
-    Sought,
+    RATE_ATTEMPT_FILE,
+    RUN_PURPOSE,
+    VALID_VERDICT,
+    PeakRequest,
+    RateAttempt,
     SpeedRow,
-    Stamps,
-    Trial,
-    aim_of,
-    answer_of,
-    counted,
-    replayed,
-    seen_of,
+    StudyStamps,
+    build_peak_aim,
+    build_run_observation,
+    compute_peak_answer,
+    count_queries_over_bound,
+    replay_peak_search,
 )
 
-RELATIVE: Final = 1e-9
+RATE_FIGURE_TOLERANCE: Final = 1e-9
 """Of figures and of what they are recomputed from: the same arithmetic on the same numbers."""
-DRAWN: Final = 1e-5
+LOGGED_RATE_TOLERANCE: Final = 1e-5
 """Relative, of rates and shares: LoadGen logs six significant digits."""
-OFF: Final = (
+SEARCH_DISABLED_SETTINGS: Final = (
     "performance_issue_unique",
     "performance_issue_same",
     "sample_concatenate_permutation",
@@ -45,55 +45,61 @@ OFF: Final = (
     "max_query_count",
 )
 """LoadGen's settings that change what is measured: false or 0."""
-NAME: Final = "trial-{:02}"
-SHORTEST: Final = "effective_min_duration_ms"
-PROBE_MS: Final = 1
+TRIAL_FOLDER_FORMAT: Final = "trial-{:02}"
+MIN_DURATION_KEY: Final = "effective_min_duration_ms"
+MAX_PROBE_MS: Final = 1
 """harness.serving.peak.trials: a probe is as long as its queries."""
-EVERY: Final = 100.0
+UNPROVABLE_PERCENTILE: Final = 100.0
 """The percentile that no number of queries proves."""
 
 
-def scenario_of(label: str) -> Scenario | None:
+def find_labelled_scenario(label: str) -> Scenario | None:
     """Return the scenario of LoadGen's name."""
     return next((each for each in Scenario if each.label == label), None)
 
 
-def alike(told: Any, made: Any) -> bool:
+def is_equal_figure(stated: Any, made: Any) -> bool:
     """Tell equal figures."""
-    if isinstance(told, float | int) and isinstance(made, float | int):
-        return math.isclose(told, made, rel_tol=RELATIVE, abs_tol=RELATIVE)
-    return bool(told == made)
+    if isinstance(stated, float | int) and isinstance(made, float | int):
+        return math.isclose(
+            stated, made, rel_tol=RATE_FIGURE_TOLERANCE, abs_tol=RATE_FIGURE_TOLERANCE
+        )
+    return bool(stated == made)
 
 
-def misplaced(study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | Trial]) -> Iterator[Fault]:
+def check_row_folders(
+    study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | RateAttempt]
+) -> Iterator[Fault]:
     """Yield rows without a run of their own."""
     named = [row.folder for row in rows]
     for folder in sorted(
         {
             folder
             for folder in named
-            if named.count(folder) > 1 or not folder or not stays_inside(folder)
+            if named.count(folder) > 1 or not folder or not is_inside_folder(folder)
         }
     ):
-        yield study.fault(
+        yield study.build_fault(
             f"the run {folder!r} stands behind {named.count(folder)} rows",
             "a folder of the study for each row",
         )
 
 
-def left_out(study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | Trial]) -> Iterator[Fault]:
+def check_unlisted_runs(
+    study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | RateAttempt]
+) -> Iterator[Fault]:
     """Yield runs of a study that its table does not name."""
     for folder in sorted(set(study.folders) - {row.folder for row in rows}):
-        yield study.fault(
+        yield study.build_fault(
             f"the run {folder!r} in the study's folder", "only runs that the table names"
         )
 
 
-def unstamped(run: RateRun, stamps: Stamps) -> Iterator[Fault]:
+def check_run_stamps(run: RateRun, stamps: StudyStamps) -> Iterator[Fault]:
     """Yield what a run's record says otherwise than the study."""
-    for name in STAMPED if run.record else ():
+    for name in RUN_STAMP_FIELDS if run.record else ():
         if getattr(run.record, name) != getattr(stamps, name):
-            yield run.fault(
+            yield run.build_fault(
                 f"{name} {getattr(run.record, name)!r}",
                 f"{getattr(stamps, name)!r}, as the table has it",
                 RUN_RECORD,
@@ -108,75 +114,84 @@ def trials(study: PeakFile) -> Iterator[Fault]:
     Source: docs/STUDIES.md.
     Advice: run podium peak again: it measures what is missing and writes the table anew.
     """
-    yield from misplaced(study, study.study.trials)
+    yield from check_row_folders(study, study.study.trials)
     names = [PurePosixPath(trial.folder).name for trial in study.study.trials]
-    if names != (wanted := [NAME.format(number) for number in range(1, len(names) + 1)]):
-        yield study.fault(
+    if names != (
+        wanted := [TRIAL_FOLDER_FORMAT.format(number) for number in range(1, len(names) + 1)]
+    ):
+        yield study.build_fault(
             f"the runs {', '.join(names)}", f"{wanted[0]} to {wanted[-1]}, in their order"
         )
-    yield from left_out(study, study.study.trials)
+    yield from check_unlisted_runs(study, study.study.trials)
     for run in study.runs:
         if run.latencies_ns is None:
-            yield run.fault(
-                f"no {QUERIES}", f"{QUERIES}, in which late queries are counted", QUERIES
+            yield run.build_fault(
+                f"no {QUERY_RECORD_FILE}",
+                f"{QUERY_RECORD_FILE}, in which late queries are counted",
+                QUERY_RECORD_FILE,
             )
-        yield from unstamped(run, study.study.stamps)
-        yield from recorded(study, run)
-        yield from settings(study, run)
+        yield from check_run_stamps(run, study.study.stamps)
+        yield from check_trial_record(study, run)
+        yield from check_search_settings(study, run)
 
 
-def recorded(study: PeakFile, run: RateRun) -> Iterator[Fault]:
+def check_trial_record(study: PeakFile, run: RateRun) -> Iterator[Fault]:
     """Yield what the record beside a run says otherwise than the table."""
-    if run.trial and run.trial.trial != run.told:
-        yield run.fault("another trial", "the trial that the table has", TRIAL)
+    if run.trial and run.trial.trial != run.table_row:
+        yield run.build_fault("another trial", "the trial that the table has", RATE_ATTEMPT_FILE)
     if run.trial and (run.trial.stamps, run.trial.sought) != (
         study.study.stamps,
         study.study.sought,
     ):
-        yield run.fault(
-            "a trial of another system or request", "the stamps and the request of the table", TRIAL
+        yield run.build_fault(
+            "a trial of another system or request",
+            "the stamps and the request of the table",
+            RATE_ATTEMPT_FILE,
         )
 
 
-def settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
+def check_search_settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
     """Yield settings of LoadGen that are not the search's."""
-    for key, value in asked(study.study.sought, run.told).items():
-        found = run.value(key)
+    for key, value in build_search_settings(study.study.sought, run.table_row).items():
+        found = run.find_value(key)
         close = (
             isinstance(value, float)
             and isinstance(found, float | int)
-            and math.isclose(found, value, rel_tol=DRAWN)
+            and math.isclose(found, value, rel_tol=LOGGED_RATE_TOLERANCE)
         )
         if not close and found != value:
-            yield run.fault(f"{key} {found!r}", f"{value!r}", key=key)
-    if isinstance(run.told, Trial) and run.told.purpose == RUN:
+            yield run.build_fault(f"{key} {found!r}", f"{value!r}", key=key)
+    if isinstance(run.table_row, RateAttempt) and run.table_row.purpose == RUN_PURPOSE:
         least = study.study.sought
         for key, needed in (
             ("effective_min_query_count", least.min_queries),
             ("effective_min_duration_ms", least.min_duration_ms),
         ):
-            if (run.number(key) or 0) < needed:
-                yield run.fault(
-                    f"{key} {run.value(key)!r}", f"at least {needed}: a full run", key=key
+            if (run.find_number(key) or 0) < needed:
+                yield run.build_fault(
+                    f"{key} {run.find_value(key)!r}", f"at least {needed}: a full run", key=key
                 )
-    elif isinstance(run.told, Trial) and (run.number(SHORTEST) or 0) > PROBE_MS:
-        yield run.fault(
-            f"{SHORTEST} {run.value(SHORTEST)!r} of a probe",
-            f"{PROBE_MS}: a probe is as long as its queries",
-            key=SHORTEST,
+    elif (
+        isinstance(run.table_row, RateAttempt)
+        and (run.find_number(MIN_DURATION_KEY) or 0) > MAX_PROBE_MS
+    ):
+        yield run.build_fault(
+            f"{MIN_DURATION_KEY} {run.find_value(MIN_DURATION_KEY)!r} of a probe",
+            f"{MAX_PROBE_MS}: a probe is as long as its queries",
+            key=MIN_DURATION_KEY,
         )
 
 
-def asked(sought: Sought, told: SpeedRow | Trial) -> dict[str, Any]:
+def build_search_settings(sought: PeakRequest, row: SpeedRow | RateAttempt) -> dict[str, Any]:
     """Return the settings that a run of a search has."""
-    rate = told.rate if isinstance(told, Trial) else 0.0
+    rate = row.rate if isinstance(row, RateAttempt) else 0.0
     wanted: dict[str, Any] = {
         "effective_scenario": sought.scenario,
         "effective_test_mode": "PerformanceOnly",
         "num_errors": 0,
     }
-    wanted |= {f"effective_{name}": 0 for name in OFF}
-    wanted["effective_target_latency_percentile"] = fraction(sought.percentile)
+    wanted |= {f"effective_{name}": 0 for name in SEARCH_DISABLED_SETTINGS}
+    wanted["effective_target_latency_percentile"] = convert_to_fraction(sought.percentile)
     if sought.scenario == Scenario.SERVER.label:
         return wanted | {
             "effective_target_qps": rate,
@@ -194,38 +209,44 @@ def figures(study: PeakFile) -> Iterator[Fault]:
     Advice: run podium peak again: it writes the table anew from the runs that are there.
     """
     for run in study.runs:
-        if not isinstance(run.told, Trial):
+        if not isinstance(run.table_row, RateAttempt):
             continue
-        for name, value in remade(study.study.sought, run, run.told).items():
-            if not alike(getattr(run.told, name), value):
-                yield study.fault(
-                    f"{name} {getattr(run.told, name)!r} of {run.told.folder}",
+        for name, value in recompute_trial_figures(study.study.sought, run, run.table_row).items():
+            if not is_equal_figure(getattr(run.table_row, name), value):
+                yield study.build_fault(
+                    f"{name} {getattr(run.table_row, name)!r} of {run.table_row.folder}",
                     f"{value!r}, as its files have it",
                 )
 
 
-def remade(sought: Sought, run: RateRun, told: Trial) -> dict[str, Any]:
+def recompute_trial_figures(
+    sought: PeakRequest, run: RateRun, trial: RateAttempt
+) -> dict[str, Any]:
     """Recompute the figures of a run."""
     made: dict[str, Any] = {}
-    server, full = sought.scenario == Scenario.SERVER.label, told.purpose == RUN
+    server, full = sought.scenario == Scenario.SERVER.label, trial.purpose == RUN_PURPOSE
     if run.latencies_ns is not None:
-        skipped = 0 if full else aim_of(sought).skipped(told.rate)
-        made["queries"], made["over"], made["dispersion"] = counted(
+        skipped = 0 if full else build_peak_aim(sought).compute_skipped_queries(trial.rate)
+        made["queries"], made["over"], made["dispersion"] = count_queries_over_bound(
             run.latencies_ns, sought.bound_ns, skipped
         )
     if full and server:
         made |= {
-            "queries": run.number("result_query_count"),
-            "over": run.number("result_overlatency_query_count"),
+            "queries": run.find_number("result_query_count"),
+            "over": run.find_number("result_overlatency_query_count"),
         }
     key = (
         f"result_{sought.percentile:.2f}_percentile_latency_ns"
         if server
-        else METRICS[Scenario.MULTI_STREAM][1]
+        else HEADLINE_METRICS[Scenario.MULTI_STREAM][1]
     )
-    made["latency_ns"] = run.number(key)
+    made["latency_ns"] = run.find_number(key)
     within = server or (made["latency_ns"] is not None and made["latency_ns"] <= sought.bound_ns)
-    made["verdict"] = VALID if run.value("result_validity") == VALID and within else "INVALID"
+    made["verdict"] = (
+        VALID_VERDICT
+        if run.find_value("result_validity") == VALID_VERDICT and within
+        else "INVALID"
+    )
     return made
 
 
@@ -238,46 +259,48 @@ def answer(study: PeakFile) -> Iterator[Fault]:
     Advice: run podium peak again: it writes the table anew from the runs that are there.
     """
     whole = study.study
-    made = answer_of(whole.sought, whole.trials)
+    made = compute_peak_answer(whole.sought, whole.trials)
     for each in fields(made):
-        told, found = getattr(whole.answer, each.name), getattr(made, each.name)
-        if not alike(told, found):
-            yield study.fault(f"answer: {each.name} {told!r}", f"{found!r}, as the runs have it")
-    row, sought = row_of(study), whole.sought
+        stated, found = getattr(whole.answer, each.name), getattr(made, each.name)
+        if not is_equal_figure(stated, found):
+            yield study.build_fault(
+                f"answer: {each.name} {stated!r}", f"{found!r}, as the runs have it"
+            )
+    row, sought = find_searched_scenario(study), whole.sought
     if row is None:
         if sought.of_round:
-            yield study.fault(
+            yield study.build_fault(
                 "the round's bound, said of a workload or profile that the round has not", "false"
             )
         return
     server = sought.scenario == Scenario.SERVER.label
     own = server and (row.bound_ns, row.percentile) == (sought.bound_ns, sought.percentile)
     if sought.of_round != own:
-        yield study.fault(
+        yield study.build_fault(
             f"of_round {sought.of_round} of {asdict(sought)}",
             f"{own}: the row has {row.bound_ns} ns and p{row.percentile:g}",
         )
     fewest = (
-        max(row.min_queries, queries_needed(0 if server else 1, sought.percentile))
-        if 0 < sought.percentile < EVERY
+        max(row.min_queries, compute_queries_needed(0 if server else 1, sought.percentile))
+        if 0 < sought.percentile < UNPROVABLE_PERCENTILE
         else row.min_queries
     )
-    for name, told, found in (
+    for name, stated, found in (
         ("min_queries", sought.min_queries, fewest),
         ("min_duration_ms", sought.min_duration_ms, row.min_duration_ms),
     ):
-        if told != found:
-            yield study.fault(
-                f"{name} {told} of a full run",
+        if stated != found:
+            yield study.build_fault(
+                f"{name} {stated} of a full run",
                 f"{found}, as the round's row and the percentile ask for",
             )
 
 
-def row_of(study: PeakFile) -> ScenarioRow | None:
+def find_searched_scenario(study: PeakFile) -> ScenarioRow | None:
     """Return the round's row of a search's scenario; None if the round has none."""
-    whole, scenario = study.study, scenario_of(study.study.sought.scenario)
-    bench = study.round.benchmarks.get(whole.stamps.workload)
-    halves = bench.inference.items() if bench and scenario else ()
+    whole, scenario = study.study, find_labelled_scenario(study.study.sought.scenario)
+    benchmark = study.round.benchmarks.get(whole.stamps.workload)
+    halves = benchmark.inference.items() if benchmark and scenario else ()
     return next(
         (
             half.scenarios.get(scenario)
@@ -301,24 +324,24 @@ def steps(study: PeakFile) -> Iterator[Fault]:
     whole = study.study
     if whole.sought.scenario != Scenario.SERVER.label:
         return
-    state = replayed(aim_of(whole.sought), ())
+    state = replay_peak_search(build_peak_aim(whole.sought), ())
     for trial in whole.trials:
-        step = state.next()
-        rates = (step.rate, state.promising()) if step else ()
-        if not any(math.isclose(trial.rate, rate, rel_tol=DRAWN) for rate in rates):
+        step = state.choose_next_run()
+        rates = (step.rate, state.compute_promising_rate()) if step else ()
+        if not any(math.isclose(trial.rate, rate, rel_tol=LOGGED_RATE_TOLERANCE) for rate in rates):
             wanted = (
                 f"{' or '.join(f'{rate:.6g}' for rate in rates)} queries/s"
                 if rates
                 else "the end of the search"
             )
-            yield study.fault(
+            yield study.build_fault(
                 f"{trial.folder} at {trial.rate:.6g} queries/s",
                 f"{wanted}, after the runs before it",
             )
             return
-        state.took(seen_of(trial))
-    if state.next() is not None:
-        yield study.fault(
+        state.record_run(build_run_observation(trial))
+    if state.choose_next_run() is not None:
+        yield study.build_fault(
             f"a search that ended before its rates were within {whole.sought.tolerance:g}",
             "another run, unless the budget was spent",
         )
@@ -332,32 +355,37 @@ def speed(study: SpeedFile) -> Iterator[Fault]:
     Source: docs/STUDIES.md.
     Advice: run podium infer --weights again: it writes the table anew.
     """
-    yield from misplaced(study, study.study.rows)
-    yield from left_out(study, study.study.rows)
+    yield from check_row_folders(study, study.study.rows)
+    yield from check_unlisted_runs(study, study.study.rows)
     if study.study.note != NOT_SUBMITTABLE:
-        yield study.fault(f"note {study.study.note!r}", repr(NOT_SUBMITTABLE))
+        yield study.build_fault(f"note {study.study.note!r}", repr(NOT_SUBMITTABLE))
     for run in study.runs:
-        yield from unstamped(run, study.study.stamps)
-        scenario = scenario_of(run.told.scenario) if isinstance(run.told, SpeedRow) else None
-        if scenario is None or not isinstance(run.told, SpeedRow):
-            yield study.fault(f"a row of {run.told!r}", "a scenario of LoadGen")
+        yield from check_run_stamps(run, study.study.stamps)
+        scenario = (
+            find_labelled_scenario(run.table_row.scenario)
+            if isinstance(run.table_row, SpeedRow)
+            else None
+        )
+        if scenario is None or not isinstance(run.table_row, SpeedRow):
+            yield study.build_fault(f"a row of {run.table_row!r}", "a scenario of LoadGen")
             continue
-        metric, key = METRICS[scenario]
+        metric, key = HEADLINE_METRICS[scenario]
         valid = (
-            VALID
-            if run.value("result_validity") == VALID and run.value("num_errors") == 0
+            VALID_VERDICT
+            if run.find_value("result_validity") == VALID_VERDICT
+            and run.find_value("num_errors") == 0
             else "INVALID"
         )
-        made = {"metric": metric, "value": run.number(key), "verdict": valid}
+        made = {"metric": metric, "value": run.find_number(key), "verdict": valid}
         for name, value in made.items():
-            if not alike(getattr(run.told, name), value):
-                yield study.fault(
-                    f"{name} {getattr(run.told, name)!r} of {run.told.folder}",
+            if not is_equal_figure(getattr(run.table_row, name), value):
+                yield study.build_fault(
+                    f"{name} {getattr(run.table_row, name)!r} of {run.table_row.folder}",
                     f"{value!r}, as its LoadGen log has it",
                 )
         for key, wanted in (
             ("effective_scenario", scenario.label),
             ("effective_test_mode", "PerformanceOnly"),
         ):
-            if run.value(key) != wanted:
-                yield run.fault(f"{key} {run.value(key)!r}", f"{wanted!r}", key=key)
+            if run.find_value(key) != wanted:
+                yield run.build_fault(f"{key} {run.find_value(key)!r}", f"{wanted!r}", key=key)

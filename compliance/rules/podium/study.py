@@ -7,40 +7,43 @@ from typing import Any, Final
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import QUERIES as RECORD
-from suite.files.layout import slug, stays_inside
+from suite.files.layout import QUERY_RECORD_FILE as RECORD
+from suite.files.layout import convert_to_slug, is_inside_folder
 from suite.studies.documents import (
-    MEAN,
+    LATENCY_PERCENTILES,
+    MEAN_LATENCY_KEY,
     NS_PER_MS,
-    POINT,
-    QUERIES,
-    SHARES,
-    Drift,
-    Row,
-    best_within,
-    cells,
-    interval,
-    own_settings,
-    share_key,
+    POINT_FILE,
+    QUERY_COUNT_KEY,
+    RateDrift,
+    StudyRow,
+    build_batch_settings,
+    compute_rate_interval,
+    compute_row_cells,
+    format_percentile_key,
+    select_best_batches,
 )
 
-MAX_BATCH: Final = "batching.max_batch"
-RELATIVE: Final = 1e-9
+MAX_BATCH_SETTING: Final = "batching.max_batch"
+CELL_TOLERANCE: Final = 1e-9
 """Of cells and of what they are recomputed from: the same arithmetic on the same numbers."""
-LOOP: Final = 0.02
+MAX_LOOP_GAP_SHARE: Final = 0.02
 """House rule: share of a closed loop's time that may lie between its queries."""
-START_MS: Final = 250.0
+MAX_LOOP_EDGE_MS: Final = 250.0
 """House rule: what LoadGen may take between its stamps and the first query, and behind the last."""
-QUERY_MS: Final = 0.1
+MAX_QUERY_OVERHEAD_MS: Final = 0.1
 """House rule: LoadGen's own work on a query, on a busy machine."""
-ROUNDED: Final = 1e-3
+MAX_SHARE_BELOW_RECORD: Final = 1e-3
 """House rule: share by which LoadGen's latencies may lie below the record's, which its clock
 encloses.
 """
-ABOVE: Final = 0.05
+MAX_SHARE_ABOVE_RECORD: Final = 0.05
 """House rule: share by which they may lie above it, on a busy machine, besides QUERY_MS."""
-SCENARIO: Final = {"effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly"}
-OFF: Final = (
+CLOSED_LOOP_SETTINGS: Final = {
+    "effective_scenario": "MultiStream",
+    "effective_test_mode": "PerformanceOnly",
+}
+SWEEP_DISABLED_SETTINGS: Final = (
     "performance_issue_unique",
     "performance_issue_same",
     "sample_concatenate_permutation",
@@ -58,44 +61,47 @@ def points(study: StudyFile) -> Iterator[Fault]:
     Source: docs/STUDIES.md.
     Advice: run podium sweep again: it measures what is missing and writes the table anew.
     """
-    rows: tuple[Row | Drift, ...] = (*study.study.rows, *study.study.drift)
+    rows: tuple[StudyRow | RateDrift, ...] = (*study.study.rows, *study.study.drift)
     named = [row.folder for row in rows if row.folder]
     for folder in sorted(
-        {folder for folder in named if named.count(folder) > 1 or not stays_inside(folder)}
+        {folder for folder in named if named.count(folder) > 1 or not is_inside_folder(folder)}
     ):
-        yield study.fault(
+        yield study.build_fault(
             f"the run {folder!r} stands behind {named.count(folder)} rows",
             "a folder of the study for each row",
         )
     for row in study.study.rows:
         if not row.folder and (not row.why or row.samples_per_second is not None):
-            yield study.fault(
+            yield study.build_fault(
                 f"batch {row.batch} of {row.engine} {row.precision} without a run",
                 "a run, or a reason and no figures",
             )
         if row.folder and row.why:
-            yield study.fault(
+            yield study.build_fault(
                 f"{row.why!r} of {row.folder}", "no reason why it has no figures: it has a run"
             )
-    for told in rows:
+    for listed in rows:
         if (
-            told.folder
-            and (place := slug(f"{study.study.system}-{told.engine}-{told.precision}"))
-            != told.folder.partition("/")[0]
+            listed.folder
+            and (
+                place := convert_to_slug(f"{study.study.system}-{listed.engine}-{listed.precision}")
+            )
+            != listed.folder.partition("/")[0]
         ):
-            yield study.fault(
-                f"the run {told.folder!r} of {study.study.system}, {told.engine} {told.precision}",
+            yield study.build_fault(
+                f"the run {listed.folder!r} of {study.study.system}, {listed.engine}"
+                f" {listed.precision}",
                 f"a run in {place}/",
             )
     for point in study.points:
-        yield from identities(study, point)
+        yield from check_point_record(study, point)
 
 
-def identities(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
+def check_point_record(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     """Yield what a run's record says otherwise than the table."""
     if point.point is None:
         return
-    whole, told = study.study, point.told
+    whole, row = study.study, point.table_row
     wanted = {
         name: getattr(whole, name)
         for name in (
@@ -109,35 +115,37 @@ def identities(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
             "version",
         )
     }
-    wanted |= {name: getattr(told, name) for name in ("engine", "precision", "batch")}
-    asked = next(
+    wanted |= {name: getattr(row, name) for name in ("engine", "precision", "batch")}
+    request = next(
         (
             each
             for each in whole.asked
-            if (each.engine, each.precision) == (told.engine, told.precision)
+            if (each.engine, each.precision) == (row.engine, row.precision)
         ),
         None,
     )
     if whole.command is not None:
-        wanted |= {"system": whole.system, "times": told.times if isinstance(told, Row) else 1}
+        wanted |= {"system": whole.system, "times": row.times if isinstance(row, StudyRow) else 1}
         wanted |= (
             {
-                "framework": asked.framework,
-                "settings": {**asked.settings, **own_settings(told.batch)},
+                "framework": request.framework,
+                "settings": {**request.settings, **build_batch_settings(row.batch)},
             }
-            if asked
+            if request
             else {}
         )
-    elif point.point.settings.get(MAX_BATCH) != told.batch:
-        yield point.fault(
-            f"{MAX_BATCH} {point.point.settings.get(MAX_BATCH)!r}",
-            f"{told.batch}, as the table has it",
-            POINT,
+    elif point.point.settings.get(MAX_BATCH_SETTING) != row.batch:
+        yield point.build_fault(
+            f"{MAX_BATCH_SETTING} {point.point.settings.get(MAX_BATCH_SETTING)!r}",
+            f"{row.batch}, as the table has it",
+            POINT_FILE,
         )
     for name, value in wanted.items():
         if getattr(point.point, name) != value:
-            yield point.fault(
-                f"{name} {getattr(point.point, name)!r}", f"{value!r}, as the table has it", POINT
+            yield point.build_fault(
+                f"{name} {getattr(point.point, name)!r}",
+                f"{value!r}, as the table has it",
+                POINT_FILE,
             )
 
 
@@ -151,39 +159,56 @@ def loop(study: StudyFile) -> Iterator[Fault]:
     Advice: submit LoadGen's files unmodified.
     """
     for point in study.points:
-        wanted: dict[str, Any] = SCENARIO | {
-            "effective_samples_per_query": point.told.batch,
+        wanted: dict[str, Any] = CLOSED_LOOP_SETTINGS | {
+            "effective_samples_per_query": point.table_row.batch,
             "num_errors": 0,
         }
-        wanted |= {f"effective_{name}": 0 for name in OFF}
+        wanted |= {f"effective_{name}": 0 for name in SWEEP_DISABLED_SETTINGS}
         for key, value in wanted.items():
-            if point.value(key) != value:
-                yield point.fault(f"{key} {point.value(key)!r}", f"{value!r}", key=key)
-        yield from lengths(study, point)
+            if point.find_value(key) != value:
+                yield point.build_fault(f"{key} {point.find_value(key)!r}", f"{value!r}", key=key)
+        yield from check_point_duration(study, point)
 
 
-def lengths(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
+def check_point_duration(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     """Yield runs that are shorter than asked for, or whose latencies do not fill their time."""
-    least = study.study.seconds * 1000 * (point.told.times if isinstance(point.told, Row) else 1)
-    asked = point.number("effective_min_duration_ms")
-    if asked is None or asked < math.floor(least):
-        yield point.fault(
-            f"at least {asked or 0:g} ms",
+    least = (
+        study.study.seconds
+        * 1000
+        * (point.table_row.times if isinstance(point.table_row, StudyRow) else 1)
+    )
+    requested_ms = point.find_positive_number("effective_min_duration_ms")
+    if requested_ms is None or requested_ms < math.floor(least):
+        yield point.build_fault(
+            f"at least {requested_ms or 0:g} ms",
             f"at least {least:g} ms, as the table says",
             key="effective_min_duration_ms",
         )
-    queries, mean_ns = point.number(QUERIES), point.number(MEAN)
+    queries, mean_ns = (
+        point.find_positive_number(QUERY_COUNT_KEY),
+        point.find_positive_number(MEAN_LATENCY_KEY),
+    )
     begin, end = point.index.get("generated_query_count"), point.index.get("result_validity")
     if not (queries and mean_ns and begin and end):
-        yield point.fault("no count of queries, or no mean latency", f"{QUERIES} and {MEAN}")
+        yield point.build_fault(
+            "no count of queries, or no mean latency", f"{QUERY_COUNT_KEY} and {MEAN_LATENCY_KEY}"
+        )
         return
     busy_ms, span_ms = queries * mean_ns / 1e6, end[0].event.time_ms - begin[0].event.time_ms
-    if busy_ms > span_ms or span_ms > busy_ms * (1 + LOOP) + queries * QUERY_MS + 2 * START_MS:
+    if (
+        busy_ms > span_ms
+        or span_ms
+        > busy_ms * (1 + MAX_LOOP_GAP_SHARE)
+        + queries * MAX_QUERY_OVERHEAD_MS
+        + 2 * MAX_LOOP_EDGE_MS
+    ):
         severity = (
             None if busy_ms > span_ms else Severity.WARNING
         )  # a busy machine may hold LoadGen up between two queries
         found = f"{queries:.0f} queries of {mean_ns / 1e6:.3f} ms take {busy_ms:.0f} ms"
-        yield point.fault(found, f"about the run's {span_ms:.0f} ms", key=MEAN, severity=severity)
+        yield point.build_fault(
+            found, f"about the run's {span_ms:.0f} ms", key=MEAN_LATENCY_KEY, severity=severity
+        )
 
 
 @rule("study.figures", StudyFile)
@@ -195,43 +220,60 @@ def figures(study: StudyFile) -> Iterator[Fault]:
     Advice: run podium sweep again: it writes the table anew from the runs that are there.
     """
     for point in study.points:
-        if point.number(QUERIES) is None or point.number(MEAN) is None:
+        if (
+            point.find_positive_number(QUERY_COUNT_KEY) is None
+            or point.find_positive_number(MEAN_LATENCY_KEY) is None
+        ):
             continue  # study.loop says so
         for key in (
-            share_key(share)
-            for least, share in SHARES.values()
-            if (point.number(QUERIES) or 0) >= least
+            format_percentile_key(share)
+            for least, share in LATENCY_PERCENTILES.values()
+            if (point.find_positive_number(QUERY_COUNT_KEY) or 0) >= least
         ):
-            if point.number(key) is None:
-                yield point.fault(
-                    f"{key} {point.value(key)!r}", "a latency, as LoadGen logs it", key=key
+            if point.find_positive_number(key) is None:
+                yield point.build_fault(
+                    f"{key} {point.find_value(key)!r}", "a latency, as LoadGen logs it", key=key
                 )
-        made = cells(lambda key, of=point: of.number(key) or 0.0, point.told.batch)  # type: ignore[misc]
-        if isinstance(point.told, Row):
-            low, high = interval(point.parts_ns, point.told.batch)
-            yield from differing(
-                study, point, {**dict.fromkeys(SHARES), **made, "low": low, "high": high}
+        made = compute_row_cells(
+            lambda key, of=point: of.find_number(key) or 0.0, point.table_row.batch
+        )  # type: ignore[misc]
+        if isinstance(point.table_row, StudyRow):
+            low, high = compute_rate_interval(point.parts_ns, point.table_row.batch)
+            yield from check_row_cells(
+                study,
+                point,
+                {**dict.fromkeys(LATENCY_PERCENTILES), **made, "low": low, "high": high},
             )
             if study.study.command is not None and point.no_energy not in (
                 None,
-                point.told.no_energy,
+                point.table_row.no_energy,
             ):
-                yield study.fault(
-                    f"no_energy {point.told.no_energy} of {point.told.folder}",
+                yield study.build_fault(
+                    f"no_energy {point.table_row.no_energy} of {point.table_row.folder}",
                     f"{point.no_energy}, as its readings have it",
                 )
         else:
-            yield from differing(study, point, {"samples_per_second": made["samples_per_second"]})
+            yield from check_row_cells(
+                study, point, {"samples_per_second": made["samples_per_second"]}
+            )
 
 
-def differing(study: StudyFile, point: StudyPoint, made: Mapping[str, Any]) -> Iterator[Fault]:
+def check_row_cells(
+    study: StudyFile, point: StudyPoint, made: Mapping[str, Any]
+) -> Iterator[Fault]:
     """Yield the cells of a row that are not what was made of its run."""
     for name, value in made.items():
-        told = getattr(point.told, name)
-        if not (told == value or (told and value and math.isclose(told, value, rel_tol=RELATIVE))):
-            where = f"batch {point.told.batch}, {point.told.engine} {point.told.precision}"
-            yield study.fault(
-                f"{name} {told!r} of {where}", f"{value!r}, as {point.told.folder} has it"
+        stated = getattr(point.table_row, name)
+        if not (
+            stated == value
+            or (stated and value and math.isclose(stated, value, rel_tol=CELL_TOLERANCE))
+        ):
+            where = (
+                f"batch {point.table_row.batch}, {point.table_row.engine}"
+                f" {point.table_row.precision}"
+            )
+            yield study.build_fault(
+                f"{name} {stated!r} of {where}", f"{value!r}, as {point.table_row.folder} has it"
             )
 
 
@@ -247,22 +289,24 @@ def queries(study: StudyFile) -> Iterator[Fault]:
     for point in study.points:
         if point.latencies_ns is None:
             continue
-        if point.number(QUERIES) != (count := len(point.latencies_ns)):
-            yield point.fault(
-                f"{QUERIES} {point.value(QUERIES)!r}", f"{count}, as {RECORD} has it", key=QUERIES
+        if point.find_positive_number(QUERY_COUNT_KEY) != (count := len(point.latencies_ns)):
+            yield point.build_fault(
+                f"{QUERY_COUNT_KEY} {point.find_value(QUERY_COUNT_KEY)!r}",
+                f"{count}, as {RECORD} has it",
+                key=QUERY_COUNT_KEY,
             )
             continue
-        for key, made_ns in recorded(point.latencies_ns).items():
-            told_ns = point.number(key)
+        for key, made_ns in recompute_logged_latencies(point.latencies_ns).items():
+            told_ns = point.find_positive_number(key)
             least_ns, most_ns = (
-                made_ns * (1 - ROUNDED),
-                made_ns * (1 + ABOVE) + QUERY_MS * NS_PER_MS,
+                made_ns * (1 - MAX_SHARE_BELOW_RECORD),
+                made_ns * (1 + MAX_SHARE_ABOVE_RECORD) + MAX_QUERY_OVERHEAD_MS * NS_PER_MS,
             )
             if told_ns is not None and not least_ns <= told_ns <= most_ns:
                 severity = (
                     None if told_ns < least_ns else Severity.WARNING
                 )  # a busy machine may hold LoadGen up behind an answer
-                yield point.fault(
+                yield point.build_fault(
                     f"{key} {told_ns:.0f}",
                     f"about {made_ns:.0f}, as {RECORD} has it",
                     key=key,
@@ -270,17 +314,17 @@ def queries(study: StudyFile) -> Iterator[Fault]:
                 )
 
 
-def recorded(latencies_ns: Any) -> dict[str, float]:
+def recompute_logged_latencies(latencies_ns: Any) -> dict[str, float]:
     """Return the mean and percentiles of a record's latencies (an array, ns, at least one) under
     LoadGen's keys.
     """
     ordered = latencies_ns.copy()
     ordered.sort()
     shares = {
-        share_key(share): float(ordered[int(len(ordered) * float(share) / 100)])
-        for _, share in SHARES.values()
+        format_percentile_key(share): float(ordered[int(len(ordered) * float(share) / 100)])
+        for _, share in LATENCY_PERCENTILES.values()
     }
-    return {MEAN: float(latencies_ns.mean()), **shares}
+    return {MEAN_LATENCY_KEY: float(latencies_ns.mean()), **shares}
 
 
 @rule("study.summary", StudyFile)
@@ -291,12 +335,12 @@ def summary(study: StudyFile) -> Iterator[Fault]:
     Advice: run podium sweep again: it writes the table anew from the runs that are there.
     """
     whole = study.study
-    if whole.best != (best := best_within(whole.rows, whole.within_ms)):
-        told, made = (
+    if whole.best != (best := select_best_batches(whole.rows, whole.within_ms)):
+        stated, made = (
             ", ".join(f"{each.engine} {each.precision} {each.batch}" for each in found) or "none"
             for found in (whole.best, best)
         )
-        yield study.fault(f"best batches {told}", made)
+        yield study.build_fault(f"best batches {stated}", made)
     for drift in whole.drift:
         first = next(
             (
@@ -315,9 +359,9 @@ def summary(study: StudyFile) -> Iterator[Fault]:
             else None
         )
         if change is None or not math.isclose(
-            drift.change, change, rel_tol=RELATIVE, abs_tol=RELATIVE
+            drift.change, change, rel_tol=CELL_TOLERANCE, abs_tol=CELL_TOLERANCE
         ):
-            yield study.fault(
+            yield study.build_fault(
                 f"drift {drift.change:+.4%}",
                 f"{change:+.4%}" if change is not None else "a row of the same batch",
             )
@@ -335,9 +379,9 @@ def accuracy(study: StudyFile) -> Iterator[Fault]:
     if (
         whole.command is not None
         and study.reference is not None
-        and not close(whole.reference, study.reference)
+        and not has_equal_scores(whole.reference, study.reference)
     ):
-        yield study.fault(
+        yield study.build_fault(
             f"reference accuracy {whole.reference}",
             f"{dict(study.reference)}, as the checkpoint's record has it",
         )
@@ -348,26 +392,28 @@ def accuracy(study: StudyFile) -> Iterator[Fault]:
             for name, value in row.scores.items()
             if name in whole.reference
         }
-        if whole.command is not None and not close(row.difference, differs):
-            yield study.fault(
+        if whole.command is not None and not has_equal_scores(row.difference, differs):
+            yield study.build_fault(
                 f"difference {row.difference} of batch {row.batch}",
                 f"{differs}, the scores minus the reference accuracy",
             )
         if not whole.finished and not row.scores:
             continue  # scored at the end
         if isinstance(made, str):
-            yield study.fault(f"scores {row.scores}", f"scores that can be recomputed: {made}")
+            yield study.build_fault(
+                f"scores {row.scores}", f"scores that can be recomputed: {made}"
+            )
         elif (made is None and (row.scores or not whole.bare)) or (
-            made is not None and not close(row.scores, made)
+            made is not None and not has_equal_scores(row.scores, made)
         ):
-            yield study.fault(
+            yield study.build_fault(
                 f"scores {row.scores} of batch {row.batch}",
                 f"{dict(made or {})}, as the accuracy run has it",
             )
 
 
-def close(told: Mapping[str, float], made: Mapping[str, float]) -> bool:
+def has_equal_scores(stated: Mapping[str, float], made: Mapping[str, float]) -> bool:
     """Tell equal scores; the last digits of a mean depend on the machine."""
-    return told.keys() == made.keys() and all(
-        math.isclose(told[name], made[name], rel_tol=1e-6, abs_tol=1e-9) for name in made
+    return stated.keys() == made.keys() and all(
+        math.isclose(stated[name], made[name], rel_tol=1e-6, abs_tol=1e-9) for name in made
     )

@@ -9,24 +9,24 @@ from typing import Final
 from compliance.documents.podium.study import StudyFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import PARTIAL, QUERIES, TELEMETRY
+from suite.files.layout import PARTIAL_SUFFIX, QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.studies.documents import (
-    ACCURACY,
-    IDLE,
-    POINT,
-    STUDY,
-    SWEEP,
-    TRUTH,
-    Command,
-    Drift,
-    Row,
-    longer,
-    ordered,
+    IDLE_TELEMETRY_FILE,
+    POINT_FILE,
+    STUDY_ACCURACY_FOLDER,
+    STUDY_FILE,
+    STUDY_TRUTH_FOLDER,
+    SWEEP_KIND,
+    RateDrift,
+    StudyRow,
+    SweepRequest,
+    choose_longer_run,
+    order_sweep_points,
 )
 
-NAMED: Final = 4
+MAX_NAMED_POINTS: Final = 4
 """Missing points that a finding names."""
-FILES: Final = (STUDY, IDLE)
+STUDY_FOLDER_FILES: Final = (STUDY_FILE, IDLE_TELEMETRY_FILE)
 
 
 @rule("study.request", StudyFile)
@@ -42,19 +42,21 @@ def request(study: StudyFile) -> Iterator[Fault]:
     """
     whole, command = study.study, study.study.command
     if command is None:
-        yield study.fault(
+        yield study.build_fault(
             "no record of what was asked for",
             "the command: rows that were removed cannot be noticed",
             Severity.WARNING,
         )
         return
-    yield from drawn(study, command)
-    asked = {(each.engine, each.precision, batch) for each in whole.asked for batch in each.batches}
+    yield from check_sweep_command(study, command)
+    requested = {
+        (each.engine, each.precision, batch) for each in whole.asked for batch in each.batches
+    }
     rows = [(row.engine, row.precision, row.batch) for row in whole.rows]
-    yield from missing(study, "row", sorted(asked - set(rows)))
-    for place in sorted(set(rows) - asked | {place for place in rows if rows.count(place) > 1}):
-        yield study.fault(
-            f"{rows.count(place)} rows of {told(place)}",
+    yield from check_missing_points(study, "row", sorted(requested - set(rows)))
+    for place in sorted(set(rows) - requested | {place for place in rows if rows.count(place) > 1}):
+        yield study.build_fault(
+            f"{rows.count(place)} rows of {format_sweep_point(place)}",
             "one row of each point that was asked for, and no other",
         )
     measured = {(row.engine, row.precision, row.batch) for row in whole.rows if row.folder}
@@ -64,7 +66,7 @@ def request(study: StudyFile) -> Iterator[Fault]:
         if each.engine in command.engines
     }
     there = {(drift.engine, drift.precision, drift.batch) for drift in whole.drift}
-    yield from missing(
+    yield from check_missing_points(
         study,
         "drift",
         sorted(
@@ -75,48 +77,52 @@ def request(study: StudyFile) -> Iterator[Fault]:
     )
 
 
-def drawn(study: StudyFile, command: Command) -> Iterator[Fault]:
+def check_sweep_command(study: StudyFile, command: SweepRequest) -> Iterator[Fault]:
     """Yield a command that is not the study's, and an order that the seed does not draw."""
     whole = study.study
-    if whole.kind != SWEEP:
-        yield study.fault(f"a study of kind {whole.kind!r}", f"{SWEEP!r}")
+    if whole.kind != SWEEP_KIND:
+        yield study.build_fault(f"a study of kind {whole.kind!r}", f"{SWEEP_KIND!r}")
     if whole.subject not in command.subjects:
-        yield study.fault(f"a sweep of {', '.join(command.subjects)}", whole.subject)
+        yield study.build_fault(f"a sweep of {', '.join(command.subjects)}", whole.subject)
     batches = {(each.engine, each.precision): each.batches for each in whole.asked}
     pairs = {(engine, precision) for engine in command.engines for precision in command.precisions}
     if not command.batches or any(
         set(command.batches) - set(batches.get(pair, ())) for pair in pairs
     ):
-        yield study.fault(
+        yield study.build_fault(
             "points of the command that were not asked for",
             "all of its engines, number formats and batches",
         )
     count = len(command.subjects) * len(pairs) * len(command.batches)
     made = (
-        ordered(command.subjects, command.engines, command.precisions, command.batches, whole.seed)
+        order_sweep_points(
+            command.subjects, command.engines, command.precisions, command.batches, whole.seed
+        )
         if 0 < count == len(command.order)
         else ()
     )
     if made != command.order or count != len(made):
-        yield study.fault(
+        yield study.build_fault(
             f"an order of {len(command.order)} points",
             f"the order of {count} that the seed {whole.seed} draws",
         )
 
 
-def missing(study: StudyFile, what: str, places: list[tuple[str, str, int]]) -> Iterator[Fault]:
+def check_missing_points(
+    study: StudyFile, what: str, places: list[tuple[str, str, int]]
+) -> Iterator[Fault]:
     """Yield points without a row or drift: of an unfinished sweep a warning."""
     if places:
-        named = ", ".join(map(told, places[:NAMED])) + (
-            f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        named = ", ".join(map(format_sweep_point, places[:MAX_NAMED_POINTS])) + (
+            f" and {len(places) - MAX_NAMED_POINTS} more" if len(places) > MAX_NAMED_POINTS else ""
         )
         found = f"no {what} of {named}" + (
             "" if study.study.finished else ": the sweep is unfinished"
         )
-        yield study.fault(found, f"a {what} of each point that was asked for", study.odd)
+        yield study.build_fault(found, f"a {what} of each point that was asked for", study.odd)
 
 
-def told(place: tuple[str, str, int]) -> str:
+def format_sweep_point(place: tuple[str, str, int]) -> str:
     """Name a point."""
     return f"{place[0]} {place[1]} batch {place[2]}"
 
@@ -130,7 +136,7 @@ def folders(study: StudyFile) -> Iterator[Fault]:
     Advice: run the same podium sweep again: it moves aside what is no part of the study.
     """
     whole = study.study
-    rows: tuple[Row | Drift, ...] = (*whole.rows, *whole.drift)
+    rows: tuple[StudyRow | RateDrift, ...] = (*whole.rows, *whole.drift)
     named = {f"{row.folder}/" for row in rows if row.folder}
     systems = {f"{PurePosixPath(folder).parts[0]}/" for folder in named}
     for entry in study.entries:
@@ -138,29 +144,29 @@ def folders(study: StudyFile) -> Iterator[Fault]:
         known = (
             entry in named
             or entry in systems
-            or entry in FILES
-            or parts[0] == TRUTH
-            or (parts[-1] == ACCURACY and f"{parts[0]}/" in systems)
+            or entry in STUDY_FOLDER_FILES
+            or parts[0] == STUDY_TRUTH_FOLDER
+            or (parts[-1] == STUDY_ACCURACY_FOLDER and f"{parts[0]}/" in systems)
         )
         if not known and (len(parts) == 1 or f"{parts[0]}/" in systems):
             severity = (
                 study.odd
-                if entry.endswith("/") and not entry.endswith(f"{PARTIAL}/")
+                if entry.endswith("/") and not entry.endswith(f"{PARTIAL_SUFFIX}/")
                 else Severity.WARNING
             )
-            yield study.fault(
+            yield study.build_fault(
                 f"{entry} in the study's folder", "only what the table names", severity
             )
     for point in study.points if whole.command is not None else ():
         lost = point.point.lost if point.point else ()
         for name, there in (
-            (QUERIES, point.latencies_ns is not None),
-            (TELEMETRY, point.telemetry),
+            (QUERY_RECORD_FILE, point.latencies_ns is not None),
+            (TELEMETRY_FILE, point.telemetry),
         ):
             if not there:
                 severity = Severity.WARNING if any(name in reason for reason in lost) else None
-                yield point.fault(
-                    f"no {name}", f"{name}, which each run leaves", POINT, severity=severity
+                yield point.build_fault(
+                    f"no {name}", f"{name}, which each run leaves", POINT_FILE, severity=severity
                 )
 
 
@@ -173,8 +179,8 @@ def length(study: StudyFile) -> Iterator[Fault]:
     Advice: run the same podium sweep again: it measures the point for longer.
     """
     for row in study.study.rows:
-        if study.study.command is not None and longer(row, study.study.seconds):
-            yield study.fault(
+        if study.study.command is not None and choose_longer_run(row, study.study.seconds):
+            yield study.build_fault(
                 f"an interval of {row.low or 0:.4g} to {row.high or 0:.4g} for"
                 f" {row.samples_per_second or 0:.4g} samples/s",
                 "a longer run",

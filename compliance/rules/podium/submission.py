@@ -6,24 +6,30 @@ from typing import Any, Final
 
 from compliance.bundle import manifest as manifests
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.submission import Bundle, Stranger, Submission
-from compliance.documents.podium.system_description import Description
+from compliance.documents.podium.submission import Bundle, Submission, UninstalledResult
+from compliance.documents.podium.system_description import SystemDescription
 from compliance.logs.telemetry import HostState
-from compliance.recognition.tree_path import scenario_of
+from compliance.recognition.tree_path import match_scenario_folder
 from compliance.rules import rule
-from compliance.rules.podium.campaign import described, threads_of
-from compliance.verdict import INSTALLED, Fault, Severity, Verdict
+from compliance.rules.podium.campaign import compute_thread_limit, find_submitted_description
+from compliance.verdict import INSTALLED_RULE, Fault, Severity, Verdict
 from suite import events
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, TELEMETRY, fold
-from suite.files.untrusted_files import count_in
+from suite.files.layout import (
+    CHECKPOINT_RECORD,
+    CHECKPOINTS_FOLDER,
+    MANIFEST_FILE,
+    TELEMETRY_FILE,
+    fold_name,
+)
+from suite.files.untrusted_files import parse_document_count
 from suite.terms import Division
 
-CEILINGS_APART: Final = 2.0
+MAX_CEILING_FACTOR: Final = 2.0
 """Two measurements of one host, quiet and busy, differ by less."""
-MEMORY: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([MGT])i?B")
+MEMORY_CAPACITY_PATTERN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([MGT])i?B")
 """A capacity as podium writes it; decimal units count as binary ones, the larger."""
-MIB: Final = {"M": 1.0, "G": 1024.0, "T": 1024.0**2}
-MEMORY_SLACK: Final = 1.05
+MIB_PER_UNIT: Final = {"M": 1.0, "G": 1024.0, "T": 1024.0**2}
+MEMORY_CAPACITY_FACTOR: Final = 1.05
 """A capacity may be rounded, or name what is installed without what firmware keeps."""
 
 
@@ -35,7 +41,7 @@ def contents(tree: Submission) -> Iterator[Fault]:
     Advice: run podium run WORKLOAD first, or pass the right folder.
     """
     if not tree.sets and not tree.entries:
-        yield tree.fault(
+        yield tree.build_fault(
             "no training set and no inference entry", "results/<system>/<benchmark>/..."
         )
 
@@ -58,9 +64,9 @@ def folders(tree: Submission) -> Iterator[Fault]:
             for name in (row.training_name, row.inference_name)
         }
     )
-    root = tree.home.parent.parent
-    for path in tree.strays:
-        scenario = scenario_of(path.name)
+    root = tree.organisation_folder.parent.parent
+    for path in tree.unexpected_folders:
+        scenario = match_scenario_folder(path.name)
         wanted = (
             scenario.folder
             if scenario
@@ -71,9 +77,9 @@ def folders(tree: Submission) -> Iterator[Fault]:
         elif path.parent.parent == root:
             wanted = "an organisation's folder, with results/ in it"
         hidden = path.parent.parent == root or (
-            path.parent == root and fold(path.name) not in [*Division]
+            path.parent == root and fold_name(path.name) not in [*Division]
         )
-        yield tree.fault(
+        yield tree.build_fault(
             f"the folder {path.name}", wanted, path, Severity.WARNING if hidden else None
         )
 
@@ -87,7 +93,7 @@ def links(tree: Submission) -> Iterator[Fault]:
     Advice: replace the link by a copy of its target.
     """
     for path in tree.links:
-        yield tree.fault("a link", "a plain file or folder", path)
+        yield tree.build_fault("a link", "a plain file or folder", path)
 
 
 @rule("tree.strays", Submission, severity=Severity.WARNING)
@@ -99,8 +105,8 @@ def strays(tree: Submission) -> Iterator[Fault]:
     in a bundle it is an error.
     Advice: keep notes and copies outside the results folder.
     """
-    for path in tree.loose:
-        yield tree.fault(path.name, "folders, and systems/<system>.json", path)
+    for path in tree.misplaced_files:
+        yield tree.build_fault(path.name, "folders, and systems/<system>.json", path)
 
 
 @rule("tree.ceiling", Submission, severity=Severity.WARNING)
@@ -113,18 +119,18 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
     Advice: find out whether the host was busy during the measurement; do not edit run.json.
     """
     lowest: dict[tuple[object, object], float] = {}
-    told = [
+    ceilings = [
         (run.record.ceiling, entry, run)
         for entry in tree.entries
         for run in entry.performance
         if run.record and run.record.ceiling
     ]
-    for value, entry, run in sorted(told, key=lambda each: each[0]):
+    for value, entry, run in sorted(ceilings, key=lambda each: each[0]):
         least = lowest.setdefault(
             (entry.place.system if entry.place else None, entry.scenario), value
         )
-        if value > CEILINGS_APART * least:
-            yield tree.fault(
+        if value > MAX_CEILING_FACTOR * least:
+            yield tree.build_fault(
                 f"a ceiling of {value:g}",
                 f"about {least:g}, as in another run of this system and scenario",
                 run.folder,
@@ -142,22 +148,22 @@ def host(tree: Submission) -> Iterator[Fault]:
     Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in (entry for entry in tree.entries if entry.place):
-        description = described(tree, entry.place.system if entry.place else None)
+        description = find_submitted_description(tree, entry.place.system if entry.place else None)
         for run in entry.runs if description else ():
             yield from (
-                elsewhere(run, description)
+                check_described_host(run, description)
                 if description and not (run.record and run.record.network)
                 else ()
             )
 
 
-def elsewhere(run: LoadGenRun, description: Description) -> Iterator[Fault]:
+def check_described_host(run: LoadGenRun, description: SystemDescription) -> Iterator[Fault]:
     """Yield what a run's telemetry shows that the described host cannot have; behind a network it
     shows LoadGen's host, and the description the servers.
     """
     if run.record and run.record.network:
         return
-    segments = run.telemetry.segments if run.telemetry and run.telemetry.sound else ()
+    segments = run.telemetry.segments if run.telemetry and run.telemetry.is_valid else ()
     free = max(
         (
             state.free_mib or 0
@@ -167,21 +173,25 @@ def elsewhere(run: LoadGenRun, description: Description) -> Iterator[Fault]:
         ),
         default=0,
     )
-    match = MEMORY.fullmatch(str(description.host_memory_capacity).strip())
-    if match and free > float(match[1]) * MIB[match[2]] * MEMORY_SLACK:
-        yield run.fault(
-            TELEMETRY,
-            f"{free / MIB['G']:.1f} GiB of memory free",
+    match = MEMORY_CAPACITY_PATTERN.fullmatch(str(description.host_memory_capacity).strip())
+    if match and free > float(match[1]) * MIB_PER_UNIT[match[2]] * MEMORY_CAPACITY_FACTOR:
+        yield run.build_fault(
+            TELEMETRY_FILE,
+            f"{free / MIB_PER_UNIT['G']:.1f} GiB of memory free",
             f"at most {description.host_memory_capacity}, as systems/ describes",
         )
     threads = max(
-        (count_in(channel.cores) or 0 for each in segments for channel in each.head.channels),
+        (
+            parse_document_count(channel.cores) or 0
+            for each in segments
+            for channel in each.head.channels
+        ),
         default=0,
     )
-    most = threads_of(description)
+    most = compute_thread_limit(description)
     if most is not None and threads > most:
-        yield run.fault(
-            TELEMETRY,
+        yield run.build_fault(
+            TELEMETRY_FILE,
             f"{threads} hardware threads",
             f"at most {most} on the processors that systems/ describes",
         )
@@ -198,7 +208,7 @@ def profile(tree: Submission) -> Iterator[Fault]:
     found = {log.profile.value for group in tree.sets for log in group.logs if log.profile}
     found |= {entry.record.profile for entry in tree.entries if entry.record}
     if len(found) > 1:
-        yield tree.fault(f"profiles {', '.join(sorted(found))}", "one")
+        yield tree.build_fault(f"profiles {', '.join(sorted(found))}", "one")
 
 
 @rule("tree.checkpoint", Submission)
@@ -209,14 +219,14 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
     house rule, the answers to trust.
     Advice: serve all scenarios from one checkpoint, with podium infer --scenario all.
     """
-    seen: dict[tuple[object, object], str] = {}
+    known: dict[tuple[object, object], str] = {}
     for entry in (entry for entry in tree.entries if entry.record):
         key = (entry.place.system if entry.place else None, entry.workload)
         sha256 = entry.record.checkpoint_sha256 if entry.record else ""
-        if seen.setdefault(key, sha256) != sha256:
-            yield tree.fault(
+        if known.setdefault(key, sha256) != sha256:
+            yield tree.build_fault(
                 f"checkpoint {sha256[:16]}...",
-                f"{seen[key][:16]}..., as in the other scenarios",
+                f"{known[key][:16]}..., as in the other scenarios",
                 entry.folder,
             )
 
@@ -239,23 +249,30 @@ def systems(tree: Submission) -> Iterator[Fault]:
     }
     for name, place in sorted((str(name), place) for name, place in places.items()):
         if name not in described:
-            yield tree.fault(
-                f"system {name}", f"systems/{name}.json", place.home / "results" / name
+            yield tree.build_fault(
+                f"system {name}",
+                f"systems/{name}.json",
+                place.organisation_folder / "results" / name,
             )
     for group in (group for group in tree.sets if group.place and group.logs):
         system, used = (
             described.get(str(group.place.system if group.place else None)),
-            group.logs[0].value(events.FRAMEWORK),
+            group.logs[0].find_value(events.FRAMEWORK),
         )
-        told = system.description.framework if system else None
-        if system and told is not None and isinstance(used, str) and fold(used) not in fold(told):
-            yield tree.fault(
-                f"framework {told!r}", f"{used}, as in {group.logs[0].path.name}", system.path
+        stated = system.description.framework if system else None
+        if (
+            system
+            and stated is not None
+            and isinstance(used, str)
+            and fold_name(used) not in fold_name(stated)
+        ):
+            yield tree.build_fault(
+                f"framework {stated!r}", f"{used}, as in {group.logs[0].path.name}", system.path
             )
 
 
-@rule(INSTALLED, Stranger, weight=Verdict.UNKNOWN)
-def installed(result: Stranger) -> Iterator[Fault]:
+@rule(INSTALLED_RULE, UninstalledResult, weight=Verdict.UNKNOWN)
+def installed(result: UninstalledResult) -> Iterator[Fault]:
     """The result's workload is installed, so that the round has a row for it.
 
     Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its
@@ -280,7 +297,7 @@ def archive(bundle: Bundle) -> Iterator[Fault]:
     Advice: pack the results again with podium pack, or copy the bundle again.
     """
     if bundle.problem:
-        yield bundle.fault(bundle.problem, "a bundle written by podium pack")
+        yield bundle.build_fault(bundle.problem, "a bundle written by podium pack")
 
 
 @rule("bundle.files", Bundle)
@@ -291,7 +308,7 @@ def files(bundle: Bundle) -> Iterator[Fault]:
     Advice: the bundle was changed after packing: pack the results again.
     """
     if not bundle.problem:
-        yield from manifests.verify(bundle.folder)
+        yield from manifests.check_bundle_manifest(bundle.folder)
 
 
 @rule("bundle.strays", Bundle)
@@ -304,11 +321,11 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
     Advice: remove the file from the results folder and pack again.
     """
     sealed = bundle.manifest.files if bundle.manifest else {}
-    for path in bundle.strays:
+    for path in bundle.unread_files:
         if (
             path.relative_to(bundle.folder).as_posix() in sealed
         ):  # the others are no part of the bundle at all: bundle.files
-            yield bundle.fault(
+            yield bundle.build_fault(
                 "a file that belongs to no result",
                 "only results, their ground truth, systems and checkpoints",
                 path,
@@ -331,9 +348,9 @@ def records(bundle: Bundle) -> Iterator[Fault]:
         if entry.record
     }
     for workload, sha256 in sorted(served) if bundle.manifest else ():
-        name = f"{CHECKPOINTS}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
+        name = f"{CHECKPOINTS_FOLDER}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
         if name not in sealed:
-            yield bundle.fault(f"no {name}", "the record of the checkpoint that is served")
+            yield bundle.build_fault(f"no {name}", "the record of the checkpoint that is served")
 
 
 @rule("bundle.manifest", Bundle)
@@ -344,81 +361,83 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     Source: house rule: what a bundle says of itself can be trusted without unpacking it.
     Advice: pack the results again with podium pack.
     """
-    told = bundle.manifest
-    if told is None:
+    stated = bundle.manifest
+    if stated is None:
         return
-    file = bundle.folder / MANIFEST
+    file = bundle.folder / MANIFEST_FILE
     logs = [log for tree in bundle.submissions for group in tree.sets for log in group.logs]
     records = [
         entry.record for tree in bundle.submissions for entry in tree.entries if entry.record
     ]
     found = {
         "round": {
-            *(str(log.value(events.ROUND)) for log in logs),
+            *(str(log.find_value(events.ROUND)) for log in logs),
             *(record.round for record in records),
         },
         "profile": {
-            *(str(log.value(events.PROFILE)) for log in logs),
+            *(str(log.find_value(events.PROFILE)) for log in logs),
             *(record.profile for record in records),
         },
     }
     for field, values in found.items():
-        if values != {getattr(told, field)}:
-            yield bundle.fault(
-                f"{field} {getattr(told, field)!r}",
+        if values != {getattr(stated, field)}:
+            yield bundle.build_fault(
+                f"{field} {getattr(stated, field)!r}",
                 f"{', '.join(sorted(map(str, values)))}, as in the results",
                 file,
             )
     workloads = {
-        *(str(log.value(events.WORKLOAD)) for log in logs),
+        *(str(log.find_value(events.WORKLOAD)) for log in logs),
         *(record.workload for record in records),
     }
-    if workloads != set(told.workloads):
-        yield bundle.fault(
-            f"workloads {', '.join(told.workloads)}",
+    if workloads != set(stated.workloads):
+        yield bundle.build_fault(
+            f"workloads {', '.join(stated.workloads)}",
             f"{', '.join(sorted(map(str, workloads)))}",
             file,
         )
-    homes = sorted({tree.home.name for tree in bundle.submissions})
+    homes = sorted({tree.organisation_folder.name for tree in bundle.submissions})
     if len(homes) > 1:
-        yield bundle.fault(f"results of {', '.join(homes)}", "one organisation's", file)
-    yield from environments(bundle, told.environment)
-    for field, named in {"nonce": told.nonce, "checkpoints": told.checkpoints}.items():
+        yield bundle.build_fault(f"results of {', '.join(homes)}", "one organisation's", file)
+    yield from check_environments(bundle, stated.environment)
+    for field, named in {"nonce": stated.nonce, "checkpoints": stated.checkpoints}.items():
         if unknown := sorted(named.keys() - workloads):
-            yield bundle.fault(
+            yield bundle.build_fault(
                 f"{field} of {', '.join(unknown)}", "only those of the results", file
             )
-    yield from mismatches(
-        bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records}
+    yield from check_manifest_entries(
+        bundle, "nonce", stated.nonce, {record.workload: record.nonce for record in records}
     )
-    yield from mismatches(
+    yield from check_manifest_entries(
         bundle,
         "checkpoints",
-        told.checkpoints,
+        stated.checkpoints,
         {record.workload: record.checkpoint_sha256 for record in records},
     )
 
 
-def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
+def check_environments(bundle: Bundle, stated: Mapping[str, Any]) -> Iterator[Fault]:
     """Compare the environments of the manifest with the system descriptions that they repeat."""
     found = {system.path.stem: system for tree in bundle.submissions for system in tree.systems}
-    for name in sorted(found.keys() | told.keys()):
-        wanted = manifests.environment_or_none(found[name].path) if name in found else None
-        if wanted != told.get(name):
+    for name in sorted(found.keys() | stated.keys()):
+        wanted = manifests.read_run_environment_or_none(found[name].path) if name in found else None
+        if wanted != stated.get(name):
             required = (
                 f"that of systems/{name}.json" if name in found else "only those of the results"
             )
-            yield bundle.fault(f"environment of {name}", required, bundle.folder / MANIFEST)
+            yield bundle.build_fault(
+                f"environment of {name}", required, bundle.folder / MANIFEST_FILE
+            )
 
 
-def mismatches(
-    bundle: Bundle, field: str, told: Mapping[str, str], found: Mapping[str, str]
+def check_manifest_entries(
+    bundle: Bundle, field: str, stated: Mapping[str, str], found: Mapping[str, str]
 ) -> Iterator[Fault]:
     """Compare what the manifest says of each workload with the records."""
     for workload, value in sorted(found.items()):
-        if told.get(workload) != value:
-            yield bundle.fault(
-                f"{field} of {workload} {told.get(workload)!r}",
+        if stated.get(workload) != value:
+            yield bundle.build_fault(
+                f"{field} of {workload} {stated.get(workload)!r}",
                 f"{value!r}, as in run.json",
-                bundle.folder / MANIFEST,
+                bundle.folder / MANIFEST_FILE,
             )

@@ -8,15 +8,15 @@ from compliance.documents.podium.checkpoint import CheckpointFile
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog
 from compliance.rules import rule
-from compliance.rules.podium.training.hyperparameters import plain
+from compliance.rules.podium.training.hyperparameters import convert_list_to_tuple
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import CHECKPOINT_RECORD, fold, folder_sha256
-from suite.files.untrusted_files import count_in
+from suite.files.layout import CHECKPOINT_RECORD, compute_folder_sha256, fold_name
+from suite.files.untrusted_files import parse_document_count
 from suite.records import CheckpointRecord
 from suite.terms import COUNTED_FIELDS, NETWORK_FIELDS, Division, Profile
 
-LOGGED: Final = {
+LOGGED_RECORD_FIELDS: Final = {
     "workload": events.WORKLOAD,
     "round": events.ROUND,
     "profile": events.PROFILE,
@@ -26,7 +26,7 @@ LOGGED: Final = {
     "run_index": events.RUN_INDEX,
 }
 """Field of a checkpoint's record -> the event that says the same."""
-STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
+SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
 @rule("system.place", SystemFile)
@@ -36,16 +36,16 @@ def place(system: SystemFile) -> Iterator[Fault]:
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
     Advice: put the description into its organisation's tree, under its system's name.
     """
-    told, where = system.description, system.place
-    pairs = [("system_name", told.system_name, system.path.stem)]
+    description, where = system.description, system.place
+    pairs = [("system_name", description.system_name, system.path.stem)]
     if where:
         pairs += [
-            ("submitter", told.submitter, where.org),
-            ("division", told.division, where.division or told.division),
+            ("submitter", description.submitter, where.org),
+            ("division", description.division, where.division or description.division),
         ]
     for field, found, folder in pairs:
-        if fold(found) != fold(folder) or not found.strip():
-            yield system.fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
+        if fold_name(found) != fold_name(folder) or not found.strip():
+            yield system.build_fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
 
 
 @rule("system.stamps", SystemFile)
@@ -55,16 +55,16 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
     Source: submission_rules.adoc, System description; house rule for round and profile.
     Advice: keep the description that podium wrote.
     """
-    told = system.description
+    description = system.description
     checks = (
-        ("division", told.division, tuple(Division)),
-        ("status", told.status, STATUSES),
-        ("podium.round", told.podium.round, (system.round.name,)),
-        ("podium.profile", told.podium.profile, tuple(Profile)),
+        ("division", description.division, tuple(Division)),
+        ("status", description.status, SYSTEM_STATUSES),
+        ("podium.round", description.podium.round, (system.round.name,)),
+        ("podium.profile", description.podium.profile, tuple(Profile)),
     )
     for field, found, known in checks:
         if found not in known:
-            yield system.fault(f"{field} {found!r}", " or ".join(known))
+            yield system.build_fault(f"{field} {found!r}", " or ".join(known))
 
 
 @rule("system.counts", SystemFile)
@@ -78,10 +78,12 @@ def counts(system: SystemFile) -> Iterator[Fault]:
     the names of processors and accelerators.
     """
     for field, least in COUNTED_FIELDS.items():
-        told = getattr(system.description, field)
-        count = count_in(told)
-        if told is not None and (count is None or count < least):
-            yield system.fault(f"{field} {told!r}", f"a whole number from {least} on, or null")
+        stated = getattr(system.description, field)
+        count = parse_document_count(stated)
+        if stated is not None and (count is None or count < least):
+            yield system.build_fault(
+                f"{field} {stated!r}", f"a whole number from {least} on, or null"
+            )
 
 
 @rule("system.unknown", SystemFile, severity=Severity.WARNING)
@@ -98,7 +100,7 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
         if (system.description.networked or field not in NETWORK_FIELDS) and getattr(
             system.description, field
         ) is None:
-            yield system.fault(f"{field} is unknown", "a value")
+            yield system.build_fault(f"{field} is unknown", "a value")
 
 
 @rule("checkpoint.record", CheckpointFile)
@@ -111,20 +113,20 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
     """
     record, folder = found.record, found.path.parent
     if record.sha256 != folder.name or record.workload != folder.parent.name:
-        yield found.fault(
+        yield found.build_fault(
             f"{record.workload}/{record.sha256}",
             f"{folder.parent.name}/{folder.name}, the folder's name",
         )
-    logs = logs_of(found)
-    if logs and not any(is_named(found, log) for log in logs):
-        yield found.fault(
+    logs = select_checkpoint_logs(found)
+    if logs and not any(is_log_named_by_record(found, log) for log in logs):
+        yield found.build_fault(
             f"training_log {record.training_log!r}",
             f"the path of {logs[0].path.name} in the results folder",
         )
     for log in logs:
-        for field, told, logged in claims(record, log):
-            if told != logged:
-                yield found.fault(f"{field} {told!r}", f"{logged!r}, as in {log.path.name}")
+        for field, stated, logged in iterate_record_claims(record, log):
+            if stated != logged:
+                yield found.build_fault(f"{field} {stated!r}", f"{logged!r}, as in {log.path.name}")
 
 
 @rule("checkpoint.weights", CheckpointFile)
@@ -137,50 +139,54 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
     """
     folder = found.path.parent
     try:
-        held = any(path.is_file() for path in folder.iterdir() if path.name != CHECKPOINT_RECORD)
-        sha256 = folder_sha256(folder) if held else folder.name
+        has_weights = any(
+            path.is_file() for path in folder.iterdir() if path.name != CHECKPOINT_RECORD
+        )
+        sha256 = compute_folder_sha256(folder) if has_weights else folder.name
     except OSError as error:
-        yield found.fault(
+        yield found.build_fault(
             f"weights that cannot be read: {error.strerror}", "the exported files, or none"
         )
         return
     if sha256 != folder.name:
-        yield found.fault(f"weights of SHA-256 {sha256}", f"{folder.name}, the folder's name")
+        yield found.build_fault(f"weights of SHA-256 {sha256}", f"{folder.name}, the folder's name")
 
 
-def logs_of(found: CheckpointFile) -> Sequence[TrainingLog]:
+def select_checkpoint_logs(found: CheckpointFile) -> Sequence[TrainingLog]:
     """Give the log that the record names, or else all that name the checkpoint: two runs may come
     to the same weights.
     """
     logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
-    return [log for log in logs if is_named(found, log)] or logs
+    return [log for log in logs if is_log_named_by_record(found, log)] or logs
 
 
-def is_named(found: CheckpointFile, log: TrainingLog) -> bool:
+def is_log_named_by_record(found: CheckpointFile, log: TrainingLog) -> bool:
     """Tell whether a checkpoint's record names a log."""
-    told = Path(found.record.training_log).parts
-    return log.path.parts[-len(told) :] == told
+    stated_parts = Path(found.record.training_log).parts
+    return log.path.parts[-len(stated_parts) :] == stated_parts
 
 
-def claims(record: CheckpointRecord, log: TrainingLog) -> Iterator[tuple[str, Any, Any]]:
+def iterate_record_claims(
+    record: CheckpointRecord, log: TrainingLog
+) -> Iterator[tuple[str, Any, Any]]:
     """Yield (field, what the record says, what the log says)."""
-    for field, key in LOGGED.items():
-        yield field, getattr(record, field), log.value(key)
-    table = log.value(events.SETTINGS)
+    for field, key in LOGGED_RECORD_FIELDS.items():
+        yield field, getattr(record, field), log.find_value(key)
+    table = log.find_value(events.SETTINGS)
     yield (
         "settings",
-        plain_settings(record.settings),
-        plain_settings(table) if isinstance(table, dict) else table,
+        convert_lists_in_settings(record.settings),
+        convert_lists_in_settings(table) if isinstance(table, dict) else table,
     )
     yield "reference_accuracy", dict(record.reference_accuracy), dict(log.reference)
     yield (
         "scores",
         dict(record.scores),
-        dict(next((each.scores for each in reversed(list(log.evaluations()))), {})),
+        dict(next((each.scores for each in reversed(list(log.iterate_evaluations()))), {})),
     )
     yield "target_reached", record.target_reached, log.succeeded and log.reached
 
 
-def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def convert_lists_in_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Give all lists one type."""
-    return {key: plain(value) for key, value in settings.items()}
+    return {key: convert_list_to_tuple(value) for key, value in settings.items()}

@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
-from compliance.documents.podium.conditions import Conditions
-from compliance.logs.telemetry import Segment
+from compliance.documents.podium.conditions import RunConditions
+from compliance.logs.telemetry import SampledSegment
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
 NS_PER_S: Final = 1e9
-AROUND_NS: Final = 60 * NS_PER_S
+MAX_TELEMETRY_MARGIN_NS: Final = 60 * NS_PER_S
 """House rule: the sampler of a training run starts with its log and ends with its clock, on a busy
 machine within seconds.
 """
-PARTED_NS: Final = 1e9
+MAX_CLOCKS_PARTING_NS: Final = 1e9
 """House rule: monotonic clock and UTC may part by this during a run, where UTC is set by a time
 server; more is a clock that was moved.
 """
 
 
-@rule("telemetry.time", Conditions, severity=Severity.WARNING)
-def time(run: Conditions) -> Iterator[Fault]:
+@rule("telemetry.time", RunConditions, severity=Severity.WARNING)
+def time(run: RunConditions) -> Iterator[Fault]:
     """Time runs forward in telemetry: in each channel, from the clocks of the first line to those
     of the last, and from segment to segment.
 
@@ -31,26 +31,27 @@ def time(run: Conditions) -> Iterator[Fault]:
     Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
     """
     for segment in run.segments:
-        for name, times in segment.times():
-            yield from backwards(run, segment, name, times)
+        for name, times in segment.iterate_channel_times():
+            yield from check_channel_times(run, segment, name, times)
         if (
             segment.end is not None
-            and abs(segment.utc_ns(segment.end.clocks_ns[0]) - segment.end.clocks_ns[1]) > PARTED_NS
+            and abs(segment.convert_to_utc_ns(segment.end.clocks_ns[0]) - segment.end.clocks_ns[1])
+            > MAX_CLOCKS_PARTING_NS
         ):
-            yield run.fault(
+            yield run.build_fault(
                 "a UTC clock that was moved",
                 "monotonic clock and UTC that pass alike",
                 segment.last_line,
             )
     for earlier, later in pairwise(run.segments):
         if later.head.clocks_ns[1] < earlier.head.clocks_ns[1]:
-            yield run.fault(
+            yield run.build_fault(
                 "a segment from before the last", "segments in the order of time", later.line
             )
 
 
-def backwards(
-    run: Conditions, segment: Segment, name: str, times: Iterable[tuple[int, int]]
+def check_channel_times(
+    run: RunConditions, segment: SampledSegment, name: str, times: Iterable[tuple[int, int]]
 ) -> Iterator[Fault]:
     """Yield the first time of a channel that is earlier than the one before it, or outside of the
     segment's clocks.
@@ -58,7 +59,7 @@ def backwards(
     before, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
     for t, line in times:
         if t < before or (end_ns is not None and t > end_ns):
-            yield run.fault(
+            yield run.build_fault(
                 f"{name} at {t}",
                 f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}",
                 line,
@@ -67,8 +68,8 @@ def backwards(
         before = t
 
 
-@rule("telemetry.whole", Conditions, severity=Severity.WARNING)
-def whole(run: Conditions) -> Iterator[Fault]:
+@rule("telemetry.whole", RunConditions, severity=Severity.WARNING)
+def whole(run: RunConditions) -> Iterator[Fault]:
     """Telemetry ends with a line that counts its readings; only a segment of a run that was
     interrupted may lack it.
 
@@ -79,25 +80,25 @@ def whole(run: Conditions) -> Iterator[Fault]:
     for number, segment in enumerate(run.segments):
         last = number == len(run.segments) - 1
         if segment.end is None and (last or not run.resumed):
-            yield run.fault(
+            yield run.build_fault(
                 "readings that nothing counts", "a last line that counts them", segment.last_line
             )
         elif segment.end is not None and segment.end.readings != segment.counts:
-            yield run.fault(
+            yield run.build_fault(
                 f"{segment.counts} readings",
                 f"{segment.end.readings}, as the last line counts",
                 segment.last_line,
             )
     if len(run.segments) > 1 and not run.resumed:
-        yield run.fault(
+        yield run.build_fault(
             f"{len(run.segments)} segments",
             "one, of a run that was not interrupted",
             run.segments[1].line,
         )
 
 
-@rule("telemetry.window", Conditions, severity=Severity.WARNING)
-def window(run: Conditions) -> Iterator[Fault]:
+@rule("telemetry.window", RunConditions, severity=Severity.WARNING)
+def window(run: RunConditions) -> Iterator[Fault]:
     """Telemetry covers the run: it begins before it, ends after it, and has no long gap in between.
 
     Source: house rule; the round's noise.gap_s.
@@ -108,27 +109,27 @@ def window(run: Conditions) -> Iterator[Fault]:
         return
     begin_ns, end_ns = run.segments[0].head.clocks_ns[1], run.segments[-1].end
     if begin_ns > run.window.begin_ns:
-        yield run.fault(
+        yield run.build_fault(
             f"a beginning {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's",
             "one before it",
             run.segments[0].line,
         )
     if end_ns is not None and end_ns.clocks_ns[1] < run.window.end_ns:
-        yield run.fault(
+        yield run.build_fault(
             f"an end {(run.window.end_ns - end_ns.clocks_ns[1]) / NS_PER_S:.3g} s before the run's",
             "one after it",
             run.segments[-1].last_line,
         )
-    longest_ns = max((told for told, _ in run.hosts()), default=0)
+    longest_ns = max((told for told, _ in run.iterate_host_states()), default=0)
     if longest_ns > run.noise.gap_s * NS_PER_S:
-        yield run.fault(
+        yield run.build_fault(
             f"{longest_ns / NS_PER_S:.3g} s without a reading of the host",
             f"at most {run.noise.gap_s:g} s",
         )
 
 
-@rule("telemetry.outside", Conditions, severity=Severity.WARNING)
-def outside(run: Conditions) -> Iterator[Fault]:
+@rule("telemetry.outside", RunConditions, severity=Severity.WARNING)
+def outside(run: RunConditions) -> Iterator[Fault]:
     """Telemetry of a training run begins no earlier than its initialisation may, and ends with its
     clock: what else it saw was trained off the clock.
 
@@ -141,17 +142,24 @@ def outside(run: Conditions) -> Iterator[Fault]:
         return
     (segment,) = run.segments
     early_ns = run.window.begin_ns - run.lead_ns - segment.head.clocks_ns[1]
-    if early_ns > AROUND_NS:
-        required = f"at most {(run.lead_ns + AROUND_NS) / NS_PER_S:g} s, for initialisation"
-        yield run.fault(
+    if early_ns > MAX_TELEMETRY_MARGIN_NS:
+        required = (
+            f"at most {(run.lead_ns + MAX_TELEMETRY_MARGIN_NS) / NS_PER_S:g} s, for initialisation"
+        )
+        yield run.build_fault(
             f"a beginning {(run.window.begin_ns - segment.head.clocks_ns[1]) / NS_PER_S:.0f} s"
             " before run_start",
             required,
             segment.line,
         )
-    if segment.end is not None and segment.end.clocks_ns[1] - run.window.end_ns > AROUND_NS:
+    if (
+        segment.end is not None
+        and segment.end.clocks_ns[1] - run.window.end_ns > MAX_TELEMETRY_MARGIN_NS
+    ):
         found = (
             f"an end {(segment.end.clocks_ns[1] - run.window.end_ns) / NS_PER_S:.0f} s after"
             " run_stop"
         )
-        yield run.fault(found, f"at most {AROUND_NS / NS_PER_S:g} s", segment.last_line)
+        yield run.build_fault(
+            found, f"at most {MAX_TELEMETRY_MARGIN_NS / NS_PER_S:g} s", segment.last_line
+        )

@@ -6,13 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.inference.served import INTERACTIVE, PATTERNS, LaterEntry, LaterRun
+from compliance.documents.inference.served import (
+    INTERACTIVE_FOLDER,
+    SCORE_PATTERNS,
+    LaterEntry,
+    LaterRun,
+)
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import ACCURACY as ANSWERS
+from suite.files.layout import ACCURACY_LOG as ANSWERS
 from suite.files.layout import ACCURACY_TEXT
 
-SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
+ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
 @rule("later.complete", LaterEntry)
@@ -23,9 +28,9 @@ def complete(entry: LaterEntry) -> Iterator[Fault]:
     Advice: submit both.
     """
     if entry.accuracy is None:
-        yield entry.fault("no accuracy folder", "the accuracy run")
+        yield entry.build_fault("no accuracy folder", "the accuracy run")
     if not entry.performance:
-        yield entry.fault("no performance run", "performance/run_1")
+        yield entry.build_fault("no performance run", "performance/run_1")
 
 
 @rule("later.benchmark", LaterEntry)
@@ -36,7 +41,7 @@ def benchmark(entry: LaterEntry) -> Iterator[Fault]:
     Advice: use the round's spelling.
     """
     if entry.division == "closed" and entry.benchmark is None:
-        yield entry.fault(
+        yield entry.build_fault(
             f"the folder '{entry.model_folder}'", f"one of {', '.join(entry.round.models)}"
         )
 
@@ -54,21 +59,21 @@ def accuracy(entry: LaterEntry) -> Iterator[Fault]:
         return
     path = entry.accuracy.folder / ACCURACY_TEXT
     if not path.is_file():
-        yield entry.fault(
+        yield entry.build_fault(
             f"no {ACCURACY_TEXT}", "the output of the benchmark's accuracy script", path
         )
         return
-    least, most = entry.model.minimums(entry.scenario), entry.model.accuracy_most
+    least, most = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
     for metric in {**least, **most}:
-        told = entry.claims.get(metric)
-        if told is None and metric in PATTERNS and metric in least:
-            yield entry.fault(f"no {metric}", f"{metric}, {least[metric]:g} or more", path)
-        elif told is not None and metric in least and told < least[metric]:
-            yield entry.fault(f"{metric} {told:g}", f"at least {least[metric]:.7g}", path)
-        elif told is not None and metric in most and told > most[metric]:
-            yield entry.fault(f"{metric} {told:g}", f"at most {most[metric]:.7g}", path)
+        stated = entry.claims.get(metric)
+        if stated is None and metric in SCORE_PATTERNS and metric in least:
+            yield entry.build_fault(f"no {metric}", f"{metric}, {least[metric]:g} or more", path)
+        elif stated is not None and metric in least and stated < least[metric]:
+            yield entry.build_fault(f"{metric} {stated:g}", f"at least {least[metric]:.7g}", path)
+        elif stated is not None and metric in most and stated > most[metric]:
+            yield entry.build_fault(f"{metric} {stated:g}", f"at most {most[metric]:.7g}", path)
     for metric, scores in entry.contradictory.items():
-        yield entry.fault(
+        yield entry.build_fault(
             f"{metric} {', '.join(f'{score:g}' for score in scores)}",
             "one score; the last one counts",
             path,
@@ -87,27 +92,27 @@ def hashed(entry: LaterEntry) -> Iterator[Fault]:
     if entry.division != "closed" or entry.accuracy is None:
         return
     limit = entry.round.rules.accuracy_log_bytes
-    if entry.hash is not None and not SHA256.fullmatch(entry.hash):
-        yield entry.fault(
+    if entry.hash is not None and not ACCURACY_HASH_PATTERN.fullmatch(entry.hash):
+        yield entry.build_fault(
             f"hash={entry.hash}",
             "a SHA-256, 64 hexadecimal digits",
             entry.accuracy.folder / ACCURACY_TEXT,
             Severity.WARNING,
         )
     if entry.hash is None and (entry.accuracy.folder / ACCURACY_TEXT).is_file():
-        yield entry.fault(
+        yield entry.build_fault(
             "no hash", "hash=<SHA-256 of the accuracy log>", entry.accuracy.folder / ACCURACY_TEXT
         )
     if entry.answers_bytes is None:
-        yield entry.fault(
+        yield entry.build_fault(
             f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder
         )
     elif limit is not None and entry.answers_bytes > limit:
-        yield entry.fault(
+        yield entry.build_fault(
             f"{entry.answers_bytes} bytes", f"at most {limit}", entry.accuracy.folder / ANSWERS
         )
     elif entry.answers_bytes == 0:
-        yield entry.fault(
+        yield entry.build_fault(
             "an empty accuracy log",
             "the first and the last of the answers",
             entry.accuracy.folder / ANSWERS,
@@ -132,9 +137,9 @@ def data_set(entry: LaterEntry) -> Iterator[Fault]:
     wanted = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
     counted = "effective_accuracy_sample_count" in entry.accuracy.index
     key = "effective_accuracy_sample_count" if counted else "qsl_reported_total_count"
-    told = entry.accuracy.number(key)
-    if told is not None and told != wanted:
-        yield entry.accuracy.fault(f"{key} {told:g}", f"{wanted}", key)
+    logged = entry.accuracy.find_number(key)
+    if logged is not None and logged != wanted:
+        yield entry.accuracy.build_fault(f"{key} {logged:g}", f"{wanted}", key)
 
 
 @rule("later.inferred", LaterEntry)
@@ -147,13 +152,14 @@ def inferred(entry: LaterEntry) -> Iterator[Fault]:
     """
     for run in entry.performance:
         other = (
-            run.logged is not None
-            and run.logged != entry.scenario
-            and entry.scenario != INTERACTIVE
+            run.logged_scenario is not None
+            and run.logged_scenario != entry.scenario
+            and entry.scenario != INTERACTIVE_FOLDER
         )
         if other and entry.category == "datacenter":
-            yield run.fault(
-                f"{entry.scenario} from a run of {run.logged}, on a system of the datacenter",
+            yield run.build_fault(
+                f"{entry.scenario} from a run of {run.logged_scenario}, on a system of the"
+                " datacenter",
                 f"a run of {entry.scenario}",
                 "effective_scenario",
             )
@@ -167,15 +173,15 @@ def one_system(entry: LaterEntry) -> Iterator[Fault]:
     the same code runs in both modes.
     Advice: submit the accuracy run that belongs to the performance run.
     """
-    scenarios = {run.logged for run in entry.performance if run.logged}
+    scenarios = {run.logged_scenario for run in entry.performance if run.logged_scenario}
     if (
         entry.accuracy
-        and entry.accuracy.logged
+        and entry.accuracy.logged_scenario
         and scenarios
-        and entry.accuracy.logged not in scenarios
+        and entry.accuracy.logged_scenario not in scenarios
     ):
-        found = f"an accuracy run of {entry.accuracy.logged}"
-        yield entry.accuracy.fault(
+        found = f"an accuracy run of {entry.accuracy.logged_scenario}"
+        yield entry.accuracy.build_fault(
             found,
             f"of {', '.join(sorted(scenarios))}, as in performance",
             "effective_scenario",
@@ -192,7 +198,7 @@ def system(entry: LaterEntry) -> Iterator[Fault]:
     Advice: describe the system in systems/<folder name>.json.
     """
     if entry.system_file is not None and not entry.system_file.is_file():
-        yield entry.fault(
+        yield entry.build_fault(
             f"no description of {entry.system_file.stem}",
             f"systems/{entry.system_file.name}",
             entry.system_file,
@@ -206,12 +212,14 @@ def distinct(entry: LaterEntry) -> Iterator[Fault]:
     Source: inference_rules.adoc: separate runs; LoadGen logs the moment of each.
     Advice: submit each run once.
     """
-    seen: dict[tuple[object, ...], LaterRun] = {}
+    known_runs: dict[tuple[object, ...], LaterRun] = {}
     for run in entry.performance:
         mark = tuple(
-            run.value(key)
+            run.find_value(key)
             for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns")
         )
-        other = seen.setdefault(mark, run) if None not in mark else run
+        other = known_runs.setdefault(mark, run) if None not in mark else run
         if other is not run:
-            yield entry.fault(f"the same run as {other.folder.name}", "a separate run", run.folder)
+            yield entry.build_fault(
+                f"the same run as {other.folder.name}", "a separate run", run.folder
+            )

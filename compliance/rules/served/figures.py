@@ -8,24 +8,41 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from compliance.documents.inference.served import LaterRun
-from compliance.documents.timestamps import S_PER_H, ZONES_H, apart_h, day, misdated, moment, unset
-from compliance.logs.loadgen.summary import Value, number
+from compliance.documents.timestamps import (
+    MAX_ZONE_DIFFERENCE_H,
+    S_PER_H,
+    compute_unexplained_gap_h,
+    find_date_problem,
+    format_utc_day,
+    is_from_unset_clock,
+    parse_utc_seconds,
+)
+from compliance.logs.loadgen.summary import LogValue, parse_printed_number
 from compliance.rules import rule
-from compliance.rules.served.run import read
+from compliance.rules.served.run import has_detail_records
 from compliance.verdict import Fault, Severity
 
-ONCE: Final = ("requested_", "effective_", "result_", "early_stopping_", "qsl_reported_")
+SINGLE_EVENT_PREFIXES: Final = (
+    "requested_",
+    "effective_",
+    "result_",
+    "early_stopping_",
+    "qsl_reported_",
+)
 """Beginnings of the names of events that LoadGen logs once."""
-CHANGED: Final = frozenset({"min_query_count"})
+LOADGEN_CHANGED_SETTINGS: Final = frozenset({"min_query_count"})
 """Settings that LoadGen changes: Offline has one query of all samples."""
-SHARES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
-STATISTICS: Final[Mapping[str, str]] = {
+STATISTIC_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+SUMMARY_STATISTIC_EVENTS: Final[Mapping[str, str]] = {
     "Completed tokens per second": "result_completed_tokens_per_second",
     "Tokens per second": "result_tokens_per_second",
     "QPS w/ loadgen overhead": "result_qps_with_loadgen_overhead",
     "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
     **{f"{name} latency": f"result_{name.lower()}_latency_ns" for name in ("Min", "Max", "Mean")},
-    **{f"{share} percentile latency": f"result_{share}_percentile_latency_ns" for share in SHARES},
+    **{
+        f"{share} percentile latency": f"result_{share}_percentile_latency_ns"
+        for share in STATISTIC_PERCENTILES
+    },
     **{
         f"{name} First Token latency": f"result_first_token_{name.lower()}_latency_ns"
         for name in ("Min", "Max", "Mean")
@@ -34,13 +51,13 @@ STATISTICS: Final[Mapping[str, str]] = {
         f"{share} percentile first token latency": (
             f"result_first_token_{share}_percentile_latency_ns"
         )
-        for share in SHARES
+        for share in STATISTIC_PERCENTILES
     },
     **{
         f"{share} percentile time to output token": (
             f"result_time_per_output_token_{share}_percentile_ns"
         )
-        for share in SHARES
+        for share in STATISTIC_PERCENTILES
     },
     "samples_per_query": "effective_samples_per_query",
     "target_qps": "effective_target_qps",
@@ -71,31 +88,31 @@ STATISTICS: Final[Mapping[str, str]] = {
 """Line of the summary -> event of the detail log. Source: mlcommons/inference, loadgen/results.cc,
 LogSummary and LogDetail.
 """
-TEXTS: Final = {
+SUMMARY_TEXT_EVENTS: Final = {
     "SUT name": "sut_name",
     "Scenario": "effective_scenario",
     "Mode": "effective_test_mode",
     "Result is": "result_validity",
 }
-SATISFIED: Final = {
+SUMMARY_CONSTRAINT_EVENTS: Final = {
     "Performance constraints satisfied": "result_perf_constraints_met",
     "Min duration satisfied": "result_min_duration_met",
     "Min queries satisfied": "result_min_queries_met",
     "Early stopping satisfied": "early_stopping_met",
 }
-CLOSE: Final = 2e-5
+PRINTED_NUMBER_TOLERANCE: Final = 2e-5
 """Relative: numbers are printed with six digits."""
-ROUNDED: Final = 0.0051
+PRINTED_RATE_ERROR: Final = 0.0051
 """Rates are printed with two decimals."""
-MOST: Final = 0.02
+DERIVED_RATE_TOLERANCE: Final = 0.02
 """Relative: rates against what they are made of."""
-TESTED_FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
-POWER_FORM: Final = "%m-%d-%Y %H:%M:%S.%f"
+SERVED_TEST_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+SERVED_POWER_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
 NS_PER_S: Final = 1e9
 MS_PER_S: Final = 1e3
 
 
-class Span(NamedTuple):
+class RequiredSpan(NamedTuple):
     """A time in seconds, and where it is from."""
 
     seconds: float
@@ -110,7 +127,7 @@ def once(run: LaterRun) -> Iterator[Fault]:
     Advice: submit the log of one run, as LoadGen wrote it.
     """
     for key, found in run.index.items():
-        if len(found) > 1 and key.startswith(ONCE):
+        if len(found) > 1 and key.startswith(SINGLE_EVENT_PREFIXES):
             yield Fault(
                 file=run.source.path,
                 line=found[1].line,
@@ -129,11 +146,13 @@ def settings(run: LaterRun) -> Iterator[Fault]:
     """
     for key, found in run.index.items():
         name = key.removeprefix("requested_")
-        if name == key or name in CHANGED:
+        if name == key or name in LOADGEN_CHANGED_SETTINGS:
             continue
-        used, asked = run.value(f"effective_{name}"), found[-1].value
-        if used is not None and used != asked:
-            yield run.fault(f"{name} {used}", f"{asked}, as requested", f"effective_{name}")
+        used, requested = run.find_value(f"effective_{name}"), found[-1].value
+        if used is not None and used != requested:
+            yield run.build_fault(
+                f"{name} {used}", f"{requested}, as requested", f"effective_{name}"
+            )
 
 
 @rule("later.summary", LaterRun)
@@ -143,24 +162,28 @@ def summary(run: LaterRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
     Advice: submit LoadGen's files of one run, unmodified.
     """
-    if not read(run):
+    if not has_detail_records(run):
         return
-    for name, key in STATISTICS.items():
+    for name, key in SUMMARY_STATISTIC_EVENTS.items():
         shown = run.summary.values.get(name) or run.summary.parameters.get(name)
-        told = run.value(per_query(key, run))
-        if shown and told is not None and not agrees(shown.text, told):
-            yield told_apart(run, name, shown, told)
-    for name, key in TEXTS.items():
-        shown, told = run.summary.values.get(name), run.value(key)
-        if shown and isinstance(told, str) and shown.text.replace(" ", "") != told.replace(" ", ""):
-            yield told_apart(run, name, shown, told)
-    for name, key in SATISFIED.items():
-        shown, told = run.summary.values.get(name), run.value(key)
-        if shown and told is not None and (shown.text.casefold() == "yes") is not told:
-            yield told_apart(run, name, shown, told)
+        logged = run.find_value(resolve_latency_event(key, run))
+        if shown and logged is not None and not is_printed_as_logged(shown.text, logged):
+            yield build_summary_fault(run, name, shown, logged)
+    for name, key in SUMMARY_TEXT_EVENTS.items():
+        shown, logged = run.summary.values.get(name), run.find_value(key)
+        if (
+            shown
+            and isinstance(logged, str)
+            and shown.text.replace(" ", "") != logged.replace(" ", "")
+        ):
+            yield build_summary_fault(run, name, shown, logged)
+    for name, key in SUMMARY_CONSTRAINT_EVENTS.items():
+        shown, logged = run.summary.values.get(name), run.find_value(key)
+        if shown and logged is not None and (shown.text.casefold() == "yes") is not logged:
+            yield build_summary_fault(run, name, shown, logged)
 
 
-def per_query(key: str, run: LaterRun) -> str:
+def resolve_latency_event(key: str, run: LaterRun) -> str:
     """Return the event behind a latency of the summary: in MultiStream that of queries, not of
     samples.
     """
@@ -172,28 +195,28 @@ def per_query(key: str, run: LaterRun) -> str:
     return other if other in run.index else key
 
 
-def told_apart(run: LaterRun, name: str, shown: Value, told: object) -> Fault:
+def build_summary_fault(run: LaterRun, name: str, shown: LogValue, logged: object) -> Fault:
     """Build the fault of a line that the detail log contradicts."""
     return Fault(
         file=run.summary_source.path,
         line=shown.line,
         found=f"{name} {shown.text}",
-        required=f"{told}, as in the detail log",
+        required=f"{logged}, as in the detail log",
     )
 
 
-def agrees(text: str, told: object) -> bool:
+def is_printed_as_logged(text: str, logged: object) -> bool:
     """Tell whether a printed number is the logged one."""
-    shown = number(text)
-    if isinstance(told, bool):
-        return text in ("1", "true") if told else text in ("0", "false")
-    if not isinstance(told, int | float):
+    shown = parse_printed_number(text)
+    if isinstance(logged, bool):
+        return text in ("1", "true") if logged else text in ("0", "false")
+    if not isinstance(logged, int | float):
         return True
     if shown is None:
         return False
-    if isinstance(told, int) and re.fullmatch(r"-?\d+", text):
-        return int(text) == told
-    return math.isclose(shown, told, rel_tol=CLOSE, abs_tol=ROUNDED)
+    if isinstance(logged, int) and re.fullmatch(r"-?\d+", text):
+        return int(text) == logged
+    return math.isclose(shown, logged, rel_tol=PRINTED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_ERROR)
 
 
 @rule("later.whole", LaterRun)
@@ -204,23 +227,23 @@ def whole(run: LaterRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/results.cc, LogDetail.
     Advice: submit LoadGen's detail log as the run wrote it.
     """
-    if not run.performance or run.value("result_validity") is None:
+    if not run.performance or run.find_value("result_validity") is None:
         return
     family = "result_{}_percentile_latency_ns"
     wanted = [
         "result_min_latency_ns",
         "result_max_latency_ns",
         "result_mean_latency_ns",
-        *map(family.format, SHARES),
+        *map(family.format, STATISTIC_PERCENTILES),
     ]
     wanted += {
         "Offline": ["result_samples_per_second"],
         "Server": ["result_scheduled_samples_per_sec"],
-    }.get(run.logged or "", [])
+    }.get(run.logged_scenario or "", [])
     for key in wanted:
-        told = run.number(key)
-        if told is None or told < 0:
-            yield run.fault(f"{key} {run.value(key)}", "a number", key)
+        logged = run.find_number(key)
+        if logged is None or logged < 0:
+            yield run.build_fault(f"{key} {run.find_value(key)}", "a number", key)
 
 
 @rule("later.arithmetic", LaterRun)
@@ -231,30 +254,35 @@ def arithmetic(run: LaterRun) -> Iterator[Fault]:
     latencies lies between lowest and highest.
     Advice: submit LoadGen's detail log unmodified.
     """
-    if not run.performance or not read(run):
+    if not run.performance or not has_detail_records(run):
         return
-    low, mean, high = (run.number(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
+    low, mean, high = (
+        run.find_number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")
+    )
     if low is not None and mean is not None and high is not None and not low <= mean <= high:
-        yield run.fault(
+        yield run.build_fault(
             f"mean latency {mean:.0f} ns",
             f"between {low:.0f} and {high:.0f}",
             "result_mean_latency_ns",
         )
-    count, generated = run.number("result_query_count"), run.number("generated_query_count")
+    count, generated = (
+        run.find_number("result_query_count"),
+        run.find_number("generated_query_count"),
+    )
     if count and generated and count > generated:
-        yield run.fault(
+        yield run.build_fault(
             f"{count:.0f} queries processed",
             f"at most {generated:.0f}, as generated",
             "result_query_count",
         )
-    if run.logged == "SingleStream" and mean:
-        yield from near(run, "result_qps_without_loadgen_overhead", NS_PER_S / mean)
-    if run.logged == "Server":
-        yield from server(run, count, generated)
-        yield from tokens(run)
+    if run.logged_scenario == "SingleStream" and mean:
+        yield from check_derived_result(run, "result_qps_without_loadgen_overhead", NS_PER_S / mean)
+    if run.logged_scenario == "Server":
+        yield from check_server_rates(run, count, generated)
+        yield from check_token_rates(run)
 
 
-def tokens(run: LaterRun) -> Iterator[Fault]:
+def check_token_rates(run: LaterRun) -> Iterator[Fault]:
     """Hold the rate of completed tokens against that of tokens by the schedule: both have the same
     number of tokens per sample.
     """
@@ -263,34 +291,43 @@ def tokens(run: LaterRun) -> Iterator[Fault]:
         "result_completed_samples_per_sec",
         "result_scheduled_samples_per_sec",
     )
-    by_schedule, completed, scheduled = map(run.number, rates)
-    if by_schedule and completed and scheduled and run.number("result_completed_tokens_per_second"):
-        yield from near(
+    by_schedule, completed, scheduled = map(run.find_number, rates)
+    if (
+        by_schedule
+        and completed
+        and scheduled
+        and run.find_number("result_completed_tokens_per_second")
+    ):
+        yield from check_derived_result(
             run, "result_completed_tokens_per_second", by_schedule * completed / scheduled
         )
 
 
-def near(run: LaterRun, key: str, wanted: float) -> Iterator[Fault]:
+def check_derived_result(run: LaterRun, key: str, wanted: float) -> Iterator[Fault]:
     """Hold a result against what it follows from."""
-    told = run.number(key)
-    if told is not None and abs(told / wanted - 1) > MOST:
-        yield run.fault(f"{key} {told:g}", f"{wanted:g}", key)
+    logged = run.find_number(key)
+    if logged is not None and abs(logged / wanted - 1) > DERIVED_RATE_TOLERANCE:
+        yield run.build_fault(f"{key} {logged:g}", f"{wanted:g}", key)
 
 
-def server(run: LaterRun, count: float | None, generated: float | None) -> Iterator[Fault]:
+def check_server_rates(
+    run: LaterRun, count: float | None, generated: float | None
+) -> Iterator[Fault]:
     """Hold Server's rates against its schedule, and the rate that it completed against the time
     that it took.
     """
-    duration = run.number("generated_query_duration")
+    duration = run.find_number("generated_query_duration")
     if generated and duration:
-        yield from near(run, "result_scheduled_samples_per_sec", generated / duration * NS_PER_S)
-    completed = run.number("result_completed_samples_per_sec")
-    latest = run.number("result_max_latency_ns")
+        yield from check_derived_result(
+            run, "result_scheduled_samples_per_sec", generated / duration * NS_PER_S
+        )
+    completed = run.find_number("result_completed_samples_per_sec")
+    latest = run.find_number("result_max_latency_ns")
     if not (completed and count and duration and latest is not None):
         return
     took, least, most = count / completed, duration / NS_PER_S, (duration + latest) / NS_PER_S
-    if not least * (1 - MOST) <= took <= most * (1 + MOST):
-        yield run.fault(
+    if not least * (1 - DERIVED_RATE_TOLERANCE) <= took <= most * (1 + DERIVED_RATE_TOLERANCE):
+        yield run.build_fault(
             f"{completed:g} samples/s",
             f"{count / most:g} to {count / least:g}",
             "result_completed_samples_per_sec",
@@ -305,29 +342,32 @@ def elapsed(run: LaterRun) -> Iterator[Fault]:
     was asked for.
     Advice: use the round's mlperf.conf and repeat the run.
     """
-    least = run.number("effective_min_duration_ms")
+    least = run.find_number("effective_min_duration_ms")
     found = run.index.get("result_validity")
     if not run.performance or not found or least is None:
         return
     lasted_s = float(found[-1].event.time_ms) / MS_PER_S
-    spans = [Span(least / MS_PER_S, "min_duration")]
-    latest, duration = run.number("result_max_latency_ns"), run.number("generated_query_duration")
-    spans += [Span(latest / NS_PER_S, "the highest latency")] if latest else []
+    spans = [RequiredSpan(least / MS_PER_S, "min_duration")]
+    latest, duration = (
+        run.find_number("result_max_latency_ns"),
+        run.find_number("generated_query_duration"),
+    )
+    spans += [RequiredSpan(latest / NS_PER_S, "the highest latency")] if latest else []
     spans += (
-        [Span(duration / NS_PER_S, "Server's schedule")]
-        if duration and run.logged == "Server"
+        [RequiredSpan(duration / NS_PER_S, "Server's schedule")]
+        if duration and run.logged_scenario == "Server"
         else []
     )
     for span in spans:
-        if lasted_s < span.seconds * (1 - MOST):
-            yield run.fault(
+        if lasted_s < span.seconds * (1 - DERIVED_RATE_TOLERANCE):
+            yield run.build_fault(
                 f"results after {lasted_s:.1f} s",
                 f"{span.seconds:.1f} s at least, {span.name}",
                 "result_validity",
             )
     for key in ("result_min_duration_met", "result_min_queries_met"):
-        if run.value(key) is False:
-            yield run.fault(f"{key} false", "true", key)
+        if run.find_value(key) is False:
+            yield run.build_fault(f"{key} false", "true", key)
 
 
 @rule("later.date", LaterRun)
@@ -338,29 +378,29 @@ def date(run: LaterRun) -> Iterator[Fault]:
     of one clock; the round's date of publication.
     Advice: set the clock and repeat the run; do not edit the log.
     """
-    tested = moment(str(run.value("test_datetime")), TESTED_FORM)
+    tested = parse_utc_seconds(str(run.find_value("test_datetime")), SERVED_TEST_DATE_FORMAT)
     if tested is None:
         return
-    if wrong := misdated(tested, run.round.rules.published):
-        yield run.fault(
+    if wrong := find_date_problem(tested, run.round.rules.published):
+        yield run.build_fault(
             wrong.found,
             wrong.required,
             "test_datetime",
-            Severity.WARNING if unset(tested) else wrong.severity,
+            Severity.WARNING if is_from_unset_clock(tested) else wrong.severity,
         )
-    if unset(tested):
+    if is_from_unset_clock(tested):
         return  # a clock that is set during a run contradicts its start
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
             at, hours_in = (
-                moment(str(record.value), POWER_FORM),
+                parse_utc_seconds(str(record.value), SERVED_POWER_STAMP_FORMAT),
                 float(record.event.time_ms) / MS_PER_S / S_PER_H,
             )
-            hours = apart_h(at, tested) if at is not None else None
-            if hours and hours - hours_in > ZONES_H:
+            hours = compute_unexplained_gap_h(at, tested) if at is not None else None
+            if hours and hours - hours_in > MAX_ZONE_DIFFERENCE_H:
                 yield Fault(
                     file=run.source.path,
                     line=record.line,
                     found=f"{key} {hours:.0f} hours from the date of the test",
-                    required=day(tested),
+                    required=format_utc_day(tested),
                 )

@@ -6,23 +6,27 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.documents.inference.served_files import (
-    CATEGORIES,
-    LaterFiling,
+    SYSTEM_CATEGORIES,
+    LaterEntryDocuments,
     LaterModel,
     LaterSystem,
 )
-from compliance.documents.organisation_name import same_name
+from compliance.documents.organisation_name import is_organisation_name
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-EITHER: Final = ("Server", "Interactive")
+EITHER_SCENARIOS: Final = ("Server", "Interactive")
 """Of these, where both are optional, a system files one. Source: submission_checker/loader.py,
 check_scenarios.
 """
-COUNTS: Final = {"number_of_nodes": 1, "host_processors_per_node": 1, "accelerators_per_node": 0}
+MIN_SYSTEM_COUNTS: Final = {
+    "number_of_nodes": 1,
+    "host_processors_per_node": 1,
+    "accelerators_per_node": 0,
+}
 """Whole numbers of a description, and the least that they can be."""
-FILLED: Final = (
+FILLED_SYSTEM_FIELDS: Final = (
     "division",
     "submitter",
     "status",
@@ -38,8 +42,8 @@ FILLED: Final = (
 """Fields that are empty in no accepted description."""
 
 
-@rule("later.measurements", LaterFiling)
-def measurements(filing: LaterFiling) -> Iterator[Fault]:
+@rule("later.measurements", LaterEntryDocuments)
+def measurements(filing: LaterEntryDocuments) -> Iterator[Fault]:
     """A closed entry comes with its settings, a description of how to run it, and one of how its
     model was made.
 
@@ -49,9 +53,9 @@ def measurements(filing: LaterFiling) -> Iterator[Fault]:
     """
     for name in filing.round.rules.measurement_files:
         if name not in filing.names:
-            yield filing.fault(f"no {name}", f"{name}")
+            yield filing.build_fault(f"no {name}", f"{name}")
     if filing.document is None:
-        yield filing.fault(
+        yield filing.build_fault(
             "no description of the model",
             (
                 "measurements.json"
@@ -61,25 +65,25 @@ def measurements(filing: LaterFiling) -> Iterator[Fault]:
         )
         return
     for name in filing.round.rules.measurement_fields:
-        told = filing.fields.get(name)
+        stated = filing.fields.get(name)
         severity = (
             None if name not in filing.fields or filing.round.rules.meaningful else Severity.WARNING
         )
         if (
-            not isinstance(told, str | dict | list)
-            or not told
-            or (isinstance(told, str) and not told.strip())
+            not isinstance(stated, str | dict | list)
+            or not stated
+            or (isinstance(stated, str) and not stated.strip())
         ):
-            yield filing.fault(
-                f"{name} {told!r}" if name in filing.fields else f"no {name}",
+            yield filing.build_fault(
+                f"{name} {stated!r}" if name in filing.fields else f"no {name}",
                 f"{name}, in words",
                 filing.document,
                 severity,
             )
 
 
-@rule("later.tests", LaterFiling)
-def tests(filing: LaterFiling) -> Iterator[Fault]:
+@rule("later.tests", LaterEntryDocuments)
+def tests(filing: LaterEntryDocuments) -> Iterator[Fault]:
     """A closed entry has the compliance tests of its benchmark.
 
     Source: submission-checker.py, check_compliance_dir; since v5.0 MODEL_CONFIG, models_TEST01 to
@@ -89,7 +93,7 @@ def tests(filing: LaterFiling) -> Iterator[Fault]:
     """
     for name in filing.model.tests if filing.model else ():
         if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
-            yield filing.fault(f"no {name}", f"the folder {name}", filing.tests)
+            yield filing.build_fault(f"no {name}", f"the folder {name}", filing.tests)
 
 
 @rule("later.system_fields", LaterSystem)
@@ -104,21 +108,21 @@ def system_fields(system: LaterSystem) -> Iterator[Fault]:
         return
     for name in system.round.rules.system_fields:
         if name not in system.fields:
-            yield system.fault(f"no {name}", name)
-    for name in FILLED:
-        told = system.fields.get(name, "")
+            yield system.build_fault(f"no {name}", name)
+    for name in FILLED_SYSTEM_FIELDS:
+        stated = system.fields.get(name, "")
         if name in system.fields and (
-            told is None or isinstance(told, list | dict) or not str(told).strip()
+            stated is None or isinstance(stated, list | dict) or not str(stated).strip()
         ):
-            yield system.fault(
-                f"{name} {told!r}",
+            yield system.build_fault(
+                f"{name} {stated!r}",
                 "a value",
                 None if system.round.rules.meaningful else Severity.WARNING,
             )
-    for name, least in COUNTS.items():
-        told = system.fields.get(name)
-        if isinstance(told, int | float) and (told < least or told != int(told)):
-            yield system.fault(f"{name} {told!r}", f"a whole number, {least} or more")
+    for name, least in MIN_SYSTEM_COUNTS.items():
+        stated = system.fields.get(name)
+        if isinstance(stated, int | float) and (stated < least or stated != int(stated)):
+            yield system.build_fault(f"{name} {stated!r}", f"a whole number, {least} or more")
 
 
 @rule("later.system_place", LaterSystem)
@@ -129,21 +133,29 @@ def system_place(system: LaterSystem) -> Iterator[Fault]:
     Source: submission-checker.py, check_system_desc_id: submitter, division, status, system_type.
     Advice: use the round's values, and the names of the folders.
     """
-    told, place = system.fields, system.place
-    if told is None:
+    stated, place = system.fields, system.place
+    if stated is None:
         return
-    if "submitter" in told and not same_name(str(told["submitter"]), place.org):
-        yield system.fault(f"submitter {told['submitter']!r}", f"{place.org}, the folder's")
-    if "division" in told and place.division and fold(str(told["division"])) != place.division:
-        yield system.fault(
-            f"division {told['division']!r}", f"{place.division.value}, the folder's"
-        )
-    if "status" in told and not any(
-        fold(each) in fold(str(told["status"])) for each in system.round.rules.statuses
+    if "submitter" in stated and not is_organisation_name(str(stated["submitter"]), place.org):
+        yield system.build_fault(f"submitter {stated['submitter']!r}", f"{place.org}, the folder's")
+    if (
+        "division" in stated
+        and place.division
+        and fold_name(str(stated["division"])) != place.division
     ):
-        yield system.fault(f"status {told['status']!r}", ", ".join(system.round.rules.statuses))
-    if "system_type" in told and system.category is None:
-        yield system.fault(f"system_type {told['system_type']!r}", " or ".join(CATEGORIES))
+        yield system.build_fault(
+            f"division {stated['division']!r}", f"{place.division.value}, the folder's"
+        )
+    if "status" in stated and not any(
+        fold_name(each) in fold_name(str(stated["status"])) for each in system.round.rules.statuses
+    ):
+        yield system.build_fault(
+            f"status {stated['status']!r}", ", ".join(system.round.rules.statuses)
+        )
+    if "system_type" in stated and system.category is None:
+        yield system.build_fault(
+            f"system_type {stated['system_type']!r}", " or ".join(SYSTEM_CATEGORIES)
+        )
 
 
 @rule("later.scenarios", LaterModel)
@@ -169,9 +181,11 @@ def scenarios(model: LaterModel) -> Iterator[Fault]:
     for name in required:
         if name not in model.scenarios:
             yield Fault(file=model.folder, found=f"no {name}", required="a result")
-    if {*EITHER} <= {*optional} and not {*EITHER} & {*model.scenarios}:
+    if {*EITHER_SCENARIOS} <= {*optional} and not {*EITHER_SCENARIOS} & {*model.scenarios}:
         yield Fault(
-            file=model.folder, found=f"neither {' nor '.join(EITHER)}", required="one of them"
+            file=model.folder,
+            found=f"neither {' nor '.join(EITHER_SCENARIOS)}",
+            required="one of them",
         )
     for name in model.scenarios:
         if name not in (*required, *optional):

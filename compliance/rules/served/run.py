@@ -6,25 +6,25 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.inference.served import INTERACTIVE, LaterRun
-from compliance.logs.loadgen.summary import number
+from compliance.documents.inference.served import INTERACTIVE_FOLDER, LaterRun
+from compliance.logs.loadgen.summary import parse_printed_number
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
-SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
-MODES: Final = {
+LOADGEN_SEED_SETTINGS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+ALLOWED_TEST_MODES: Final = {
     True: ("PerformanceOnly", "SubmissionRun"),
     False: ("AccuracyOnly", "SubmissionRun"),
 }
-INFERRED: Final = {
+INFERRED_FROM_SCENARIOS: Final = {
     "Offline": ("SingleStream", "MultiStream"),
     "MultiStream": ("SingleStream",),
-    INTERACTIVE: ("Server",),
+    INTERACTIVE_FOLDER: ("Server",),
 }
 """Scenario of a folder -> what LoadGen may have run for it: results of edge systems are inferred
 from SingleStream; interactive is Server.
 """
-RECORDS: Final = (
+REQUIRED_RUN_EVENTS: Final = (
     "loadgen_version",
     "test_datetime",
     "requested_scenario",
@@ -38,35 +38,35 @@ RECORDS: Final = (
     "generated_samples_per_query",
 )
 """Events of every run."""
-PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
-SPECIAL: Final = (
+ASCENDING_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+TEST04_SETTINGS: Final = (
     "effective_performance_issue_unique",
     "effective_performance_issue_same",
     "effective_performance_issue_same_index",
 )
 """What only TEST04 sets."""
-SAME: Final = {
+SUMMARY_RATE_EVENTS: Final = {
     "Samples per second": "result_samples_per_second",
     "Completed samples per second": "result_completed_samples_per_sec",
     "Scheduled samples per second": "result_scheduled_samples_per_sec",
 }
 """Line of the summary -> event of the detail log."""
-OFFLINE: Final = (
+OFFLINE_RESULT_EVENTS: Final = (
     "generated_query_count",
     "generated_samples_per_query",
     "result_max_latency_ns",
     "result_samples_per_second",
 )
-SERVER_PERCENTILE: Final = 0.99
+MIN_SERVER_PERCENTILE: Final = 0.99
 """0-1. Source: inference_rules.adoc, Scenarios; mlperf.conf: *.Server.target_latency_percentile =
 99.
 """
-CLOSE: Final = 1e-3
+SUMMARY_RATE_TOLERANCE: Final = 1e-3
 """Relative: the summary has six digits, rates two decimals."""
-MOST: Final = 0.02
+OFFLINE_RATE_TOLERANCE: Final = 0.02
 
 
-def read(run: LaterRun) -> bool:
+def has_detail_records(run: LaterRun) -> bool:
     """Tell whether the detail log has records; else its file's own finding says enough."""
     return bool(run.index)
 
@@ -79,9 +79,15 @@ def records(run: LaterRun) -> Iterator[Fault]:
     :::MLLOG.
     Advice: submit LoadGen's detail log as the run wrote it.
     """
-    missing = [key for key in RECORDS if key not in run.index] if run.source.path.exists() else []
+    missing = (
+        [key for key in REQUIRED_RUN_EVENTS if key not in run.index]
+        if run.source.path.exists()
+        else []
+    )
     if missing:
-        yield run.fault(f"no {', '.join(missing)}", "LoadGen's records, as the run wrote them")
+        yield run.build_fault(
+            f"no {', '.join(missing)}", "LoadGen's records, as the run wrote them"
+        )
 
 
 @rule("later.mode", LaterRun)
@@ -93,10 +99,16 @@ def mode(run: LaterRun) -> Iterator[Fault]:
     accuracy and performance folders.
     Advice: submit the logs of the run that the folder is named after.
     """
-    told = run.value("effective_test_mode")
-    if read(run) and told is not None and told not in MODES[run.performance]:
-        yield run.fault(
-            f"test mode {told}", " or ".join(MODES[run.performance]), "effective_test_mode"
+    told = run.find_value("effective_test_mode")
+    if (
+        has_detail_records(run)
+        and told is not None
+        and told not in ALLOWED_TEST_MODES[run.performance]
+    ):
+        yield run.build_fault(
+            f"test mode {told}",
+            " or ".join(ALLOWED_TEST_MODES[run.performance]),
+            "effective_test_mode",
         )
 
 
@@ -111,10 +123,11 @@ def scenario(run: LaterRun) -> Iterator[Fault]:
     """
     if (
         run.scenario
-        and run.logged
-        and run.logged not in (run.scenario, *INFERRED.get(run.scenario, ()))
+        and run.logged_scenario
+        and run.logged_scenario
+        not in (run.scenario, *INFERRED_FROM_SCENARIOS.get(run.scenario, ()))
     ):
-        yield run.fault(f"scenario {run.logged}", run.scenario, "effective_scenario")
+        yield run.build_fault(f"scenario {run.logged_scenario}", run.scenario, "effective_scenario")
 
 
 @rule("later.seeds", LaterRun)
@@ -125,10 +138,10 @@ def seeds(run: LaterRun) -> Iterator[Fault]:
     seeds.
     Advice: use the round's mlperf.conf and repeat the run.
     """
-    for name in SEEDS if read(run) else ():
-        told, wanted = run.value(f"effective_{name}"), getattr(run.round.rules, name)
+    for name in LOADGEN_SEED_SETTINGS if has_detail_records(run) else ():
+        told, wanted = run.find_value(f"effective_{name}"), getattr(run.round.rules, name)
         if told != wanted:
-            yield run.fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
+            yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
 
 
 @rule("later.valid", LaterRun)
@@ -138,19 +151,19 @@ def valid(run: LaterRun) -> Iterator[Fault]:
     Source: submission-checker.py, check_performance_dir; mlcommons/inference, loadgen/results.cc.
     Advice: follow the summary's recommendations and repeat the run.
     """
-    if not run.performance or not read(run):
+    if not run.performance or not has_detail_records(run):
         return
-    if run.value("result_validity") != "VALID":
-        yield run.fault(
-            f"result_validity {run.value('result_validity')}", "VALID", "result_validity"
+    if run.find_value("result_validity") != "VALID":
+        yield run.build_fault(
+            f"result_validity {run.find_value('result_validity')}", "VALID", "result_validity"
         )
-    told = run.summary.text("Result is")
+    told = run.summary.find_text("Result is")
     if told is None and run.summary_source.path.is_file():
         yield Fault(file=run.summary_source.path, found="no result", required="Result is : VALID")
     if told is not None and told != "VALID":
         yield Fault(
             file=run.summary_source.path,
-            line=run.summary.line("Result is"),
+            line=run.summary.find_line("Result is"),
             found=f"Result is: {told}",
             required="VALID",
         )
@@ -163,8 +176,8 @@ def errors(run: LaterRun) -> Iterator[Fault]:
     Source: submission-checker.py, which fails accuracy runs with errors, and no performance run.
     Advice: fix the cause and repeat the run.
     """
-    if told := run.number("num_errors"):
-        yield run.fault(f"{told:g} errors", "none", "num_errors")
+    if told := run.find_number("num_errors"):
+        yield run.build_fault(f"{told:g} errors", "none", "num_errors")
 
 
 @rule("later.duration", LaterRun)
@@ -174,9 +187,9 @@ def duration(run: LaterRun) -> Iterator[Fault]:
     Source: inference_rules.adoc, Scenarios: 600 seconds; submission-checker.py, TEST_DURATION_MS.
     Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
     """
-    told, least = run.number("effective_min_duration_ms"), run.round.rules.min_duration_ms
-    if run.performance and read(run) and (told is None or told < least):
-        yield run.fault(f"min_duration {told} ms", f"{least} ms", "effective_min_duration_ms")
+    told, least = run.find_number("effective_min_duration_ms"), run.round.rules.min_duration_ms
+    if run.performance and has_detail_records(run) and (told is None or told < least):
+        yield run.build_fault(f"min_duration {told} ms", f"{least} ms", "effective_min_duration_ms")
 
 
 @rule("later.samples", LaterRun)
@@ -187,23 +200,23 @@ def samples(run: LaterRun) -> Iterator[Fault]:
     OFFLINE_MIN_SPQ_SINCE_V4.
     Advice: use the round's mlperf.conf, and repeat the run.
     """
-    if not run.performance or not run.closed or not read(run):
+    if not run.performance or not run.closed or not has_detail_records(run):
         return
     least, told = (
         run.model.performance_samples if run.model else None,
-        run.number("effective_performance_sample_count"),
+        run.find_number("effective_performance_sample_count"),
     )
     if least is not None and told is not None and told < least:
-        yield run.fault(
+        yield run.build_fault(
             f"performance_sample_count {told:g}",
             f"{least} or more",
             "effective_performance_sample_count",
         )
-    fewest = run.round.offline_samples(run.model) if run.logged == "Offline" else None
+    fewest = run.round.find_offline_samples(run.model) if run.logged_scenario == "Offline" else None
     for name in ("effective_samples_per_query", "generated_samples_per_query"):
-        issued = run.number(name)
+        issued = run.find_number(name)
         if fewest is not None and issued is not None and issued < fewest:
-            yield run.fault(f"{name} {issued:g}", f"{fewest} or more", name)
+            yield run.build_fault(f"{name} {issued:g}", f"{fewest} or more", name)
 
 
 @rule("later.bound", LaterRun)
@@ -214,22 +227,24 @@ def bound(run: LaterRun) -> Iterator[Fault]:
     loadgen/results.cc, PerfConstraintsMet.
     Advice: lower the rate and repeat the run.
     """
-    if not run.performance or run.logged != "Server":
+    if not run.performance or run.logged_scenario != "Server":
         return
-    if run.value("result_perf_constraints_met") is False:
-        yield run.fault("result_perf_constraints_met false", "true", "result_perf_constraints_met")
-    limit = run.model.bounds_ns.get(run.scenario or run.logged) if run.model else None
-    if not run.closed or limit is None or run.value("requested_use_token_latencies") is True:
+    if run.find_value("result_perf_constraints_met") is False:
+        yield run.build_fault(
+            "result_perf_constraints_met false", "true", "result_perf_constraints_met"
+        )
+    limit = run.model.bounds_ns.get(run.scenario or run.logged_scenario) if run.model else None
+    if not run.closed or limit is None or run.find_value("requested_use_token_latencies") is True:
         return
     for key in ("result_99.00_percentile_latency_ns", "effective_target_latency_ns"):
-        told = run.number(key)
+        told = run.find_number(key)
         if told is not None and told > limit:
-            yield run.fault(f"{key} {told:g}", f"at most {limit}", key)
-    percentile = run.number("effective_target_latency_percentile")
-    if percentile is not None and percentile < SERVER_PERCENTILE:
-        yield run.fault(
+            yield run.build_fault(f"{key} {told:g}", f"at most {limit}", key)
+    percentile = run.find_number("effective_target_latency_percentile")
+    if percentile is not None and percentile < MIN_SERVER_PERCENTILE:
+        yield run.build_fault(
             f"target_latency_percentile {percentile:g}",
-            f"{SERVER_PERCENTILE}",
+            f"{MIN_SERVER_PERCENTILE}",
             "effective_target_latency_percentile",
         )
 
@@ -243,10 +258,13 @@ def special(run: LaterRun) -> Iterator[Fault]:
     """
     if not run.performance:
         return
-    for name in SPECIAL:
-        if run.value(name) not in (None, False, 0):
-            yield run.fault(
-                f"{name} {run.value(name)}", "false", name, None if run.closed else Severity.WARNING
+    for name in TEST04_SETTINGS:
+        if run.find_value(name) not in (None, False, 0):
+            yield run.build_fault(
+                f"{name} {run.find_value(name)}",
+                "false",
+                name,
+                None if run.closed else Severity.WARNING,
             )
 
 
@@ -261,12 +279,12 @@ def latencies(run: LaterRun) -> Iterator[Fault]:
     for family in ("result_{}_latency_ns", "result_first_token_{}_latency_ns"):
         names = [
             family.format(name)
-            for name in ("min", *(f"{share}_percentile" for share in PERCENTILES), "max")
+            for name in ("min", *(f"{share}_percentile" for share in ASCENDING_PERCENTILES), "max")
         ]
-        told = [(name, value) for name in names if (value := run.number(name)) is not None]
+        told = [(name, value) for name in names if (value := run.find_number(name)) is not None]
         for (lower, low), (name, high) in zip(told, told[1:], strict=False):
             if high < low:
-                yield run.fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
+                yield run.build_fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
 
 
 @rule("later.result", LaterRun)
@@ -279,13 +297,13 @@ def result(run: LaterRun) -> Iterator[Fault]:
     """
     if not run.performance:
         return
-    for name, key in SAME.items():
-        shown, told = run.summary.values.get(name), run.number(key)
-        value = number(shown.text) if shown else None
+    for name, key in SUMMARY_RATE_EVENTS.items():
+        shown, told = run.summary.values.get(name), run.find_number(key)
+        value = parse_printed_number(shown.text) if shown else None
         if (
             value is not None
             and told is not None
-            and not math.isclose(value, told, rel_tol=CLOSE, abs_tol=0.0051)
+            and not math.isclose(value, told, rel_tol=SUMMARY_RATE_TOLERANCE, abs_tol=0.0051)
         ):
             yield Fault(
                 file=run.summary_source.path,
@@ -293,16 +311,16 @@ def result(run: LaterRun) -> Iterator[Fault]:
                 found=f"{name} {value:g}",
                 required=f"{told:g}, as in the detail log",
             )
-    count, each, latest, rate = map(run.number, OFFLINE)
+    count, each, latest, rate = map(run.find_number, OFFLINE_RESULT_EVENTS)
     if (
-        run.logged == "Offline"
+        run.logged_scenario == "Offline"
         and count
         and each
         and latest
         and rate
-        and abs(rate * latest / 1e9 / (count * each) - 1) > MOST
+        and abs(rate * latest / 1e9 / (count * each) - 1) > OFFLINE_RATE_TOLERANCE
     ):
-        yield run.fault(
+        yield run.build_fault(
             f"{rate:g} samples/s",
             f"{count * each / latest * 1e9:.6g}: {count * each:.0f} in {latest / 1e9:g} s",
             "result_samples_per_second",

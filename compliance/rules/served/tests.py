@@ -6,65 +6,65 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference.served import LENIENCY, claims_in
+from compliance.documents.inference.served import SERVED_FILE_LENIENCY, read_last_claimed_scores
 from compliance.documents.inference.served_files import LaterTest
-from compliance.documents.inference.served_headline import served_value
-from compliance.logs.source_file import SourceFile, read_text
-from compliance.recognition.tree_path import is_file, scenario_of
+from compliance.documents.inference.served_headline import find_served_result
+from compliance.logs.source_file import SourceFile, read_source_text
+from compliance.recognition.tree_path import is_file, match_scenario_folder
 from compliance.rules import rule
-from compliance.rules.served.run import SEEDS
+from compliance.rules.served.run import LOADGEN_SEED_SETTINGS
 from compliance.verdict import Fault, Severity
-from suite.audits.filed import recomputed
-from suite.audits.verdict import Compared
-from suite.loadgen.headline import LATENCY
+from suite.audits.filed import recompute_audit_comparison
+from suite.audits.verdict import AuditComparison
+from suite.loadgen.headline import LATENCY_METRIC
 
-ANSWERS: Final = "verify_accuracy.txt"
-SPEED: Final = "verify_performance.txt"
-LENGTH: Final = "verify_output_len.txt"
-FILES: Final = {
-    "TEST01": (ANSWERS, SPEED),
-    "TEST04": (SPEED,),
-    "TEST04-A": (SPEED,),
-    "TEST05": (SPEED,),
-    "TEST06": (ANSWERS,),
-    "TEST07": (ANSWERS,),
-    "TEST08": (ANSWERS,),
-    "TEST09": (LENGTH,),
+ACCURACY_OUTPUT: Final = "verify_accuracy.txt"
+PERFORMANCE_OUTPUT: Final = "verify_performance.txt"
+OUTPUT_LENGTH_OUTPUT: Final = "verify_output_len.txt"
+TEST_OUTPUT_FILES: Final = {
+    "TEST01": (ACCURACY_OUTPUT, PERFORMANCE_OUTPUT),
+    "TEST04": (PERFORMANCE_OUTPUT,),
+    "TEST04-A": (PERFORMANCE_OUTPUT,),
+    "TEST05": (PERFORMANCE_OUTPUT,),
+    "TEST06": (ACCURACY_OUTPUT,),
+    "TEST07": (ACCURACY_OUTPUT,),
+    "TEST08": (ACCURACY_OUTPUT,),
+    "TEST09": (OUTPUT_LENGTH_OUTPUT,),
 }
 """Test -> outputs of its verification scripts. Source:
 submission_checker/checks/compliance_check.py, dir_exists_check.
 """
-RUN: Final = ("TEST01", "TEST04", "TEST04-A", "TEST05")
+TESTS_WITH_RUN: Final = ("TEST01", "TEST04", "TEST04-A", "TEST05")
 """Tests whose run is filed."""
-PASSED: Final = "TEST PASS"
-FAILED: Final = "TEST FAIL"
-CHECKS: Final = {
+TEST_PASSED_TEXT: Final = "TEST PASS"
+TEST_FAILED_TEXT: Final = "TEST FAIL"
+TEST06_CHECKS: Final = {
     "First token check pass": ("True", "Skipped"),
     "EOS check pass": ("True",),
     "Sample length check pass": ("True",),
 }
 """Lines of TEST06."""
-BASELINE: Final = "baseline_accuracy.txt"
-COMPLIANCE: Final = "compliance_accuracy.txt"
-APART: Final = {"CLIP_SCORE": 1.0, "FID_SCORE": 2.0}
+BASELINE_ACCURACY_FILE: Final = "baseline_accuracy.txt"
+COMPLIANCE_ACCURACY_FILE: Final = "compliance_accuracy.txt"
+MAX_SCORE_DIFFERENCE_PERCENT: Final = {"CLIP_SCORE": 1.0, "FID_SCORE": 2.0}
 """Percent by which a test's score may differ from the baseline; of other metrics 1, or 0.1 for
 benchmarks of 99.9 %. Source: accuracy-delta-perc.
 """
-SCORE: Final = r"^{}\s*score\s*=\s*([0-9.eE+-]+)"
-NUMBERS: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
-MISMATCHES: Final = "num_perf_log_data_mismatch"
-SLOWER: Final = 0.11
-SLOWER_SHORT: Final = 0.21
+SCORE_LINE_PATTERN: Final = r"^{}\s*score\s*=\s*([0-9.eE+-]+)"
+COUNT_LINE_PATTERN: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
+MISMATCH_COUNT_NAME: Final = "num_perf_log_data_mismatch"
+MAX_TEST_SLOWDOWN: Final = 0.11
+MAX_SHORT_TEST_SLOWDOWN: Final = 0.21
 """A test's score may be a tenth worse than the result, a fifth for latencies up to SHORT_NS.
 Source: compliance, TEST01/verify_performance.py.
 """
-SHORT_NS: Final = 200_000
-LIMIT: Final = 1 << 20
+SHORT_TEST_LATENCY_NS: Final = 200_000
+MAX_TEST_OUTPUT_BYTES: Final = 1 << 20
 
 
-def text_of(path: Path) -> str:
+def read_test_output(path: Path) -> str:
     """Read what a script printed."""
-    return read_text(SourceFile(path, leniency=LENIENCY), LIMIT)
+    return read_source_text(SourceFile(path, leniency=SERVED_FILE_LENIENCY), MAX_TEST_OUTPUT_BYTES)
 
 
 @rule("later.test_files", LaterTest)
@@ -74,11 +74,11 @@ def test_files(test: LaterTest) -> Iterator[Fault]:
     Source: submission-checker.py, check_compliance_dir; compliance_check.py, dir_exists_check.
     Advice: run the verification scripts, and file their output.
     """
-    for name in FILES.get(test.name, ()):
+    for name in TEST_OUTPUT_FILES.get(test.name, ()):
         if not is_file(test.folder / name):
-            yield test.fault(f"no {name}", name)
-    if test.name in RUN and test.run is None:
-        yield test.fault("no run", "performance/run_1 with LoadGen's logs")
+            yield test.build_fault(f"no {name}", name)
+    if test.name in TESTS_WITH_RUN and test.run is None:
+        yield test.build_fault("no run", "performance/run_1 with LoadGen's logs")
 
 
 @rule("later.test_passed", LaterTest)
@@ -90,58 +90,60 @@ def test_passed(test: LaterTest) -> Iterator[Fault]:
     Advice: find out why the test failed; if answers differ from run to run, file the scores of both
     runs in TEST01/accuracy.
     """
-    for name in FILES.get(test.name, ()):
+    for name in TEST_OUTPUT_FILES.get(test.name, ()):
         path = test.folder / name
-        text = text_of(path) if is_file(path) else PASSED
+        text = read_test_output(path) if is_file(path) else TEST_PASSED_TEXT
         if test.name == "TEST06":
-            yield from lines_of_test06(test, path, text) if is_file(path) else ()
-        elif PASSED not in text or FAILED in text:
+            yield from check_test06_lines(test, path, text) if is_file(path) else ()
+        elif TEST_PASSED_TEXT not in text or TEST_FAILED_TEXT in text:
             yield from (
-                overturned(test, path)
-                if test.name == "TEST01" and name == ANSWERS
-                else [test.fault("not passed", PASSED, path)]
+                check_sampled_scores(test, path)
+                if test.name == "TEST01" and name == ACCURACY_OUTPUT
+                else [test.build_fault("not passed", TEST_PASSED_TEXT, path)]
             )
-        elif (counts := {found[1]: int(found[2]) for found in NUMBERS.finditer(text)}).get(
-            MISMATCHES
-        ):
-            yield test.fault(
-                f"{MISMATCHES} = {counts[MISMATCHES]}", "0, since the test passed", path
+        elif (
+            counts := {found[1]: int(found[2]) for found in COUNT_LINE_PATTERN.finditer(text)}
+        ).get(MISMATCH_COUNT_NAME):
+            yield test.build_fault(
+                f"{MISMATCH_COUNT_NAME} = {counts[MISMATCH_COUNT_NAME]}",
+                "0, since the test passed",
+                path,
             )
 
 
-def lines_of_test06(test: LaterTest, path: Path, text: str) -> Iterator[Fault]:
+def check_test06_lines(test: LaterTest, path: Path, text: str) -> Iterator[Fault]:
     """Look for the outcome of each check of TEST06."""
-    for name, wanted in CHECKS.items():
+    for name, wanted in TEST06_CHECKS.items():
         found = re.findall(rf"^\s*{name}\s*:\s*(\w+)", text, re.MULTILINE)
         if not found or any(each not in wanted for each in found):
-            yield test.fault(
+            yield test.build_fault(
                 f"{name}: {found[0] if found else 'nothing'}", " or ".join(wanted), path
             )
 
 
-def overturned(test: LaterTest, path: Path) -> Iterator[Fault]:
+def check_sampled_scores(test: LaterTest, path: Path) -> Iterator[Fault]:
     """Compare the scores of the sampled answers in both runs, which may stand in for equal
     answers.
     """
     folder = test.folder / "accuracy"
     baseline, reached = (
-        claims_in(folder / BASELINE, test.model),
-        claims_in(folder / COMPLIANCE, test.model),
+        read_last_claimed_scores(folder / BASELINE_ACCURACY_FILE, test.model),
+        read_last_claimed_scores(folder / COMPLIANCE_ACCURACY_FILE, test.model),
     )
     for metric in test.model.accuracy if test.model else ():
         one, other = baseline.get(metric, 0.0), reached.get(metric, 0.0)
-        most = APART.get(metric, 0.1 if "99.9" in test.benchmark else 1.0)
+        most = MAX_SCORE_DIFFERENCE_PERCENT.get(metric, 0.1 if "99.9" in test.benchmark else 1.0)
         if not one or not other:
-            yield test.fault(
+            yield test.build_fault(
                 f"answers differ, and no {metric} of both runs",
-                f"{BASELINE} and {COMPLIANCE}",
+                f"{BASELINE_ACCURACY_FILE} and {COMPLIANCE_ACCURACY_FILE}",
                 path,
             )
         elif abs(1 - one / other) * 100 > most:
-            yield test.fault(
+            yield test.build_fault(
                 f"answers differ, {metric} {other:g}",
                 f"{one:g}, within {most:g} percent",
-                folder / COMPLIANCE,
+                folder / COMPLIANCE_ACCURACY_FILE,
             )
 
 
@@ -155,22 +157,28 @@ def test_seeds(test: LaterTest) -> Iterator[Fault]:
     Advice: run LoadGen with the round's mlperf.conf and the test's audit.config.
     """
     run = test.run
-    if run is None or not run.index or test.name not in RUN:
+    if run is None or not run.index or test.name not in TESTS_WITH_RUN:
         return
-    rules, unsure = test.round.rules, only_logged(test)
-    for name in SEEDS:
+    rules, unsure = test.round.rules, weigh_unchecked_run(test)
+    for name in LOADGEN_SEED_SETTINGS:
         wanted = rules.test05_seeds.get(name) if test.name == "TEST05" else getattr(rules, name)
-        told = run.value(f"effective_{name}")
+        told = run.find_value(f"effective_{name}")
         if wanted is not None and told != wanted:
-            yield run.fault(f"{name} {told}", f"{wanted}", f"effective_{name}", unsure)
-    if test.name != "TEST04-A" and run.value("result_validity") != "VALID":
-        yield run.fault(
-            f"result_validity {run.value('result_validity')}", "VALID", "result_validity", unsure
+            yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}", unsure)
+    if test.name != "TEST04-A" and run.find_value("result_validity") != "VALID":
+        yield run.build_fault(
+            f"result_validity {run.find_value('result_validity')}",
+            "VALID",
+            "result_validity",
+            unsure,
         )
-    scenarios = {each.logged for each in test.entry if each.logged}
-    if run.logged and scenarios and run.logged not in scenarios:
-        yield run.fault(
-            f"scenario {run.logged}", " or ".join(sorted(scenarios)), "effective_scenario", unsure
+    scenarios = {each.logged_scenario for each in test.entry if each.logged_scenario}
+    if run.logged_scenario and scenarios and run.logged_scenario not in scenarios:
+        yield run.build_fault(
+            f"scenario {run.logged_scenario}",
+            " or ".join(sorted(scenarios)),
+            "effective_scenario",
+            unsure,
         )
 
 
@@ -185,19 +193,19 @@ def test_settings(test: LaterTest) -> Iterator[Fault]:
     run = test.run
     if run is None or not run.index:
         return
-    unsure = only_logged(test)
+    unsure = weigh_unchecked_run(test)
     if test.name == "TEST01" and not (
-        run.number("effective_accuracy_log_sampling_target")
-        or run.number("effective_accuracy_log_probability")
+        run.find_number("effective_accuracy_log_sampling_target")
+        or run.find_number("effective_accuracy_log_probability")
     ):
-        yield run.fault(
+        yield run.build_fault(
             "no answers sampled",
             "accuracy_log_sampling_target, as TEST01 has it",
             "effective_accuracy_log_sampling_target",
             unsure,
         )
-    if test.name == "TEST04" and run.value("effective_performance_issue_same") is not True:
-        yield run.fault(
+    if test.name == "TEST04" and run.find_value("effective_performance_issue_same") is not True:
+        yield run.build_fault(
             "performance_issue_same false",
             "true, as TEST04 has it",
             "effective_performance_issue_same",
@@ -205,7 +213,7 @@ def test_settings(test: LaterTest) -> Iterator[Fault]:
         )
 
 
-def only_logged(test: LaterTest) -> Severity | None:
+def weigh_unchecked_run(test: LaterTest) -> Severity | None:
     """Return the severity of what the round's checker did not look at in a test's run; the outcome
     and the files count in every round.
     """
@@ -219,22 +227,24 @@ def test_score(test: LaterTest) -> Iterator[Fault]:
     Source: mlcommons/inference, compliance, TEST01 and TEST04: verify_performance.py.
     Advice: run the verification script on the runs that are filed.
     """
-    path = test.folder / SPEED
+    path = test.folder / PERFORMANCE_OUTPUT
     if not is_file(path) or test.name == "TEST04-A":
         return
-    text = text_of(path)
+    text = read_test_output(path)
     reached, wanted = (
-        next(iter(re.findall(SCORE.format(name), text, re.MULTILINE)), None)
+        next(iter(re.findall(SCORE_LINE_PATTERN.format(name), text, re.MULTILINE)), None)
         for name in ("test", "reference")
     )
-    one, other = number_of(reached), number_of(wanted)
-    logged = next((each.logged for each in test.entry), None)
+    one, other = parse_number_or_none(reached), parse_number_or_none(wanted)
+    logged = next((each.logged_scenario for each in test.entry), None)
     if one is None or other is None or logged is None or test.name != "TEST01":
         return
     latency = logged in ("SingleStream", "MultiStream")
-    most = SLOWER_SHORT if latency and other <= SHORT_NS else SLOWER
+    most = (
+        MAX_SHORT_TEST_SLOWDOWN if latency and other <= SHORT_TEST_LATENCY_NS else MAX_TEST_SLOWDOWN
+    )
     if one > other * (1 + most) if latency else one < other * (1 - most):
-        yield test.fault(f"test score {one:g}", f"near the reference score {other:g}", path)
+        yield test.build_fault(f"test score {one:g}", f"near the reference score {other:g}", path)
 
 
 @rule("later.test_speed", LaterTest, severity=Severity.WARNING)
@@ -247,34 +257,44 @@ def test_speed(test: LaterTest) -> Iterator[Fault]:
     Advice: run the test again beside the result that is submitted, on the same system with the same
     settings.
     """
-    found = compared(test)
+    found = compare_served_test(test)
     if test.run and found and not found.passed:
-        other = "the run of TEST04-A" if test.beside else "the result"
-        yield test.run.fault(f"{found.ratio:.3g} times the speed of {other}", found.required)
+        other = "the run of TEST04-A" if test.compared_run else "the result"
+        yield test.run.build_fault(f"{found.ratio:.3g} times the speed of {other}", found.required)
 
 
-def compared(test: LaterTest) -> Compared | None:
+def compare_served_test(test: LaterTest) -> AuditComparison | None:
     """Compare a test's run with the run that it belongs to, of an entry's several the one that is
     nearest; None if the logs do not tell.
     """
-    reached = served_value(test.run) if test.run and test.run.index else None
-    scenario = scenario_of(test.run.logged) if test.run and test.run.logged else None
+    reached = find_served_result(test.run) if test.run and test.run.index else None
+    scenario = (
+        match_scenario_folder(test.run.logged_scenario)
+        if test.run and test.run.logged_scenario
+        else None
+    )
     if reached is None or scenario is None:
         return None
     others = [
-        served_value(run) for run in ([test.beside] if test.beside else test.entry) if run.index
+        find_served_result(run)
+        for run in ([test.compared_run] if test.compared_run else test.entry)
+        if run.index
     ]
-    metric = LATENCY if reached[1] == "ns" else reached[0]
+    metric = LATENCY_METRIC if reached[1] == "ns" else reached[0]
     wanted = [other[2] for other in others if other and other[:2] == reached[:2]]
     found = [
         each
         for value in wanted
-        if (each := recomputed(test.round.name, test.name, scenario, metric, value, reached[2]))
+        if (
+            each := recompute_audit_comparison(
+                test.round.name, test.name, scenario, metric, value, reached[2]
+            )
+        )
     ]
     return min(found, key=lambda each: abs(each.ratio - 1), default=None)
 
 
-def number_of(text: str | None) -> float | None:
+def parse_number_or_none(text: str | None) -> float | None:
     """Read a number; None if there is none."""
     try:
         value = float(text) if text else math.nan

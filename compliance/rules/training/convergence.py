@@ -4,8 +4,12 @@ allows.
 
 from collections.abc import Iterator
 
-from compliance.documents.training.bypass import POINTS, bypassed
-from compliance.documents.training.convergence import Convergence, Outcome, convergence_of
+from compliance.documents.training.bypass import POINTS_BYPASS_OPTION, find_checker_bypass
+from compliance.documents.training.convergence import (
+    Convergence,
+    ConvergenceOutcome,
+    judge_set_convergence,
+)
 from compliance.documents.training.log import PublishedSet
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
@@ -21,41 +25,41 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
     Advice: use the reference's model, data and optimizer; for a batch size without a point, submit
     one, or ask the committee to let the set pass.
     """
-    found = convergence_of(group)
-    if found is None or found.outcome is Outcome.PASS:
+    found = judge_set_convergence(group)
+    if found is None or found.outcome is ConvergenceOutcome.PASS:
         return
-    if found.outcome is Outcome.MISSING:
-        yield group.fault(
+    if found.outcome is ConvergenceOutcome.MISSING:
+        yield group.build_fault(
             f"batch size {found.batch:g}",
             "one for which the round has a reference convergence point",
             severity=Severity.WARNING,
         )
-    elif found.outcome is Outcome.INCOMPLETE:
+    elif found.outcome is ConvergenceOutcome.INCOMPLETE:
         needed = (
             f"{found.others_need:.6g} or more in each of the {found.missing} runs that are to come"
         )
-        yield group.fault(
+        yield group.build_fault(
             f"{len(group.logs)} runs so far",
-            f"{needed}, for a mean of {found.least:.6g}: {told(found)}",
+            f"{needed}, for a mean of {found.least:.6g}: {describe_reference_point(found)}",
             severity=Severity.INFO,
         )
-    elif found.outcome is Outcome.FACTOR:
-        yield group.fault(
+    elif found.outcome is ConvergenceOutcome.FACTOR:
+        yield group.build_fault(
             f"a mean of {found.mean:.6g}",
-            f"{told(found)}: the minutes are multiplied by {found.factor:.6g}",
+            f"{describe_reference_point(found)}: the minutes are multiplied by {found.factor:.6g}",
             severity=Severity.INFO,
         )
     else:
         short = f"; {-(found.spare or 0)} runs with one evaluation more" if found.spare else ""
-        asked = bypassed(group, POINTS)
-        let_pass = f" (passed over: {asked})" if asked else ""
-        required = f"{found.least:.6g} or more: {told(found)}{short}{let_pass}"
-        yield group.fault(
-            f"a mean of {found.mean:.6g}", required, severity=Severity.WARNING if asked else None
+        bypass = find_checker_bypass(group, POINTS_BYPASS_OPTION)
+        let_pass = f" (passed over: {bypass})" if bypass else ""
+        required = f"{found.least:.6g} or more: {describe_reference_point(found)}{short}{let_pass}"
+        yield group.build_fault(
+            f"a mean of {found.mean:.6g}", required, severity=Severity.WARNING if bypass else None
         )
 
 
-def told(found: Convergence) -> str:
+def describe_reference_point(found: Convergence) -> str:
     """Name what a set is held against."""
     point = found.point
     return f"{point.name} has {point.mean:.6g} at batch size {point.batch}" if point else ""

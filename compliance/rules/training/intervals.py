@@ -6,82 +6,86 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.training.evaluations import Evaluation, place_of
-from compliance.documents.training.log import BATCH, PublishedLog
-from compliance.documents.training.values import finite
+from compliance.documents.training.evaluations import PublishedEvaluation, parse_run_progress
+from compliance.documents.training.log import GLOBAL_BATCH_KEY, PublishedLog
+from compliance.documents.training.values import is_plain_finite_number
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, UsualInterval
 
-FEWEST: Final = 4
+MIN_COMPARED_GAPS: Final = 4
 """Gaps between evaluations from which on one that is longer than the others shows that an
 evaluation is missing.
 """
-IN_FLIGHT: Final = 2
+MAX_UNTOLD_EVALUATIONS: Final = 2
 """Evaluations that may have ended and not told their result when a run stops."""
-FEW: Final = 2
+FEW_EVALUATIONS: Final = 2
 """Evaluations that do not show what became of those before them; where there are more, the run may
 have begun to evaluate late.
 """
-EVEN: Final = 1.1
+EVEN_GAP_FACTOR: Final = 1.1
 """Gaps that differ by less are equal: the last batch of an interval may be another one."""
-LONGER: Final = 1.25
+LONGER_GAP_FACTOR: Final = 1.25
 """From here on one gap is longer than even ones, and no spread of theirs."""
-SKIPPED: Final = 3.0
+MAX_INTERVAL_FACTOR: Final = 3.0
 """Times the rules' interval that no logger's own way of counting explains."""
-LEFT_OUT: Final = (1.9, 2.1)
+DOUBLE_GAP_RANGE: Final = (1.9, 2.1)
 """Between these two, in parts of another gap, two gaps are one."""
 
 
-def apart(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
+def check_evaluation_intervals(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
     """Yield evaluations that are farther apart than the rules, or the other evaluations, have
     them.
     """
-    placed = sorted((each for each in log.evaluations if each.epoch is not None), key=place)
-    batch = log.value(BATCH)
-    known = float(batch) if finite(batch) and batch >= 1 else None
+    placed = sorted(
+        (each for each in log.evaluations if each.epoch is not None), key=get_evaluation_epoch
+    )
+    batch = log.find_value(GLOBAL_BATCH_KEY)
+    known = float(batch) if is_plain_finite_number(batch) and batch >= 1 else None
     if row.evaluate_every_samples and known:
         every = math.ceil(row.evaluate_every_samples / known) * known
-        yield from too_far(log, placed, every)
-        yield from late_start(
-            log, placed, every * (1 + (row.skipped.at(known) if row.skipped else 0))
+        yield from check_interval_limit(log, placed, every)
+        yield from check_first_evaluation(
+            log, placed, every * (1 + (row.skipped.compute_allowed(known) if row.skipped else 0))
         )
         first = (
-            row.first_evaluation.at(int(known), int(every))
+            row.first_evaluation.compute_samples_before(int(known), int(every))
             if row.first_evaluation and log.closed
             else None
         )
         if first is not None and placed and placed[0].epoch != first:
-            yield log.fault(
+            yield log.build_fault(
                 f"the first evaluation at {placed[0].epoch:g}", f"{first}", placed[0].entry.line
             )
     elif row.evaluate_every_epochs:
-        yield from too_far(log, placed, row.evaluate_every_epochs)
-        yield from late_start(log, placed, row.evaluate_every_epochs)
+        yield from check_interval_limit(log, placed, row.evaluate_every_epochs)
+        yield from check_first_evaluation(log, placed, row.evaluate_every_epochs)
     elif row.usual_interval and known:
-        every = row.usual_interval.at(known)
-        yield from usually(log, placed, every, row.usual_interval)
-        yield from late_start(
-            log, placed, every * (1 + (row.skipped.at(known) if row.skipped else 0))
+        every = row.usual_interval.compute_interval(known)
+        yield from check_usual_interval(log, placed, every, row.usual_interval)
+        yield from check_first_evaluation(
+            log, placed, every * (1 + (row.skipped.compute_allowed(known) if row.skipped else 0))
         )
     else:
-        yield from left_out(log, placed, fixed=False)
+        yield from check_missing_evaluation(log, placed, fixed=False)
 
 
-def place(evaluation: Evaluation) -> float:
+def get_evaluation_epoch(evaluation: PublishedEvaluation) -> float:
     """Give the progress of a run at an evaluation."""
     return evaluation.epoch or 0.0
 
 
-def too_far(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> Iterator[Fault]:
+def check_interval_limit(
+    log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float
+) -> Iterator[Fault]:
     """Yield evaluations that come later after the one before them than the rules say."""
     for early, late in zip(placed, placed[1:], strict=False):
-        if place(late) - place(early) > every * EVEN:
-            yield between(log, early, late, f"at most {every:g} between two")
+        if get_evaluation_epoch(late) - get_evaluation_epoch(early) > every * EVEN_GAP_FACTOR:
+            yield build_interval_fault(log, early, late, f"at most {every:g} between two")
 
 
-def usually(
-    log: PublishedLog, placed: Sequence[Evaluation], every: float, rule: UsualInterval
+def check_usual_interval(
+    log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float, rule: UsualInterval
 ) -> Iterator[Fault]:
     """Yield gaps that are longer than the usual ones: an error where the log's own others are not,
     or no way of counting explains it.
@@ -89,44 +93,65 @@ def usually(
     Where the batch size decides, gaps that are shorter tell that the log states another one than
     the run had.
     """
-    odd = list(left_out(log, placed, fixed=not (log.row and log.row.evaluated_later)))
+    odd = list(
+        check_missing_evaluation(log, placed, fixed=not (log.row and log.row.evaluated_later))
+    )
     yield from odd
     counted = (
-        all(place(each).is_integer() for each in placed) and every < 1
+        all(get_evaluation_epoch(each).is_integer() for each in placed) and every < 1
     )  # evaluations that are numbered
     far = [
         (early, late)
         for early, late in zip(placed, placed[1:], strict=False)
-        if place(late) - place(early) > every * EVEN
+        if get_evaluation_epoch(late) - get_evaluation_epoch(early) > every * EVEN_GAP_FACTOR
     ]
     if far and not odd:
-        early, late = max(far, key=lambda pair: place(pair[1]) - place(pair[0]))
-        beyond = log.closed and not counted and place(late) - place(early) > every * SKIPPED
-        yield between(
+        early, late = max(
+            far, key=lambda pair: get_evaluation_epoch(pair[1]) - get_evaluation_epoch(pair[0])
+        )
+        beyond = (
+            log.closed
+            and not counted
+            and get_evaluation_epoch(late) - get_evaluation_epoch(early)
+            > every * MAX_INTERVAL_FACTOR
+        )
+        yield build_interval_fault(
             log, early, late, f"about {every:g} between two", None if beyond else Severity.WARNING
         )
-    gaps = [place(late) - place(early) for early, late in zip(placed, placed[1:], strict=False)]
-    if rule.per_batch and gaps and max(gaps) * EVEN < every:
+    gaps = [
+        get_evaluation_epoch(late) - get_evaluation_epoch(early)
+        for early, late in zip(placed, placed[1:], strict=False)
+    ]
+    if rule.per_batch and gaps and max(gaps) * EVEN_GAP_FACTOR < every:
         found = f"evaluations at most {max(gaps):g} apart"
-        yield log.fault(
-            found, f"about {every:g}, or another {BATCH}", placed[1].entry.line, Severity.WARNING
+        yield log.build_fault(
+            found,
+            f"about {every:g}, or another {GLOBAL_BATCH_KEY}",
+            placed[1].entry.line,
+            Severity.WARNING,
         )
 
 
-def late_start(log: PublishedLog, placed: Sequence[Evaluation], first: float) -> Iterator[Fault]:
+def check_first_evaluation(
+    log: PublishedLog, placed: Sequence[PublishedEvaluation], first: float
+) -> Iterator[Fault]:
     """Yield a first evaluation that comes later than the rules say; epochs may be counted from
     1.
     """
     if not placed:
         return
     at, from_one = (
-        place(placed[0]),
-        (1.0 if events.EPOCH_NUM in placed[0].entry.metadata and place(placed[0]) >= 1 else 0.0),
+        get_evaluation_epoch(placed[0]),
+        (
+            1.0
+            if events.EPOCH_NUM in placed[0].entry.metadata and get_evaluation_epoch(placed[0]) >= 1
+            else 0.0
+        ),
     )
-    if at - from_one > first * EVEN:
-        alone = len(placed) <= FEW and not (log.row and log.row.evaluated_later)
-        beyond = log.closed and alone and at - from_one > first * SKIPPED
-        yield log.fault(
+    if at - from_one > first * EVEN_GAP_FACTOR:
+        alone = len(placed) <= FEW_EVALUATIONS and not (log.row and log.row.evaluated_later)
+        beyond = log.closed and alone and at - from_one > first * MAX_INTERVAL_FACTOR
+        yield log.build_fault(
             f"the first evaluation at {at:.12g}",
             f"one by {first + from_one:g}",
             placed[0].entry.line,
@@ -134,19 +159,29 @@ def late_start(log: PublishedLog, placed: Sequence[Evaluation], first: float) ->
         )
 
 
-def left_out(log: PublishedLog, placed: Sequence[Evaluation], fixed: bool) -> Iterator[Fault]:
+def check_missing_evaluation(
+    log: PublishedLog, placed: Sequence[PublishedEvaluation], fixed: bool
+) -> Iterator[Fault]:
     """Yield a gap that is longer than all others, which are equal; the first may be longer, where
     schedules begin.
     """
-    gaps = [place(late) - place(early) for early, late in zip(placed, placed[1:], strict=False)]
+    gaps = [
+        get_evaluation_epoch(late) - get_evaluation_epoch(early)
+        for early, late in zip(placed, placed[1:], strict=False)
+    ]
     longest = max(range(len(gaps)), key=gaps.__getitem__, default=0)
     others = gaps[:longest] + gaps[longest + 1 :]
-    if longest == 0 or len(gaps) < FEWEST or min(others) <= 0 or max(others) >= EVEN * min(others):
+    if (
+        longest == 0
+        or len(gaps) < MIN_COMPARED_GAPS
+        or min(others) <= 0
+        or max(others) >= EVEN_GAP_FACTOR * min(others)
+    ):
         return
     times = gaps[longest] / max(others)
-    if times > LONGER:
-        sure = fixed or LEFT_OUT[0] < times < LEFT_OUT[1]
-        yield between(
+    if times > LONGER_GAP_FACTOR:
+        sure = fixed or DOUBLE_GAP_RANGE[0] < times < DOUBLE_GAP_RANGE[1]
+        yield build_interval_fault(
             log,
             placed[longest],
             placed[longest + 1],
@@ -155,15 +190,15 @@ def left_out(log: PublishedLog, placed: Sequence[Evaluation], fixed: bool) -> It
         )
 
 
-def between(
+def build_interval_fault(
     log: PublishedLog,
-    early: Evaluation,
-    late: Evaluation,
+    early: PublishedEvaluation,
+    late: PublishedEvaluation,
     required: str,
     severity: Severity | None = None,
 ) -> Fault:
     """Build the fault of two evaluations."""
-    return log.fault(
+    return log.build_fault(
         f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}",
         required,
         late.entry.line,
@@ -171,21 +206,23 @@ def between(
     )
 
 
-def unfinished(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
+def check_unfinished_evaluations(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
     """Yield a log in which evaluations begin or end without a result."""
-    told = len(log.all(events.EVAL_ACCURACY))
-    started = len(log.all(events.EVAL_START))
-    ended = len({place_of(record, row.progress) for record in log.all(events.EVAL_STOP)})
-    if ended > told + IN_FLIGHT:
-        yield log.fault(
-            f"{told} eval_accuracy for {ended} eval_stop",
+    results = len(log.list_records(events.EVAL_ACCURACY))
+    started = len(log.list_records(events.EVAL_START))
+    ended = len(
+        {parse_run_progress(record, row.progress) for record in log.list_records(events.EVAL_STOP)}
+    )
+    if ended > results + MAX_UNTOLD_EVALUATIONS:
+        yield log.build_fault(
+            f"{results} eval_accuracy for {ended} eval_stop",
             "a result of each",
-            log.line(events.EVAL_STOP),
+            log.find_line(events.EVAL_STOP),
         )
-    elif started - told > log.round.rules.open_evaluations:
-        yield log.fault(
-            f"{told} eval_accuracy for {started} eval_start",
+    elif started - results > log.round.rules.open_evaluations:
+        yield log.build_fault(
+            f"{results} eval_accuracy for {started} eval_start",
             "one each",
-            log.line(events.EVAL_START),
+            log.find_line(events.EVAL_START),
             Severity.WARNING,
         )

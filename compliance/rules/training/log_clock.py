@@ -3,34 +3,34 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.training.log import NUMBER, PublishedLog
-from compliance.documents.training.values import numbers
-from compliance.logs.mllog.legacy_text import TOTAL
-from compliance.logs.mllog.published import Entry
+from compliance.documents.training.log import PROGRESS_FIELDS, PublishedLog
+from compliance.documents.training.values import parse_metadata_numbers
+from compliance.logs.mllog.legacy_text import TOTAL_RUNTIME_KEY
+from compliance.logs.mllog.published import PublishedRecord
 from compliance.rules import rule
-from compliance.rules.training.log_identity import short
+from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
 
 NS_PER_S: Final = 1_000_000_000
-CLOCK_SET_NS: Final = 1_483_228_800 * NS_PER_S
+EARLIEST_CLOCK_NS: Final = 1_483_228_800 * NS_PER_S
 """January 2017, before the first MLPerf round: an earlier clock was never set."""
-SLACK_NS: Final = NS_PER_S
+START_TOLERANCE_NS: Final = NS_PER_S
 """Between two processes that log the end of initialisation and the start of the run."""
-LOOSE_NS: Final = 5 * NS_PER_S
+PROCESS_CLOCK_ERROR_NS: Final = 5 * NS_PER_S
 """How far the clocks of a run's processes may be apart. Of the accepted logs at hand none has an
 event of the run before its start.
 """
-BEGINS: Final = (events.BLOCK_START, events.EPOCH_START)
-ENDS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
-EVALUATES: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
-AHEAD: Final = 3
+TRAINING_BEGIN_EVENTS: Final = (events.BLOCK_START, events.EPOCH_START)
+TRAINING_END_EVENTS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
+PUBLISHED_EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
+MAX_INTERVALS_AHEAD: Final = 3
 """Blocks or epochs that a logger begins ahead of the evaluation."""
-TOTAL_SLACK_MIN: Final = 0.1
+TOTAL_RUNTIME_TOLERANCE_MIN: Final = 0.1
 """The text form has whole seconds, and its run starts when the first of many processes does."""
 
 
-def seconds(nanoseconds: int) -> str:
+def format_ns_as_seconds(nanoseconds: int) -> str:
     """Show a span."""
     return f"{nanoseconds / NS_PER_S:.3f} s"
 
@@ -44,19 +44,19 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
     they run backwards.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
-    last: Entry | None = None
+    last: PublishedRecord | None = None
     for record in log.run:
-        if record.time_ns < CLOCK_SET_NS:
-            yield log.fault(
-                f"{record.key} at {seconds(record.time_ns)}",
+        if record.time_ns < EARLIEST_CLOCK_NS:
+            yield log.build_fault(
+                f"{record.key} at {format_ns_as_seconds(record.time_ns)}",
                 "a time from a clock that was set",
                 record.line,
             )
             continue
         if last and record.time_ns < last.time_ns:
-            gap = seconds(last.time_ns - record.time_ns)
-            accepted = None if stops_early(log, record, last) else several(log)
-            yield log.fault(
+            gap = format_ns_as_seconds(last.time_ns - record.time_ns)
+            accepted = None if is_early_stop(log, record, last) else weigh_loose_clock(log)
+            yield log.build_fault(
                 f"{record.key} {gap} before {last.key} in line {last.line}",
                 "times that do not go backwards",
                 record.line,
@@ -65,22 +65,22 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
         last = record
 
 
-def stops_early(log: PublishedLog, record: Entry, last: Entry) -> bool:
+def is_early_stop(log: PublishedLog, record: PublishedRecord, last: PublishedRecord) -> bool:
     """Tell a run that stops before what precedes it in its log, by more than clocks are apart,
     where nothing else is out of order.
     """
     if (
         record.key != events.RUN_STOP
-        or record.time_ns >= last.time_ns - LOOSE_NS
+        or record.time_ns >= last.time_ns - PROCESS_CLOCK_ERROR_NS
         or not log.row
         or log.row.evaluated_later
         or not log.row.data_set
     ):
         return False
-    return in_order(log, events.RUN_STOP)
+    return is_otherwise_in_order(log, events.RUN_STOP)
 
 
-def in_order(log: PublishedLog, without: str) -> bool:
+def is_otherwise_in_order(log: PublishedLog, without: str) -> bool:
     """Tell whether the other events of a run are in the order of their times: then that one event
     was moved, and no clock is another.
     """
@@ -88,7 +88,7 @@ def in_order(log: PublishedLog, without: str) -> bool:
     return all(late >= early for early, late in zip(others, others[1:], strict=False))
 
 
-def several(log: PublishedLog) -> Severity | None:
+def weigh_loose_clock(log: PublishedLog) -> Severity | None:
     """Weigh a clock that runs backwards less where accepted logs of the benchmark have events of
     several processes.
     """
@@ -104,27 +104,32 @@ def span(log: PublishedLog) -> Iterator[Fault]:
     evaluation.
     Advice: submit the log exactly as the run wrote it.
     """
-    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
     if start and stop and stop.time_ns <= start.time_ns:
-        yield log.fault(
-            f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start",
+        yield log.build_fault(
+            f"run_stop {format_ns_as_seconds(start.time_ns - stop.time_ns)} before run_start",
             "a run that takes time",
             stop.line,
         )
     begun = [
-        record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS
+        record.time_ns
+        for record in log.list_records(events.INIT_START)
+        if record.time_ns >= EARLIEST_CLOCK_NS
     ]
     mixed = not (log.row and log.row.data_set) or not (
-        log.row.evaluated_later or in_order(log, events.RUN_START)
+        log.row.evaluated_later or is_otherwise_in_order(log, events.RUN_START)
     )
     for record in log.run if start else ():
         if start and record.time_ns < start.time_ns:
-            near = record.time_ns >= start.time_ns - LOOSE_NS or mixed
+            near = record.time_ns >= start.time_ns - PROCESS_CLOCK_ERROR_NS or mixed
             accepted = (
-                several(log) if near and (not begun or record.time_ns >= min(begun)) else None
+                weigh_loose_clock(log)
+                if near and (not begun or record.time_ns >= min(begun))
+                else None
             )
-            yield log.fault(
-                f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start",
+            yield log.build_fault(
+                f"{record.key} {format_ns_as_seconds(start.time_ns - record.time_ns)} before"
+                " run_start",
                 "a time after it",
                 record.line,
                 accepted,
@@ -143,37 +148,45 @@ def order(log: PublishedLog) -> Iterator[Fault]:
     if log.older:
         return
     init, start, stop = (
-        log.first(key) for key in (events.INIT_STOP, events.RUN_START, events.RUN_STOP)
+        log.find_first_record(key) for key in (events.INIT_STOP, events.RUN_START, events.RUN_STOP)
     )
-    begun = log.all(events.INIT_START)
+    begun = log.list_records(events.INIT_START)
     if (
         log.round.rules.loose and init
     ):  # lines of other processes that were written late say when they happened
         begun = [record for record in begun if record is begun[0] or record.time_ns > init.time_ns]
-    pairs: list[tuple[Entry | None, Entry | None]] = [
+    pairs: list[tuple[PublishedRecord | None, PublishedRecord | None]] = [
         (begun[-1] if begun else None, init or start),
         (init, start),
         (start, stop),
     ]
     for before, after in pairs:
         if before and after and before.order > after.order:
-            yield log.fault(
+            yield log.build_fault(
                 f"{before.key} after {after.key} in line {after.line}",
                 "the reverse order",
                 before.line,
             )
-    if start and init and init.time_ns > start.time_ns + SLACK_NS:
-        yield log.fault(
-            f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start",
+    if start and init and init.time_ns > start.time_ns + START_TOLERANCE_NS:
+        yield log.build_fault(
+            f"init_stop {format_ns_as_seconds(init.time_ns - start.time_ns)} after run_start",
             "initialisation before the run",
             init.line,
         )
-    if init and begun and init.time_ns < min(record.time_ns for record in begun) - SLACK_NS:
-        yield log.fault(
+    if (
+        init
+        and begun
+        and init.time_ns < min(record.time_ns for record in begun) - START_TOLERANCE_NS
+    ):
+        yield log.build_fault(
             "init_stop before the first init_start", "initialisation that takes time", init.line
         )
-    if start and begun and min(record.time_ns for record in begun) > start.time_ns + SLACK_NS:
-        yield log.fault(
+    if (
+        start
+        and begun
+        and min(record.time_ns for record in begun) > start.time_ns + START_TOLERANCE_NS
+    ):
+        yield log.build_fault(
             "init_start after run_start", "initialisation before the run", begun[0].line
         )
 
@@ -188,22 +201,24 @@ def init(log: PublishedLog) -> Iterator[Fault]:
     Advice: start the clock when that time is over.
     """
     begun = [
-        record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS
+        record.time_ns
+        for record in log.list_records(events.INIT_START)
+        if record.time_ns >= EARLIEST_CLOCK_NS
     ]
-    limit = init_limit(log)
+    limit = select_init_limit_min(log)
     for key in (events.INIT_STOP, events.RUN_START):
-        end = log.first(key)
+        end = log.find_first_record(key)
         taken = (end.time_ns - min(begun)) / (60 * NS_PER_S) if begun and end else 0.0
         if end and taken > limit:
             accepted = (
                 Severity.WARNING if log.free and key == events.RUN_START else None
             )  # the rulesets since v1.0 look at init_stop alone
-            yield log.fault(
+            yield log.build_fault(
                 f"{taken:.2f} minutes to {key}", f"at most {limit:g}", end.line, accepted
             )
 
 
-def init_limit(log: PublishedLog) -> float:
+def select_init_limit_min(log: PublishedLog) -> float:
     """Give the minutes that initialisation may take."""
     rules, own = log.round.rules, log.row.init_limit_min if log.row else None
     if not log.closed and rules.init_limit_open_min is not None:
@@ -219,25 +234,27 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
     null, which many accepted logs have, says nothing.
     Advice: clear the caches, and log cache_clear true.
     """
-    records = log.all(events.CACHE_CLEAR)
+    records = log.list_records(events.CACHE_CLEAR)
     for record in records:
-        told = record.value.strip().casefold() if isinstance(record.value, str) else record.value
-        if told is None:
+        stated = record.value.strip().casefold() if isinstance(record.value, str) else record.value
+        if stated is None:
             continue
-        if told not in (True, "true"):
-            yield log.fault(f"cache_clear {short(record.value)}", "true", record.line)
-    start = log.first(events.RUN_START)
+        if stated not in (True, "true"):
+            yield log.build_fault(
+                f"cache_clear {format_short_value(record.value)}", "true", record.line
+            )
+    start = log.find_first_record(events.RUN_START)
     if (
         start
         and records
         and all(record.order > start.order and record.time_ns > start.time_ns for record in records)
     ):
-        yield log.fault(
+        yield log.build_fault(
             "cache_clear after run_start", "caches cleared before the run", records[0].line
         )
     elif start and records and all(record.order > start.order for record in records):
         found = f"cache_clear after run_start in line {start.line}, with an earlier time"
-        yield log.fault(
+        yield log.build_fault(
             found,
             "caches cleared, and the event logged, before the run",
             records[0].line,
@@ -253,9 +270,9 @@ def uncleared(log: PublishedLog) -> Iterator[Fault]:
     training_0.6.0/common.yaml: cache_clear true.
     Advice: log cache_clear true.
     """
-    record = log.first(events.CACHE_CLEAR)
+    record = log.find_first_record(events.CACHE_CLEAR)
     if record and record.value is None:
-        yield log.fault("cache_clear null", "true", record.line)
+        yield log.build_fault("cache_clear null", "true", record.line)
 
 
 @rule("log.after", PublishedLog)
@@ -268,19 +285,23 @@ def after(log: PublishedLog) -> Iterator[Fault]:
     of the evaluation, so that blocks, epochs and evaluations may begin or end behind run_stop.
     Advice: stop the clock when the last evaluation is done.
     """
-    stop, row = log.first(events.RUN_STOP), log.row
+    stop, row = log.find_first_record(events.RUN_STOP), log.row
     if stop is None or row is None or not row.strict:
         return
     behind = [record for record in log.run if record.order > stop.order]
     if not behind:
         return
     settled = not log.succeeded or log.reached
-    trained = is_trained(behind)
+    trained = has_training_after_stop(behind)
     for record in behind:
-        if record.key in ENDS and not trained:
+        if record.key in TRAINING_END_EVENTS and not trained:
             continue
-        allowed = settled if record.key in EVALUATES else record.key in BEGINS and not trained
-        yield log.fault(
+        allowed = (
+            settled
+            if record.key in PUBLISHED_EVALUATION_EVENTS
+            else record.key in TRAINING_BEGIN_EVENTS and not trained
+        )
+        yield log.build_fault(
             f"{record.key} after run_stop",
             "no events of the run after its end",
             record.line,
@@ -288,19 +309,21 @@ def after(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-def is_trained(behind: Sequence[Entry]) -> bool:
+def has_training_after_stop(behind: Sequence[PublishedRecord]) -> bool:
     """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin
     than can be in flight.
     """
-    for begin, end in zip(BEGINS, ENDS, strict=True):
+    for begin, end in zip(TRAINING_BEGIN_EVENTS, TRAINING_END_EVENTS, strict=True):
         begun = [record for record in behind if record.key == begin]
         ended = [record for record in behind if record.key == end]
         started = {
             number: record.order
-            for number, record in zip(numbers(begun, NUMBER[begin]), begun, strict=True)
+            for number, record in zip(
+                parse_metadata_numbers(begun, PROGRESS_FIELDS[begin]), begun, strict=True
+            )
         }
-        stopped = zip(numbers(ended, NUMBER[end]), ended, strict=True)
-        if len(begun) > AHEAD or any(
+        stopped = zip(parse_metadata_numbers(ended, PROGRESS_FIELDS[end]), ended, strict=True)
+        if len(begun) > MAX_INTERVALS_AHEAD or any(
             number in started and record.order > started[number] for number, record in stopped
         ):
             return True
@@ -315,14 +338,18 @@ def total(log: PublishedLog) -> Iterator[Fault]:
     `run_stop` of the text form.
     Advice: submit the log exactly as the run wrote it.
     """
-    record, start, stop = log.first(TOTAL), log.first(events.RUN_START), log.first(events.RUN_STOP)
+    record, start, stop = (
+        log.find_first_record(TOTAL_RUNTIME_KEY),
+        log.find_first_record(events.RUN_START),
+        log.find_first_record(events.RUN_STOP),
+    )
     if log.older and record is None:
-        yield log.fault("no 'Total runtime'", "the duration of the run in minutes")
+        yield log.build_fault("no 'Total runtime'", "the duration of the run in minutes")
     minutes = log.minutes
     if record and start and stop and minutes is not None:
         timed = (stop.time_ns - start.time_ns) / (60 * NS_PER_S)
-        if abs(timed - minutes) > TOTAL_SLACK_MIN:
-            yield log.fault(
+        if abs(timed - minutes) > TOTAL_RUNTIME_TOLERANCE_MIN:
+            yield log.build_fault(
                 f"Total runtime {minutes:.4f} minutes, {timed:.4f} by the clock",
                 "the same",
                 record.line,

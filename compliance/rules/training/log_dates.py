@@ -3,23 +3,28 @@
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.timestamps import apart_h, day, misdated, moment
+from compliance.documents.timestamps import (
+    compute_unexplained_gap_h,
+    find_date_problem,
+    format_utc_day,
+    parse_utc_seconds,
+)
 from compliance.documents.training.log import NS_PER_S, S_PER_MINUTE, PublishedLog
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
-from compliance.rules.training.log_clock import CLOCK_SET_NS
+from compliance.rules.training.log_clock import EARLIEST_CLOCK_NS
 from compliance.verdict import Fault, Severity
 from suite import events
 
-STAMPED: Final = "%Y-%m-%d %I:%M:%S %p"
+SCRIPT_START_FORMAT: Final = "%Y-%m-%d %I:%M:%S %p"
 """How the reference's run scripts write when they began."""
-SLACK_S: Final = 1.0
+SCRIPT_TIME_TOLERANCE_S: Final = 1.0
 """The scripts have whole seconds. In the accepted logs they took 20 to 46 seconds more than the run
 that they started.
 """
-AROUND_S: Final = 60.0
+MAX_SCRIPT_OVERHEAD_S: Final = 60.0
 """What a script may take besides initialisation and run."""
-FEWEST: Final = 5
+MIN_WHOLE_SECOND_EVENTS: Final = 5
 """Events of a run from which on whole seconds are no chance: one clock in 10^15."""
 
 
@@ -32,14 +37,14 @@ def dated(log: PublishedLog) -> Iterator[Fault]:
     months before their round was published.
     Advice: set the clock and repeat the run; do not edit the log.
     """
-    for record in filter(None, map(log.first, (events.RUN_START, events.RUN_STOP))):
+    for record in filter(None, map(log.find_first_record, (events.RUN_START, events.RUN_STOP))):
         wrong = (
-            misdated(record.time_ns / NS_PER_S, log.round.rules.published)
-            if record.time_ns >= CLOCK_SET_NS
+            find_date_problem(record.time_ns / NS_PER_S, log.round.rules.published)
+            if record.time_ns >= EARLIEST_CLOCK_NS
             else None
         )
         if wrong:
-            yield log.fault(
+            yield log.build_fault(
                 f"{record.key} {wrong.found}", wrong.required, record.line, wrong.severity
             )
             return
@@ -53,10 +58,10 @@ def rounded(log: PublishedLog) -> Iterator[Fault]:
     time_s, which have whole seconds, aside.
     Advice: submit the log exactly as the run wrote it: rounded times show.
     """
-    if log.older or Dialect.SECONDS in log.dialects or len(log.run) < FEWEST:
+    if log.older or Dialect.SECONDS in log.dialects or len(log.run) < MIN_WHOLE_SECOND_EVENTS:
         return
     if not any(record.time_ns % NS_PER_S for record in log.run):
-        yield log.fault(
+        yield log.build_fault(
             f"all {len(log.run)} events of the run at whole seconds",
             "times in milliseconds",
             log.run[0].line,
@@ -73,33 +78,38 @@ def result(log: PublishedLog) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it; a RESULT shorter than its run means that one
     of the two was edited.
     """
-    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
     if not start or not stop:
         return
     took = (stop.time_ns - start.time_ns) / NS_PER_S
-    longest = took + log.round.rules.init_limit_min * S_PER_MINUTE + AROUND_S
-    for told in log.results:
-        if told.seconds < took - SLACK_S:
+    longest = took + log.round.rules.init_limit_min * S_PER_MINUTE + MAX_SCRIPT_OVERHEAD_S
+    for result_line in log.results:
+        if result_line.seconds < took - SCRIPT_TIME_TOLERANCE_S:
             unsure = Severity.WARNING if log.free else None  # known of v0.6 and v0.7 alone
-            yield log.fault(
-                f"RESULT {told.seconds} s",
+            yield log.build_fault(
+                f"RESULT {result_line.seconds} s",
                 f"at least the {took:.3f} s from run_start to run_stop",
-                told.line,
+                result_line.line,
                 unsure,
             )
-        elif told.seconds > longest:
-            yield log.fault(
-                f"RESULT {told.seconds} s",
+        elif result_line.seconds > longest:
+            yield log.build_fault(
+                f"RESULT {result_line.seconds} s",
                 f"about the {took:.3f} s from run_start to run_stop",
-                told.line,
+                result_line.line,
                 Severity.WARNING,
             )
-        began = moment(told.began, STAMPED)
-        if began is not None and (hours := apart_h(began, start.time_ns / NS_PER_S)):
-            found = f"RESULT of a script started on {day(began)}, {hours:.0f} hours from run_start"
-            yield log.fault(
+        began = parse_utc_seconds(result_line.began, SCRIPT_START_FORMAT)
+        if began is not None and (
+            hours := compute_unexplained_gap_h(began, start.time_ns / NS_PER_S)
+        ):
+            found = (
+                f"RESULT of a script started on {format_utc_day(began)}, {hours:.0f} hours from"
+                " run_start"
+            )
+            yield log.build_fault(
                 found,
                 "the same day, allowing for time zones",
-                told.line,
+                result_line.line,
                 Severity.WARNING if log.free else None,
             )

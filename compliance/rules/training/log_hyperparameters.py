@@ -5,18 +5,18 @@ from functools import cache
 from typing import Any, Final
 
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import finite, number
-from compliance.logs.mllog.published import Dialect, Entry
+from compliance.documents.training.values import is_plain_finite_number, parse_finite_number
+from compliance.logs.mllog.published import Dialect, PublishedRecord
 from compliance.rules import rule
-from compliance.rules.training.log_identity import BATCH, short
+from compliance.rules.training.log_identity import TEXT_FORM_BATCH_KEY, format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.constraints import Constraint
-from suite.rounds.legality import applies, judge
+from suite.rounds.legality import check_hyperparameter_constraints, is_applicable
 
-OPTIMIZER: Final = "opt_name"
-BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
-SAMPLES: Final = frozenset(
+PUBLISHED_OPTIMIZER_KEY: Final = "opt_name"
+BATCH_SIZE_KEYS: Final = ("global_batch_size", "train_batch_size", TEXT_FORM_BATCH_KEY)
+SAMPLE_COUNT_KEYS: Final = frozenset(
     {
         events.TRAIN_SAMPLES,
         events.EVAL_SAMPLES,
@@ -25,33 +25,33 @@ SAMPLES: Final = frozenset(
         "preproc_num_train_examples",
     }
 )
-CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
+CONSTANT_KEYS: Final = SAMPLE_COUNT_KEYS | {TEXT_FORM_BATCH_KEY, "input_size", "opt_learning_rate"}
 """What is no tunable and is as constant: of the text form, and the sizes of the data."""
-VARYING: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
+VARYING_KEYS: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
 """What the rules know and what changes within a run, or from run to run."""
-RATE: Final = "opt_base_learning_rate"
-ACCUMULATED: Final = "gradient_accumulation_steps"
-METHODS: Final = ("truncate", "discard")
+LEARNING_RATE_KEY: Final = "opt_base_learning_rate"
+ACCUMULATION_STEPS_KEY: Final = "gradient_accumulation_steps"
+LENGTH_LIMIT_METHODS: Final = ("truncate", "discard")
 
 
-def settings(log: PublishedLog) -> Mapping[str, Any]:
+def collect_constant_settings(log: PublishedLog) -> Mapping[str, Any]:
     """Give the hyper-parameters and other constants of a log with the values that it names
     first.
     """
     return {
         key: log.index[key][0].value
-        for key in log.index.keys() & constants(log.round.hyperparameters, log.older)
+        for key in log.index.keys() & collect_constant_keys(log.round.hyperparameters, log.older)
     }
 
 
 @cache
-def constants(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
+def collect_constant_keys(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
     """Name what a log has one value of."""
     return (
-        hyperparameters | CONSTANTS
+        hyperparameters | CONSTANT_KEYS
         if older
-        else hyperparameters | CONSTANTS - {"opt_learning_rate"}
-    ) - VARYING
+        else hyperparameters | CONSTANT_KEYS - {"opt_learning_rate"}
+    ) - VARYING_KEYS
 
 
 @rule("log.hyperparameters", PublishedLog)
@@ -65,19 +65,21 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older or not log.closed or log.row is None:
         return
-    stop = log.first(events.RUN_STOP)
-    asked = log.round.closed_required(log.benchmark or "", log.value(OPTIMIZER))
-    missing = [key for key in asked if not log.counts.get(key)]
+    stop = log.find_first_record(events.RUN_STOP)
+    required = log.round.list_closed_required(
+        log.benchmark or "", log.find_value(PUBLISHED_OPTIMIZER_KEY)
+    )
+    missing = [key for key in required if not log.counts.get(key)]
     unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
     otherwise = (
-        Severity.WARNING if unchecked and len(missing) > len(asked) // 2 else None
+        Severity.WARNING if unchecked and len(missing) > len(required) // 2 else None
     )  # a log with names of its own, which no checker has read
     for key in missing:
-        yield log.fault(f"no {key}", "this hyperparameter", severity=otherwise)
-    for record in filter(None, map(log.first, asked)):
+        yield log.build_fault(f"no {key}", "this hyperparameter", severity=otherwise)
+    for record in filter(None, map(log.find_first_record, required)):
         if stop and record.order > stop.order and record.time_ns >= stop.time_ns:
             late = Severity.WARNING if log.free else None
-            yield log.fault(
+            yield log.build_fault(
                 f"{record.key} after run_stop",
                 "the hyperparameter before the end of the run",
                 record.line,
@@ -95,7 +97,7 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not (log.row.strict or (log.free and log.row.data_set)):
         return
-    known = constants(log.round.hyperparameters, log.older)
+    known = collect_constant_keys(log.round.hyperparameters, log.older)
     for record in (
         record
         for key, records in log.index.items()
@@ -104,8 +106,9 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
     ):
         key, first = record.key, log.index[record.key][0]
         if record.value != first.value:
-            yield log.fault(
-                f"{key} {short(record.value)}, and {short(first.value)} in line {first.line}",
+            yield log.build_fault(
+                f"{key} {format_short_value(record.value)}, and {format_short_value(first.value)}"
+                f" in line {first.line}",
                 "one value",
                 record.line,
             )
@@ -119,11 +122,12 @@ def seed(log: PublishedLog) -> Iterator[Fault]:
     one.
     Advice: log the seed that the run was started with, once.
     """
-    records = log.all(events.SEED)
+    records = log.list_records(events.SEED)
     other = next((record for record in records if record.value != records[0].value), None)
     if other and not log.older:
-        yield log.fault(
-            f"seed {short(other.value)}, and {short(records[0].value)} in line {records[0].line}",
+        yield log.build_fault(
+            f"seed {format_short_value(other.value)}, and {format_short_value(records[0].value)} in"
+            f" line {records[0].line}",
             "one seed",
             other.line,
         )
@@ -138,18 +142,24 @@ def batch(log: PublishedLog) -> Iterator[Fault]:
     samples of a minibatch; no accepted log has others.
     Advice: log the samples per step over all processes.
     """
-    for key in BATCHES:
-        for record in log.all(key):
-            if not finite(record.value) or record.value != int(record.value) or record.value < 1:
-                yield log.fault(
-                    f"{key} {short(record.value)}", "a whole number above 0", record.line
+    for key in BATCH_SIZE_KEYS:
+        for record in log.list_records(key):
+            if (
+                not is_plain_finite_number(record.value)
+                or record.value != int(record.value)
+                or record.value < 1
+            ):
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)}",
+                    "a whole number above 0",
+                    record.line,
                 )
-    span, whole = log.value("model_bn_span"), log.value(BATCHES[0])
-    if finite(span) and finite(whole) and span > whole:
-        yield log.fault(
+    span, whole = log.find_value("model_bn_span"), log.find_value(BATCH_SIZE_KEYS[0])
+    if is_plain_finite_number(span) and is_plain_finite_number(whole) and span > whole:
+        yield log.build_fault(
             f"model_bn_span {span}",
             f"at most global_batch_size, {whole}",
-            log.line("model_bn_span"),
+            log.find_line("model_bn_span"),
         )
 
 
@@ -163,12 +173,14 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older or not log.closed or log.row is None:
         return
-    yield from illegal(log, {key: log.index[key][0] for key in settings(log)})
-    for record in (record for key in sorted(VARYING) for record in log.all(key)):
-        yield from illegal(log, {record.key: record})
+    yield from check_constraints(
+        log, {key: log.index[key][0] for key in collect_constant_settings(log)}
+    )
+    for record in (record for key in sorted(VARYING_KEYS) for record in log.list_records(key)):
+        yield from check_constraints(log, {record.key: record})
 
 
-def illegal(log: PublishedLog, records: Mapping[str, Entry]) -> Iterator[Fault]:
+def check_constraints(log: PublishedLog, records: Mapping[str, PublishedRecord]) -> Iterator[Fault]:
     """Hold hyper-parameters, each with the record that tells it, against the row's constraints."""
     constraints = log.row.constraints if log.row else ()
     values = {
@@ -176,28 +188,32 @@ def illegal(log: PublishedLog, records: Mapping[str, Entry]) -> Iterator[Fault]:
         for key, record in records.items()
     }
     if unset := [key for key, value in values.items() if value is None or isinstance(value, dict)]:
-        asked = {
+        constrained = {
             key
             for constraint in constraints
-            if applies(constraint, values)
-            for key in named(constraint)
+            if is_applicable(constraint, values)
+            for key in list_constrained_keys(constraint)
         }
-        for key in sorted(asked.intersection(unset)):
-            yield log.fault(f"{key} {short(values[key])}", "a value", records[key].line)
+        for key in sorted(constrained.intersection(unset)):
+            yield log.build_fault(
+                f"{key} {format_short_value(values[key])}", "a value", records[key].line
+            )
         values = {key: value for key, value in values.items() if key not in unset}
-    for breach in judge(constraints, values):
-        yield log.fault(
-            f"{breach.key} {short(breach.found)}", breach.required, records[breach.key].line
+    for violation in check_hyperparameter_constraints(constraints, values):
+        yield log.build_fault(
+            f"{violation.key} {format_short_value(violation.found)}",
+            violation.required,
+            records[violation.key].line,
         )
 
 
-def named(constraint: Constraint) -> tuple[str, ...]:
+def list_constrained_keys(constraint: Constraint) -> tuple[str, ...]:
     """Name the hyper-parameters that a constraint is about: its own, and the one that it follows
     from.
     """
     return (
         (constraint.key, constraint.relation.of)
-        if constraint.relation and not constraint.relation.equal
+        if constraint.relation and not constraint.relation.is_equality
         else (constraint.key,)
     )
 
@@ -214,33 +230,33 @@ def rates(log: PublishedLog) -> Iterator[Fault]:
     if log.older or log.row is None or not log.free:
         return
     for key, holds, required in (
-        (RATE, is_rate, "a number from 0 on"),
-        (ACCUMULATED, is_count, "a whole number above 0"),
+        (LEARNING_RATE_KEY, is_learning_rate, "a number from 0 on"),
+        (ACCUMULATION_STEPS_KEY, is_step_count, "a whole number above 0"),
     ):
-        wrong = next((record for record in log.all(key) if not holds(record.value)), None)
+        wrong = next((record for record in log.list_records(key) if not holds(record.value)), None)
         judged = log.closed and any(
             constraint.key == key for constraint in log.row.constraints
         )  # by log.legality, but for fractions of a step
-        if wrong and not (judged and (not finite(wrong.value) or wrong.value <= 0)):
+        if wrong and not (judged and (not is_plain_finite_number(wrong.value) or wrong.value <= 0)):
             sure = log.closed and wrong.value is not None and key in log.row.required
-            yield log.fault(
-                f"{key} {short(wrong.value)}",
+            yield log.build_fault(
+                f"{key} {format_short_value(wrong.value)}",
                 required,
                 wrong.line,
                 None if sure else Severity.WARNING,
             )
 
 
-def is_rate(value: object) -> bool:
+def is_learning_rate(value: object) -> bool:
     """Tell a learning rate, also as text."""
-    told = number(value)
-    return told is not None and told >= 0
+    parsed = parse_finite_number(value)
+    return parsed is not None and parsed >= 0
 
 
-def is_count(value: object) -> bool:
+def is_step_count(value: object) -> bool:
     """Tell a whole number of steps, also as text."""
-    told = number(value)
-    return told is not None and told >= 1 and told.is_integer()
+    parsed = parse_finite_number(value)
+    return parsed is not None and parsed >= 1 and parsed.is_integer()
 
 
 @rule("log.method", PublishedLog)
@@ -253,9 +269,11 @@ def method(log: PublishedLog) -> Iterator[Fault]:
     """
     if not log.closed or log.row is None:
         return
-    for record in (record for key in log.row.method_keys for record in log.all(key)):
-        told = record.metadata.get("method")
-        if told not in METHODS:
-            yield log.fault(
-                f"{record.key} with method {short(told)}", " or ".join(METHODS), record.line
+    for record in (record for key in log.row.method_keys for record in log.list_records(key)):
+        stated = record.metadata.get("method")
+        if stated not in LENGTH_LIMIT_METHODS:
+            yield log.build_fault(
+                f"{record.key} with method {format_short_value(stated)}",
+                " or ".join(LENGTH_LIMIT_METHODS),
+                record.line,
             )

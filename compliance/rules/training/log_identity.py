@@ -6,29 +6,31 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from compliance.documents.organisation_name import same_name
+from compliance.documents.organisation_name import is_organisation_name
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import number
+from compliance.documents.training.values import parse_finite_number
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-DIALECTS: Final = {
+DIALECTS_OF_MARK: Final = {
     ":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}),
     ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS}),
 }
 """What a round's mark stands for."""
-SHOWN: Final = 80
-PLACEHOLDER: Final = re.compile(r"PLACEHOLDER|^reference_implementation$|^unknown$", re.IGNORECASE)
+MAX_SHOWN_VALUE_CHARACTERS: Final = 80
+PLACEHOLDER_PATTERN: Final = re.compile(
+    r"PLACEHOLDER|^reference_implementation$|^unknown$", re.IGNORECASE
+)
 """What templates of run scripts have where a name belongs."""
-BATCH: Final = "input_batch_size"
+TEXT_FORM_BATCH_KEY: Final = "input_batch_size"
 """What the text form calls the batch of a process."""
-USUAL: Final = events.RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
+TYPED_EVENTS: Final = events.RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
 """Events whose type is looked at from v1.0 on, whose logs have many of their own."""
-NAMES: Final = (events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM)
-BOUNDS: Final = (
+OPTIONAL_NAME_EVENTS: Final = (events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM)
+ALTERNATIVE_EVENTS: Final = (
     (events.BLOCK_START, events.EPOCH_START, "training starts"),
     (events.BLOCK_STOP, events.EPOCH_STOP, "training stops"),
     (events.BLOCK_START, events.EVAL_START, "an evaluation starts"),
@@ -40,10 +42,14 @@ common.yaml, AT_LEAST_ONE_OR.
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
-def short(value: object) -> str:
+def format_short_value(value: object) -> str:
     """Show a value on part of a line."""
     text = repr(value)
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+    return (
+        text
+        if len(text) <= MAX_SHOWN_VALUE_CHARACTERS
+        else text[:MAX_SHOWN_VALUE_CHARACTERS] + "..."
+    )
 
 
 @rule("log.dialect", PublishedLog)
@@ -53,9 +59,9 @@ def dialect(log: PublishedLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mlp_parser/ruleset_060.py and ruleset_070.py.
     Advice: check the log by the round it was run for; do not concatenate logs.
     """
-    foreign = log.dialects - DIALECTS[log.round.dialect]
+    foreign = log.dialects - DIALECTS_OF_MARK[log.round.dialect]
     if foreign or len(log.dialects) > 1:
-        yield log.fault(
+        yield log.build_fault(
             f"records of {' and '.join(sorted(log.dialects))}",
             f"records of one dialect, {log.round.dialect}",
         )
@@ -70,7 +76,7 @@ def older(log: PublishedLog) -> Iterator[Fault]:
     Advice: log with mlcommons/logging; what the log does not name is not judged.
     """
     if log.older:
-        yield log.fault(
+        yield log.build_fault(
             "the text format used before v0.6", f"records that begin with {log.round.dialect}", 1
         )
 
@@ -89,34 +95,39 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     if (
         log.free
     ):  # where a round's checker does not ask for a name, one that is told is a name all the same
-        keys = (*keys, *(key for key in NAMES if key not in keys and log.counts.get(key)))
+        keys = (
+            *keys,
+            *(key for key in OPTIONAL_NAME_EVENTS if key not in keys and log.counts.get(key)),
+        )
     missing = sum(not log.counts.get(key) for key in keys)
     otherwise = (
         Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None
     )  # a log that names none of it
     for key in keys:
-        records = log.all(key)
+        records = log.list_records(key)
         if not records:
-            yield log.fault(f"no {key}", "exactly 1 record", severity=otherwise)
+            yield log.build_fault(f"no {key}", "exactly 1 record", severity=otherwise)
         for record in records:
             if not isinstance(record.value, str) or not record.value.strip():
-                yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
-            elif log.free and PLACEHOLDER.search(record.value):
-                yield log.fault(
-                    f"{key} {short(record.value)}",
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)}", "a name", record.line
+                )
+            elif log.free and PLACEHOLDER_PATTERN.search(record.value):
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)}",
                     "a name in place of the placeholder",
                     record.line,
                     Severity.WARNING,
                 )
             elif record.value != records[0].value:
-                yield log.fault(
-                    f"{key} {short(record.value)}, and {short(records[0].value)} in line"
-                    f" {records[0].line}",
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)}, and"
+                    f" {format_short_value(records[0].value)} in line {records[0].line}",
                     "one value",
                     record.line,
                 )
         if len(records) > 1:
-            yield log.fault(
+            yield log.build_fault(
                 f"{key}: {log.counts[key]} records", "exactly 1", records[1].line, Severity.WARNING
             )
 
@@ -131,26 +142,26 @@ def names(log: PublishedLog) -> Iterator[Fault]:
     """
     rules = log.round.rules
     known: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
-        events.SUBMISSION_BENCHMARK: (log.round.benchmark, tuple(log.round.benchmarks)),
+        events.SUBMISSION_BENCHMARK: (log.round.find_benchmark_name, tuple(log.round.benchmarks)),
         events.SUBMISSION_DIVISION: (
             lambda name: name.casefold() in rules.divisions,
             rules.divisions,
         ),
         events.SUBMISSION_STATUS: (
-            lambda name: any(each in fold(name) for each in rules.statuses),
+            lambda name: any(each in fold_name(name) for each in rules.statuses),
             rules.statuses,
         ),
     }
     for key, (holds, choices) in known.items():
-        for record in log.all(key):
+        for record in log.list_records(key):
             if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
                 unchecked = (
                     Severity.WARNING
                     if key == events.SUBMISSION_STATUS and rules.any_status
                     else None
                 )
-                yield log.fault(
-                    f"{key} {short(record.value)}",
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)}",
                     f"one of {', '.join(choices)}",
                     record.line,
                     unchecked,
@@ -167,16 +178,18 @@ def present(log: PublishedLog) -> Iterator[Fault]:
     """
     wanted = (*log.round.events.some, *log.round.events.once)
     if log.older:
-        wanted = (events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY, BATCH)
-    if log.row and log.row.result_event and log.all(log.row.result_event):
+        wanted = (events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY, TEXT_FORM_BATCH_KEY)
+    if log.row and log.row.result_event and log.list_records(log.row.result_event):
         wanted = tuple(key for key in wanted if key != events.RUN_STOP)
     for key in wanted:
         if not log.counts.get(key):
-            yield log.fault(f"no {key}", "a record")
+            yield log.build_fault(f"no {key}", "a record")
     started = log.row and (log.row.strict or (log.free and log.row.data_set))
-    for one, other, where in BOUNDS[: len(BOUNDS) if log.free else 1] if started else ():
+    for one, other, where in (
+        ALTERNATIVE_EVENTS[: len(ALTERNATIVE_EVENTS) if log.free else 1] if started else ()
+    ):
         if not (log.counts.get(one) or log.counts.get(other)):
-            yield log.fault(f"neither {one} nor {other}", f"one of them, where {where}")
+            yield log.build_fault(f"neither {one} nor {other}", f"one of them, where {where}")
 
 
 @rule("log.event_type", PublishedLog)
@@ -188,19 +201,21 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     """
     unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 have it otherwise
     for key, records in (
-        log.index.items() if not log.free else ((key, log.all(key)) for key in USUAL)
+        log.index.items()
+        if not log.free
+        else ((key, log.list_records(key)) for key in TYPED_EVENTS)
     ):
         usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
         for record in records:
-            told = record.interval
+            stated = record.interval
             if (
-                told != POINT
-                and told != usual
-                and told is not None
-                and (usual or told not in (START, END))
+                stated != POINT
+                and stated != usual
+                and stated is not None
+                and (usual or stated not in (START, END))
             ):
-                yield log.fault(
-                    f"{key} with event_type {short(told)}",
+                yield log.build_fault(
+                    f"{key} with event_type {format_short_value(stated)}",
                     f"{START}, {END} or {POINT}, matching the event",
                     record.line,
                     unsure,
@@ -218,7 +233,9 @@ def once(log: PublishedLog) -> Iterator[Fault]:
     """
     for key in log.round.events.once:
         if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
-            yield log.fault(f"{key}: {log.counts[key]} records", "exactly 1", log.all(key)[1].line)
+            yield log.build_fault(
+                f"{key}: {log.counts[key]} records", "exactly 1", log.list_records(key)[1].line
+            )
 
 
 @rule("log.samples", PublishedLog)
@@ -236,11 +253,13 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
             unchecked = (
                 Severity.WARNING if Dialect.SECONDS in log.dialects else None
             )  # no checker has read such logs
-            yield log.fault(f"no {key}", "a record", severity=unchecked)
-        for record in log.all(key):
-            told = number(record.value)
-            if record.value is not None and (told is None or told < 1):
-                yield log.fault(f"{key} {short(record.value)}", "a number of samples", record.line)
+            yield log.build_fault(f"no {key}", "a record", severity=unchecked)
+        for record in log.list_records(key):
+            stated = parse_finite_number(record.value)
+            if record.value is not None and (stated is None or stated < 1):
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)}", "a number of samples", record.line
+                )
 
 
 @rule("log.sizes", PublishedLog, severity=Severity.WARNING)
@@ -257,13 +276,15 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
         other = next(
             (
                 record
-                for record in log.all(key)
-                if record.value not in known and number(record.value) not in fine
+                for record in log.list_records(key)
+                if record.value not in known and parse_finite_number(record.value) not in fine
             ),
             None,
         )
         if other:
-            yield log.fault(f"{key} {short(other.value)}", " or ".join(map(str, known)), other.line)
+            yield log.build_fault(
+                f"{key} {format_short_value(other.value)}", " or ".join(map(str, known)), other.line
+            )
 
 
 @rule("log.place", PublishedLog)
@@ -278,30 +299,30 @@ def place(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.place is None:
         return
-    known = log.round.benchmark(log.place.benchmark)
+    known = log.round.find_benchmark_name(log.place.benchmark)
     if log.place.benchmark and known is None:
-        yield log.fault(
+        yield log.build_fault(
             f"the folder '{log.place.benchmark}'",
             f"a benchmark of the round: {', '.join(log.round.benchmarks)}",
         )
     wanted: tuple[tuple[str, str | None, Callable[[str, str], bool]], ...] = (
-        (events.SUBMISSION_ORG, log.place.org, same_name),
+        (events.SUBMISSION_ORG, log.place.org, is_organisation_name),
         (
             events.SUBMISSION_BENCHMARK,
             known,
-            lambda told, folder: log.round.benchmark(told) == folder,
+            lambda told, folder: log.round.find_benchmark_name(told) == folder,
         ),
     )
     for key, folder, same in wanted:
-        for record in log.all(key) if folder else ():
+        for record in log.list_records(key) if folder else ():
             if folder and not same(str(record.value), folder):
                 unsure = (
                     Severity.WARNING
                     if key == events.SUBMISSION_ORG and log.round.rules.placeholders
                     else None
                 )
-                yield log.fault(
-                    f"{key} {short(record.value)} in the folder of {folder}",
+                yield log.build_fault(
+                    f"{key} {format_short_value(record.value)} in the folder of {folder}",
                     f"the name {folder}",
                     record.line,
                     unsure,
@@ -315,15 +336,17 @@ def division(log: PublishedLog) -> Iterator[Fault]:
     Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
     Advice: use separate systems for open and closed runs.
     """
-    told = log.first(events.SUBMISSION_DIVISION)
-    if told is None or not isinstance(told.value, str) or log.place is None:
+    stated = log.find_first_record(events.SUBMISSION_DIVISION)
+    if stated is None or not isinstance(stated.value, str) or log.place is None:
         return
-    described = log.described.told("division") if log.described else None
+    described = log.described.find_text("division") if log.described else None
     for name, where in (
         (log.place.division, "the folder"),
         (described, "the system's description"),
     ):
-        if name and not fold(name).startswith(fold(told.value)):
-            yield log.fault(
-                f"{told.key} {short(told.value)}, {where} says {name}", "one division", told.line
+        if name and not fold_name(name).startswith(fold_name(stated.value)):
+            yield log.build_fault(
+                f"{stated.key} {format_short_value(stated.value)}, {where} says {name}",
+                "one division",
+                stated.line,
             )

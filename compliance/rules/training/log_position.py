@@ -7,19 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from compliance.documents.training.evaluations import place_of as progress_of
+from compliance.documents.training.evaluations import parse_run_progress as progress_of
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import finite, number
-from compliance.logs.mllog.published import Entry
+from compliance.documents.training.values import is_plain_finite_number, parse_finite_number
+from compliance.logs.mllog.published import PublishedRecord
 from compliance.rules import rule
-from compliance.rules.training.intervals import FEWEST, apart, unfinished
-from compliance.rules.training.log_clock import BEGINS, ENDS, EVALUATES
-from compliance.rules.training.log_identity import short
+from compliance.rules.training.intervals import (
+    MIN_COMPARED_GAPS,
+    check_evaluation_intervals,
+    check_unfinished_evaluations,
+)
+from compliance.rules.training.log_clock import (
+    PUBLISHED_EVALUATION_EVENTS,
+    TRAINING_BEGIN_EVENTS,
+    TRAINING_END_EVENTS,
+)
+from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.rounds.legality import judge
+from suite.rounds.legality import check_hyperparameter_constraints
 
-UNITS: Final = (
+PROGRESS_UNITS: Final = (
     events.EPOCH_NUM,
     "samples_count",
     "step_num",
@@ -27,7 +35,7 @@ UNITS: Final = (
     events.EPOCH_COUNT,
 )
 """What blocks and epochs may be counted in."""
-PLACED: Final = frozenset(
+PLACED_EVENTS: Final = frozenset(
     {
         events.BLOCK_START,
         events.BLOCK_STOP,
@@ -37,18 +45,18 @@ PLACED: Final = frozenset(
         events.EVAL_STOP,
     }
 )
-MATCHED: Final = (events.FIRST_EPOCH_NUM, *UNITS)
-PAIRS: Final = (
+MATCHING_FIELDS: Final = (events.FIRST_EPOCH_NUM, *PROGRESS_UNITS)
+PAIRED_EVENTS: Final = (
     (events.BLOCK_START, events.BLOCK_STOP),
     (events.EPOCH_START, events.EPOCH_STOP),
     (events.EVAL_START, events.EVAL_STOP),
     (events.EVAL_START, events.EVAL_ACCURACY),
 )
-IN_FLIGHT: Final = 2
+MAX_UNPAIRED_AT_END: Final = 2
 """Blocks, epochs or evaluations at the end of a log that may lack their other half."""
-BLOCKS: Final = 3
+MIN_TIMED_BLOCKS: Final = 3
 """Fewest blocks whose beginnings tell how fast a run trains."""
-TRAINED: Final = 0.95
+MIN_TRAINED_SHARE: Final = 0.95
 """Share of a checkpoint's training that must lie before the end of the run: accepted runs have
 0.99, as their blocks are not equally long.
 """
@@ -67,60 +75,68 @@ def position(log: PublishedLog) -> Iterator[Fault]:
     if log.row is None or not log.row.progress:
         return
     fields = log.row.progress
-    for record in log.all(events.EVAL_ACCURACY):
-        told = next((record.metadata[field] for field in fields if field in record.metadata), None)
-        if (value := number(told)) is None or value < 0 or isinstance(told, str):
-            yield log.fault(
-                f"eval_accuracy with {fields[0]} {short(told)}",
+    for record in log.list_records(events.EVAL_ACCURACY):
+        stated = next(
+            (record.metadata[field] for field in fields if field in record.metadata), None
+        )
+        if (value := parse_finite_number(stated)) is None or value < 0 or isinstance(stated, str):
+            yield log.build_fault(
+                f"eval_accuracy with {fields[0]} {format_short_value(stated)}",
                 f"{' or '.join(fields)}: a number from 0",
                 record.line,
             )
-    yield from misplaced(log) if log.row.data_set else ()
+    yield from check_event_positions(log) if log.row.data_set else ()
 
 
-def misplaced(log: PublishedLog) -> Iterator[Fault]:
+def check_event_positions(log: PublishedLog) -> Iterator[Fault]:
     """Yield blocks, epochs and evaluations that say not where they stand, or say it with something
     that is no number from 0.
     """
     for record in log.run:
-        if record.key not in PLACED or is_placed(record.metadata):
+        if record.key not in PLACED_EVENTS or has_usual_position(record.metadata):
             continue
-        told = [record.metadata[field] for field in UNITS if field in record.metadata]
+        stated = [record.metadata[field] for field in PROGRESS_UNITS if field in record.metadata]
         counted = record.metadata.get(events.EPOCH_COUNT)
-        if not told:
-            yield log.fault(
+        if not stated:
+            yield log.build_fault(
                 f"{record.key} that says not where it stands",
                 "epoch_num or samples_count",
                 record.line,
             )
         elif wrong := [
-            value for value in told if isinstance(value, str) or (number(value) or 0.0) < 0
+            value
+            for value in stated
+            if isinstance(value, str) or (parse_finite_number(value) or 0.0) < 0
         ]:
-            yield log.fault(f"{record.key} at {short(wrong[0])}", "a number from 0", record.line)
+            yield log.build_fault(
+                f"{record.key} at {format_short_value(wrong[0])}", "a number from 0", record.line
+            )
         elif (
             record.key == events.BLOCK_START
             and counted is not None
-            and (not finite(counted) or counted <= 0)
+            and (not is_plain_finite_number(counted) or counted <= 0)
         ):
-            yield log.fault(
-                f"block_start with epoch_count {short(counted)}", "a number above 0", record.line
+            yield log.build_fault(
+                f"block_start with epoch_count {format_short_value(counted)}",
+                "a number above 0",
+                record.line,
             )
 
 
-def is_placed(metadata: Mapping[str, Any]) -> bool:
+def has_usual_position(metadata: Mapping[str, Any]) -> bool:
     """Tell the usual case at once: one whole number of epochs or samples."""
     at = metadata.get("samples_count", metadata.get(events.EPOCH_NUM))
     return type(at) is int and at >= 0 and events.EPOCH_COUNT not in metadata
 
 
-def place_of(record: Entry) -> float | None:
+def find_interval_number(record: PublishedRecord) -> float | None:
     """Give the number that a start and its stop have in common: first_epoch_num of blocks, which
     may have epoch_count too.
     """
-    for field in MATCHED:
-        told = record.metadata.get(field)
-        if told is not None:
-            return told if type(told) is int else number(told)
+    for field in MATCHING_FIELDS:
+        stated = record.metadata.get(field)
+        if stated is not None:
+            return stated if type(stated) is int else parse_finite_number(stated)
     return None
 
 
@@ -136,32 +152,35 @@ def matched(log: PublishedLog) -> Iterator[Fault]:
     """
     if not log.free or log.row is None or log.row.evaluated_later:
         return
-    for one, other in PAIRS:
+    for one, other in PAIRED_EVENTS:
         first, second = (
-            [(place_of(record), record) for record in log.all(key)] for key in (one, other)
+            [(find_interval_number(record), record) for record in log.list_records(key)]
+            for key in (one, other)
         )
         here, there = Counter(place for place, _ in first), Counter(place for place, _ in second)
         if (
             here == there
-            or min(len(first), len(second)) < FEWEST
+            or min(len(first), len(second)) < MIN_COMPARED_GAPS
             or max((*here.values(), *there.values())) > 2
         ):
             continue
         for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
             odd = [record for place, record in mine if told[place] > theirs[place]]
-            if len(odd) == 1 and record_within(odd[0], mine):
-                place = place_of(odd[0])
+            if len(odd) == 1 and is_middle_record(odd[0], mine):
+                place = find_interval_number(odd[0])
                 where = "" if place is None else f" at {place:.12g}"
-                yield log.fault(
+                yield log.build_fault(
                     f"{odd[0].key}{where} without its {key}",
                     "one, as everywhere else in the log",
                     odd[0].line,
                 )
 
 
-def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) -> bool:
+def is_middle_record(
+    record: PublishedRecord, among: Sequence[tuple[float | None, PublishedRecord]]
+) -> bool:
     """Tell a record of the middle: the first and the last few may be in flight."""
-    return record not in [each for _, each in (*among[:1], *among[-IN_FLIGHT:])]
+    return record not in [each for _, each in (*among[:1], *among[-MAX_UNPAIRED_AT_END:])]
 
 
 @rule("log.ascending", PublishedLog)
@@ -177,7 +196,7 @@ def ascending(log: PublishedLog) -> Iterator[Fault]:
     placed = [each for each in log.evaluations if each.epoch is not None]
     for early, late in zip(placed, placed[1:], strict=False):
         if (late.epoch or 0.0) <= (early.epoch or 0.0) and log.row.data_set:
-            yield log.fault(
+            yield log.build_fault(
                 f"evaluation at {late.epoch:.12g} after that at {early.epoch:.12g}",
                 "a later one",
                 late.entry.line,
@@ -203,9 +222,9 @@ def interval(log: PublishedLog) -> Iterator[Fault]:
         or (row.evaluated_later and not row.usual_interval)
     ):
         return
-    yield from apart(log, row)
+    yield from check_evaluation_intervals(log, row)
     if not row.evaluated_later:
-        yield from unfinished(log, row)
+        yield from check_unfinished_evaluations(log, row)
 
 
 @rule("log.behind", PublishedLog)
@@ -216,7 +235,7 @@ def behind(log: PublishedLog) -> Iterator[Fault]:
     it.
     Advice: stop the clock when the last evaluation is done.
     """
-    stop = log.first(events.RUN_STOP)
+    stop = log.find_first_record(events.RUN_STOP)
     if (
         stop is None
         or log.row is None
@@ -228,20 +247,22 @@ def behind(log: PublishedLog) -> Iterator[Fault]:
     late = [
         record for record in log.run if record.order > stop.order and record.time_ns > stop.time_ns
     ]
-    for begin, end in zip(BEGINS, ENDS, strict=True):
+    for begin, end in zip(TRAINING_BEGIN_EVENTS, TRAINING_END_EVENTS, strict=True):
         begun = next((record for record in late if record.key == begin), None)
         if begun and any(record.key == end and record.order > begun.order for record in late):
-            yield log.fault(
+            yield log.build_fault(
                 f"{begin} and {end} after run_stop",
                 "no training after the end of the run",
                 begun.line,
             )
-    told = next((record for record in late if record.key in EVALUATES), None)
-    if told:
-        yield log.fault(
-            f"{told.key} after run_stop",
+    evaluation = next(
+        (record for record in late if record.key in PUBLISHED_EVALUATION_EVENTS), None
+    )
+    if evaluation:
+        yield log.build_fault(
+            f"{evaluation.key} after run_stop",
             "no evaluation after the end of the run",
-            told.line,
+            evaluation.line,
             Severity.WARNING,
         )
 
@@ -255,46 +276,52 @@ def checkpoint(log: PublishedLog) -> Iterator[Fault]:
     passing checkpoint.
     Advice: take the time at which that checkpoint was written.
     """
-    stop, wanted = log.first(events.RUN_STOP), log.converged_at
+    stop, wanted = log.find_first_record(events.RUN_STOP), log.converged_at
     if stop is None or wanted is None or log.row is None or not log.row.evaluated_later:
         return
-    trained = trained_at(log, stop.time_ns)
+    trained = estimate_progress_at(log, stop.time_ns)
     counted = max(
         (
             at
-            for record in log.all(events.BLOCK_START)
+            for record in log.list_records(events.BLOCK_START)
             if (at := progress_of(record, log.row.progress)) is not None
         ),
         default=0.0,
     )
     if (
-        trained is not None and trained < TRAINED * wanted <= 2 * counted
+        trained is not None and trained < MIN_TRAINED_SHARE * wanted <= 2 * counted
     ):  # blocks that end at less than half of it count something else
         found = (
             f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing"
             " checkpoint was trained for"
         )
-        yield log.fault(found, "the end of the run when it was trained", stop.line)
+        yield log.build_fault(found, "the end of the run when it was trained", stop.line)
 
 
-def trained_at(log: PublishedLog, time_ns: int) -> float | None:
+def estimate_progress_at(log: PublishedLog, time_ns: int) -> float | None:
     """Estimate the progress at a time from where blocks begin, which is in equal steps; None where
     they do not tell it.
     """
     progress = log.row.progress if log.row else ()
-    told = [
+    timed_progress = [
         (record.time_ns, at)
-        for record in log.all(events.BLOCK_START)
+        for record in log.list_records(events.BLOCK_START)
         if (at := progress_of(record, progress)) is not None
     ]
     if (
-        len(told) < BLOCKS
-        or any(late <= early for (_, early), (_, late) in pairwise(told))
-        or any(late <= early for (early, _), (late, _) in pairwise(told))
+        len(timed_progress) < MIN_TIMED_BLOCKS
+        or any(late <= early for (_, early), (_, late) in pairwise(timed_progress))
+        or any(late <= early for (early, _), (late, _) in pairwise(timed_progress))
     ):
         return None
-    after = next((index for index, (began, _) in enumerate(told) if began > time_ns), len(told) - 1)
-    (early_ns, early), (late_ns, late) = told[max(after - 1, 0)], told[max(after, 1)]
+    after = next(
+        (index for index, (began, _) in enumerate(timed_progress) if began > time_ns),
+        len(timed_progress) - 1,
+    )
+    (early_ns, early), (late_ns, late) = (
+        timed_progress[max(after - 1, 0)],
+        timed_progress[max(after, 1)],
+    )
     return early + (late - early) * (time_ns - early_ns) / (late_ns - early_ns)
 
 
@@ -310,16 +337,18 @@ def disclosure(log: PublishedLog) -> Iterator[Fault]:
     wanted = log.round.disclosure
     if wanted is None or log.row is None:
         return
-    values = {key: log.value(key) for key in wanted.keys if log.counts.get(key)}
+    values = {key: log.find_value(key) for key in wanted.keys if log.counts.get(key)}
     for key in wanted.keys if wanted.required else ():
         if key not in values:
-            yield log.fault(f"no {key}", "a record")
+            yield log.build_fault(f"no {key}", "a record")
     for key in sorted(key for key, value in values.items() if value is None):
-        yield log.fault(f"{key} null", "a value", log.line(key))
-    for breach in judge(
+        yield log.build_fault(f"{key} null", "a value", log.find_line(key))
+    for violation in check_hyperparameter_constraints(
         wanted.constraints,
         {key: value for key, value in values.items() if isinstance(value, str | int | float)},
     ):
-        yield log.fault(
-            f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key)
+        yield log.build_fault(
+            f"{violation.key} {format_short_value(violation.found)}",
+            violation.required,
+            log.find_line(violation.key),
         )

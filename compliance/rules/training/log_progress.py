@@ -4,15 +4,15 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.training.log import NUMBER, PublishedLog
-from compliance.documents.training.values import numbers
-from compliance.logs.mllog.published import Entry
+from compliance.documents.training.log import PROGRESS_FIELDS, PublishedLog
+from compliance.documents.training.values import parse_metadata_numbers
+from compliance.logs.mllog.published import PublishedRecord
 from compliance.rules import rule
-from compliance.rules.training.log_identity import short
+from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
 
-COUNTING: Final = 1.0 - 1e-9
+MAX_FRACTIONAL_GAP: Final = 1.0 - 1e-9
 """Blocks of fractional epochs leave a gap below this to the next one's whole number."""
 
 
@@ -28,40 +28,45 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
     if log.older or log.row is None or log.free:
         return
     if not log.row.strict:
-        yield from unplaced(log)
+        yield from check_unnumbered_evaluations(log)
         return
     for key, told in log.epochs.items():
-        for number, record in zip(told, log.all(key), strict=True):
+        for number, record in zip(told, log.list_records(key), strict=True):
             if number is None or number < 0:
-                found = short(record.metadata.get(NUMBER[key]))
-                yield log.fault(
-                    f"{key} with {NUMBER[key]} {found}",
-                    f"{NUMBER[key]}: a number from 0",
+                found = format_short_value(record.metadata.get(PROGRESS_FIELDS[key]))
+                yield log.build_fault(
+                    f"{key} with {PROGRESS_FIELDS[key]} {found}",
+                    f"{PROGRESS_FIELDS[key]}: a number from 0",
                     record.line,
                 )
-    begun = log.all(events.BLOCK_START)
-    for record, count in zip(begun, numbers(begun, events.EPOCH_COUNT), strict=True):
+    begun = log.list_records(events.BLOCK_START)
+    for record, count in zip(begun, parse_metadata_numbers(begun, events.EPOCH_COUNT), strict=True):
         if count is None or count <= 0:
-            found = f"block_start with epoch_count {short(record.metadata.get(events.EPOCH_COUNT))}"
-            yield log.fault(found, "epoch_count: a number above 0", record.line)
+            found = (
+                "block_start with epoch_count"
+                f" {format_short_value(record.metadata.get(events.EPOCH_COUNT))}"
+            )
+            yield log.build_fault(found, "epoch_count: a number above 0", record.line)
 
 
-def unplaced(log: PublishedLog) -> Iterator[Fault]:
+def check_unnumbered_evaluations(log: PublishedLog) -> Iterator[Fault]:
     """Yield evaluations that bear nothing to tell them by, of benchmarks that count something else
     than epochs.
     """
-    for record in log.all(events.EVAL_ACCURACY) if log.round.events.samples else ():
+    for record in log.list_records(events.EVAL_ACCURACY) if log.round.events.samples else ():
         if events.EPOCH_NUM not in record.metadata:
-            yield log.fault(
+            yield log.build_fault(
                 "eval_accuracy without epoch_num", "epoch_num in its metadata", record.line
             )
 
 
-def numbered(log: PublishedLog, key: str) -> tuple[Sequence[Entry], Sequence[float]]:
+def select_numbered_records(
+    log: PublishedLog, key: str
+) -> tuple[Sequence[PublishedRecord], Sequence[float]]:
     """Give the records of an event that bear a number, and the numbers."""
     found = [
         (record, epoch)
-        for record, epoch in zip(log.all(key), log.epochs[key], strict=True)
+        for record, epoch in zip(log.list_records(key), log.epochs[key], strict=True)
         if epoch is not None
     ]
     return [record for record, _ in found], [epoch for _, epoch in found]
@@ -76,12 +81,12 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    records, told = numbered(log, events.EPOCH_START)
+    records, told = select_numbered_records(log, events.EPOCH_START)
     if told and told[0] not in (0, 1):
-        yield log.fault(f"the first epoch is {told[0]:g}", "0 or 1", records[0].line)
+        yield log.build_fault(f"the first epoch is {told[0]:g}", "0 or 1", records[0].line)
     for record, before, now in zip(records[1:], told, told[1:], strict=False):
         if now != before + 1:
-            yield log.fault(
+            yield log.build_fault(
                 f"epoch {now:g} after epoch {before:g}", f"epoch {before + 1:g}", record.line
             )
 
@@ -97,21 +102,21 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    records, firsts = numbered(log, events.BLOCK_START)
-    counts = [count or 0.0 for count in numbers(records, events.EPOCH_COUNT)]
+    records, firsts = select_numbered_records(log, events.BLOCK_START)
+    counts = [count or 0.0 for count in parse_metadata_numbers(records, events.EPOCH_COUNT)]
     gaps = [
         now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)
     ]
-    odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING]
+    odd = [index for index, gap in enumerate(gaps) if abs(gap) >= MAX_FRACTIONAL_GAP]
     for index, (before, now) in enumerate(zip(firsts, firsts[1:], strict=False)):
         if now <= before:
-            yield log.fault(
+            yield log.build_fault(
                 f"block {now:g} after block {before:g}", "a later one", records[index + 1].line
             )
         elif index in odd and len(odd) <= max(2, len(gaps) // 4):
             late = counts[index] > 1 and 0 < gaps[index] <= 1
             found = f"block {now:g} after block {before:g} of {counts[index]:g} epochs"
-            yield log.fault(
+            yield log.build_fault(
                 found,
                 f"block {before + counts[index]:g}",
                 records[index + 1].line,
@@ -129,10 +134,14 @@ def unevaluated(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.row is None or not log.row.strict:
         return
-    ends = log.all(events.BLOCK_STOP)
-    begun = max(len(log.all(events.EVAL_START)), len(log.all(events.EVAL_ACCURACY)))
+    ends = log.list_records(events.BLOCK_STOP)
+    begun = max(
+        len(log.list_records(events.EVAL_START)), len(log.list_records(events.EVAL_ACCURACY))
+    )
     if begun < len(ends) - (not log.succeeded):
-        yield log.fault(f"{begun} evaluations of {len(ends)} blocks", "one of each", ends[-1].line)
+        yield log.build_fault(
+            f"{begun} evaluations of {len(ends)} blocks", "one of each", ends[-1].line
+        )
 
 
 @rule("log.paired", PublishedLog)
@@ -154,19 +163,19 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         (events.EVAL_START, events.EVAL_STOP, rules.open_evaluations),
         (events.EVAL_START, events.EVAL_ACCURACY, rules.open_evaluations),
     ):
-        yield from unpaired(log, start, stop, 0 if log.older else allowed)
-    scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
-    if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
-        yield log.fault(
+        yield from check_event_pairs(log, start, stop, 0 if log.older else allowed)
+    scores, ends = log.list_records(events.EVAL_ACCURACY), log.list_records(events.EVAL_STOP)
+    if log.list_records(events.EVAL_START) and len(ends) < len(scores) - 1:
+        yield log.build_fault(
             f"{len(ends)} eval_stop for {len(scores)} eval_accuracy",
             "one for each, except the last",
             scores[-1].line,
         )
 
 
-def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
+def check_event_pairs(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
     """Yield where stops are not those of the starts, in order, up to the few last."""
-    starts, stops = log.all(start), log.all(stop)
+    starts, stops = log.list_records(start), log.list_records(stop)
     if not starts and stop == events.EVAL_ACCURACY:
         return  # the accuracy alone: some accepted logs mark no evaluations
     loose = log.round.rules.loose
@@ -175,7 +184,7 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
     befores, afters = log.epochs[start], log.epochs[stop]
     alike = befores[: len(afters)] == afters
     if len(stops) > len(starts):
-        yield log.fault(
+        yield log.build_fault(
             f"{len(stops)} {stop} for {len(starts)} {start}", "one each", stops[-1].line
         )
     elif len(starts) - len(stops) > allowed:
@@ -185,40 +194,43 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
             and len(starts) - len(stops) <= max(allowed, len(stops) // 2)
         )
         weight = Severity.WARNING if flying else None
-        yield log.fault(
+        yield log.build_fault(
             f"{len(stops)} {stop} for {len(starts)} {start}",
             f"at most {allowed} of them open, at the end",
             starts[-1].line,
             weight,
         )
-    elif not alike and not in_step(befores[: len(afters)], afters, stop, loose):
+    elif not alike and not has_accepted_numbering(befores[: len(afters)], afters, stop, loose):
         index = next(
             index
             for index, (begun, ended) in enumerate(zip(befores, afters, strict=False))
             if begun != ended
         )
-        found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
+        found = (
+            f"{stop} {format_epoch_number(afters[index])} for {start}"
+            f" {format_epoch_number(befores[index])}"
+        )
         between = all(
             ended.order < following.order
             for ended, following in zip(stops, starts[1:], strict=False)
         )
         weight = (
             Severity.WARNING
-            if between and renumbered(starts, befores[: len(afters)], afters, stop)
+            if between and is_renumbered_throughout(starts, befores[: len(afters)], afters, stop)
             else None
         )
-        yield log.fault(found, "the same number as its start", stops[index].line, weight)
+        yield log.build_fault(found, "the same number as its start", stops[index].line, weight)
     for begun, ended in zip(starts, stops, strict=False):
         if ended.time_ns < begun.time_ns or ended.order < begun.order:
-            yield log.fault(
+            yield log.build_fault(
                 f"{ended.key} before its {begun.key} in line {begun.line}",
                 "an end after its start",
                 ended.line,
             )
 
 
-def renumbered(
-    starts: Sequence[Entry],
+def is_renumbered_throughout(
+    starts: Sequence[PublishedRecord],
     befores: Sequence[float | None],
     afters: Sequence[float | None],
     stop: str,
@@ -230,7 +242,9 @@ def renumbered(
         return False
     gaps = [(after or 0.0) - (before or 0.0) for before, after in zip(befores, afters, strict=True)]
     if stop == events.BLOCK_STOP:
-        counts = [count or 0.0 for count in numbers(starts, events.EPOCH_COUNT)][: len(gaps)]
+        counts = [count or 0.0 for count in parse_metadata_numbers(starts, events.EPOCH_COUNT)][
+            : len(gaps)
+        ]
         return any(
             [gap - count for gap, count in zip(gaps, counts, strict=True)] == [by] * len(gaps)
             for by in (0.0, -1.0)
@@ -240,7 +254,7 @@ def renumbered(
     return abs(by) == 1 and set(odd) == {by} and 2 * len(odd) > len(gaps)
 
 
-def in_step(
+def has_accepted_numbering(
     befores: Sequence[float | None], afters: Sequence[float | None], stop: str, loose: bool
 ) -> bool:
     """Tell ends that bear no numbers, blocks that end as counted from 0, and evaluations of which
@@ -255,7 +269,7 @@ def in_step(
     return stop != events.EPOCH_STOP and behind
 
 
-def shown(value: float | None) -> str:
+def format_epoch_number(value: float | None) -> str:
     """Show an epoch."""
     return "without a number" if value is None else f"{value:g}"
 
@@ -271,38 +285,40 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
     if log.row is None or not log.row.strict:
         return
     numbers = log.epochs[events.EVAL_ACCURACY]
-    again = len(numbers) > 1 and numbers[0] == numbers[1] and bool(log.all(events.EVAL_START))
+    again = (
+        len(numbers) > 1 and numbers[0] == numbers[1] and bool(log.list_records(events.EVAL_START))
+    )
     for key in (events.EVAL_START, events.EVAL_ACCURACY):
-        records, epochs = log.all(key), log.epochs[key]
+        records, epochs = log.list_records(key), log.epochs[key]
         for index, (early, late) in enumerate(zip(epochs, epochs[1:], strict=False)):
             twice = again and key == events.EVAL_ACCURACY and index == 0
             if early is not None and late is not None and late <= early and not twice:
-                yield log.fault(
+                yield log.build_fault(
                     f"{key} of epoch {late:g} after that of epoch {early:g}",
                     "a later epoch",
                     records[index + 1].line,
                 )
-    yield from untrained(log)
+    yield from check_untrained_epochs(log)
 
 
-def untrained(log: PublishedLog) -> Iterator[Fault]:
+def check_untrained_epochs(log: PublishedLog) -> Iterator[Fault]:
     """Yield evaluations of epochs that had not begun; evaluations may be counted from 1 where
     epochs are from 0.
     """
     begun = [
         (record.order, epoch)
         for record, epoch in zip(
-            log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True
+            log.list_records(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True
         )
         if epoch is not None
     ]
     lines = [line for line, _ in begun]
     for record, epoch in zip(
-        log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True
+        log.list_records(events.EVAL_START), log.epochs[events.EVAL_START], strict=True
     ):
         last = bisect_left(lines, record.order)
         if last and epoch is not None and epoch > begun[last - 1][1] + 1:
-            yield log.fault(
+            yield log.build_fault(
                 f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}",
                 "an epoch that was trained",
                 record.line,
@@ -327,21 +343,23 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
         if row.evaluate_every_epochs is not None:
             latest = before + row.evaluate_every_epochs
         else:
-            asked = row.evaluation_epochs
+            scheduled = row.evaluation_epochs
             latest = (
-                asked[index] if index < len(asked) else before + asked[-1] - asked[-2]
+                scheduled[index]
+                if index < len(scheduled)
+                else before + scheduled[-1] - scheduled[-2]
             ) + row.evaluation_slack_epochs
         if epoch > latest + 1e-9:
-            yield log.fault(
+            yield log.build_fault(
                 f"evaluation {index + 1} at epoch {epoch:g}, the one before it at {before:g}",
                 f"one by epoch {latest:g}",
                 record.line,
             )
         before = epoch
-    yield from unseen(log, before)
+    yield from check_unevaluated_epochs(log, before)
 
 
-def unseen(log: PublishedLog, last: float) -> Iterator[Fault]:
+def check_unevaluated_epochs(log: PublishedLog, last: float) -> Iterator[Fault]:
     """Yield a run whose last epochs were trained, and not evaluated, for longer than the rules let
     pass.
     """
@@ -351,6 +369,6 @@ def unseen(log: PublishedLog, last: float) -> Iterator[Fault]:
     ended = [epoch or 0.0 for epoch in log.epochs[events.EPOCH_STOP]]
     if ended and max(ended) >= last + 2 * row.evaluate_every_epochs:
         found = f"the last evaluation is that of epoch {last:g}, the last epoch is {max(ended):g}"
-        yield log.fault(
-            found, f"one every {row.evaluate_every_epochs} epochs", log.line(events.RUN_STOP)
+        yield log.build_fault(
+            found, f"one every {row.evaluate_every_epochs} epochs", log.find_line(events.RUN_STOP)
         )

@@ -4,19 +4,25 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import PERCENT, finite, number, reaches, scores_of
+from compliance.documents.training.values import (
+    PERCENT_SCALE,
+    has_reached_published_target,
+    is_plain_finite_number,
+    parse_finite_number,
+    parse_published_scores,
+)
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
-from compliance.rules.training.log_identity import short
+from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark
 
-SHARE: Final = 1.0
+PERFECT_SHARE: Final = 1.0
 """Accuracies, average precisions, BLEU and areas under a curve are below this, as a share."""
-FEWEST: Final = 3
+MIN_EQUAL_EVALUATIONS: Final = 3
 """Evaluations from which on equal results are no chance."""
-ABOVE: Final = 0.25
+MAX_EXCESS_SHARE: Final = 0.25
 """Of the way from the target to a perfect score: runs that stop at their target end in the first
 hundredths of it.
 """
@@ -34,70 +40,85 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
     if log.row is None:
         return
     if log.free:
-        yield from unmeasured(log, log.row)
-        yield from half_measured(log, log.row)
+        yield from check_evaluation_results(log, log.row)
+        yield from check_lacking_metrics(log, log.row)
         return
     evaluations = log.evaluations
     percent = log.row.percent and any(
-        raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None
+        raw > PERFECT_SHARE
+        for each in evaluations
+        if (raw := parse_finite_number(each.entry.value)) is not None
     )
-    limit, metrics = PERCENT if percent else SHARE, tuple(log.row.metrics.values())
+    limit, metrics = PERCENT_SCALE if percent else PERFECT_SHARE, tuple(log.row.metrics.values())
     for each in evaluations:
         record, scores = each.entry, [*each.scores.values()]
-        told = [score for score in scores if score is not None]
-        if len(told) < len(scores) or (
-            log.round.events.samples and not formed(record.value, metrics)
+        stated = [score for score in scores if score is not None]
+        if len(stated) < len(scores) or (
+            log.round.events.samples and not has_accuracy_form(record.value, metrics)
         ):
-            yield log.fault(
-                f"eval_accuracy {short(record.value)}",
+            yield log.build_fault(
+                f"eval_accuracy {format_short_value(record.value)}",
                 " and ".join(key or "one number" for key in metrics),
                 record.line,
             )
-        elif told and not (
-            min(told) >= 0 and (max(told) < SHARE or (max(told) == SHARE and not log.row.data_set))
+        elif stated and not (
+            min(stated) >= 0
+            and (
+                max(stated) < PERFECT_SHARE
+                or (max(stated) == PERFECT_SHARE and not log.row.data_set)
+            )
         ):
-            yield log.fault(
-                f"eval_accuracy {short(record.value)}", f"from 0 to below {limit:g}", record.line
+            yield log.build_fault(
+                f"eval_accuracy {format_short_value(record.value)}",
+                f"from 0 to below {limit:g}",
+                record.line,
             )
 
 
-def unmeasured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
+def check_evaluation_results(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
     """Yield results of v1.0 and later that are no numbers in the range of their metric, and metrics
     that a checkpoint lacks.
     """
     single = not row.joined and len(row.metrics) == 1
-    for record in log.all(events.EVAL_ACCURACY):
-        if single and type(record.value) is float and 0 <= record.value <= SHARE:
+    for record in log.list_records(events.EVAL_ACCURACY):
+        if single and type(record.value) is float and 0 <= record.value <= PERFECT_SHARE:
             continue  # the usual form
-        told = record.metadata.get("metric") if row.joined else None
+        stated_metric = record.metadata.get("metric") if row.joined else None
         named = {
-            metric: key for metric, key in row.metrics.items() if not row.joined or key == told
+            metric: key
+            for metric, key in row.metrics.items()
+            if not row.joined or key == stated_metric
         }
         scores = (
             dict.fromkeys(named, record.value)
             if row.joined
-            else scores_of(record.value, row.metrics)
+            else parse_published_scores(record.value, row.metrics)
         )
         wrong = [
             metric
             for metric in row.metrics
-            if metric in scores and not in_range(scores[metric], metric in row.lower_is_better)
+            if metric in scores
+            and not is_score_in_range(scores[metric], metric in row.lower_is_better)
         ]
         if row.joined and not named:
-            yield log.fault(
-                f"eval_accuracy of metric {short(told)}",
+            yield log.build_fault(
+                f"eval_accuracy of metric {format_short_value(stated_metric)}",
                 " or ".join(row.metrics.values()),
                 record.line,
             )
-        elif wrong or (set(row.metrics.values()) == {""} and not finite(record.value)):
+        elif wrong or (
+            set(row.metrics.values()) == {""} and not is_plain_finite_number(record.value)
+        ):
             wanted = " and ".join(key or "one number" for key in row.metrics.values())
             limits = "from 0 on" if row.lower_is_better else "from 0 to 1"
-            yield log.fault(
-                f"eval_accuracy {short(record.value)}", f"{wanted}, {limits}", record.line
+            yield log.build_fault(
+                f"eval_accuracy {format_short_value(record.value)}",
+                f"{wanted}, {limits}",
+                record.line,
             )
 
 
-def half_measured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
+def check_lacking_metrics(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
     """Yield checkpoints that lack a metric; one that misses the target in the metrics before it
     needs no other.
 
@@ -106,16 +127,18 @@ def half_measured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]
     """
     for each in log.evaluations if row.joined else ():
         lacking = next((metric for metric in row.metrics if each.scores.get(metric) is None), None)
-        told = {
+        measured_targets = {
             metric: goal
             for metric, goal in log.target.items()
             if each.scores.get(metric) is not None
         }
-        if lacking is not None and told and each.epoch is not None:
-            passed = reaches(each.scores, told, row.lower_is_better, log.above)
+        if lacking is not None and measured_targets and each.epoch is not None:
+            passed = has_reached_published_target(
+                each.scores, measured_targets, row.lower_is_better, log.above
+            )
             needed = passed or lacking == next(iter(row.metrics))
             found = f"no {row.metrics[lacking]} of the checkpoint at {each.epoch:.12g}"
-            yield log.fault(
+            yield log.build_fault(
                 found,
                 " and ".join(row.metrics.values()),
                 each.entry.line,
@@ -123,18 +146,20 @@ def half_measured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]
             )
 
 
-def in_range(score: object, lower: bool) -> bool:
+def is_score_in_range(score: object, lower: bool) -> bool:
     """Tell a result that its metric can have."""
-    return finite(score) and (score >= 0 if lower else 0 <= score <= SHARE)
+    return is_plain_finite_number(score) and (score >= 0 if lower else 0 <= score <= PERFECT_SHARE)
 
 
-def formed(value: object, metrics: Sequence[str]) -> bool:
+def has_accuracy_form(value: object, metrics: Sequence[str]) -> bool:
     """Tell whether a value has the form of v0.7: a number, or one table of the metrics' own keys,
     where they have such.
     """
     if isinstance(value, dict):
-        return any(metrics) and all(finite(value.get(key)) for key in metrics if key)
-    return not any(metrics) and finite(value)
+        return any(metrics) and all(
+            is_plain_finite_number(value.get(key)) for key in metrics if key
+        )
+    return not any(metrics) and is_plain_finite_number(value)
 
 
 @rule("log.plausible", PublishedLog, severity=Severity.WARNING)
@@ -149,18 +174,18 @@ def plausible(log: PublishedLog) -> Iterator[Fault]:
     if log.row is None or not log.row.strict:
         return
     found = [tuple(each.scores.values()) for each in log.evaluations]
-    if len(found) >= FEWEST and len(set(found)) == 1:
-        yield log.fault(
-            f"{short(log.evaluations[0].entry.value)} in all {len(found)} evaluations",
+    if len(found) >= MIN_EQUAL_EVALUATIONS and len(set(found)) == 1:
+        yield log.build_fault(
+            f"{format_short_value(log.evaluations[0].entry.value)} in all {len(found)} evaluations",
             "results that differ",
             log.evaluations[0].entry.line,
         )
-    limits = {metric: goal + (1 - goal) * ABOVE for metric, goal in log.target.items()}
+    limits = {metric: goal + (1 - goal) * MAX_EXCESS_SHARE for metric, goal in log.target.items()}
     for each in log.evaluations:
         for metric, limit in limits.items():
             score = each.scores.get(metric)
             if score is not None and score > limit:
-                yield log.fault(
+                yield log.build_fault(
                     f"{metric} {score:g}",
                     f"at most {limit:.3g}: the target is {log.target[metric]:g}",
                     each.entry.line,
@@ -178,9 +203,11 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older:
         return
-    pairs = zip(log.all(events.EVAL_START), log.all(events.EVAL_STOP), strict=False)
+    pairs = zip(
+        log.list_records(events.EVAL_START), log.list_records(events.EVAL_STOP), strict=False
+    )
     if found := [begun for begun, ended in pairs if ended.time_ns == begun.time_ns]:
-        yield log.fault(
+        yield log.build_fault(
             f"{len(found)} evaluation(s) of 0 ms", "evaluations that take time", found[0].line
         )
 
@@ -195,11 +222,11 @@ def status(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older:
         return
-    for record in log.all(events.RUN_STOP):
-        told = record.metadata.get(events.STATUS)
-        if told not in log.round.rules.run_statuses:
-            yield log.fault(
-                f"run_stop with status {short(told)}",
+    for record in log.list_records(events.RUN_STOP):
+        stated = record.metadata.get(events.STATUS)
+        if stated not in log.round.rules.run_statuses:
+            yield log.build_fault(
+                f"run_stop with status {format_short_value(stated)}",
                 " or ".join(log.round.rules.run_statuses),
                 record.line,
             )
@@ -216,7 +243,7 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     """
     if not log.evaluations or not log.target:
         return
-    stop = log.first(events.RUN_STOP)
+    stop = log.find_first_record(events.RUN_STOP)
     before = [each for each in log.evaluations if stop and each.entry.order < stop.order]
     last, goal = (
         (before or log.evaluations)[-1],
@@ -224,8 +251,8 @@ def target(log: PublishedLog) -> Iterator[Fault]:
     )
     if log.succeeded and not log.reached:
         better = "or better" if log.free else "or more"
-        yield log.fault(
-            f"status success, but the last evaluation is {short(last.entry.value)}",
+        yield log.build_fault(
+            f"status success, but the last evaluation is {format_short_value(last.entry.value)}",
             f"{goal} {better}",
             last.entry.line,
         )
@@ -234,10 +261,10 @@ def target(log: PublishedLog) -> Iterator[Fault]:
             Severity.WARNING if Dialect.SECONDS in log.dialects else None
         )  # the one such log among the accepted ones
         found = (
-            f"status {log.status}, but the last evaluation, {short(last.entry.value)}, reaches"
-            f" {goal}"
+            f"status {log.status}, but the last evaluation, {format_short_value(last.entry.value)},"
+            f" reaches {goal}"
         )
-        yield log.fault(found, "success", log.line(events.RUN_STOP), accepted)
+        yield log.build_fault(found, "success", log.find_line(events.RUN_STOP), accepted)
 
 
 @rule("log.stopped", PublishedLog, severity=Severity.WARNING)
@@ -251,9 +278,9 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
     goal = log.target
     later = log.row is not None and log.row.evaluated_later
     for each in log.evaluations[:-1] if goal and log.run and not later else ():
-        if log.reaches(each):
-            yield log.fault(
-                f"{short(each.entry.value)} reaches the target, but the run continues",
+        if log.has_reached_target(each):
+            yield log.build_fault(
+                f"{format_short_value(each.entry.value)} reaches the target, but the run continues",
                 "the end of the run",
                 each.entry.line,
             )
@@ -269,4 +296,4 @@ def converged(log: PublishedLog) -> Iterator[Fault]:
     Advice: one run of a set may fail to converge; if more do, repeat the set.
     """
     if log.status in log.round.rules.run_statuses[1:]:
-        yield log.fault(f"status {log.status}", "success", log.line(events.RUN_STOP))
+        yield log.build_fault(f"status {log.status}", "success", log.find_line(events.RUN_STOP))

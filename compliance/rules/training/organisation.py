@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from compliance.documents.organisation_name import same_name
-from compliance.documents.training.organisation import FiledSystem, Organisation
-from compliance.documents.training.system_description import DescribedSystem, excerpt
+from compliance.documents.organisation_name import is_organisation_name
+from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
+from compliance.documents.training.system_description import DescribedSystem, format_value_excerpt
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-STATUSES: Final = (
+STATUS_WORDS: Final = (
     "available",
     "cloud",
     "prem",
@@ -28,8 +28,8 @@ STATUSES: Final = (
 """A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own
 words stand in accepted descriptions too.
 """
-NEEDED: Final = ("submitter", "division", "status", "system_name")
-FIELDS: Final = (
+REQUIRED_DESCRIPTION_FIELDS: Final = ("submitter", "division", "status", "system_name")
+HARDWARE_DESCRIPTION_FIELDS: Final = (
     "number_of_nodes",
     "host_processors_per_node",
     "host_processor_model_name",
@@ -44,20 +44,20 @@ FIELDS: Final = (
 """What a description has beside them. Source: submission_rules.adoc,
 systems/<system_desc_id>.json.
 """
-COUNTED: Final = ("number_of_nodes", "host_processors_per_node")
-UNCOUNTED: Final = (
+REQUIRED_COUNT_FIELDS: Final = ("number_of_nodes", "host_processors_per_node")
+OPTIONAL_COUNT_FIELDS: Final = (
     "accelerators_per_node",
     "host_processor_core_count",
     "host_processor_vcpu_count",
 )
 """What accepted descriptions leave out, or have 0 of."""
-BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
+COUNT_BELOW_ONE_PATTERN: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 """A number below 1."""
-NEGATIVE: Final = re.compile(r"\s*-\s*\d")
+NEGATIVE_COUNT_PATTERN: Final = re.compile(r"\s*-\s*\d")
 
 
-@rule("org.described", FiledSystem)
-def described(system: FiledSystem) -> Iterator[Fault]:
+@rule("org.described", PublishedSystem)
+def described(system: PublishedSystem) -> Iterator[Fault]:
     """Every system with results has a description.
 
     Source: submission_rules.adoc, Directory structure: systems/<system_desc_id>.json.
@@ -69,9 +69,11 @@ def described(system: FiledSystem) -> Iterator[Fault]:
             system.others or path.parent.is_dir()
         )  # accepted of v0.6: no description of any system
         accepted = (
-            None if described_elsewhere and (system.sets or system.strays) else Severity.WARNING
+            None
+            if described_elsewhere and (system.sets or system.folders_without_logs)
+            else Severity.WARNING
         )  # the package checker opens no folder without sets
-        yield system.fault(
+        yield system.build_fault(
             f"no systems/{path.name}", "the description of the system", path, accepted
         )
 
@@ -87,43 +89,51 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     if system.table is None:
         return
     rules = system.round.rules
-    missing = [field for field in NEEDED if system.told(field) is None]
+    missing = [field for field in REQUIRED_DESCRIPTION_FIELDS if system.find_text(field) is None]
     otherwise = (
-        Severity.WARNING if len(missing) == len(NEEDED) and rules.loose else None
+        Severity.WARNING
+        if len(missing) == len(REQUIRED_DESCRIPTION_FIELDS) and rules.loose
+        else None
     )  # v0.6 has descriptions of other forms
     for field in missing:
-        yield system.fault(f"{field} {excerpt(system.table.get(field))}", "a text", otherwise)
+        yield system.build_fault(
+            f"{field} {format_value_excerpt(system.table.get(field))}", "a text", otherwise
+        )
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
-        ("submitter", lambda told: same_name(told, system.place.org), system.place.org),
+        ("submitter", lambda told: is_organisation_name(told, system.place.org), system.place.org),
         (
             "division",
-            lambda told: fold(told).startswith(rules.divisions),
+            lambda told: fold_name(told).startswith(rules.divisions),
             " or ".join(rules.divisions),
         ),
-        ("status", lambda told: worded(told) or told in rules.system_statuses, ", ".join(STATUSES)),
+        (
+            "status",
+            lambda told: has_status_word(told) or told in rules.system_statuses,
+            ", ".join(STATUS_WORDS),
+        ),
     )
     for field, holds, required in checks:
-        told = system.told(field)
+        told = system.find_text(field)
         if told is not None and not holds(told):
             unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
-            yield system.fault(f"{field} {told}", required, unsure)
-    status = system.told("status")
+            yield system.build_fault(f"{field} {told}", required, unsure)
+    status = system.find_text("status")
     if (
         status
-        and worded(status)
+        and has_status_word(status)
         and rules.system_statuses
-        and fold(status) not in map(fold, rules.system_statuses)
+        and fold_name(status) not in map(fold_name, rules.system_statuses)
     ):
-        yield system.fault(
+        yield system.build_fault(
             f"status {status}",
             " or ".join(rules.system_statuses),
             None if rules.system_checked else Severity.WARNING,
         )
 
 
-def worded(status: str) -> bool:
+def has_status_word(status: str) -> bool:
     """Tell a status that has one of the usual words in it."""
-    return any(word in fold(status) for word in STATUSES)
+    return any(word in fold_name(status) for word in STATUS_WORDS)
 
 
 @rule("org.fields", DescribedSystem)
@@ -138,13 +148,20 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     if system.table is None or "nodes" in system.table or "entry" in system.table:
         return
     rules = system.round.rules
-    missing = [field for field in rules.system_fields or FIELDS if field not in system.table]
-    another_form = len(set(missing).intersection(FIELDS)) > len(FIELDS) // 2
+    missing = [
+        field
+        for field in rules.system_fields or HARDWARE_DESCRIPTION_FIELDS
+        if field not in system.table
+    ]
+    another_form = (
+        len(set(missing).intersection(HARDWARE_DESCRIPTION_FIELDS))
+        > len(HARDWARE_DESCRIPTION_FIELDS) // 2
+    )
     for field in missing:
         checked = rules.system_checked or (
-            field in FIELDS and not another_form
+            field in HARDWARE_DESCRIPTION_FIELDS and not another_form
         )  # of rounds before v4.1 few descriptions are at hand
-        yield system.fault(f"no {field}", "the field", None if checked else Severity.WARNING)
+        yield system.build_fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 
 @rule("org.counts", DescribedSystem)
@@ -155,38 +172,40 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
     accelerators_per_node.
     Advice: fill in the correct numbers.
     """
-    for name in (*COUNTED, *UNCOUNTED) if system.table else ():
+    for name in (*REQUIRED_COUNT_FIELDS, *OPTIONAL_COUNT_FIELDS) if system.table else ():
         value = system.table.get(name) if system.table else None
-        if NEGATIVE.match(str(value)) or (name in COUNTED and BELOW.match(str(value))):
+        if NEGATIVE_COUNT_PATTERN.match(str(value)) or (
+            name in REQUIRED_COUNT_FIELDS and COUNT_BELOW_ONE_PATTERN.match(str(value))
+        ):
             unsure = Severity.WARNING if system.round.rules.placeholders else None
-            yield system.fault(
-                f"{name} {excerpt(value)}",
+            yield system.build_fault(
+                f"{name} {format_value_excerpt(value)}",
                 (
                     "a whole number above 0"
-                    if name in COUNTED
+                    if name in REQUIRED_COUNT_FIELDS
                     else "a whole number, 0 if there are none"
                 ),
                 unsure,
             )
 
 
-@rule("org.division", FiledSystem)
-def division(system: FiledSystem) -> Iterator[Fault]:
+@rule("org.division", PublishedSystem)
+def division(system: PublishedSystem) -> Iterator[Fault]:
     """The division of a system's runs matches its description.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json: division.
     Advice: use separate systems for open and closed runs.
     """
-    told = system.described.told("division")
+    stated = system.described.find_text("division")
     for log in (log for group in system.sets for log in group.logs):
-        record = log.first(events.SUBMISSION_DIVISION)
+        record = log.find_first_record(events.SUBMISSION_DIVISION)
         if (
-            told
+            stated
             and record
             and isinstance(record.value, str)
-            and not fold(told).startswith(fold(record.value))
+            and not fold_name(stated).startswith(fold_name(record.value))
         ):
-            required = f"{told}, as in systems/{system.described.path.name}"
+            required = f"{stated}, as in systems/{system.described.path.name}"
             yield Fault(
                 file=log.path,
                 line=record.line,
@@ -195,17 +214,17 @@ def division(system: FiledSystem) -> Iterator[Fault]:
             )
 
 
-@rule("org.folders", FiledSystem)
-def folders(system: FiledSystem) -> Iterator[Fault]:
+@rule("org.folders", PublishedSystem)
+def folders(system: PublishedSystem) -> Iterator[Fault]:
     """Every folder of a system's results contains a set of logs; a folder that is not named after a
     benchmark may be something else.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: remove empty folders, or submit the logs that belong there.
     """
-    for path in system.strays:
-        named = system.round.benchmark(path.name) is not None
-        yield system.fault(
+    for path in system.folders_without_logs:
+        named = system.round.find_benchmark_name(path.name) is not None
+        yield system.build_fault(
             f"no result_<i>.txt in '{path.name}'",
             "a set of logs",
             path,
@@ -213,23 +232,23 @@ def folders(system: FiledSystem) -> Iterator[Fault]:
         )
 
 
-@rule("org.empty", Organisation)
-def empty(filed: Organisation) -> Iterator[Fault]:
+@rule("org.empty", PublishedOrganisation)
+def empty(filed: PublishedOrganisation) -> Iterator[Fault]:
     """An organisation has results.
 
     Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
     Advice: submit the logs, or pass the folder that contains them.
     """
     if not filed.sets:
-        yield filed.fault("no training log", "results/<system>/<benchmark>/result_<i>.txt")
+        yield filed.build_fault("no training log", "results/<system>/<benchmark>/result_<i>.txt")
 
 
-@rule("org.idle", Organisation, severity=Severity.INFO)
-def idle(filed: Organisation) -> Iterator[Fault]:
+@rule("org.idle", PublishedOrganisation, severity=Severity.INFO)
+def idle(filed: PublishedOrganisation) -> Iterator[Fault]:
     """A described system has results.
 
     Source: house rule: a description without results may be a name that does not match.
     Advice: compare the names of the description and of the results folder.
     """
     for path in filed.idle:
-        yield filed.fault(f"systems/{path.name}", "results under that name", path)
+        yield filed.build_fault(f"systems/{path.name}", "results under that name", path)

@@ -7,37 +7,37 @@ from itertools import pairwise
 from math import isclose
 from typing import Any, Final
 
-from compliance.documents.training.bypass import SEEDS, bypassed
+from compliance.documents.training.bypass import SEEDS_BYPASS_OPTION, find_checker_bypass
 from compliance.documents.training.log import PublishedLog, PublishedSet
 from compliance.rules import rule
 from compliance.rules.training.log_clock import NS_PER_S
-from compliance.rules.training.log_hyperparameters import BATCHES, settings
-from compliance.rules.training.log_identity import short
+from compliance.rules.training.log_hyperparameters import BATCH_SIZE_KEYS, collect_constant_settings
+from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 
-FEWEST_SCORES: Final = 3
+MIN_DISTINCT_SCORES: Final = 3
 """Evaluations from which on two runs with the same results are one."""
-DIGITS: Final = 10
+MIN_UNROUNDED_CHARACTERS: Final = 10
 """Characters of a result that is not rounded: rounded ones of two runs may be the same."""
-ROUNDED: Final = 2e-5
+COPIED_RESULT_TOLERANCE: Final = 2e-5
 """Most by which each result of a copy differs from the other run's, relative. Of accepted pairs of
 runs, at most 7 % of the results are so near.
 """
-TOLD_DIGITS: Final = 7
+MIN_TELLING_CHARACTERS: Final = 7
 """Characters of a result from which on being so near is no chance."""
-SHAPED: Final = 12
+MIN_EVENT_GAPS: Final = 12
 """Fewest times between events from which on runs have a shape of their own."""
-SHAPE_NS: Final = 5_000_000
+COPIED_GAP_TOLERANCE_NS: Final = 5_000_000
 """Most by which every time between two events of a copy differs. Accepted pairs of runs differ by
 11 ms and more in at least one.
 """
-EXEMPT: Final = frozenset({"train_samples", "data_file"})
+EXEMPT_SETTING_KEYS: Final = frozenset({"train_samples", "data_file"})
 """What runs of a set may log differently from v1.0 on: samples that were used until the target was
 reached, and the file of a process.
 """
-ALMOST: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
+MISNAMED_LOG_PATTERN: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
 """Names that somebody gave a log in place of result_N.txt."""
 
 
@@ -49,9 +49,11 @@ def count(group: PublishedSet) -> Iterator[Fault]:
     Advice: submit all runs of the set, and only those.
     """
     if group.row and len(group.logs) != group.row.runs:
-        yield group.fault(f"{len(group.logs)} runs", f"{group.row.runs} runs of {group.benchmark}")
+        yield group.build_fault(
+            f"{len(group.logs)} runs", f"{group.row.runs} runs of {group.benchmark}"
+        )
     elif not group.logs:
-        yield group.fault("no run", "logs result_0.txt, result_1.txt and so on")
+        yield group.build_fault("no run", "logs result_0.txt, result_1.txt and so on")
 
 
 @rule("runs.numbers", PublishedSet)
@@ -65,7 +67,7 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
     """
     unnumbered = [log.path.name for log in group.logs if log.number is None]
     if unnumbered:
-        yield group.fault(
+        yield group.build_fault(
             ", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING
         )
     found = [log.number for log in group.logs if log.number is not None]
@@ -77,7 +79,7 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
         accepted = (
             Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
         )
-        yield group.fault(
+        yield group.build_fault(
             f"result_{', result_'.join(map(str, found))}",
             "consecutive numbers from 0 or 1",
             severity=accepted,
@@ -92,8 +94,8 @@ def others(group: PublishedSet) -> Iterator[Fault]:
     Advice: name logs result_<i>.txt; store other files elsewhere.
     """
     for path in group.others:
-        if path.is_file() and ALMOST.fullmatch(path.name):
-            yield group.fault(path.name, "only logs named result_<i>.txt", path)
+        if path.is_file() and MISNAMED_LOG_PATTERN.fullmatch(path.name):
+            yield group.build_fault(path.name, "only logs named result_<i>.txt", path)
 
 
 @rule("runs.flat", PublishedSet)
@@ -103,8 +105,8 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
     Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
     Advice: move them into a folder with the benchmark's name; the set is scored all the same.
     """
-    if group.flat:
-        yield group.fault(
+    if group.is_flat:
+        yield group.build_fault(
             f"logs directly in {group.folder.name}", "a folder named after the benchmark"
         )
 
@@ -120,9 +122,9 @@ def benchmark(group: PublishedSet) -> Iterator[Fault]:
     if (
         group.place
         and group.place.benchmark
-        and group.round.benchmark(group.place.benchmark) is None
+        and group.round.find_benchmark_name(group.place.benchmark) is None
     ):
-        yield group.fault(
+        yield group.build_fault(
             f"the folder '{group.place.benchmark}'", f"one of {', '.join(group.round.benchmarks)}"
         )
 
@@ -136,47 +138,57 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
     times or results.
     Advice: submit each run once.
     """
-    for marks in (times_of, scores_of, ends_of):
-        seen: dict[Any, PublishedLog] = {}
+    for marks in (compute_event_times, list_distinct_scores, list_run_bounds):
+        known_runs: dict[Any, PublishedLog] = {}
         for log in group.logs:
             mark = marks(log)
-            other = seen.setdefault(mark, log) if mark else log
+            other = known_runs.setdefault(mark, log) if mark else log
             if other is not log:
-                what = "results" if marks is scores_of else "times"
-                yield group.fault(
+                what = "results" if marks is list_distinct_scores else "times"
+                yield group.build_fault(
                     f"the same {what} as {other.path.name}",
                     "a separate run",
                     log.path,
-                    log.line(events.RUN_START),
+                    log.find_line(events.RUN_START),
                 )
-    yield from resembling(group)
+    yield from check_resembling_runs(group)
 
 
-def resembling(group: PublishedSet) -> Iterator[Fault]:
+def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
     """Yield runs since v1.0 that are another one but for last digits: results that are the same
     rounded, or times that differ by milliseconds.
     """
     earlier: list[tuple[PublishedLog, Sequence[float], Sequence[int]]] = []
     for log in group.logs if group.counts_progress else ():
-        results, times = results_of(log), shape_of(log)
-        other = next((known for known, told, _ in earlier if near(results, told)), None)
-        if other and not scores_of(log) == scores_of(other) != ():  # which is an error already
+        results, times = list_precise_results(log), compute_event_gaps(log)
+        other = next(
+            (known for known, told, _ in earlier if has_nearly_equal_results(results, told)), None
+        )
+        if (
+            other and not list_distinct_scores(log) == list_distinct_scores(other) != ()
+        ):  # which is an error already
             found = f"results that are those of {other.path.name} but for the last digits"
-            yield group.fault(
-                found, "a separate run", log.path, log.line(events.EVAL_ACCURACY), Severity.WARNING
+            yield group.build_fault(
+                found,
+                "a separate run",
+                log.path,
+                log.find_line(events.EVAL_ACCURACY),
+                Severity.WARNING,
             )
-        if other := next((known for known, _, told in earlier if close(times, told)), None):
+        if other := next(
+            (known for known, _, told in earlier if has_nearly_equal_gaps(times, told)), None
+        ):
             found = (
                 f"times between events that differ from those of {other.path.name} by"
-                f" {SHAPE_NS // 1_000_000} ms at most"
+                f" {COPIED_GAP_TOLERANCE_NS // 1_000_000} ms at most"
             )
-            yield group.fault(
-                found, "a separate run", log.path, log.line(events.RUN_START), Severity.WARNING
+            yield group.build_fault(
+                found, "a separate run", log.path, log.find_line(events.RUN_START), Severity.WARNING
             )
         earlier.append((log, results, times))
 
 
-def results_of(log: PublishedLog) -> Sequence[float]:
+def list_precise_results(log: PublishedLog) -> Sequence[float]:
     """Give the results of a run's evaluations; nothing where they are too few or too short to tell
     runs apart.
     """
@@ -185,20 +197,21 @@ def results_of(log: PublishedLog) -> Sequence[float]:
     ]
     return (
         found
-        if len(set(found)) >= FEWEST_SCORES
-        and any(len(f"{score}") >= TOLD_DIGITS for score in found)
+        if len(set(found)) >= MIN_DISTINCT_SCORES
+        and any(len(f"{score}") >= MIN_TELLING_CHARACTERS for score in found)
         else []
     )
 
 
-def near(one: Sequence[float], other: Sequence[float]) -> bool:
+def has_nearly_equal_results(one: Sequence[float], other: Sequence[float]) -> bool:
     """Tell results that are the same but for the last digits."""
     return len(one) == len(other) > 0 and all(
-        isclose(left, right, rel_tol=ROUNDED) for left, right in zip(one, other, strict=True)
+        isclose(left, right, rel_tol=COPIED_RESULT_TOLERANCE)
+        for left, right in zip(one, other, strict=True)
     )
 
 
-def shape_of(log: PublishedLog) -> Sequence[int]:
+def compute_event_gaps(log: PublishedLog) -> Sequence[int]:
     """Give the times between the events of a run; nothing where they are few, or of a clock of
     whole seconds.
     """
@@ -206,21 +219,24 @@ def shape_of(log: PublishedLog) -> Sequence[int]:
     coarse = all(time % NS_PER_S == times[0] % NS_PER_S for time in times)
     return (
         [late - early for early, late in pairwise(times)]
-        if len(times) > SHAPED and not coarse
+        if len(times) > MIN_EVENT_GAPS and not coarse
         else []
     )
 
 
-def close(one: Sequence[int], other: Sequence[int]) -> bool:
+def has_nearly_equal_gaps(one: Sequence[int], other: Sequence[int]) -> bool:
     """Tell shapes that differ by milliseconds, and are not the same: that is an error already."""
     return (
         len(one) == len(other)
         and one != other
-        and all(abs(left - right) <= SHAPE_NS for left, right in zip(one, other, strict=True))
+        and all(
+            abs(left - right) <= COPIED_GAP_TOLERANCE_NS
+            for left, right in zip(one, other, strict=True)
+        )
     )
 
 
-def times_of(log: PublishedLog) -> tuple[int, ...]:
+def compute_event_times(log: PublishedLog) -> tuple[int, ...]:
     """Give the times of a run's events after its start; nothing for a clock of whole seconds, which
     two runs may share.
     """
@@ -228,15 +244,15 @@ def times_of(log: PublishedLog) -> tuple[int, ...]:
     return tuple(time - times[0] for time in times) if len(times) > 2 and not log.older else ()
 
 
-def ends_of(log: PublishedLog) -> tuple[int, ...]:
+def list_run_bounds(log: PublishedLog) -> tuple[int, ...]:
     """Give when a run started and stopped, in milliseconds; nothing of the dialects that have whole
     seconds.
     """
-    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
     return (start.time_ns, stop.time_ns) if start and stop and log.row and log.row.progress else ()
 
 
-def scores_of(log: PublishedLog) -> tuple[Any, ...]:
+def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
     """Give the results of a run's evaluations; nothing where they are too few to tell runs
     apart.
     """
@@ -245,10 +261,12 @@ def scores_of(log: PublishedLog) -> tuple[Any, ...]:
         log.row.strict
         or (
             log.row.progress
-            and any(len(f"{score}") >= DIGITS for scores in found for score in scores)
+            and any(
+                len(f"{score}") >= MIN_UNROUNDED_CHARACTERS for scores in found for score in scores
+            )
         )
     )
-    return found if len(set(found)) >= FEWEST_SCORES and precise else ()
+    return found if len(set(found)) >= MIN_DISTINCT_SCORES and precise else ()
 
 
 @rule("runs.seeds", PublishedSet)
@@ -260,58 +278,62 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
     Advice: draw a new seed for each run, and submit its log unmodified.
     """
     if group.counts_progress:
-        yield from drawn(group)
+        yield from check_drawn_seeds(group)
         return
-    told = next((log for log in group.logs if log.all(events.SEED)), None)
-    for log in group.logs if told else ():
-        if told and log.counts and not log.all(events.SEED):
-            yield group.fault(
+    seeded_log = next((log for log in group.logs if log.list_records(events.SEED)), None)
+    for log in group.logs if seeded_log else ():
+        if seeded_log and log.counts and not log.list_records(events.SEED):
+            yield group.build_fault(
                 "no seed",
-                f"a logged seed, as in {told.path.name}",
+                f"a logged seed, as in {seeded_log.path.name}",
                 log.path,
                 severity=Severity.WARNING,
             )
     seen: dict[str, PublishedLog] = {}
     for log in group.logs:
-        record = log.first(events.SEED)
+        record = log.find_first_record(events.SEED)
         if record is None or log.older:
             continue
-        other = seen.setdefault(canonical(record.value), log)
+        other = seen.setdefault(format_canonical_value(record.value), log)
         if other is not log:
-            yield group.fault(
-                f"seed {short(record.value)}, as in {other.path.name}",
+            yield group.build_fault(
+                f"seed {format_short_value(record.value)}, as in {other.path.name}",
                 "a different seed for each run",
                 log.path,
                 record.line,
             )
 
 
-def drawn(group: PublishedSet) -> Iterator[Fault]:
+def check_drawn_seeds(group: PublishedSet) -> Iterator[Fault]:
     """Yield runs without a seed, and seeds that two runs drew in one line of one file.
 
     Source: mlcommons/logging, seed_checker.py.
     """
-    asked = group.round.rules.seeds_required and any(log.closed for log in group.logs)
-    bypass = bypassed(group, SEEDS)
+    is_seed_required = group.round.rules.seeds_required and any(log.closed for log in group.logs)
+    bypass = find_checker_bypass(group, SEEDS_BYPASS_OPTION)
     let_pass, severity = (f" (passed over: {bypass})", Severity.WARNING) if bypass else ("", None)
-    for log in group.logs if asked else ():
-        if log.counts and all(record.value in (None, "") for record in log.all(events.SEED)):
-            yield group.fault("no seed", f"a logged seed{let_pass}", log.path, severity=severity)
+    for log in group.logs if is_seed_required else ():
+        if log.counts and all(
+            record.value in (None, "") for record in log.list_records(events.SEED)
+        ):
+            yield group.build_fault(
+                "no seed", f"a logged seed{let_pass}", log.path, severity=severity
+            )
     seen: dict[tuple[str, str, str], PublishedLog] = {}
     for log in group.logs:
-        for record in log.all(events.SEED):
+        for record in log.list_records(events.SEED):
             where = (
                 str(record.metadata.get("file")),
                 str(record.metadata.get("lineno")),
-                canonical(record.value),
+                format_canonical_value(record.value),
             )
             other = seen.setdefault(where, log)
             if other is not log:
                 found, required = (
-                    f"seed {short(record.value)}, as in {other.path.name}",
+                    f"seed {format_short_value(record.value)}, as in {other.path.name}",
                     f"a different seed for each run{let_pass}",
                 )
-                yield group.fault(found, required, log.path, record.line, severity)
+                yield group.build_fault(found, required, log.path, record.line, severity)
                 break
 
 
@@ -323,15 +345,15 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     mixes them.
     Advice: repeat the runs with one configuration.
     """
-    tables = [(log, settings(log)) for log in group.logs if log.counts]
+    tables = [(log, collect_constant_settings(log)) for log in group.logs if log.counts]
     if group.counts_progress:
         tables = [
-            (log, {key: value for key, value in table.items() if key not in EXEMPT})
+            (log, {key: value for key, value in table.items() if key not in EXEMPT_SETTING_KEYS})
             for log, table in tables
         ]
     elif group.row and not group.row.strict:
         constant = {
-            *BATCHES,
+            *BATCH_SIZE_KEYS,
             *(
                 constraint.key
                 for constraint in group.row.constraints
@@ -344,18 +366,18 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
         ]
     pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
-        told = [
-            (log, canonical(table.get(key, "nothing")))
+        stated = [
+            (log, format_canonical_value(table.get(key, "nothing")))
             for log, table in tables
             if key in table or log.path not in pardoned
         ]
-        yield from differing(group, key, told)
+        yield from check_differing_values(group, key, stated)
 
 
-def canonical(value: object) -> str:
+def format_canonical_value(value: object) -> str:
     """Write a value so that 4096 and 4096.0 are one; True is no number."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(canonical, value))}]"
+        return f"[{', '.join(map(format_canonical_value, value))}]"
     return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 
@@ -370,13 +392,13 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
     logs = [log for log in group.logs if log.counts]
     for key in group.round.events.identity:
         named = key == events.SUBMISSION_BENCHMARK
-        told = [
+        stated = [
             (
                 log,
                 str(
-                    group.round.benchmark(str(log.value(key)))
+                    group.round.find_benchmark_name(str(log.find_value(key)))
                     if named
-                    else fold(str(log.value(key)))
+                    else fold_name(str(log.find_value(key)))
                 ),
             )
             for log in logs
@@ -385,28 +407,32 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
             key in (events.SUBMISSION_BENCHMARK, events.SUBMISSION_DIVISION)
             or not group.round.rules.placeholders
         )
-        yield from differing(group, key, told, None if told_apart else Severity.WARNING)
-    yield from differing(group, "dialect", [(log, "/".join(sorted(log.dialects))) for log in logs])
+        yield from check_differing_values(
+            group, key, stated, None if told_apart else Severity.WARNING
+        )
+    yield from check_differing_values(
+        group, "dialect", [(log, "/".join(sorted(log.dialects))) for log in logs]
+    )
 
 
-def differing(
+def check_differing_values(
     group: PublishedSet,
     key: str,
-    told: Sequence[tuple[PublishedLog, str]],
+    stated: Sequence[tuple[PublishedLog, str]],
     severity: Severity | None = None,
 ) -> Iterator[Fault]:
     """Yield the logs that say something else than most."""
-    if len({text for _, text in told}) < 2:
+    if len({text for _, text in stated}) < 2:
         return
-    usual = Counter(text for _, text in told).most_common(1)[0][0]
-    first = next(log for log, text in told if text == usual)
-    for log, text in told:
+    usual = Counter(text for _, text in stated).most_common(1)[0][0]
+    first = next(log for log, text in stated if text == usual)
+    for log, text in stated:
         if text != usual:
-            yield group.fault(
+            yield group.build_fault(
                 f"{key} {text[:80]}",
                 f"{usual[:80]}, as in {first.path.name}",
                 log.path,
-                log.line(key),
+                log.find_line(key),
                 severity,
             )
 
@@ -422,7 +448,7 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
     missed = [log for log in group.logs if not log.succeeded]
     allowed = group.missed_allowed
     if len(missed) > allowed:
-        yield group.fault(
+        yield group.build_fault(
             f"{len(missed)} of {len(group.logs)} runs did not converge",
             f"at most {allowed}",
             missed[-1].path,
@@ -438,7 +464,8 @@ def overlap(group: PublishedSet) -> Iterator[Fault]:
     Advice: explain in the submission how the runs shared the system.
     """
     ends = (
-        (log.first(events.RUN_START), log.first(events.RUN_STOP), log.path) for log in group.logs
+        (log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP), log.path)
+        for log in group.logs
     )
     spans = sorted(
         (start.time_ns, stop.time_ns, path) for start, stop, path in ends if start and stop
@@ -449,7 +476,7 @@ def overlap(group: PublishedSet) -> Iterator[Fault]:
         if start < stop
     ]
     if shared:
-        yield group.fault(
+        yield group.build_fault(
             f"{len(shared)} of {len(spans)} runs start before another ends",
             "runs that do not overlap",
             shared[0],

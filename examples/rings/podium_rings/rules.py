@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compliance.documents.podium.training import TrainingLog, finite
+from compliance.documents.podium.training import TrainingLog, is_finite_number
 from compliance.rules import rule
 from compliance.verdict import Fault
 
@@ -17,5 +17,5 @@ def width(log: TrainingLog) -> Iterator[Fault]:
     Advice: train with --set rings.width=64 or less.
     """
     found = log.value("rings.width")
-    if not finite(found) or found > WIDEST:
+    if not is_finite_number(found) or found > WIDEST:
         yield log.fault(f"{found}", f"at most {WIDEST}", log.line("rings.width"))

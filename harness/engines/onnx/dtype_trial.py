@@ -13,22 +13,22 @@ from onnx import TensorProto, helper
 from suite.errors import MissingError
 from suite.terms import Precision
 
-SIDE: Final = 8
-OPSET: Final = 17
-IR: Final = 8
+MATRIX_SIDE: Final = 8
+TRIAL_OPSET: Final = 17
+TRIAL_IR_VERSION: Final = 8
 """ONNX file format version of that opset: every ONNX Runtime that podium supports can read it."""
-ELEMENT: Final = {Precision.FP16: TensorProto.FLOAT16}
+PRODUCT_TENSOR_TYPES: Final = {Precision.FP16: TensorProto.FLOAT16}
 """Tensor type of a product, unless fp32 (TF32 and TensorRT's formats are left to the provider)."""
 
 
-def run(provider: str, precision: Precision, options: Mapping[str, str]) -> None:
+def run_precision_trial(provider: str, precision: Precision, options: Mapping[str, str]) -> None:
     """Multiply on one provider; an exception says why it cannot."""
     quantised = precision is Precision.INT8
-    element = ELEMENT.get(precision, TensorProto.FLOAT)
+    element = PRODUCT_TENSOR_TYPES.get(precision, TensorProto.FLOAT)
     model = helper.make_model(
-        integers() if quantised else floats(element),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR,
+        build_quantised_product() if quantised else build_float_product(element),
+        opset_imports=[helper.make_opsetid("", TRIAL_OPSET)],
+        ir_version=TRIAL_IR_VERSION,
     )
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=[(provider, dict(options))]
@@ -39,19 +39,26 @@ def run(provider: str, precision: Precision, options: Mapping[str, str]) -> None
             " wrong version"
         )
     kind = np.uint8 if quantised else helper.tensor_dtype_to_np_dtype(element)
-    session.run(None, {"left": np.ones((SIDE, SIDE), kind)})
+    session.run(None, {"left": np.ones((MATRIX_SIDE, MATRIX_SIDE), kind)})
 
 
-def floats(element: int) -> onnx.GraphProto:
+def build_float_product(element: int) -> onnx.GraphProto:
     """Build a product of floats."""
-    right = helper.make_tensor("right", element, [SIDE, SIDE], np.ones(SIDE * SIDE))
-    return graph([helper.make_node("MatMul", ["left", "right"], ["product"])], [right], element)
+    right = helper.make_tensor(
+        "right", element, [MATRIX_SIDE, MATRIX_SIDE], np.ones(MATRIX_SIDE * MATRIX_SIDE)
+    )
+    return build_product_graph(
+        [helper.make_node("MatMul", ["left", "right"], ["product"])], [right], element
+    )
 
 
-def integers() -> onnx.GraphProto:
+def build_quantised_product() -> onnx.GraphProto:
     """Build a product of bytes, as in a quantised layer."""
     right = helper.make_tensor(
-        "right", TensorProto.INT8, [SIDE, SIDE], np.ones(SIDE * SIDE, np.int8)
+        "right",
+        TensorProto.INT8,
+        [MATRIX_SIDE, MATRIX_SIDE],
+        np.ones(MATRIX_SIDE * MATRIX_SIDE, np.int8),
     )
     scale, even, zero = (
         helper.make_tensor(name, element, [], [value])
@@ -62,18 +69,19 @@ def integers() -> onnx.GraphProto:
         )
     )
     inputs = ["left", "scale", "even", "right", "scale", "zero", "scale", "even"]
-    return graph(
+    return build_product_graph(
         [helper.make_node("QLinearMatMul", inputs, ["product"])],
         [right, scale, even, zero],
         TensorProto.UINT8,
     )
 
 
-def graph(
+def build_product_graph(
     nodes: Sequence[onnx.NodeProto], constants: Sequence[onnx.TensorProto], element: int
 ) -> onnx.GraphProto:
     """Build a graph with one input and one output."""
     left, product = (
-        helper.make_tensor_value_info(name, element, [SIDE, SIDE]) for name in ("left", "product")
+        helper.make_tensor_value_info(name, element, [MATRIX_SIDE, MATRIX_SIDE])
+        for name in ("left", "product")
     )
     return helper.make_graph(list(nodes), "trial", [left], [product], list(constants))

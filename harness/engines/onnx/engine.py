@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.onnx.io_binding import BoundCall
-from harness.engines.outputs import watched
+from harness.engines.outputs import wrap_with_memory_report
 from suite.engine import Plan
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     Tensors = tuple[torch.Tensor, ...]
 
-PACKAGES: Final = ("onnxruntime", "onnx", "onnxscript", "torch")
-CPU: Final = "cpu"
-PROVIDERS: Final = {
-    CPU: "CPUExecutionProvider",
+ONNX_PACKAGES: Final = ("onnxruntime", "onnx", "onnxscript", "torch")
+CPU_PROVIDER: Final = "cpu"
+PROVIDER_NAMES: Final = {
+    CPU_PROVIDER: "CPUExecutionProvider",
     "cuda": "CUDAExecutionProvider",
     "tensorrt": "TensorrtExecutionProvider",
 }
-TAKEN: Final[Mapping[str, tuple[Precision, ...]]] = {
-    CPU: (Precision.FP32, Precision.INT8),
+PROVIDER_PRECISIONS: Final[Mapping[str, tuple[Precision, ...]]] = {
+    CPU_PROVIDER: (Precision.FP32, Precision.INT8),
     "cuda": (Precision.FP32, Precision.TF32, Precision.FP16),
     "tensorrt": (Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
 }
@@ -45,15 +45,15 @@ TAKEN: Final[Mapping[str, tuple[Precision, ...]]] = {
 conversions around them, and TensorRT rounds
 fp32 products to TF32 (BuilderFlag.TF32, set unless cleared), and the provider has no option to
 disable that."""
-PROVIDER: Final = "engine.provider"
-OPTIMISE: Final = "engine.graph_optimization"
-LEVELS: Final = {
+PROVIDER_OPTION: Final = "engine.provider"
+GRAPH_OPTIMISATION_OPTION: Final = "engine.graph_optimization"
+GRAPH_OPTIMISATION_LEVELS: Final = {
     "all": "ORT_ENABLE_ALL",
     "extended": "ORT_ENABLE_EXTENDED",
     "basic": "ORT_ENABLE_BASIC",
     "none": "ORT_DISABLE_ALL",
 }
-ERRORS_ONLY: Final = 3
+LOG_ERRORS_ONLY: Final = 3
 """SessionOptions.log_severity_level."""
 
 
@@ -62,22 +62,22 @@ class OnnxRuntimeEngine:
 
     name: ClassVar[str] = "onnxruntime"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
-    options: ClassVar[frozenset[str]] = frozenset({PROVIDER, OPTIMISE})
+    options: ClassVar[frozenset[str]] = frozenset({PROVIDER_OPTION, GRAPH_OPTIMISATION_OPTION})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing it."""
-        kinds = providers_for(device)
-        known = list(dict.fromkeys(each for kind in kinds for each in TAKEN[kind]))
+        kinds = list_onnx_providers(device)
+        known = list(dict.fromkeys(each for kind in kinds for each in PROVIDER_PRECISIONS[kind]))
         if precision not in known:
-            return f"has no {precision} on {kind_of(device)}; it has {', '.join(known)}"
-        absent = [package for package in PACKAGES if not find_spec(package)]
+            return f"has no {precision} on {strip_device_number(device)}; it has {', '.join(known)}"
+        absent = [package for package in ONNX_PACKAGES if not find_spec(package)]
         if absent:
-            return f"{', '.join(absent)} not installed: {install('onnx')}"
-        able = [kind for kind in kinds if precision in TAKEN[kind]]
-        if not any(map(is_there, able)):
+            return f"{', '.join(absent)} not installed: {format_install_command('onnx')}"
+        able = [kind for kind in kinds if precision in PROVIDER_PRECISIONS[kind]]
+        if not any(map(is_provider_installed, able)):
             return (
                 "the installed build of ONNX Runtime has no"
-                f" {' or '.join(PROVIDERS[kind] for kind in able)}, which {precision} on a GPU"
+                f" {' or '.join(PROVIDER_NAMES[kind] for kind in able)}, which {precision} on a GPU"
                 " needs"
             )
         return None
@@ -93,7 +93,7 @@ class OnnxRuntimeEngine:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
-        return OnnxRuntimeExecutable(network, plan, chosen_provider(plan))
+        return OnnxRuntimeExecutable(network, plan, resolve_onnx_provider(plan))
 
     def trial(self, device: str, precision: Precision) -> None:
         """Multiply two matrices with the provider that would run a network in that precision."""
@@ -102,48 +102,53 @@ class OnnxRuntimeEngine:
         plan: Plan[Any] = Plan(
             device=device, precision=precision, threads=1, max_batch=1, cache=Path()
         )
-        provider = chosen_provider(plan)
-        dtype_trial.run(
-            PROVIDERS[provider],
+        provider = resolve_onnx_provider(plan)
+        dtype_trial.run_precision_trial(
+            PROVIDER_NAMES[provider],
             precision,
-            {} if provider == CPU else {"device_id": device.partition(":")[2] or "0"},
+            {} if provider == CPU_PROVIDER else {"device_id": device.partition(":")[2] or "0"},
         )
 
 
-def kind_of(device: str) -> str:
+def strip_device_number(device: str) -> str:
     """Return a device without its number."""
     return device.partition(":")[0]
 
 
-def providers_for(device: str) -> Sequence[str]:
+def list_onnx_providers(device: str) -> Sequence[str]:
     """Return the providers that run on a device."""
-    return ("cuda", "tensorrt") if kind_of(device) == "cuda" else (CPU,)
+    return ("cuda", "tensorrt") if strip_device_number(device) == "cuda" else (CPU_PROVIDER,)
 
 
-def is_there(provider: str) -> bool:
+def is_provider_installed(provider: str) -> bool:
     """Check whether the installed build has a provider, by its library."""
     spec = find_spec("onnxruntime")
-    if provider == CPU or spec is None or spec.origin is None:
-        return provider == CPU
+    if provider == CPU_PROVIDER or spec is None or spec.origin is None:
+        return provider == CPU_PROVIDER
     return any((Path(spec.origin).parent / "capi").glob(f"*onnxruntime_providers_{provider}.*"))
 
 
-def chosen_provider(plan: Plan[Any]) -> str:
+def resolve_onnx_provider(plan: Plan[Any]) -> str:
     """Return the provider that the user chose; RequestError if it does not fit device or precision,
     MissingError if it is not installed.
     """
-    wanted = str(plan.options.get(PROVIDER, "auto"))
-    able = [kind for kind in providers_for(plan.device) if plan.precision in TAKEN[kind]]
+    wanted = str(plan.options.get(PROVIDER_OPTION, "auto"))
+    able = [
+        kind
+        for kind in list_onnx_providers(plan.device)
+        if plan.precision in PROVIDER_PRECISIONS[kind]
+    ]
     if wanted == "auto":
-        return next(kind for kind in able if is_there(kind))
+        return next(kind for kind in able if is_provider_installed(kind))
     if wanted not in able:
         raise RequestError(
-            f"{PROVIDER}={wanted} has no {plan.precision} on {kind_of(plan.device)}; available"
-            f" there: {', '.join(able)}"
+            f"{PROVIDER_OPTION}={wanted} has no {plan.precision} on"
+            f" {strip_device_number(plan.device)}; available there: {', '.join(able)}"
         )
-    if not is_there(wanted):
+    if not is_provider_installed(wanted):
         raise MissingError(
-            f"engine onnxruntime: the installed build of ONNX Runtime has no {PROVIDERS[wanted]}"
+            "engine onnxruntime: the installed build of ONNX Runtime has no"
+            f" {PROVIDER_NAMES[wanted]}"
         )
     return wanted
 
@@ -157,44 +162,48 @@ class OnnxRuntimeExecutable:
         import onnx
         import onnxruntime
 
-        from harness.engines.onnx.export import exported, notes
+        from harness.engines.onnx.export import ensure_onnx_export, read_export_notes
 
-        source = exported(network, plan.cache)
-        told = notes(source)
-        path, facts = lowered(network, source, plan, provider)
-        level = str(plan.options.get(OPTIMISE, "all"))
+        source = ensure_onnx_export(network, plan.cache)
+        export_notes = read_export_notes(source)
+        path, precision_facts = lower_onnx_for_provider(network, source, plan, provider)
+        level = str(plan.options.get(GRAPH_OPTIMISATION_OPTION, "all"))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = plan.threads, 1
         options.graph_optimization_level = getattr(
-            onnxruntime.GraphOptimizationLevel, LEVELS[level]
+            onnxruntime.GraphOptimizationLevel, GRAPH_OPTIMISATION_LEVELS[level]
         )
-        options.log_severity_level = ERRORS_ONLY
+        options.log_severity_level = LOG_ERRORS_ONLY
         self.network, self.device = network, plan.device
-        self.session = session_on(
-            PROVIDERS[provider], path, options, provider_options(provider, plan)
+        self.session = load_onnx_session(
+            PROVIDER_NAMES[provider], path, options, build_provider_options(provider, plan)
         )
         self.facts: dict[str, HyperValue] = {
             "onnxruntime": onnxruntime.__version__,
             "onnx": onnx.__version__,
             "precision": plan.precision.value,
-            "provider": PROVIDERS[provider],
+            "provider": PROVIDER_NAMES[provider],
             "threads": plan.threads,
             "graph_optimization": level,
             "file": path.stem,
-            **told,
-            **facts,
+            **export_notes,
+            **precision_facts,
         }
 
     def open(self) -> Callable[..., Tensors]:
         """Build one worker's call, with its own binding and buffers."""
-        return watched(OnnxRuntimeEngine.name, BoundCall(self.session, self.network, self.device))
+        return wrap_with_memory_report(
+            OnnxRuntimeEngine.name, BoundCall(self.session, self.network, self.device)
+        )
 
     def describe(self) -> Mapping[str, HyperValue]:
         """Describe what was built."""
         return self.facts
 
 
-def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str]) -> Any:
+def load_onnx_session(
+    provider: str, path: Path, options: Any, provider_settings: Mapping[str, str]
+) -> Any:
     """Load a file; MissingError if its provider does not start: ONNX Runtime would warn, and run on
     the CPU.
     """
@@ -202,7 +211,9 @@ def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str])
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reported below, as an error
-        session = onnxruntime.InferenceSession(path, options, providers=[(provider, dict(told))])
+        session = onnxruntime.InferenceSession(
+            path, options, providers=[(provider, dict(provider_settings))]
+        )
     if provider not in session.get_providers():
         raise MissingError(
             f"engine onnxruntime: {provider} does not start here: its libraries or the GPU are"
@@ -211,7 +222,7 @@ def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str])
     return session
 
 
-def lowered(
+def lower_onnx_for_provider(
     network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str
 ) -> tuple[Path, Mapping[str, HyperValue]]:
     """Return the file in the plan's precision, and its description; TF32 and TensorRT's formats are
@@ -220,11 +231,15 @@ def lowered(
     from harness.engines.onnx import export, lowering, quantization
 
     if plan.precision is Precision.FP16 and provider == "cuda":
-        return quantization.halved(source), {"weights": "fp16"}
+        return quantization.ensure_fp16_onnx(source), {"weights": "fp16"}
     if plan.precision is not Precision.INT8:
         return source, {}
-    form = lowering.SYMMETRIC if provider == "tensorrt" else quantization.usual()
-    path = quantization.quantised(network, source, plan.calibration, form)
+    form = (
+        lowering.TENSORRT_INT8_FORM
+        if provider == "tensorrt"
+        else quantization.choose_default_form()
+    )
+    path = quantization.ensure_int8_onnx(network, source, plan.calibration, form)
     weights, activations = (
         f"int8 per channel, {7 if form.narrow else 8} bits",
         f"{'int8' if form.symmetric else 'uint8'} per tensor, explicit Q/DQ",
@@ -232,13 +247,13 @@ def lowered(
     return path, {
         "weights": weights,
         "activations": activations,
-        **quantization.ranges(export.read(path)),
+        **quantization.collect_activation_ranges(export.read_onnx_model(path)),
     }
 
 
-def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:
+def build_provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:
     """Return a provider's options: ONNX Runtime, Execution providers."""
-    if provider == CPU:
+    if provider == CPU_PROVIDER:
         return {}
     number = plan.device.partition(":")[2] or "0"
     if provider == "cuda":

@@ -15,26 +15,33 @@ if TYPE_CHECKING:
 
     Tensors = tuple[torch.Tensor, ...]
 
-LEAST_SIZE: Final = 2
+MIN_DYNAMIC_SIZE: Final = 2
 """Minimum size of a dynamic dimension shown to the exporter: torch.export treats a size of 1 as a
 constant.
 """
-LARGER: Final = 2
+COMPARISON_SIZE_FACTOR: Final = 2
 """Factor of every dynamic dimension in the second comparison; relations between dimensions still
 hold.
 """
 
 
-def shown(network: Network[torch.Tensor]) -> Tensors:
+def build_export_inputs(network: Network[torch.Tensor]) -> Tensors:
     """Return the inputs that an exporter is shown."""
-    known = sizes_of(network, network.inputs)
-    return resized(
+    known = collect_dynamic_sizes(network, network.inputs)
+    return resize_example_inputs(
         network,
-        times(known, 1 if min(known.values(), default=LEAST_SIZE) >= LEAST_SIZE else LEAST_SIZE),
+        multiply_sizes(
+            known,
+            1
+            if min(known.values(), default=MIN_DYNAMIC_SIZE) >= MIN_DYNAMIC_SIZE
+            else MIN_DYNAMIC_SIZE,
+        ),
     )
 
 
-def sizes_of(network: Network[torch.Tensor], inputs: Sequence[torch.Tensor]) -> dict[str, int]:
+def collect_dynamic_sizes(
+    network: Network[torch.Tensor], inputs: Sequence[torch.Tensor]
+) -> dict[str, int]:
     """Return the size of each dynamic dimension in a tuple of inputs."""
     return {
         name: tensor.shape[axis]
@@ -43,34 +50,36 @@ def sizes_of(network: Network[torch.Tensor], inputs: Sequence[torch.Tensor]) -> 
     }
 
 
-def resized(network: Network[torch.Tensor], sizes: Mapping[str, int]) -> Tensors:
+def resize_example_inputs(network: Network[torch.Tensor], sizes: Mapping[str, int]) -> Tensors:
     """Return the example inputs with other sizes of their dynamic dimensions, by repeating their
     content.
     """
     import torch
 
     found = list(network.inputs)
-    for place, axes in enumerate(network.dimensions):
+    for index, axes in enumerate(network.dimensions):
         for axis, name in axes.items():
-            old = found[place].shape[axis]
-            found[place] = (
-                found[place]
-                .index_select(axis, torch.arange(sizes[name], device=found[place].device) % old)
+            old = found[index].shape[axis]
+            found[index] = (
+                found[index]
+                .index_select(axis, torch.arange(sizes[name], device=found[index].device) % old)
                 .contiguous()
             )
     return tuple(found)
 
 
-def times(sizes: Mapping[str, int], factor: int) -> dict[str, int]:
+def multiply_sizes(sizes: Mapping[str, int], factor: int) -> dict[str, int]:
     """Multiply every size."""
     return {name: size * factor for name, size in sizes.items()}
 
 
-def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dict[str, int]]:
+def choose_larger_sizes(
+    network: Network[torch.Tensor], known: Mapping[str, int]
+) -> list[dict[str, int]]:
     """Return sizes for a second comparison: twice those of the example, or the network's maximum if
     that is less; [] if nothing changes.
     """
-    twice = times(known, LARGER)
+    twice = multiply_sizes(known, COMPARISON_SIZE_FACTOR)
     if network.shapes is None:
         return [twice] if twice else []
     limits = [
@@ -82,7 +91,7 @@ def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dic
     return [chosen] if chosen != known else []
 
 
-def follows_a_size(network: Network[torch.Tensor], module: torch.nn.Module) -> bool:
+def has_dynamic_recurrent_length(network: Network[torch.Tensor], module: torch.nn.Module) -> bool:
     """Check whether the length that a recurrent layer goes through follows a dynamic size; without
     such layers nothing is run.
     """
@@ -91,15 +100,15 @@ def follows_a_size(network: Network[torch.Tensor], module: torch.nn.Module) -> b
     layers = [layer for layer in module.modules() if isinstance(layer, torch.nn.RNNBase)]
     if not layers:
         return False
-    known = sizes_of(network, network.inputs)
-    seen = [
-        recurrent_lengths(module, layers, resized(network, sizes))
-        for sizes in (known, *larger(network, known))
+    known = collect_dynamic_sizes(network, network.inputs)
+    observed_lengths = [
+        collect_recurrent_lengths(module, layers, resize_example_inputs(network, sizes))
+        for sizes in (known, *choose_larger_sizes(network, known))
     ]
-    return any(lengths != seen[0] for lengths in seen)
+    return any(lengths != observed_lengths[0] for lengths in observed_lengths)
 
 
-def recurrent_lengths(
+def collect_recurrent_lengths(
     module: torch.nn.Module, layers: Sequence[torch.nn.RNNBase], inputs: Tensors
 ) -> list[int]:
     """Return the length that each of the recurrent layers goes through."""
@@ -107,12 +116,12 @@ def recurrent_lengths(
 
     lengths: list[int] = []
 
-    def note(layer: Any, given: tuple[Any, ...]) -> None:
-        if isinstance(given[0], torch.Tensor):  # packed sentences have no one length
-            lengths.append(given[0].shape[-2 if layer.batch_first else 0])
+    def note_length(layer: Any, arguments: tuple[Any, ...]) -> None:
+        if isinstance(arguments[0], torch.Tensor):  # packed sentences have no one length
+            lengths.append(arguments[0].shape[-2 if layer.batch_first else 0])
 
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):  # an exporter says what fails
         for layer in layers:
-            hooks.callback(layer.register_forward_pre_hook(note).remove)
+            hooks.callback(layer.register_forward_pre_hook(note_length).remove)
         module(*(tensor.cpu().clone() for tensor in inputs))  # a module may write into its inputs
     return lengths

@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from click import unstyle
 
-from harness.engines.cache import held
-from harness.engines.onnx.example_sizes import follows_a_size, larger, resized, shown, sizes_of
-from harness.engines.outputs import as_tuple
+from harness.engines.cache import lock_cached_file
+from harness.engines.onnx.example_sizes import (
+    build_export_inputs,
+    choose_larger_sizes,
+    collect_dynamic_sizes,
+    has_dynamic_recurrent_length,
+    resize_example_inputs,
+)
+from harness.engines.outputs import convert_outputs_to_tuple
 from suite.errors import MissingError
 from suite.files.layout import written
 
@@ -33,47 +39,47 @@ if TYPE_CHECKING:
     Tensors = tuple[torch.Tensor, ...]
     Exporter = Callable[[Network[torch.Tensor], torch.nn.Module, Path], None]
 
-TOLERANCE: Final = 1e-3
+EXPORT_TOLERANCE: Final = 1e-3
 """House rule: relative to an output's largest value; fp32 sums in another order differ by some 1e-5
 of it.
 """
-LEAST_SCALE: Final = 1e-3
+MIN_OUTPUT_SCALE: Final = 1e-3
 """Lower bound of that value: sums that cancel out keep the rounding errors of their terms."""
-MADE_WITH: Final = ("torch", "onnx", "onnxscript", "onnxruntime", "podium-suite")
+KEYED_DISTRIBUTIONS: Final = ("torch", "onnx", "onnxscript", "onnxruntime", "podium-suite")
 """Distributions whose versions are part of a cached file's key."""
-NOTE: Final = "podium."
+METADATA_PREFIX: Final = "podium."
 """Prefix of podium's keys in a file's metadata."""
-FATAL_ONLY: Final = 4
+LOG_FATAL_ONLY: Final = 4
 """SessionOptions.log_severity_level: the comparison reports its own errors."""
-LONGEST: Final = 300
+MAX_EXPORTER_MESSAGE_LENGTH: Final = 300
 """Characters of an exporter's message that an error quotes."""
-PLAIN: Final = (bool, int, float, str, bytes, Enum, type(None))
+REPRODUCIBLE_TYPES: Final = (bool, int, float, str, bytes, Enum, type(None))
 
 
-def exported(network: Network[torch.Tensor], cache: Path) -> Path:
+def ensure_onnx_export(network: Network[torch.Tensor], cache: Path) -> Path:
     """Return the network's ONNX file, cached if possible; MissingError if it cannot be exported or
     differs from its source.
     """
-    path = cache / "onnx" / f"{key(network)}.onnx"
-    with held(path):
+    path = cache / "onnx" / f"{compute_export_key(network)}.onnx"
+    with lock_cached_file(path):
         if not path.exists():
             with written(path) as partial:
-                export(network, partial)
+                export_to_onnx(network, partial)
     return path
 
 
-def notes(path: Path) -> dict[str, str]:
+def read_export_notes(path: Path) -> dict[str, str]:
     """Read the export's notes in its file: the exporter, and its largest difference from the
     source.
     """
     return {
-        note.key.removeprefix(NOTE): note.value
-        for note in read(path).metadata_props
-        if note.key.startswith(NOTE)
+        note.key.removeprefix(METADATA_PREFIX): note.value
+        for note in read_onnx_model(path).metadata_props
+        if note.key.startswith(METADATA_PREFIX)
     }
 
 
-def read(path: Path) -> onnx.ModelProto:
+def read_onnx_model(path: Path) -> onnx.ModelProto:
     """Read a cached file; MissingError if it is damaged: it would stay damaged."""
     import onnx
     from google.protobuf.message import DecodeError
@@ -85,11 +91,11 @@ def read(path: Path) -> onnx.ModelProto:
     raise MissingError(f"{path}: not a complete ONNX file; remove it to export again")
 
 
-def key(network: Network[torch.Tensor]) -> str:
+def compute_export_key(network: Network[torch.Tensor]) -> str:
     """Hash what an export depends on: weights, structure and code of the module, shapes and names,
     versions.
     """
-    digest = hashlib.sha256(repr([(name, version(name)) for name in MADE_WITH]).encode())
+    digest = hashlib.sha256(repr([(name, version(name)) for name in KEYED_DISTRIBUTIONS]).encode())
     shapes = [(tuple(example.shape), str(example.dtype)) for example in network.inputs]
     digest.update(
         repr(
@@ -114,25 +120,29 @@ def key(network: Network[torch.Tensor]) -> str:
                 (
                     name,
                     sorted(
-                        (key, repr(value)) for key, value in vars(part).items() if is_plain(value)
+                        (key, repr(value))
+                        for key, value in vars(part).items()
+                        if is_reproducible_value(value)
                     ),
                 )
             ).encode()
         )
-    for name, tensor in tensors(network.module):
+    for name, tensor in iterate_constant_tensors(network.module):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(dtype=byte()).numpy().data)
+        digest.update(
+            tensor.detach().cpu().contiguous().flatten().view(dtype=get_byte_dtype()).numpy().data
+        )
     return digest.hexdigest()
 
 
-def byte() -> torch.dtype:
+def get_byte_dtype() -> torch.dtype:
     """Return the type as which any tensor can be viewed."""
     import torch
 
     return torch.uint8
 
 
-def tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def iterate_constant_tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield every tensor that an exporter may write as a constant: weights, buffers (non-persistent
     ones too), plain tensor attributes.
     """
@@ -148,28 +158,30 @@ def tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         )
 
 
-def is_plain(value: object) -> bool:
+def is_reproducible_value(value: object) -> bool:
     """Check whether a value's repr is complete and the same in every process; for records and
     collections, recursively.
     """
     if is_dataclass(value):
-        return all(is_plain(getattr(value, each.name)) for each in fields(value))
+        return all(is_reproducible_value(getattr(value, each.name)) for each in fields(value))
     if isinstance(value, Mapping):
-        return all(map(is_plain, (*value.keys(), *value.values())))
+        return all(map(is_reproducible_value, (*value.keys(), *value.values())))
     return (
-        all(map(is_plain, value)) if isinstance(value, tuple | list) else isinstance(value, PLAIN)
+        all(map(is_reproducible_value, value))
+        if isinstance(value, tuple | list)
+        else isinstance(value, REPRODUCIBLE_TYPES)
     )
 
 
-def export(network: Network[torch.Tensor], path: Path) -> None:
+def export_to_onnx(network: Network[torch.Tensor], path: Path) -> None:
     """Write the file with the first exporter whose result equals the source; MissingError reports
     the first exporter's error.
     """
     module = network.module.eval().float().cpu()
     first: MissingError | None = None
-    for exporter in exporters(network, module):
+    for exporter in choose_exporters(network, module):
         try:
-            attempt(network, module, path, exporter)
+            try_exporter(network, module, path, exporter)
             return
         except MissingError as error:
             first = first or error
@@ -177,18 +189,20 @@ def export(network: Network[torch.Tensor], path: Path) -> None:
     raise first
 
 
-def exporters(network: Network[torch.Tensor], module: torch.nn.Module) -> tuple[Exporter, Exporter]:
+def choose_exporters(
+    network: Network[torch.Tensor], module: torch.nn.Module
+) -> tuple[Exporter, Exporter]:
     """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for
     one length.
     """
     return (
-        (by_torchscript, by_dynamo)
-        if follows_a_size(network, module)
-        else (by_dynamo, by_torchscript)
+        (export_by_torchscript, export_by_dynamo)
+        if has_dynamic_recurrent_length(network, module)
+        else (export_by_dynamo, export_by_torchscript)
     )
 
 
-def attempt(
+def try_exporter(
     network: Network[torch.Tensor], module: torch.nn.Module, path: Path, exporter: Exporter
 ) -> None:
     """Export, compare with the source, and record exporter and difference in the file; MissingError
@@ -197,41 +211,47 @@ def attempt(
     import onnx
     import torch
 
-    name = exporter.__name__.removeprefix("by_")
+    name = exporter.__name__.removeprefix("export_by_")
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporters' warnings about their own code
         try:
             exporter(network, module, path)
             model = onnx.load(path)
-            difference = compare(network, module, model, path)
+            difference = compare_with_source(network, module, model, path)
         except MissingError:
             raise
         except Exception as error:  # exporters, and ONNX Runtime on their files, raise many types
-            text = " ".join(unstyle(str(error)).split())[:LONGEST]
+            text = " ".join(unstyle(str(error)).split())[:MAX_EXPORTER_MESSAGE_LENGTH]
             raise MissingError(
                 f"network {network.name} cannot be exported to ONNX ({name}):"
                 f" {type(error).__name__}: {text}"
             ) from error
     onnx.helper.set_model_props(
-        model, {f"{NOTE}exporter": name, f"{NOTE}difference": f"{difference:.3g}"}
+        model,
+        {f"{METADATA_PREFIX}exporter": name, f"{METADATA_PREFIX}difference": f"{difference:.3g}"},
     )
     onnx.save(model, path)
 
 
-def by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
+def export_by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
     """Write the file with torch.export and its decompositions."""
     import torch
 
     axes = tuple(map(dict, network.dimensions)) or tuple({} for _ in network.inputs)
-    keep_bars_here(torch.hub.__dict__["tqdm"])
+    set_progress_thread_lock(torch.hub.__dict__["tqdm"])
     program = torch.onnx.export(
-        module, shown(network), dynamo=True, dynamic_shapes=axes, verbose=False, **names(network)
+        module,
+        build_export_inputs(network),
+        dynamo=True,
+        dynamic_shapes=axes,
+        verbose=False,
+        **build_name_arguments(network),
     )
     assert program is not None  # dynamo=True returns a program
     program.save(path)
 
 
-def keep_bars_here(bar: Any) -> None:
+def set_progress_thread_lock(bar: Any) -> None:
     """Give a progress bar a thread lock only: torch.fx creates a hidden bar, and a process ended at
     once would leave its multiprocessing lock behind.
     """
@@ -239,28 +259,30 @@ def keep_bars_here(bar: Any) -> None:
         bar.set_lock(threading.RLock())
 
 
-def by_torchscript(network: Network[torch.Tensor], module: torch.nn.Module, path: Path) -> None:
+def export_by_torchscript(
+    network: Network[torch.Tensor], module: torch.nn.Module, path: Path
+) -> None:
     """Write the file by tracing, which maps recurrent layers to ONNX's own."""
     import torch
 
     axes = dict(zip(network.input_names, map(dict, network.dimensions), strict=False))
     torch.onnx.export(
         module,
-        shown(network),
+        build_export_inputs(network),
         str(path),
         dynamo=False,
         dynamic_axes=axes,
         verbose=False,
-        **names(network),
+        **build_name_arguments(network),
     )
 
 
-def names(network: Network[torch.Tensor]) -> dict[str, Any]:
+def build_name_arguments(network: Network[torch.Tensor]) -> dict[str, Any]:
     """Return the names as the exporters expect them."""
     return {"input_names": list(network.input_names), "output_names": list(network.output_names)}
 
 
-def lively(tensors: Tensors) -> Tensors:
+def add_example_noise(tensors: Tensors) -> Tensors:
     """Replace constant example tensors with seeded noise: zeros in, equal out would prove
     little.
     """
@@ -268,23 +290,23 @@ def lively(tensors: Tensors) -> Tensors:
 
     noise = torch.Generator().manual_seed(0)
 
-    def filled(tensor: torch.Tensor) -> torch.Tensor:
+    def fill_constant_tensor(tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.cpu()
-        flat = (
+        is_constant = (
             tensor.is_floating_point()
             and tensor.numel() > 0
             and bool((tensor == tensor.flatten()[0]).all())
         )
         return (
             tensor + torch.randn(tensor.shape, generator=noise, dtype=tensor.dtype)
-            if flat
+            if is_constant
             else tensor
         )
 
-    return tuple(map(filled, tensors))
+    return tuple(map(fill_constant_tensor, tensors))
 
 
-def compare(
+def compare_with_source(
     network: Network[torch.Tensor], module: torch.nn.Module, model: onnx.ModelProto, path: Path
 ) -> float:
     """Compare the file with its source at two sizes of its dimensions; return the largest
@@ -296,30 +318,38 @@ def compare(
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = FATAL_ONLY
+    options.log_severity_level = LOG_FATAL_ONLY
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    known, worst = sizes_of(network, network.inputs), 0.0
-    for sizes in (known, *larger(network, known)):
-        inputs = lively(resized(network, sizes))
-        wanted = as_tuple(module(*(tensor.clone() for tensor in inputs)))
-        found = session.run(list(network.output_names), feed(session, network, inputs))
+    known, worst = collect_dynamic_sizes(network, network.inputs), 0.0
+    for sizes in (known, *choose_larger_sizes(network, known)):
+        inputs = add_example_noise(resize_example_inputs(network, sizes))
+        wanted = convert_outputs_to_tuple(module(*(tensor.clone() for tensor in inputs)))
+        found = session.run(
+            list(network.output_names), build_session_feed(session, network, inputs)
+        )
         for name, one, other in zip(network.output_names, wanted, found, strict=True):
-            worst = max(worst, apart(network, name, one, other))
-            loosen(model, name, other.shape, sizes_of(network, inputs))
+            worst = max(worst, compute_output_difference(network, name, one, other))
+            mark_dynamic_output_sizes(
+                model, name, other.shape, collect_dynamic_sizes(network, inputs)
+            )
     return worst
 
 
-def feed(session: Any, network: Network[torch.Tensor], inputs: Tensors) -> dict[str, Any]:
+def build_session_feed(
+    session: Any, network: Network[torch.Tensor], inputs: Tensors
+) -> dict[str, Any]:
     """Map the graph's inputs to arrays; an exporter drops inputs that no output depends on."""
-    taken = {one.name for one in session.get_inputs()}
+    used_names = {one.name for one in session.get_inputs()}
     return {
         name: tensor.numpy()
         for name, tensor in zip(network.input_names, inputs, strict=True)
-        if name in taken
+        if name in used_names
     }
 
 
-def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found: Any) -> float:
+def compute_output_difference(
+    network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found: Any
+) -> float:
     """Return the difference between an output and its source, relative to the source's largest
     value; MissingError beyond the tolerance.
     """
@@ -336,20 +366,20 @@ def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found
         one == other, 0.0, one - other
     ).abs()  # equal infinities, as in masks, count as equal
     scale = (
-        one[one.isfinite()].abs().max().clamp(min=LEAST_SCALE).item()
+        one[one.isfinite()].abs().max().clamp(min=MIN_OUTPUT_SCALE).item()
         if one.isfinite().any()
         else 1.0
     )
     share = gap.max().item() / scale if gap.numel() else 0.0
-    if not share <= TOLERANCE:
+    if not share <= EXPORT_TOLERANCE:
         raise MissingError(
             f"network {network.name}: the export's {name} differs from its source by {share:.2g} of"
-            f" its largest value, more than {TOLERANCE:g}"
+            f" its largest value, more than {EXPORT_TOLERANCE:g}"
         )
     return share
 
 
-def loosen(
+def mark_dynamic_output_sizes(
     model: onnx.ModelProto, name: str, shape: Sequence[int], sizes: Mapping[str, int]
 ) -> None:
     """Make a declared size dynamic if a run did not match it."""

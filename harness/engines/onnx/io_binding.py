@@ -54,20 +54,21 @@ class BoundCall:
         sizes: dict[str, int] = {}
         for slot, tensor in zip(self.inputs, placed, strict=True):
             sizes |= {name: tensor.shape[axis] for axis, name in slot.axes.items()}
-            slot.bind(self.binding, tensor, self.device)
+            slot.bind_tensor(self.binding, tensor, self.device)
         read = {tensor.untyped_storage().data_ptr() for tensor in placed}
-        kept = [slot.bind(self.binding, sizes, read) for slot in self.outputs]
-        settle(self.device)
+        bound_outputs = [slot.bind_buffer(self.binding, sizes, read) for slot in self.outputs]
+        wait_for_device_stream(self.device)
         self.session.run_with_iobinding(self.binding)
         return tuple(
-            self.fetched(place) if tensor is None else tensor for place, tensor in enumerate(kept)
+            self.fetch_output(place) if tensor is None else tensor
+            for place, tensor in enumerate(bound_outputs)
         )
 
-    def fetched(self, place: int) -> torch.Tensor:
+    def fetch_output(self, index: int) -> torch.Tensor:
         """Return an output whose shape is known only after the run."""
         from torch.utils.dlpack import from_dlpack
 
-        return from_dlpack(self.binding.get_outputs()[place])
+        return from_dlpack(self.binding.get_outputs()[index])
 
 
 class InputSlot:
@@ -77,12 +78,12 @@ class InputSlot:
         import torch
 
         self.name: str | None = declared.name if declared else None
-        self.type = numpy_type(declared.type) if declared else None
+        self.type = get_numpy_type(declared.type) if declared else None
         self.dtype: torch.dtype | None = getattr(torch, str(self.type)) if declared else None
         self.axes = axes
         self.bound: tuple[int, Shape] = (0, ())
 
-    def bind(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
+    def bind_tensor(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
         """Bind a tensor, unless it is bound already; an input that the graph does not use has no
         slot.
         """
@@ -97,7 +98,7 @@ class InputSlot:
         where = (tensor.data_ptr(), tuple(tensor.shape))
         if where == self.bound:
             return
-        kind, number = place_of(device)
+        kind, number = parse_binding_device(device)
         binding.bind_input(self.name, kind, number, self.type, where[1], where[0])
         self.bound = where
 
@@ -107,27 +108,29 @@ class OutputSlot:
 
     def __init__(self, declared: Any, device: str) -> None:
         self.name, self.device = declared.name, device
-        self.type, self.shape = numpy_type(declared.type), declared.shape
+        self.type, self.shape = get_numpy_type(declared.type), declared.shape
         self.buffers: list[torch.Tensor] = []
         self.bound: tuple[int, Shape] | None = None
 
-    def bind(self, binding: Any, sizes: Mapping[str, int], read: set[int]) -> torch.Tensor | None:
+    def bind_buffer(
+        self, binding: Any, sizes: Mapping[str, int], read: set[int]
+    ) -> torch.Tensor | None:
         """Bind a buffer that this call does not read, and return it; None if the shape is unknown
         before the run.
         """
-        kind, number = place_of(self.device)
-        shape = resolved(self.shape, sizes)
+        kind, number = parse_binding_device(self.device)
+        shape = resolve_declared_shape(self.shape, sizes)
         if shape is None:
             binding.bind_output(self.name, kind, number)
             return None
-        tensor = self.buffer(shape, read)
+        tensor = self.reserve_buffer(shape, read)
         where = (tensor.data_ptr(), shape)
         if where != self.bound:
             binding.bind_output(self.name, kind, number, self.type, shape, where[0])
             self.bound = where
         return tensor
 
-    def buffer(self, shape: Shape, read: set[int]) -> torch.Tensor:
+    def reserve_buffer(self, shape: Shape, read: set[int]) -> torch.Tensor:
         """Return a buffer of that shape; reallocate one that is too small."""
         import torch
 
@@ -151,7 +154,7 @@ class OutputSlot:
         return self.buffers[free][:count].view(shape)
 
 
-def settle(device: str) -> None:
+def wait_for_device_stream(device: str) -> None:
     """Wait for the caller's work on a GPU: ONNX Runtime uses its own stream there, which waits for
     no other.
     """
@@ -161,20 +164,22 @@ def settle(device: str) -> None:
         torch.cuda.current_stream(device).synchronize()
 
 
-def numpy_type(name: str) -> Any:
+def get_numpy_type(name: str) -> Any:
     """Return the numpy type of an ONNX Runtime type name."""
     import numpy as np
 
     return np.dtype(NUMPY_TYPES[name])
 
 
-def place_of(device: str) -> tuple[str, int]:
+def parse_binding_device(device: str) -> tuple[str, int]:
     """Return type and index of a device."""
     kind, _, number = device.partition(":")
     return kind, int(number or 0)
 
 
-def resolved(shape: Sequence[int | str | None], sizes: Mapping[str, int]) -> Shape | None:
+def resolve_declared_shape(
+    shape: Sequence[int | str | None], sizes: Mapping[str, int]
+) -> Shape | None:
     """Substitute sizes for the names in a declared shape; None if one is unknown."""
     found = [sizes.get(size) if isinstance(size, str) else size for size in shape]
     return None if None in found else tuple(size for size in found if size is not None)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.cache import held
+from harness.engines.cache import lock_cached_file
 from harness.engines.onnx import quantization
-from harness.engines.onnx.export import read
+from harness.engines.onnx.export import read_onnx_model
 from suite.engine import RANGE
 from suite.errors import MissingError
 from suite.files.layout import written
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
-SYMMETRIC: Final = quantization.Form(
+TENSORRT_INT8_FORM: Final = quantization.QuantisationForm(
     symmetric=True, narrow=False, kinds=("Conv", "ConvTranspose", "Gemm", "MatMul")
 )
 """TensorRT: symmetric int8, Q and DQ in front of products; it fuses the rest around them itself."""
@@ -36,14 +36,14 @@ FLOAT8_OPSET: Final = 19
 """ONNX, QuantizeLinear: the first version with FLOAT8E4M3FN."""
 BLOCK_OPSET: Final = 21
 """ONNX, DequantizeLinear: the first version with INT4 and with blocks."""
-BLOCK: Final = 128
+WEIGHTS_PER_BLOCK: Final = 128
 """Weights per scale; TensorRT, Block quantization: 64 or 128."""
-INT4_MOST: Final = 7
-INT8_MOST: Final = 127.0
-FLOAT8_MOST: Final = quantization.STEPS["FLOAT8E4M3FN"][1]
+MAX_INT4: Final = 7
+MAX_INT8: Final = 127.0
+MAX_FLOAT8: Final = quantization.QUANTISED_TYPE_LIMITS["FLOAT8E4M3FN"][1]
 
 
-def lowered(
+def lower_onnx_to_precision(
     network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor]
 ) -> tuple[Path, Mapping[str, HyperValue]]:
     """Return the network's file in the plan's precision, and its description; RequestError or
@@ -52,54 +52,62 @@ def lowered(
     if plan.precision in (Precision.FP32, Precision.TF32):
         return source, {"weights": "fp32"}
     if plan.precision is Precision.FP16:
-        return quantization.halved(source), {"weights": "fp16"}
+        return quantization.ensure_fp16_onnx(source), {"weights": "fp16"}
     if plan.precision is Precision.BF16:
-        return derived(
-            quantization.halved(source), "bf16", lambda model: exchange_halves(model, source)
+        return ensure_derived_onnx(
+            quantization.ensure_fp16_onnx(source),
+            "bf16",
+            lambda model: convert_fp16_to_bf16(model, source),
         ), {"weights": "bf16"}
     if plan.precision is Precision.INT4:
-        path = derived(source, "int4", lambda model: pack_weights(network.name, model))
+        path = ensure_derived_onnx(
+            source, "int4", lambda model: pack_int4_weights(network.name, model)
+        )
         return path, {
-            "weights": f"int4 in blocks of {BLOCK}",
+            "weights": f"int4 in blocks of {WEIGHTS_PER_BLOCK}",
             "activations": "fp32",
-            **block_ranges(path),
+            **read_block_ranges(path),
         }
-    path = quantization.quantised(network, source, plan.calibration, SYMMETRIC)
+    path = quantization.ensure_int8_onnx(network, source, plan.calibration, TENSORRT_INT8_FORM)
     if plan.precision is Precision.FP8:
-        path = derived(path, "fp8", exchange_bytes)
-    told = f"{plan.precision} per tensor, explicit Q/DQ"
+        path = ensure_derived_onnx(path, "fp8", convert_int8_to_fp8)
+    activation_format = f"{plan.precision} per tensor, explicit Q/DQ"
     return path, {
         "weights": f"{plan.precision} per channel",
-        "activations": told,
-        **quantization.ranges(read(path)),
+        "activations": activation_format,
+        **quantization.collect_activation_ranges(read_onnx_model(path)),
     }
 
 
-def derived(source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> Path:
+def ensure_derived_onnx(
+    source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.ModelProto]
+) -> Path:
     """Return a file derived from another, cached if possible."""
     import onnx
 
     path = source.with_name(f"{source.stem}-{name}.onnx")
-    with held(path):
+    with lock_cached_file(path):
         if not path.exists():
             with written(path) as partial:
-                onnx.save(change(read(source)), partial)
+                onnx.save(change(read_onnx_model(source)), partial)
     return path
 
 
-def exchange_halves(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
+def convert_fp16_to_bf16(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
     """Convert an FP16 file to BF16; weights are rounded once, from their fp32 values."""
     from onnx import TensorProto, numpy_helper
 
-    exact = {tensor.name: tensor for tensor in read(source).graph.initializer}
+    exact = {tensor.name: tensor for tensor in read_onnx_model(source).graph.initializer}
     for tensor in model.graph.initializer:
         if tensor.data_type == TensorProto.FLOAT16:
             value = numpy_helper.to_array(exact.get(tensor.name, tensor))
-            tensor.CopyFrom(brain(value, tensor.name))
+            tensor.CopyFrom(round_to_bf16(value, tensor.name))
     for node in model.graph.node:
         for attribute in node.attribute:
             if attribute.HasField("t") and attribute.t.data_type == TensorProto.FLOAT16:
-                attribute.t.CopyFrom(brain(numpy_helper.to_array(attribute.t), attribute.t.name))
+                attribute.t.CopyFrom(
+                    round_to_bf16(numpy_helper.to_array(attribute.t), attribute.t.name)
+                )
             elif (
                 node.op_type == "Cast"
                 and attribute.name == "to"
@@ -112,7 +120,7 @@ def exchange_halves(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
     return model
 
 
-def brain(value: Any, name: str) -> onnx.TensorProto:
+def round_to_bf16(value: Any, name: str) -> onnx.TensorProto:
     """Round an array to BF16."""
     import ml_dtypes
     from onnx import numpy_helper
@@ -120,7 +128,7 @@ def brain(value: Any, name: str) -> onnx.TensorProto:
     return numpy_helper.from_array(value.astype(ml_dtypes.bfloat16), name)
 
 
-def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
+def convert_int8_to_fp8(model: onnx.ModelProto) -> onnx.ModelProto:
     """Convert a symmetric INT8 file to FP8: the same ranges, with scales for FP8's largest
     value.
     """
@@ -128,7 +136,7 @@ def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
     import numpy as np
     from onnx import numpy_helper
 
-    model = at_least(model, FLOAT8_OPSET)
+    model = ensure_min_opset(model, FLOAT8_OPSET)
     pairs = [
         node for node in model.graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")
     ]
@@ -138,7 +146,7 @@ def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
         if tensor.name in scales:
             tensor.CopyFrom(
                 numpy_helper.from_array(
-                    (value * (INT8_MOST / FLOAT8_MOST)).astype(value.dtype), tensor.name
+                    (value * (MAX_INT8 / MAX_FLOAT8)).astype(value.dtype), tensor.name
                 )
             )
         elif tensor.name in zeros:
@@ -149,20 +157,20 @@ def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
+def pack_int4_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace each constant matrix of a product with INT4 and DQ; MissingError if none fits."""
     from onnx import numpy_helper
 
-    model = at_least(model, BLOCK_OPSET)
+    model = ensure_min_opset(model, BLOCK_OPSET)
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    found = dict(products(model, constants))
+    found = dict(find_packable_matrices(model, constants))
     if not found:
         raise MissingError(
             f"network {name}: int4 needs a matrix product with a constant matrix whose rows are a"
-            f" multiple of {BLOCK}, and it has none"
+            f" multiple of {WEIGHTS_PER_BLOCK}, and it has none"
         )
     for number, (weight, axis) in enumerate(found.items()):
-        packed, scale, node = block_quantised(
+        packed, scale, node = convert_to_int4_blocks(
             weight, numpy_helper.to_array(constants[weight]), axis
         )
         model.graph.initializer.remove(constants[weight])
@@ -171,18 +179,22 @@ def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def products(
+def find_packable_matrices(
     model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]
 ) -> Iterator[tuple[str, int]]:
     """Yield the matrices that fit, each with its axis of summation."""
     for node in model.graph.node:
         weight = constants.get(node.input[1]) if node.op_type in ("Gemm", "MatMul") else None
-        turned = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
-        if weight is not None and len(weight.dims) == 2 and weight.dims[int(turned)] % BLOCK == 0:
-            yield weight.name, int(turned)
+        transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+        if (
+            weight is not None
+            and len(weight.dims) == 2
+            and weight.dims[int(transposed)] % WEIGHTS_PER_BLOCK == 0
+        ):
+            yield weight.name, int(transposed)
 
 
-def block_quantised(
+def convert_to_int4_blocks(
     name: str, weight: Any, axis: int
 ) -> tuple[onnx.TensorProto, onnx.TensorProto, onnx.NodeProto]:
     """Quantise a matrix in blocks along an axis; return its INT4 tensor, its scales, and the
@@ -191,37 +203,41 @@ def block_quantised(
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
-    rows = weight.shape[axis] // BLOCK
-    split = (rows, BLOCK, -1) if axis == 0 else (-1, rows, BLOCK)
+    rows = weight.shape[axis] // WEIGHTS_PER_BLOCK
+    split = (rows, WEIGHTS_PER_BLOCK, -1) if axis == 0 else (-1, rows, WEIGHTS_PER_BLOCK)
     largest = np.abs(weight.reshape(split)).max(axis=axis + 1)
-    scale = np.where(largest > 0, largest / INT4_MOST, 1.0).astype(np.float32)
+    scale = np.where(largest > 0, largest / MAX_INT4, 1.0).astype(np.float32)
     steps = np.clip(
-        np.rint(weight / np.repeat(scale, BLOCK, axis=axis)), -INT4_MOST, INT4_MOST
+        np.rint(weight / np.repeat(scale, WEIGHTS_PER_BLOCK, axis=axis)), -MAX_INT4, MAX_INT4
     ).astype(np.int8)
     packed = helper.make_tensor(f"{name}_int4", TensorProto.INT4, weight.shape, steps.flatten())
     node = helper.make_node(
-        "DequantizeLinear", [f"{name}_int4", f"{name}_scale"], [name], axis=axis, block_size=BLOCK
+        "DequantizeLinear",
+        [f"{name}_int4", f"{name}_scale"],
+        [name],
+        axis=axis,
+        block_size=WEIGHTS_PER_BLOCK,
     )
     return packed, numpy_helper.from_array(scale, f"{name}_scale"), node
 
 
-def block_ranges(path: Path) -> Mapping[str, HyperValue]:
+def read_block_ranges(path: Path) -> Mapping[str, HyperValue]:
     """Read back the widest range of each packed matrix: it comes from the weights, not from
     samples.
     """
     from onnx.numpy_helper import to_array
 
-    model = read(path)
+    model = read_onnx_model(path)
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found: dict[str, HyperValue] = {}
     for node in model.graph.node:
         if node.op_type == "DequantizeLinear":
-            widest = float(to_array(constants[node.input[1]]).max()) * INT4_MOST
+            widest = float(to_array(constants[node.input[1]]).max()) * MAX_INT4
             found[f"{RANGE}{node.output[0]}"] = (-widest, widest)
     return found
 
 
-def at_least(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+def ensure_min_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """Convert a model to an operator set, unless it has that or a later one."""
     from onnx import version_converter
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.cache import held
-from harness.machine.system_description import cpu_fields
+from harness.engines.cache import lock_cached_file
+from harness.machine.system_description import read_cpu_fields
 from suite.engine import RANGE
 from suite.errors import RequestError
 from suite.files.layout import written
@@ -29,22 +29,26 @@ if TYPE_CHECKING:
     from suite.engine import Calibration, Network
     from suite.rounds import HyperValue
 
-METHODS: Final = {"min-max": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
+CALIBRATION_METHODS: Final = {"min-max": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 """calibration.method -> onnxruntime.quantization.CalibrationMethod."""
-AT_ONCE: Final = 8
+CALIBRATION_GROUP_SIZE: Final = 8
 """Samples whose intermediate values are in memory together; histograms are merged from group to
 group.
 """
-MULTIPLY_BYTES: Final = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"})
+INT8_PRODUCT_CPU_FLAGS: Final = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"})
 """Processor flags: byte products are summed in 32 bits. Without them x86 sums pairs in 16 bits, and
 weights are limited to 7 bits.
 """
-STEPS: Final = {"UINT8": (0.0, 255.0), "INT8": (-128.0, 127.0), "FLOAT8E4M3FN": (-448.0, 448.0)}
+QUANTISED_TYPE_LIMITS: Final = {
+    "UINT8": (0.0, 255.0),
+    "INT8": (-128.0, 127.0),
+    "FLOAT8E4M3FN": (-448.0, 448.0),
+}
 """Type -> its lowest and highest number; ONNX, Float stored in 8 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class QuantisationForm:
     """The form of quantised file that an engine requires."""
 
     symmetric: bool
@@ -57,21 +61,21 @@ class Form:
     """
 
 
-def usual() -> Form:
+def choose_default_form() -> QuantisationForm:
     """Return ONNX Runtime's form on this processor."""
-    return Form(symmetric=False, narrow=narrow(), kinds=())
+    return QuantisationForm(symmetric=False, narrow=has_narrow_int8_products(), kinds=())
 
 
-def quantised(
+def ensure_int8_onnx(
     network: Network[torch.Tensor],
     source: Path,
     calibration: Calibration[torch.Tensor] | None,
-    form: Form | None = None,
+    form: QuantisationForm | None = None,
 ) -> Path:
     """Return a network's INT8 file, cached if possible; RequestError without calibration
     samples.
     """
-    form = form or usual()
+    form = form or choose_default_form()
     if calibration is None:
         raise RequestError(
             f"network {network.name}: int8 needs calibration samples, but this workload provides"
@@ -81,44 +85,46 @@ def quantised(
         raise RequestError(
             f"network {network.name}: the calibration list {calibration.list_name} is empty"
         )
-    path = source.with_name(f"{key(source, calibration, form)}.onnx")
-    with held(path):
+    path = source.with_name(f"{compute_int8_key(source, calibration, form)}.onnx")
+    with lock_cached_file(path):
         if not path.exists():
             with (
                 written(path) as partial,
                 redirect_stdout(io.StringIO()),
             ):  # the library prints to stdout
-                quantise(network, source, calibration, form, partial)
+                write_int8_onnx(network, source, calibration, form, partial)
     return path
 
 
-def key(source: Path, calibration: Calibration[Any], form: Form | None = None) -> str:
+def compute_int8_key(
+    source: Path, calibration: Calibration[Any], form: QuantisationForm | None = None
+) -> str:
     """Hash what the file depends on."""
-    told = (
+    ingredients = (
         source.stem,
         calibration.method,
         calibration.samples,
         calibration.sha256,
-        form or usual(),
+        form or choose_default_form(),
     )
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+    return hashlib.sha256(repr(ingredients).encode()).hexdigest()
 
 
-def narrow() -> bool:
+def has_narrow_int8_products() -> bool:
     """Check whether weights are limited to 7 bits, so that pair sums fit in 16 (ONNX Runtime,
     Quantize ONNX models: reduce_range).
     """
-    fields = next(iter(cpu_fields()), {})
-    return MULTIPLY_BYTES.isdisjoint(
+    fields = next(iter(read_cpu_fields()), {})
+    return INT8_PRODUCT_CPU_FLAGS.isdisjoint(
         f"{fields.get('flags', '')} {fields.get('Features', '')}".split()
     )
 
 
-def quantise(
+def write_int8_onnx(
     network: Network[torch.Tensor],
     source: Path,
     calibration: Calibration[torch.Tensor],
-    form: Form,
+    form: QuantisationForm,
     path: Path,
 ) -> None:
     """Calibrate and write."""
@@ -131,7 +137,9 @@ def quantise(
     with TemporaryDirectory(prefix="podium-quantise-") as folder:
         prepared = Path(folder) / "prepared.onnx"
         quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-        ranges = calibrated(network, prepared, calibration, kinds, symmetric=form.symmetric)
+        ranges = calibrate_tensor_ranges(
+            network, prepared, calibration, kinds, symmetric=form.symmetric
+        )
         model = load_model_with_shape_infer(prepared)
         activations = QuantType.QInt8 if form.symmetric else QuantType.QUInt8
         quantizer = QDQQuantizer(
@@ -144,13 +152,13 @@ def quantise(
             [],
             [],
             kinds,
-            extras(form),
+            build_quantizer_options(form),
         )
         quantizer.quantize_model()
         quantizer.model.save_model_to_file(str(path), False)
 
 
-def extras(form: Form) -> dict[str, Any]:
+def build_quantizer_options(form: QuantisationForm) -> dict[str, Any]:
     """Return a form as ONNX Runtime's extra options: TensorRT needs Q and DQ on weights, biases in
     floats, and fuses what follows a product itself.
     """
@@ -166,7 +174,7 @@ def extras(form: Form) -> dict[str, Any]:
     }
 
 
-def calibrated(
+def calibrate_tensor_ranges(
     network: Network[torch.Tensor],
     prepared: Path,
     calibration: Calibration[torch.Tensor],
@@ -177,7 +185,7 @@ def calibrated(
     """Return the range of each tensor over the samples."""
     from onnxruntime.quantization import CalibrationMethod, create_calibrator
 
-    method = CalibrationMethod[METHODS[calibration.method]]
+    method = CalibrationMethod[CALIBRATION_METHODS[calibration.method]]
     calibrator = create_calibrator(
         prepared,
         kinds,
@@ -185,29 +193,29 @@ def calibrated(
         method,
         extra_options={"symmetric": symmetric},
     )
-    taken = {one.name for one in calibrator.infer_session.get_inputs()}
-    for start in range(0, len(calibration.inputs), AT_ONCE):
+    used_names = {one.name for one in calibrator.infer_session.get_inputs()}
+    for start in range(0, len(calibration.inputs), CALIBRATION_GROUP_SIZE):
         group = (
             calibration.inputs[place]
-            for place in range(start, min(start + AT_ONCE, len(calibration.inputs)))
+            for place in range(start, min(start + CALIBRATION_GROUP_SIZE, len(calibration.inputs)))
         )
-        calibrator.collect_data(Reader(fed(network, group, taken)))
+        calibrator.collect_data(CalibrationReader(iterate_input_arrays(network, group, used_names)))
     return calibrator.compute_data()
 
 
-def fed(
-    network: Network[torch.Tensor], group: Iterator[tuple[torch.Tensor, ...]], taken: set[str]
+def iterate_input_arrays(
+    network: Network[torch.Tensor], group: Iterator[tuple[torch.Tensor, ...]], used_names: set[str]
 ) -> Iterator[dict[str, Any]]:
     """Map the input names to each sample's arrays."""
     for inputs in group:
         yield {
             name: tensor.cpu().numpy()
             for name, tensor in zip(network.input_names, inputs, strict=True)
-            if name in taken
+            if name in used_names
         }
 
 
-class Reader:
+class CalibrationReader:
     """ONNX Runtime's CalibrationDataReader interface."""
 
     def __init__(self, feeds: Iterator[dict[str, Any]]) -> None:
@@ -218,14 +226,14 @@ class Reader:
         return next(self.feeds, None)
 
 
-def halved(source: Path) -> Path:
+def ensure_fp16_onnx(source: Path) -> Path:
     """Return a network's fp16 file, with fp32 inputs and outputs; cached if possible."""
     import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
     from onnxruntime.transformers.onnx_model import OnnxModel
 
     path = source.with_name(f"{source.stem}-fp16.onnx")
-    with held(path):
+    with lock_cached_file(path):
         if not path.exists():
             half = OnnxModel(convert_float_to_float16(onnx.load(source), keep_io_types=True))
             half.topological_sort()  # required by ONNX; the converter appends its casts at the end
@@ -234,7 +242,7 @@ def halved(source: Path) -> Path:
     return path
 
 
-def ranges(model: onnx.ModelProto) -> Mapping[str, HyperValue]:
+def collect_activation_ranges(model: onnx.ModelProto) -> Mapping[str, HyperValue]:
     """Read the ranges back from the file's quantising nodes: tensor -> the values of the lowest and
     the highest step.
     """
@@ -247,6 +255,6 @@ def ranges(model: onnx.ModelProto) -> Mapping[str, HyperValue]:
         if node.op_type == "QuantizeLinear" and node.input[0] not in constants:
             scale, zero = (constants[name] for name in node.input[1:3])
             step, origin = float(to_array(scale).item()), float(to_array(zero).item())
-            lowest, highest = STEPS[onnx.TensorProto.DataType.Name(zero.data_type)]
+            lowest, highest = QUANTISED_TYPE_LIMITS[onnx.TensorProto.DataType.Name(zero.data_type)]
             found[f"{RANGE}{node.input[0]}"] = ((lowest - origin) * step, (highest - origin) * step)
     return found

@@ -11,32 +11,36 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.engines.outputs import watched
+from harness.engines.outputs import wrap_with_memory_report
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.terms import Precision
 
 if TYPE_CHECKING:
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
-NAME = "tensorflow"
-COMPILE = "engine.compile"
+TENSORFLOW_NAME = "tensorflow"
+XLA_OPTION = "engine.compile"
 """The setting's name in a plan's options: XLA, which recompiles for each size."""
 
 
 class TensorFlowEngine:
     """Runs TensorFlow networks."""
 
-    name: ClassVar[str] = NAME
-    accepts: ClassVar[frozenset[str]] = frozenset({NAME})
-    options: ClassVar[frozenset[str]] = frozenset({COMPILE})
+    name: ClassVar[str] = TENSORFLOW_NAME
+    accepts: ClassVar[frozenset[str]] = frozenset({TENSORFLOW_NAME})
+    options: ClassVar[frozenset[str]] = frozenset({XLA_OPTION})
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing TensorFlow."""
         if precision is not Precision.FP32:
             return f"has no {precision}; it has {Precision.FP32}"
-        return None if find_spec(NAME) else f"TensorFlow is not installed: {install(self.name)}"
+        return (
+            None
+            if find_spec(TENSORFLOW_NAME)
+            else f"TensorFlow is not installed: {format_install_command(self.name)}"
+        )
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> TensorFlowExecutable:
         """Trace a network for the plan; MissingError if that fails."""
@@ -56,13 +60,16 @@ class TensorFlowExecutable:
 
         from harness.engines.tensorflow import saved_model
 
-        set_threads(plan.threads)
+        limit_tensorflow_threads(plan.threads)
         tf.config.experimental.enable_tensor_float_32_execution(
             False
         )  # enabled by default, and would be reported as fp32
-        self.device = tf_device(plan.device)
-        self.compiled = bool(plan.options.get(COMPILE))
-        path, wanted = saved_model.saved(network, plan.cache), saved_model.signature(network)
+        self.device = format_tensorflow_device(plan.device)
+        self.compiled = bool(plan.options.get(XLA_OPTION))
+        path, wanted = (
+            saved_model.ensure_saved_model(network, plan.cache),
+            saved_model.build_input_signature(network),
+        )
         self.model = tf.saved_model.load(
             str(path)
         )  # keep the model alive: its functions depend on it
@@ -86,18 +93,18 @@ class TensorFlowExecutable:
 
         device, run = self.device, self.run
 
-        def call(*inputs: Any) -> tuple[Any, ...]:
+        def run_on_device(*inputs: Any) -> tuple[Any, ...]:
             with tf.device(device):
                 return tuple(run(*inputs))
 
-        return watched(NAME, call)
+        return wrap_with_memory_report(TENSORFLOW_NAME, run_on_device)
 
     def describe(self) -> Mapping[str, HyperValue]:
         """Describe what was built."""
         return self.facts
 
 
-def set_threads(threads: int) -> None:
+def limit_tensorflow_threads(threads: int) -> None:
     """Limit TensorFlow's threads; after its first operation, they are fixed."""
     import tensorflow as tf
 
@@ -106,7 +113,7 @@ def set_threads(threads: int) -> None:
         tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
-def tf_device(device: str) -> str:
+def format_tensorflow_device(device: str) -> str:
     """Return TensorFlow's name of a device: cuda:1 is /GPU:1."""
     kind, _, number = device.partition(":")
     return f"/{'GPU' if kind == 'cuda' else 'CPU'}:{number or 0}"

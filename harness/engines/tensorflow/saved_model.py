@@ -18,35 +18,35 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.cache import held
-from harness.engines.onnx.export import LEAST_SCALE, TOLERANCE
+from harness.engines.cache import lock_cached_file
+from harness.engines.onnx.export import EXPORT_TOLERANCE, MIN_OUTPUT_SCALE
 from suite.errors import MissingError
-from suite.files.layout import sync
+from suite.files.layout import sync_to_disk
 
 if TYPE_CHECKING:
     from suite.engine import Network
 
-PLAIN: Final = (bool, int, float, str, tuple)
+HASHED_ATTRIBUTE_TYPES: Final = (bool, int, float, str, tuple)
 
 
-def saved(network: Network[Any], cache: Path) -> Path:
+def ensure_saved_model(network: Network[Any], cache: Path) -> Path:
     """Return the network's SavedModel, cached if possible; MissingError if it differs from its
     source.
     """
-    path = cache / "tensorflow" / key(network)
-    with held(path):
+    path = cache / "tensorflow" / compute_saved_model_key(network)
+    with lock_cached_file(path):
         if not path.is_dir():
             with TemporaryDirectory(dir=path.parent) as folder:
                 partial = Path(folder) / "model"
-                save(network, partial)
+                write_frozen_model(network, partial)
                 for each in (*partial.rglob("*"), partial):
-                    sync(each)
+                    sync_to_disk(each)
                 partial.rename(path)
-                sync(path.parent)
+                sync_to_disk(path.parent)
     return path
 
 
-def key(network: Network[Any]) -> str:
+def compute_saved_model_key(network: Network[Any]) -> str:
     """Hash what a SavedModel depends on: weights, attributes and code of the module, shapes,
     version.
     """
@@ -59,7 +59,9 @@ def key(network: Network[Any]) -> str:
         repr([(tuple(example.shape), example.dtype) for example in network.inputs]).encode()
     )
     for part in (network.module, *network.module.submodules):
-        digest.update(repr((type(part).__qualname__, sorted(plain(part)))).encode())
+        digest.update(
+            repr((type(part).__qualname__, sorted(iterate_plain_attributes(part)))).encode()
+        )
         with suppress(OSError, TypeError):  # no source: use only the names
             digest.update(inspect.getsource(inspect.getmodule(type(part)) or type(part)).encode())
     for variable in network.module.variables:
@@ -68,26 +70,26 @@ def key(network: Network[Any]) -> str:
     return digest.hexdigest()
 
 
-def plain(part: Any) -> Iterator[tuple[str, str]]:
+def iterate_plain_attributes(part: Any) -> Iterator[tuple[str, str]]:
     """Yield the attributes that are not tensors."""
     yield from (
         (name, repr(value))
         for name, value in vars(part).items()
-        if isinstance(value, PLAIN) or is_dataclass(value)
+        if isinstance(value, HASHED_ATTRIBUTE_TYPES) or is_dataclass(value)
     )
 
 
-def save(network: Network[Any], path: Path) -> None:
+def write_frozen_model(network: Network[Any], path: Path) -> None:
     """Trace, insert the weights as constants, compare, and write."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-    wanted = signature(network)
+    wanted = build_input_signature(network)
     source = tf.function(
         network.module, input_signature=wanted, autograph=False
     ).get_concrete_function()
     frozen = convert_variables_to_constants_v2(source, lower_control_flow=False)
-    compare(network, source, frozen)
+    check_frozen_outputs(network, source, frozen)
     holder = tf.Module()
     holder.run = tf.function(
         lambda *inputs: tuple(frozen(*inputs)), input_signature=wanted, autograph=False
@@ -95,7 +97,7 @@ def save(network: Network[Any], path: Path) -> None:
     tf.saved_model.save(holder, str(path))
 
 
-def signature(network: Network[Any]) -> list[Any]:
+def build_input_signature(network: Network[Any]) -> list[Any]:
     """Describe the inputs; the dimensions that the network names are dynamic."""
     import tensorflow as tf
 
@@ -109,7 +111,9 @@ def signature(network: Network[Any]) -> list[Any]:
     ]
 
 
-def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[..., Any]) -> None:
+def check_frozen_outputs(
+    network: Network[Any], source: Callable[..., Any], frozen: Callable[..., Any]
+) -> None:
     """Compare the frozen function with its source, on the examples with noise in them; MissingError
     beyond the tolerance.
     """
@@ -126,20 +130,22 @@ def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[
         for one in network.inputs
     ]
     given = [tf.constant(one) for one in inputs]
-    pairs = zip(network.output_names, as_tuple(source(*given)), frozen(*given), strict=True)
+    pairs = zip(
+        network.output_names, convert_result_to_tuple(source(*given)), frozen(*given), strict=True
+    )
     for name, wanted, found in (
         (name, one.numpy().astype(float), other.numpy().astype(float)) for name, one, other in pairs
     ):
         share = np.abs(found - wanted).max(initial=0.0) / max(
-            LEAST_SCALE, np.abs(wanted).max(initial=0.0)
+            MIN_OUTPUT_SCALE, np.abs(wanted).max(initial=0.0)
         )
-        if not share <= TOLERANCE:
+        if not share <= EXPORT_TOLERANCE:
             raise MissingError(
                 f"network {network.name}: the SavedModel's {name} differs from its source by"
                 f" {share:.2g} of its largest value"
             )
 
 
-def as_tuple(result: Any) -> tuple[Any, ...]:
+def convert_result_to_tuple(result: Any) -> tuple[Any, ...]:
     """Return a network's outputs as a tuple, in the module's order."""
     return tuple(result) if isinstance(result, tuple | list) else (result,)

@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from suite.engine import Shape
 
 
-class Device(Protocol):
+class GpuDevice(Protocol):
     """GPU operations of a call; tests substitute their own."""
 
     name: str
     capability: str
 
-    def stream(self) -> Any:
+    def create_stream(self) -> Any:
         """Create a stream."""
 
-    def handle(self, stream: Any) -> int:
+    def get_stream_handle(self, stream: Any) -> int:
         """Return a stream's handle for TensorRT."""
 
-    def on(self, stream: Any) -> Any:
+    def enter_stream(self, stream: Any) -> Any:
         """Enter a stream: it waits for the caller's work, and the caller for the stream's."""
 
-    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+    def place_tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         """Move a tensor to the device, contiguous."""
 
-    def empty(self, shape: Shape, dtype: str) -> torch.Tensor:
+    def allocate_tensor(self, shape: Shape, dtype: str) -> torch.Tensor:
         """Allocate a tensor."""
 
-    def record(self, stream: Any, work: Callable[[], None]) -> Callable[[], None]:
+    def record_graph(self, stream: Any, work: Callable[[], None]) -> Callable[[], None]:
         """Record work that has already run once; return a call that replays it."""
 
 
-class Cuda:
+class CudaDevice:
     """An NVIDIA GPU."""
 
     def __init__(self, device: str) -> None:
@@ -52,18 +52,18 @@ class Cuda:
         self.name = torch.cuda.get_device_name(self.device)
         self.capability = ".".join(map(str, torch.cuda.get_device_capability(self.device)))
 
-    def stream(self) -> torch.cuda.Stream:
+    def create_stream(self) -> torch.cuda.Stream:
         """Create a stream."""
         import torch
 
         return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
 
-    def handle(self, stream: torch.cuda.Stream) -> int:
+    def get_stream_handle(self, stream: torch.cuda.Stream) -> int:
         """Return the CUDA stream."""
         return int(stream.cuda_stream)
 
     @contextmanager
-    def on(self, stream: torch.cuda.Stream) -> Iterator[None]:
+    def enter_stream(self, stream: torch.cuda.Stream) -> Iterator[None]:
         """Enter a stream; both sides wait through events, without blocking the CPU."""
         import torch
 
@@ -73,17 +73,19 @@ class Cuda:
             yield
         caller.wait_stream(stream)
 
-    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+    def place_tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         """Move a tensor to the GPU."""
         return tensor.to(self.device, non_blocking=True).contiguous()
 
-    def empty(self, shape: Shape, dtype: str) -> torch.Tensor:
+    def allocate_tensor(self, shape: Shape, dtype: str) -> torch.Tensor:
         """Allocate a tensor on the GPU."""
         import torch
 
         return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
 
-    def record(self, stream: torch.cuda.Stream, work: Callable[[], None]) -> Callable[[], None]:
+    def record_graph(
+        self, stream: torch.cuda.Stream, work: Callable[[], None]
+    ) -> Callable[[], None]:
         """Record a CUDA graph; other threads continue meanwhile."""
         import torch
 

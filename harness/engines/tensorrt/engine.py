@@ -10,23 +10,23 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from harness.engines.outputs import is_full, watched
-from harness.machine.gpus import gpus
+from harness.engines.outputs import is_out_of_memory, wrap_with_memory_report
+from harness.machine.gpus import list_gpus
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.terms import Precision
 
 if TYPE_CHECKING:
     import torch
 
-    from harness.engines.tensorrt.device import Device
+    from harness.engines.tensorrt.device import GpuDevice
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
     Tensors = tuple[torch.Tensor, ...]
 
-PACKAGES: Final = ("tensorrt", "onnx", "onnxruntime", "onnxscript", "torch")
-LEAST: Final[Mapping[Precision, tuple[int, int]]] = {
+TENSORRT_PACKAGES: Final = ("tensorrt", "onnx", "onnxruntime", "onnxscript", "torch")
+MIN_CAPABILITIES: Final[Mapping[Precision, tuple[int, int]]] = {
     Precision.FP32: (7, 5),
     Precision.FP16: (7, 5),
     Precision.INT8: (7, 5),
@@ -38,7 +38,7 @@ LEAST: Final[Mapping[Precision, tuple[int, int]]] = {
 """Minimum compute capability of each precision: NVIDIA TensorRT, Support matrix, Supported
 precision modes per TensorRT hardware.
 """
-OLDEST: Final = 10
+MIN_MAJOR_VERSION: Final = 10
 """Major version of TensorRT: the first whose networks are strongly typed in all these
 precisions.
 """
@@ -61,12 +61,14 @@ class TensorRTEngine:
         kind, _, number = device.partition(":")
         if kind != "cuda":
             return "runs on NVIDIA GPUs only"
-        absent = [package for package in PACKAGES if not find_spec(package)]
+        absent = [package for package in TENSORRT_PACKAGES if not find_spec(package)]
         if absent:
-            return f"{', '.join(absent)} not installed: {install(self.name)}"
-        capability = capability_of(int(number or 0))
-        if capability and capability < LEAST[precision]:
-            wanted, found = (".".join(map(str, pair)) for pair in (LEAST[precision], capability))
+            return f"{', '.join(absent)} not installed: {format_install_command(self.name)}"
+        capability = find_gpu_capability(int(number or 0))
+        if capability and capability < MIN_CAPABILITIES[precision]:
+            wanted, found = (
+                ".".join(map(str, pair)) for pair in (MIN_CAPABILITIES[precision], capability)
+            )
             return f"has {precision} from compute capability {wanted}, and this GPU has {found}"
         return None
 
@@ -83,14 +85,14 @@ class TensorRTEngine:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         import tensorrt
 
-        from harness.engines.tensorrt.device import Cuda
+        from harness.engines.tensorrt.device import CudaDevice
 
-        return TensorRTExecutable(network, plan, tensorrt, Cuda(plan.device))
+        return TensorRTExecutable(network, plan, tensorrt, CudaDevice(plan.device))
 
 
-def capability_of(number: int) -> tuple[int, int] | None:
+def find_gpu_capability(number: int) -> tuple[int, int] | None:
     """Return a GPU's compute capability; None if the driver does not report it."""
-    found = gpus()
+    found = list_gpus()
     return found[number].capability if number < len(found) else None
 
 
@@ -98,62 +100,67 @@ class TensorRTExecutable:
     """An engine, shared by the workers."""
 
     def __init__(
-        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], trt: Any, device: Device
+        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], trt: Any, device: GpuDevice
     ) -> None:
         from harness.engines.onnx import export, lowering
         from harness.engines.tensorrt import build
         from harness.engines.tensorrt import plan as trt_plan
-        from harness.engines.tensorrt.execution import Built
+        from harness.engines.tensorrt.execution import SharedEngine
 
-        if int(trt.__version__.partition(".")[0]) < OLDEST:
+        if int(trt.__version__.partition(".")[0]) < MIN_MAJOR_VERSION:
             raise MissingError(
-                f"engine tensorrt: needs TensorRT {OLDEST} or newer; installed: {trt.__version__}"
+                f"engine tensorrt: needs TensorRT {MIN_MAJOR_VERSION} or newer; installed:"
+                f" {trt.__version__}"
             )
-        exported = export.exported(network, plan.cache)
-        source, facts = lowering.lowered(network, exported, plan)
-        target = trt_plan.Target(
+        exported = export.ensure_onnx_export(network, plan.cache)
+        source, precision_facts = lowering.lower_onnx_to_precision(network, exported, plan)
+        target = trt_plan.EngineTarget(
             tensorrt=trt.__version__, device=device.name, capability=device.capability
         )
-        wished, log = trt_plan.wish(network, plan, source, target), build.make_log(trt)
-        self.runtime = trt.Runtime(log)
-        engine = loaded(
-            plan, lambda: build.built(trt, log, self.runtime, source, wished, plan.cache)
+        request, log = (
+            trt_plan.build_engine_request(network, plan, source, target),
+            build.build_error_logger(trt),
         )
-        graphs = bool(plan.options.get(trt_plan.GRAPHS, True)) and not network.state
-        self.built = Built(
-            engine=engine, log=log, wish=wished, device=device, network=network, graphs=graphs
+        self.runtime = trt.Runtime(log)
+        engine = build_or_report_memory(
+            plan,
+            lambda: build.load_tensorrt_engine(trt, log, self.runtime, source, request, plan.cache),
+        )
+        graphs = bool(plan.options.get(trt_plan.CUDA_GRAPHS_OPTION, True)) and not network.state
+        self.built = SharedEngine(
+            engine=engine, log=log, request=request, device=device, network=network, graphs=graphs
         )
         self.facts: dict[str, HyperValue] = {
             "tensorrt": trt.__version__,
             "gpu": device.name,
             "compute_capability": device.capability,
             "precision": plan.precision.value,
-            "optimization_level": wished.level,
-            "workspace_mib": wished.workspace_mib,
-            "profiles": "; ".join(map(build.told, wished.profiles)),
+            "optimization_level": request.level,
+            "workspace_mib": request.workspace_mib,
+            "profiles": "; ".join(map(build.format_shape_profile, request.profiles)),
             "cuda_graphs": graphs,
-            "file": wished.key,
-            **export.notes(exported),
-            **facts,
+            "file": request.key,
+            **export.read_export_notes(exported),
+            **precision_facts,
         }
 
     def open(self) -> Callable[..., Tensors]:
         """Build one worker's call, with its own contexts, stream and buffers."""
         from harness.engines.tensorrt.execution import TensorRTCall
 
-        return watched(TensorRTEngine.name, TensorRTCall(self.built))
+        return wrap_with_memory_report(TensorRTEngine.name, TensorRTCall(self.built))
 
     def describe(self) -> Mapping[str, HyperValue]:
         """Describe what was built."""
         return self.facts
 
 
-def loaded(plan: Plan[Any], make: Callable[[], Any]) -> Any:
+def build_or_report_memory(plan: Plan[Any], build_engine: Callable[[], Any]) -> Any:
     """Build or load; on out of memory, report the batch that the engine was to be built for."""
     try:
-        return make()
+        return build_engine()
     except (MissingError, RuntimeError, MemoryError) as error:
-        if not is_full(error):
+        if not is_out_of_memory(error):
             raise
         half = (
             f": --set batching.max_batch={plan.max_batch // 2} builds for half of it"

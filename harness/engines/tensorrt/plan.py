@@ -13,23 +13,23 @@ import msgspec
 
 from suite.engine import Shape
 from suite.errors import MissingError, RequestError
-from suite.files.layout import file_sha256
-from suite.files.untrusted_files import complaint
+from suite.files.layout import compute_file_sha256
+from suite.files.untrusted_files import describe_parse_failure
 from suite.terms import Precision
 
 if TYPE_CHECKING:
     from suite.engine import Network, Plan
 
-GRAPHS: Final = "engine.cuda_graphs"
-LEVEL: Final = "engine.optimization_level"
-WORKSPACE: Final = "engine.workspace_mib"
-USUAL_LEVEL: Final = 3
+CUDA_GRAPHS_OPTION: Final = "engine.cuda_graphs"
+OPTIMISATION_LEVEL_OPTION: Final = "engine.optimization_level"
+WORKSPACE_OPTION: Final = "engine.workspace_mib"
+DEFAULT_OPTIMISATION_LEVEL: Final = 3
 """NVIDIA TensorRT, IBuilderConfig.builder_optimization_level: its default, of 0 to 5."""
-MOST_LEVEL: Final = 5
+MAX_OPTIMISATION_LEVEL: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class EngineTarget:
     """The only hardware and software that an engine file runs on: NVIDIA TensorRT, Engine
     compatibility.
     """
@@ -40,7 +40,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class EngineRequest:
     """Build request of one engine: the model in its precision, and the build options."""
 
     network: str
@@ -53,7 +53,7 @@ class Wish:
     level: int
     workspace_mib: int
     """0: all that is available."""
-    target: Target
+    target: EngineTarget
 
     @property
     def key(self) -> str:
@@ -66,20 +66,27 @@ class Wish:
         return self.precision == Precision.TF32
 
 
-def wish(network: Network[Any], plan: Plan[Any], source: Path, target: Target) -> Wish:
+def build_engine_request(
+    network: Network[Any], plan: Plan[Any], source: Path, target: EngineTarget
+) -> EngineRequest:
     """Collect what an engine depends on; RequestError if an option is invalid or the network's
     sizes are unknown.
     """
-    level, workspace = whole(plan, LEVEL, USUAL_LEVEL), whole(plan, WORKSPACE, 0)
-    if not 0 <= level <= MOST_LEVEL:
-        raise RequestError(f"{LEVEL}={level}: TensorRT has 0 to {MOST_LEVEL}")
+    level, workspace = (
+        parse_integer_option(plan, OPTIMISATION_LEVEL_OPTION, DEFAULT_OPTIMISATION_LEVEL),
+        parse_integer_option(plan, WORKSPACE_OPTION, 0),
+    )
+    if not 0 <= level <= MAX_OPTIMISATION_LEVEL:
+        raise RequestError(
+            f"{OPTIMISATION_LEVEL_OPTION}={level}: TensorRT has 0 to {MAX_OPTIMISATION_LEVEL}"
+        )
     if workspace < 0:
-        raise RequestError(f"{WORKSPACE}={workspace}: must not be negative")
-    return Wish(
+        raise RequestError(f"{WORKSPACE_OPTION}={workspace}: must not be negative")
+    return EngineRequest(
         network=network.name,
-        model_sha256=file_sha256(source),
+        model_sha256=compute_file_sha256(source),
         precision=plan.precision.value,
-        profiles=profiles(network),
+        profiles=build_shape_profiles(network),
         inputs=network.input_names,
         level=level,
         workspace_mib=workspace,
@@ -87,12 +94,14 @@ def wish(network: Network[Any], plan: Plan[Any], source: Path, target: Target) -
     )
 
 
-def whole(plan: Plan[Any], name: str, usual: int) -> int:
+def parse_integer_option(plan: Plan[Any], name: str, default: int) -> int:
     """Read an integer option."""
-    return int(str(plan.options.get(name, usual)))
+    return int(str(plan.options.get(name, default)))
 
 
-def profiles(network: Network[Any]) -> tuple[tuple[tuple[Shape, Shape, Shape], ...], ...]:
+def build_shape_profiles(
+    network: Network[Any],
+) -> tuple[tuple[tuple[Shape, Shape, Shape], ...], ...]:
     """Return the optimisation profiles: one for the smallest shapes, one for the largest, and one
     for all between them.
 
@@ -116,60 +125,61 @@ def profiles(network: Network[Any]) -> tuple[tuple[tuple[Shape, Shape, Shape], .
     return tuple(tuple(zip(*three, strict=True)) for three in ranges)
 
 
-def fitting(wished: Wish, shapes: tuple[Shape, ...]) -> int:
+def select_covering_profile(request: EngineRequest, shapes: tuple[Shape, ...]) -> int:
     """Return the index of the first profile that covers these shapes; RequestError if none does."""
-    for number, profile in enumerate(wished.profiles):
+    for number, profile in enumerate(request.profiles):
         if all(
-            inside(shape, least, most)
+            is_shape_within(shape, least, most)
             for shape, (least, _, most) in zip(shapes, profile, strict=True)
         ):
             return number
-    known = ", ".join(f"{list(least)} to {list(most)}" for least, _, most in wished.profiles[-1])
+    known = ", ".join(f"{list(least)} to {list(most)}" for least, _, most in request.profiles[-1])
     raise RequestError(
-        f"network {wished.network}: built for {known}, but called with"
+        f"network {request.network}: built for {known}, but called with"
         f" {', '.join(str(list(shape)) for shape in shapes)}"
     )
 
 
-def inside(shape: Shape, least: Shape, most: Shape) -> bool:
+def is_shape_within(shape: Shape, least: Shape, most: Shape) -> bool:
     """Check whether a shape lies between two others."""
     return len(shape) == len(least) and all(
         low <= size <= high for low, size, high in zip(least, shape, most, strict=True)
     )
 
 
-def write(path: Path, wished: Wish, plan: bytes) -> None:
+def write_engine_file(path: Path, request: EngineRequest, plan: bytes) -> None:
     """Write an engine file."""
-    path.write_bytes(msgspec.json.encode(asdict(wished)) + b"\n" + plan)
+    path.write_bytes(msgspec.json.encode(asdict(request)) + b"\n" + plan)
 
 
-def read(path: Path, wished: Wish) -> bytes:
+def read_engine_file(path: Path, request: EngineRequest) -> bytes:
     """Return the serialised engine from an engine file; MissingError if it was built for something
     else, or is invalid.
     """
     head, _, plan = path.read_bytes().partition(b"\n")
     try:
-        found = msgspec.json.decode(head, type=Wish)
+        found = msgspec.json.decode(head, type=EngineRequest)
     except (ValueError, RecursionError) as error:
         raise MissingError(
-            f"{path}: not an engine file of podium ({complaint(error)}); remove it to build again"
+            f"{path}: not an engine file of podium ({describe_parse_failure(error)}); remove it to"
+            " build again"
         ) from error
-    if found != wished:
+    if found != request:
         raise MissingError(
-            f"{path}: was built for {'; '.join(differences(found, wished))}; remove it to build"
-            " again"
+            f"{path}: was built for {'; '.join(list_engine_differences(found, request))}; remove it"
+            " to build again"
         )
     return plan
 
 
-def differences(found: Wish, wished: Wish) -> list[str]:
+def list_engine_differences(found: EngineRequest, request: EngineRequest) -> list[str]:
     """List the differences between two engines."""
-    told = [
-        (name, getattr(found.target, name), getattr(wished.target, name))
+    compared = [
+        (name, getattr(found.target, name), getattr(request.target, name))
         for name in ("device", "capability", "tensorrt")
     ]
-    told += [
-        (name, getattr(found, name), getattr(wished, name))
+    compared += [
+        (name, getattr(found, name), getattr(request, name))
         for name in ("network", "model_sha256", "precision", "profiles", "level", "workspace_mib")
     ]
-    return [f"{name} {mine}, here {theirs}" for name, mine, theirs in told if mine != theirs]
+    return [f"{name} {mine}, here {theirs}" for name, mine, theirs in compared if mine != theirs]

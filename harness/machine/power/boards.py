@@ -8,17 +8,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-MODULE: Final = "module"
+MODULE_SCOPE: Final = "module"
 """The scope of a rail that feeds the whole module."""
-RAIL: Final = "rail:"
-COMPATIBLE: Final = "proc/device-tree/compatible"
+RAIL_PREFIX: Final = "rail:"
+COMPATIBLE_FILE: Final = "proc/device-tree/compatible"
 """Kernel documentation, devicetree/usage-model.rst: names of the board, most specific first, each
 terminated by a zero byte.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Board:
+class RailBoard:
     """A board with known rails."""
 
     name: str
@@ -35,45 +35,49 @@ class Board:
 
 
 @cache
-def boards() -> Mapping[str, Board]:
+def read_boards() -> Mapping[str, RailBoard]:
     """Read the boards: an entry of the device tree's list -> the board."""
     table = tomllib.loads((files("harness.machine.power") / "boards.toml").read_text("utf-8"))
     found = [
-        Board(
+        RailBoard(
             name=each["name"],
             compatible=tuple(each["compatible"]),
             input=tuple(each["input"]),
             source=each["source"],
-            **wired(each),
+            **parse_board_inputs(each),
         )
         for each in table["board"]
     ]
     return {name: board for board in found for name in board.compatible}
 
 
-def wired(table: Mapping[str, Any]) -> dict[str, Any]:
+def parse_board_inputs(table: Mapping[str, Any]) -> dict[str, Any]:
     """Read what hangs on a board's inputs."""
     return {"carrier": str(table.get("carrier", "")), "outside": tuple(table.get("outside", ()))}
 
 
-def place_of(label: str, known: Board | None, labels: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+def resolve_rail_scope(
+    label: str, known: RailBoard | None, labels: Iterable[str]
+) -> tuple[str, tuple[str, ...]]:
     """Return a rail's scope and the scopes that contain it. On an unknown board any other rail may:
     so no sum has one twice.
     """
     if known is None:
-        return f"{RAIL}{label}", tuple(f"{RAIL}{other}" for other in labels if other != label)
+        return f"{RAIL_PREFIX}{label}", tuple(
+            f"{RAIL_PREFIX}{other}" for other in labels if other != label
+        )
     if not known.input or label == known.carrier:
-        return f"{RAIL}{label}", ()
-    outer = (f"{RAIL}{known.carrier}",) if known.carrier else ()
+        return f"{RAIL_PREFIX}{label}", ()
+    outer = (f"{RAIL_PREFIX}{known.carrier}",) if known.carrier else ()
     if label in known.input:
-        return MODULE, outer
-    return f"{RAIL}{label}", outer if label in known.outside else (MODULE, *outer)
+        return MODULE_SCOPE, outer
+    return f"{RAIL_PREFIX}{label}", outer if label in known.outside else (MODULE_SCOPE, *outer)
 
 
-def board(root: Path) -> Board | None:
+def identify_board(root: Path) -> RailBoard | None:
     """Identify the board below a root; None if it is not in the list."""
     try:
-        names = (root / COMPATIBLE).read_bytes().decode("utf-8", "replace").split("\0")
+        names = (root / COMPATIBLE_FILE).read_bytes().decode("utf-8", "replace").split("\0")
     except OSError:
         return None
-    return next((boards()[name] for name in names if name in boards()), None)
+    return next((read_boards()[name] for name in names if name in read_boards()), None)

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final
 from harness.machine.power import sysfs
 from suite.power import SYSTEM, Channel, Grade, PowerReading, Quantity
 
-FOLDER: Final = "sys/class/hwmon"
-DRIVER: Final = "power_meter"
-SOCKET: Final = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d{1,3})", re.IGNORECASE)
+HWMON_FOLDER: Final = "sys/class/hwmon"
+ACPI_METER_DRIVER: Final = "power_meter"
+SOCKET_TEXT: Final = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d{1,3})", re.IGNORECASE)
 """Manufacturer's text on NVIDIA Grace. Source: NVIDIA Grace Performance Tuning Guide, Power and
 Thermal Management.
 """
-CONTAINERS: Final = {
+SOCKET_CONTAINERS: Final = {
     "module": (),
     "grace": ("module",),
     "cpu": ("grace", "module"),
@@ -41,42 +41,52 @@ class Hwmon:
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find readable meters; one that measures a battery does not count."""
-        folder = root / FOLDER
+        folder = root / HWMON_FOLDER
         meters = [
-            path for path in sorted(folder.glob("hwmon*")) if sysfs.text(path / "name") == DRIVER
+            path
+            for path in sorted(folder.glob("hwmon*"))
+            if sysfs.read_sysfs_text(path / "name") == ACPI_METER_DRIVER
         ]
         if not meters:
-            return f"no ACPI power meter below {sysfs.shown(folder, root)}"
-        if all(battery(meter) for meter in meters):
+            return f"no ACPI power meter below {sysfs.format_kernel_path(folder, root)}"
+        if all(is_battery_meter(meter) for meter in meters):
             return "the ACPI power meter measures a battery, not the machine"
-        found = one_system(
-            [channel for meter in meters if not battery(meter) for channel in self.channel(meter)]
+        found = resolve_system_scope(
+            [
+                channel
+                for meter in meters
+                if not is_battery_meter(meter)
+                for channel in self.find_channel(meter)
+            ]
         )
-        return found or f"{sysfs.shown(meters[0] / 'power1_average', root)} cannot be read"
+        return (
+            found
+            or f"{sysfs.format_kernel_path(meters[0] / 'power1_average', root)} cannot be read"
+        )
 
-    def channel(self, meter: Path) -> Iterator[Channel]:
+    def find_channel(self, meter: Path) -> Iterator[Channel]:
         """Yield a meter's channel, if it is readable."""
-        place = meter / "power1_average"
+        power_file = meter / "power1_average"
         if (
-            sysfs.number_or_none(place) is None
-            and sysfs.number_or_none(meter / "device" / "power1_average") is not None
+            sysfs.find_sysfs_number(power_file) is None
+            and sysfs.find_sysfs_number(meter / "device" / "power1_average") is not None
         ):
             meter = meter / "device"  # the location of the meter's files in older kernels
-            place = meter / "power1_average"
-        if sysfs.number_or_none(place) is None:
+            power_file = meter / "power1_average"
+        if sysfs.find_sysfs_number(power_file) is None:
             return
         facts: dict[str, Any] = {
-            "model": sysfs.text(meter / "power1_model_number"),
-            "averaging_ms": sysfs.number_or_none(meter / "power1_average_interval"),
+            "model": sysfs.read_sysfs_text(meter / "power1_model_number"),
+            "averaging_ms": sysfs.find_sysfs_number(meter / "power1_average_interval"),
         }
-        if accuracy := (sysfs.text(meter / "power1_accuracy") or "").rstrip("%").strip():
+        if accuracy := (sysfs.read_sysfs_text(meter / "power1_accuracy") or "").rstrip("%").strip():
             facts["accuracy_percent"] = accuracy
         name = f"{self.name}:{meter.name if meter.name != 'device' else meter.parent.name}"
-        self.paths[name] = place
-        if part := sysfs.text(meter / "power1_oem_info"):
+        self.paths[name] = power_file
+        if part := sysfs.read_sysfs_text(meter / "power1_oem_info"):
             facts["part"] = part
         known = {key: value for key, value in facts.items() if value is not None}
-        scope, within = place_of(part or "")
+        scope, within = parse_socket_scope(part or "")
         grade = Grade.METER if scope == SYSTEM else Grade.SENSOR
         yield Channel(
             name=name,
@@ -90,24 +100,24 @@ class Hwmon:
 
     def read(self, channel: Channel) -> PowerReading:
         """Read a meter."""
-        return sysfs.stamped(self.paths[channel.name])
+        return sysfs.read_stamped_value(self.paths[channel.name])
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
 
-def place_of(part: str) -> tuple[str, tuple[str, ...]]:
+def parse_socket_scope(part: str) -> tuple[str, tuple[str, ...]]:
     """Return the scope that a manufacturer's text names, and the scopes that contain it; the system
     without a text that is known.
     """
-    match = SOCKET.fullmatch(part.strip())
+    match = SOCKET_TEXT.fullmatch(part.strip())
     if match is None:
         return SYSTEM, ()
     kind, number = match[1].casefold(), match[2]
-    return f"{kind}{number}", tuple(f"{each}{number}" for each in CONTAINERS[kind])
+    return f"{kind}{number}", tuple(f"{each}{number}" for each in SOCKET_CONTAINERS[kind])
 
 
-def one_system(channels: Sequence[Channel]) -> list[Channel]:
+def resolve_system_scope(channels: Sequence[Channel]) -> list[Channel]:
     """Keep the system for a meter that is alone; of several without a known text, none is known to
     measure the whole machine.
     """
@@ -124,9 +134,9 @@ def one_system(channels: Sequence[Channel]) -> list[Channel]:
     ]
 
 
-def battery(meter: Path) -> bool:
+def is_battery_meter(meter: Path) -> bool:
     """Check whether a meter measures a battery."""
     return any(
-        sysfs.number_or_none(place / "power1_is_battery") == 1
+        sysfs.find_sysfs_number(place / "power1_is_battery") == 1
         for place in (meter, meter / "device")
     )

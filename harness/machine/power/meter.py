@@ -19,27 +19,27 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import Final
 
-from suite.files.untrusted_files import printable
+from suite.files.untrusted_files import replace_unprintable
 from suite.power import SYSTEM, Channel, Grade, PowerReading, Quantity
 
-VERSION: Final = "podium-meter 1"
-TCP: Final = "tcp://"
-ANSWER_S: Final = 5.0
+METER_PROTOCOL: Final = "podium-meter 1"
+TCP_PREFIX: Final = "tcp://"
+METER_ANSWER_LIMIT_S: Final = 5.0
 """Time limit of each answer before the run; a slower meter counts as silent."""
-STOP_S: Final = 2.0
+METER_STOP_LIMIT_S: Final = 2.0
 """Time limit of each answer after the run."""
-EXCHANGES: Final = 8
+CLOCK_EXCHANGES: Final = 8
 """Clock exchanges before and after the run; the fastest counts."""
-AGAIN_S, AGAIN_WAIT_S = 10.0, 0.05
+CLOCK_CHECK_PERIOD_S, CLOCK_CHECK_LIMIT_S = 10.0, 0.05
 """Time between two clock comparisons while it runs, and the time limit of each."""
-DRIFT_NS: Final = 100_000_000
+MAX_CLOCK_DRIFT_NS: Final = 100_000_000
 """Largest allowed drift of the meter's clock during a run. Source: house rule; MLPerf Power allows
 400 ms.
 """
-SILENT_PERIODS, SILENT_S = 5, 2.0
+MAX_SILENT_PERIODS, MIN_SILENCE_S = 5, 2.0
 """A meter without a sample for this long counts as silent."""
-LINE_LIMIT: Final = 4096
-MOST_W: Final = 1e7
+MAX_METER_LINE_BYTES: Final = 4096
+MAX_METER_W: Final = 1e7
 UW_PER_W: Final = 1e6
 NS_PER_S: Final = 1e9
 
@@ -48,17 +48,17 @@ class MeterError(Exception):
     """A meter that cannot be read; the message is one sentence."""
 
     def __init__(self, sentence: str, *, failed: bool = False) -> None:
-        super().__init__(printable(sentence))
+        super().__init__(replace_unprintable(sentence))
         self.t_ns = time.monotonic_ns()
         self.failed = failed
         """The meter is a program that ended with an error of its own."""
 
 
-class Late(MeterError):
+class LateAnswerError(MeterError):
     """A meter that did not answer in time."""
 
 
-class Line:
+class MeterConnection:
     """The connection: a socket or a child's pipes, read line by line with a time limit."""
 
     def __init__(self, address: str) -> None:
@@ -68,7 +68,9 @@ class Line:
         self.complaints = TemporaryFile()  # noqa: SIM115 - closed by close()
         try:
             self.source, self.target = (
-                self.connected(address) if address.startswith(TCP) else self.started(address)
+                self.connect_socket(address)
+                if address.startswith(TCP_PREFIX)
+                else self.start_program(address)
             )
         except (OSError, ValueError) as error:
             self.complaints.close()
@@ -76,13 +78,15 @@ class Line:
                 f"cannot be reached: {getattr(error, 'strerror', None) or error}"
             ) from error
 
-    def connected(self, address: str) -> tuple[int, int]:
+    def connect_socket(self, address: str) -> tuple[int, int]:
         """Connect to `tcp://host:port`."""
-        host, _, port = address.removeprefix(TCP).rpartition(":")
-        self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S)
+        host, _, port = address.removeprefix(TCP_PREFIX).rpartition(":")
+        self.socket = socket.create_connection(
+            (host.strip("[]"), int(port)), timeout=METER_ANSWER_LIMIT_S
+        )
         return self.socket.fileno(), self.socket.fileno()
 
-    def started(self, command: str) -> tuple[int, int]:
+    def start_program(self, command: str) -> tuple[int, int]:
         """Start a program; `podium` means this installation's."""
         words = shlex.split(command)
         if not words:
@@ -97,14 +101,14 @@ class Line:
         assert self.process.stdin is not None and self.process.stdout is not None
         return self.process.stdout.fileno(), self.process.stdin.fileno()
 
-    def say(self, words: str) -> None:
+    def send_line(self, text: str) -> None:
         """Send a line."""
         try:
-            os.write(self.target, f"{words}\n".encode())
+            os.write(self.target, f"{text}\n".encode())
         except OSError as error:
-            raise self.gone() from error
+            raise self.build_end_error() from error
 
-    def gone(self) -> MeterError:
+    def build_end_error(self) -> MeterError:
         """Say how the connection ended: with the last words of a program that failed."""
         code = 0
         if self.process is not None:
@@ -114,13 +118,16 @@ class Line:
             return MeterError("closed the connection")
         self.complaints.seek(0)
         lines = (
-            self.complaints.read(LINE_LIMIT * 16).decode("utf-8", "replace").strip().splitlines()
+            self.complaints.read(MAX_METER_LINE_BYTES * 16)
+            .decode("utf-8", "replace")
+            .strip()
+            .splitlines()
         )
         return MeterError(
             f"ended with exit status {code}{f': {lines[-1][:200]}' if lines else ''}", failed=True
         )
 
-    def next(self, wait_s: float) -> str | None:
+    def read_line(self, wait_s: float) -> str | None:
         """Return the next line; None if none arrives in time. MeterError if the connection is
         closed, or the data is not text.
         """
@@ -129,16 +136,16 @@ class Line:
             if not select.select([self.source], [], [], max(0.0, end - time.monotonic()))[0]:
                 return None
             try:
-                piece = os.read(self.source, LINE_LIMIT)
+                piece = os.read(self.source, MAX_METER_LINE_BYTES)
             except OSError as error:
                 raise MeterError(f"closed the connection: {error.strerror}") from error
             if not piece:
-                raise self.gone()
+                raise self.build_end_error()
             self.waiting += piece
-            if len(self.waiting) > LINE_LIMIT * 16:
+            if len(self.waiting) > MAX_METER_LINE_BYTES * 16:
                 raise MeterError("sends lines without end")
         line, _, self.waiting = self.waiting.partition(b"\n")
-        return line[:LINE_LIMIT].decode("utf-8", "replace").strip()
+        return line[:MAX_METER_LINE_BYTES].decode("utf-8", "replace").strip()
 
     def close(self) -> None:
         """Close the connection; kill a program that does not end."""
@@ -159,21 +166,22 @@ class Meter:
     def __init__(self, address: str) -> None:
         """Greet it, compare clocks, start it and wait for its first sample."""
         self.address = address
-        self.line = Line(address)
+        self.line = MeterConnection(address)
         self.queue: list[PowerReading] = []
         self.taken = self.owed = 0
         """Samples since `start`, and answers to `clock` that were late and may still come."""
         try:
-            self.line.say(VERSION)
-            self.traits = traits(self.answer(VERSION))
-            self.period_ms = period(self.traits)
+            self.line.send_line(METER_PROTOCOL)
+            self.traits = parse_meter_traits(self.wait_for_answer(METER_PROTOCOL))
+            self.period_ms = parse_meter_period(self.traits)
             self.offset_ns, self.doubt_ns = min(
-                (self.exchange(ANSWER_S) for _ in range(EXCHANGES)), key=lambda found: found[1]
+                (self.compare_clocks(METER_ANSWER_LIMIT_S) for _ in range(CLOCK_EXCHANGES)),
+                key=lambda found: found[1],
             )
-            self.line.say("start")
-            self.answer("ok")
+            self.line.send_line("start")
+            self.wait_for_answer("ok")
             self.last_s = self.compared_s = time.monotonic()
-            self.await_first()
+            self.wait_for_first_sample()
         except BaseException:
             self.line.close()
             raise
@@ -199,26 +207,26 @@ class Meter:
             facts=facts,
         )
 
-    def answer(self, beginning: str, wait_s: float | None = None) -> str:
+    def wait_for_answer(self, beginning: str, wait_s: float | None = None) -> str:
         """Wait for an answer with this beginning; keep samples that arrive before it."""
-        wait_s = ANSWER_S if wait_s is None else wait_s
+        wait_s = METER_ANSWER_LIMIT_S if wait_s is None else wait_s
         end = time.monotonic() + wait_s
-        while (line := self.line.next(max(0.0, end - time.monotonic()))) is not None:
+        while (line := self.line.read_line(max(0.0, end - time.monotonic()))) is not None:
             if line == beginning or line.startswith(f"{beginning} "):
                 return line.removeprefix(beginning).strip()
-            self.take(line)
-        raise Late(f"does not answer within {wait_s:g} s")
+            self.handle_line(line)
+        raise LateAnswerError(f"does not answer within {wait_s:g} s")
 
-    def exchange(self, wait_s: float) -> tuple[int, int]:
+    def compare_clocks(self, wait_s: float) -> tuple[int, int]:
         """Compare clocks once: the meter's minus this machine's, and half the round trip, in ns;
         Late if the answer is.
         """
         before = time.time_ns()
-        self.line.say("clock")
+        self.line.send_line("clock")
         self.owed += 1
         text = ""
         while self.owed:  # late answers to earlier questions come first
-            text = self.answer("clock", wait_s)
+            text = self.wait_for_answer("clock", wait_s)
             self.owed -= 1
         after = time.time_ns()
         try:
@@ -226,17 +234,17 @@ class Meter:
         except ValueError as error:
             raise MeterError(f"talks garbage: 'clock {text[:40]}'") from error
 
-    def await_first(self) -> None:
+    def wait_for_first_sample(self) -> None:
         """Wait for the first sample."""
-        wait_s = ANSWER_S + 2 * self.period_ms / 1000
+        wait_s = METER_ANSWER_LIMIT_S + 2 * self.period_ms / 1000
         end = time.monotonic() + wait_s
         while not self.queue:
-            line = self.line.next(max(0.0, end - time.monotonic()))
+            line = self.line.read_line(max(0.0, end - time.monotonic()))
             if line is None:
                 raise MeterError(f"is silent: no sample within {wait_s:g} s")
-            self.take(line)
+            self.handle_line(line)
 
-    def take(self, line: str) -> None:
+    def handle_line(self, line: str) -> None:
         """Handle an unsolicited line: a sample, an error, or a late answer."""
         words = line.split()
         if words[:1] == ["error"]:
@@ -248,7 +256,7 @@ class Meter:
             if words[0] != "sample" or not 3 <= len(words) <= 6:
                 raise ValueError
             watts = float(words[2])
-            if not 0 <= watts <= MOST_W or not math.isfinite(watts):
+            if not 0 <= watts <= MAX_METER_W or not math.isfinite(watts):
                 raise ValueError
             t_ns = int(words[1]) - self.offset_ns - (time.time_ns() - time.monotonic_ns())
             if not 0 <= t_ns < 1 << 63:
@@ -256,36 +264,36 @@ class Meter:
         except (ValueError, IndexError) as error:
             raise MeterError(f"talks garbage: '{line[:60]}'") from error
         ahead_ns = t_ns - time.monotonic_ns() - self.doubt_ns
-        if ahead_ns > DRIFT_NS:
+        if ahead_ns > MAX_CLOCK_DRIFT_NS:
             raise MeterError(f"dates a sample {ahead_ns / 1e6:,.0f} ms ahead of its arrival")
         self.last_s, self.taken = time.monotonic(), self.taken + 1
         self.queue.append(PowerReading(t_ns=t_ns, value=round(watts * UW_PER_W)))
 
-    def samples(self) -> Iterator[PowerReading]:
+    def read_samples(self) -> Iterator[PowerReading]:
         """Yield the samples that have arrived; MeterError if it is silent, or its clock drifts."""
-        while (line := self.line.next(0.0)) is not None:
-            self.take(line)
+        while (line := self.line.read_line(0.0)) is not None:
+            self.handle_line(line)
         now = time.monotonic()
-        if now - self.compared_s > AGAIN_S:
+        if now - self.compared_s > CLOCK_CHECK_PERIOD_S:
             self.compared_s = now
-            self.compare_again()
-        if now - self.last_s > max(SILENT_PERIODS * self.period_ms / 1000, SILENT_S):
+            self.check_clock_again()
+        if now - self.last_s > max(MAX_SILENT_PERIODS * self.period_ms / 1000, MIN_SILENCE_S):
             raise MeterError(f"fell silent {now - self.last_s:.1f} s ago")
-        yield from self.drained()
+        yield from self.drain_queue()
 
-    def drained(self) -> list[PowerReading]:
+    def drain_queue(self) -> list[PowerReading]:
         """Return the samples in the queue, once."""
         found, self.queue = self.queue, []
         return found
 
-    def compare_again(self) -> None:
+    def check_clock_again(self) -> None:
         """Compare clocks once while it runs; one slow answer does not mean that it is gone."""
-        with suppress(Late):
-            self.hold(*self.exchange(AGAIN_WAIT_S))
+        with suppress(LateAnswerError):
+            self.check_clock_drift(*self.compare_clocks(CLOCK_CHECK_LIMIT_S))
 
-    def hold(self, offset_ns: int, doubt_ns: int) -> None:
+    def check_clock_drift(self, offset_ns: int, doubt_ns: int) -> None:
         """Check the drift of the meter's clock."""
-        if abs(offset_ns - self.offset_ns) - doubt_ns > DRIFT_NS:
+        if abs(offset_ns - self.offset_ns) - doubt_ns > MAX_CLOCK_DRIFT_NS:
             raise MeterError(
                 f"its clock moved by {(offset_ns - self.offset_ns) / 1e6:+,.0f} ms during the run"
             )
@@ -296,23 +304,26 @@ class Meter:
 
         Return the samples that arrived meanwhile.
         """
-        self.hold(
-            *min((self.exchange(STOP_S) for _ in range(EXCHANGES)), key=lambda found: found[1])
+        self.check_clock_drift(
+            *min(
+                (self.compare_clocks(METER_STOP_LIMIT_S) for _ in range(CLOCK_EXCHANGES)),
+                key=lambda found: found[1],
+            )
         )
-        self.line.say("stop")
-        told = self.answer("ok", STOP_S)
-        if told != str(self.taken):
-            raise MeterError(f"sent {told[:20]} samples, and {self.taken} arrived")
-        return self.drained()
+        self.line.send_line("stop")
+        reported_count = self.wait_for_answer("ok", METER_STOP_LIMIT_S)
+        if reported_count != str(self.taken):
+            raise MeterError(f"sent {reported_count[:20]} samples, and {self.taken} arrived")
+        return self.drain_queue()
 
     def close(self) -> None:
         """Stop it, and close the connection."""
         with suppress(MeterError):
-            self.line.say("stop")
+            self.line.send_line("stop")
         self.line.close()
 
 
-def traits(text: str) -> Mapping[str, str]:
+def parse_meter_traits(text: str) -> Mapping[str, str]:
     """Parse the `key=value` words of a greeting."""
     return {
         key: value[:100]
@@ -321,7 +332,7 @@ def traits(text: str) -> Mapping[str, str]:
     }
 
 
-def period(found: Mapping[str, str]) -> int:
+def parse_meter_period(found: Mapping[str, str]) -> int:
     """Read the meter's period in ms; MeterError for an invalid one."""
     text = found.get("period_ms", "1000")
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= 60_000:

@@ -26,31 +26,31 @@ W_PER_MW: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NvmlCall:
     """A way to read a GPU."""
 
     name: str
     quantity: Quantity
     grade: Grade
-    milli: Callable[[Any, Any], int]
+    read_milli: Callable[[Any, Any], int]
     """(library, handle) -> mJ or mW."""
 
 
-def instant(library: Any, handle: Any) -> int:
+def read_instant_power_mw(library: Any, handle: Any) -> int:
     """Read the instantaneous power, in mW; NVMLError if the GPU does not report it."""
-    return field_of(library, handle, library.NVML_FI_DEV_POWER_INSTANT)
+    return read_nvml_field(library, handle, library.NVML_FI_DEV_POWER_INSTANT)
 
 
-def module(library: Any, handle: Any) -> int:
+def read_module_power_mw(library: Any, handle: Any) -> int:
     """Read the instantaneous power of a GPU's module, in mW; NVMLError if it has none that
     reports.
     """
-    return field_of(
+    return read_nvml_field(
         library, handle, (library.NVML_FI_DEV_POWER_INSTANT, library.NVML_POWER_SCOPE_MODULE)
     )
 
 
-def field_of(library: Any, handle: Any, which: Any) -> int:
+def read_nvml_field(library: Any, handle: Any, which: Any) -> int:
     """Read a field, with its scope if that is not the GPU; NVMLError if the GPU does not report
     it.
     """
@@ -60,15 +60,15 @@ def field_of(library: Any, handle: Any, which: Any) -> int:
     return int(field.value.uiVal)
 
 
-CALLS: Final = (
-    Call(
+GPU_CALLS: Final = (
+    NvmlCall(
         "nvmlDeviceGetTotalEnergyConsumption",
         Quantity.ENERGY,
         Grade.COUNTER,
         lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle),
     ),
-    Call("NVML_FI_DEV_POWER_INSTANT", Quantity.POWER, Grade.SENSOR, instant),
-    Call(
+    NvmlCall("NVML_FI_DEV_POWER_INSTANT", Quantity.POWER, Grade.SENSOR, read_instant_power_mw),
+    NvmlCall(
         "nvmlDeviceGetPowerUsage",
         Quantity.POWER,
         Grade.SENSOR,
@@ -76,12 +76,15 @@ CALLS: Final = (
     ),
 )
 """Best first."""
-SUPERCHIP: Final = re.compile(r"\bG[HB]\d+")
+SUPERCHIP_MODEL: Final = re.compile(r"\bG[HB]\d+")
 """Models in a module with a CPU: GH200, GB200. A driver that does not know scopes would give
 others' own power as their module's.
 """
-MODULE: Final = Call(
-    "NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE", Quantity.POWER, Grade.SENSOR, module
+MODULE_CALL: Final = NvmlCall(
+    "NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE",
+    Quantity.POWER,
+    Grade.SENSOR,
+    read_module_power_mw,
 )
 
 
@@ -93,7 +96,7 @@ class Nvml:
     def __init__(self, library: Any = None) -> None:
         """`library`: a test double of pynvml."""
         self.library, self.opened = library, False
-        self.ways: dict[str, tuple[Call, Any]] = {}
+        self.ways: dict[str, tuple[NvmlCall, Any]] = {}
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find the GPUs that answer; the root is ignored, since no files are read."""
@@ -109,13 +112,13 @@ class Nvml:
             count = self.library.nvmlDeviceGetCount()
         except self.library.NVMLError as error:
             return f"no NVIDIA GPU that the driver knows: {error}"
-        found = [channel for index in range(count) for channel in self.channel(index)]
+        found = [channel for index in range(count) for channel in self.find_channels(index)]
         return found or (
             f"NVML answers NotSupported for each of {count} GPUs, as on Tegra and in MIG mode;"
             " a Jetson has rails instead"
         )
 
-    def channel(self, index: int) -> Iterator[Channel]:
+    def find_channels(self, index: int) -> Iterator[Channel]:
         """Yield a GPU's channel, with the first call that gives a valid reading, and its module's
         if there is one.
         """
@@ -123,19 +126,26 @@ class Nvml:
             handle = self.library.nvmlDeviceGetHandleByIndex(index)
         except self.library.NVMLError:
             return
-        for call in CALLS:
-            if not self.answer(call, handle):
+        for call in GPU_CALLS:
+            if not self.try_call(call, handle):
                 continue
-            facts = self.facts(call, handle)
-            yield self.made(call, handle, f"gpu{index}", ("psys", f"module{index}"), facts)
+            facts = self.describe_gpu(call, handle)
+            yield self.build_channel(call, handle, f"gpu{index}", ("psys", f"module{index}"), facts)
             break
         else:
             return
-        if SUPERCHIP.search(str(facts.get("model"))) and self.answer(MODULE, handle):
-            yield self.made(MODULE, handle, f"module{index}", ("psys",), {"call": MODULE.name})
+        if SUPERCHIP_MODEL.search(str(facts.get("model"))) and self.try_call(MODULE_CALL, handle):
+            yield self.build_channel(
+                MODULE_CALL, handle, f"module{index}", ("psys",), {"call": MODULE_CALL.name}
+            )
 
-    def made(
-        self, call: Call, handle: Any, scope: str, within: tuple[str, ...], facts: Mapping[str, Any]
+    def build_channel(
+        self,
+        call: NvmlCall,
+        handle: Any,
+        scope: str,
+        within: tuple[str, ...],
+        facts: Mapping[str, Any],
     ) -> Channel:
         """Make the channel of a part, and note how it is read."""
         name = f"{self.name}:{scope}"
@@ -150,22 +160,22 @@ class Nvml:
             facts=facts,
         )
 
-    def answer(self, call: Call, handle: Any) -> int | None:
+    def try_call(self, call: NvmlCall, handle: Any) -> int | None:
         """Read once, in milli units; None if the GPU does not report the value, or reports a power
         or counter of 0.
         """
         try:
-            return call.milli(self.library, handle) or None
+            return call.read_milli(self.library, handle) or None
         except (self.library.NVMLError, AttributeError):
             return None
 
-    def facts(self, call: Call, handle: Any) -> dict[str, Any]:
+    def describe_gpu(self, call: NvmlCall, handle: Any) -> dict[str, Any]:
         """Return the facts of a GPU's readings."""
         found: dict[str, Any] = {
             "call": call.name,
-            "model": self.ask(self.library.nvmlDeviceGetName, handle),
+            "model": self.query_library(self.library.nvmlDeviceGetName, handle),
         }
-        limit = self.ask(self.library.nvmlDeviceGetEnforcedPowerLimit, handle)
+        limit = self.query_library(self.library.nvmlDeviceGetEnforcedPowerLimit, handle)
         if isinstance(limit, int):
             found["limit_w"] = limit * W_PER_MW
         return {
@@ -174,7 +184,7 @@ class Nvml:
             if value is not None
         }
 
-    def ask(self, function: Callable[..., Any], handle: Any) -> Any:
+    def query_library(self, function: Callable[..., Any], handle: Any) -> Any:
         """Call the library; None if the GPU does not report the value."""
         try:
             return function(handle)
@@ -186,7 +196,7 @@ class Nvml:
         call, handle = self.ways[channel.name]
         start = time.monotonic_ns()
         try:
-            value = call.milli(self.library, handle) * PER_MILLI
+            value = call.read_milli(self.library, handle) * PER_MILLI
         except self.library.NVMLError as error:
             raise OSError(f"{channel.name}: {error}") from error
         return PowerReading(t_ns=(start + time.monotonic_ns()) // 2, value=value)

@@ -11,29 +11,29 @@ import subprocess
 from functools import cache
 from typing import Final
 
-PROGRAM: Final = "nvpmodel"
-MODE: Final = re.compile(r"^NV Power Mode:\s*([A-Za-z0-9_. -]{1,40}?)\s*$", re.MULTILINE)
-WAIT_S: Final = 5.0
+NVPMODEL_PROGRAM: Final = "nvpmodel"
+POWER_MODE_LINE: Final = re.compile(r"^NV Power Mode:\s*([A-Za-z0-9_. -]{1,40}?)\s*$", re.MULTILINE)
+NVPMODEL_LIMIT_S: Final = 5.0
 
 
 @cache
-def power_mode() -> str | None:
+def read_power_mode() -> str | None:
     """Return the power mode (MAXN, MODE_30W, MAXQ); None on other machines, or if the program does
     not tell.
     """
-    program = shutil.which(PROGRAM)
+    program = shutil.which(NVPMODEL_PROGRAM)
     if program is None:
         return None
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [program, "-q"],
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=WAIT_S,
+            timeout=NVPMODEL_LIMIT_S,
             check=True,
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = MODE.search(told)
+    found = POWER_MODE_LINE.search(output)
     return found[1] if found else None

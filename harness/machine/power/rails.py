@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from harness.machine.power import sysfs
-from harness.machine.power.boards import board, place_of
+from harness.machine.power.boards import identify_board, resolve_rail_scope
 from suite.power import Channel, Grade, PowerReading, Quantity
 
-DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
-CHANNELS: Final = (1, 2, 3)
+INA3221_DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
+CHIP_CHANNELS: Final = (1, 2, 3)
 """Channels of a chip; higher numbers are sums of these."""
-NOT_CONNECTED: Final = frozenset({"NC", ""})
-LABEL: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
+UNCONNECTED_LABELS: Final = frozenset({"NC", ""})
+RAIL_LABEL: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
 UW_PER_MW: Final = 1000
 
 
@@ -34,30 +34,31 @@ class Rails:
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find the readable rails."""
-        found, known = list(rails(root)), board(root)
+        found, known = list(find_readable_rails(root)), identify_board(root)
         if not found:
             return (
-                f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no"
-                " Jetson"
+                f"no INA3221 below {' or '.join('/' + driver for driver in INA3221_DRIVERS)}: this"
+                " is no Jetson"
             )
-        places = {
-            label: place_of(label, known, [each for each, _, _ in found]) for label, _, _ in found
+        scopes = {
+            label: resolve_rail_scope(label, known, [each for each, _, _ in found])
+            for label, _, _ in found
         }
         return [
-            self.channel(label, files, per, places[label], known.name if known else "unknown")
+            self.build_channel(label, files, per, scopes[label], known.name if known else "unknown")
             for label, files, per in found
         ]
 
-    def channel(
+    def build_channel(
         self,
         label: str,
         files: tuple[Path, ...],
         per: int,
-        place: tuple[str, tuple[str, ...]],
+        scopes: tuple[str, tuple[str, ...]],
         name_of_board: str,
     ) -> Channel:
         """Build a rail's channel."""
-        scope, within = place
+        scope, within = scopes
         facts: dict[str, Any] = {"rail": label, "board": name_of_board}
         name = f"{self.name}:{label}"
         self.ways[name] = (files, per)
@@ -74,40 +75,43 @@ class Rails:
     def read(self, channel: Channel) -> PowerReading:
         """Read a rail."""
         files, per = self.ways[channel.name]
-        reading = sysfs.stamped(*files)
+        reading = sysfs.read_stamped_value(*files)
         return PowerReading(t_ns=reading.t_ns, value=reading.value * per)
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
 
-def rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+def find_readable_rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
     """Yield (label, files, factor to uW) of each readable rail, each label once."""
-    seen: set[str] = set()
-    for driver in DRIVERS:
-        for label, files, factor in (*of_hwmon(root / driver), *of_iio(root / driver)):
-            readable = all(sysfs.number_or_none(file) is not None for file in files)
+    known_labels: set[str] = set()
+    for driver in INA3221_DRIVERS:
+        for label, files, factor in (
+            *list_hwmon_rails(root / driver),
+            *list_iio_rails(root / driver),
+        ):
+            readable = all(sysfs.find_sysfs_number(file) is not None for file in files)
             if (
-                label not in NOT_CONNECTED
-                and LABEL.fullmatch(label)
-                and label not in seen
+                label not in UNCONNECTED_LABELS
+                and RAIL_LABEL.fullmatch(label)
+                and label not in known_labels
                 and readable
             ):
-                seen.add(label)
+                known_labels.add(label)
                 yield label, files, factor
 
 
-def of_hwmon(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+def list_hwmon_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
     """Yield the rails of the current form: mV times mA is uW."""
     for folder in sorted(driver.glob("*/hwmon/hwmon*")):
-        for number in CHANNELS:
-            label = sysfs.text(folder / f"in{number}_label")
+        for number in CHIP_CHANNELS:
+            label = sysfs.read_sysfs_text(folder / f"in{number}_label")
             yield label or "", (folder / f"in{number}_input", folder / f"curr{number}_input"), 1
 
 
-def of_iio(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
+def list_iio_rails(driver: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
     """Yield the rails of the older form, in mW."""
     for folder in sorted(driver.glob("*/iio:device*")):
-        for number in range(len(CHANNELS)):
-            label = sysfs.text(folder / f"rail_name_{number}")
+        for number in range(len(CHIP_CHANNELS)):
+            label = sysfs.read_sysfs_text(folder / f"rail_name_{number}")
             yield label or "", (folder / f"in_power{number}_input",), UW_PER_MW

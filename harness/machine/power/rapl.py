@@ -14,11 +14,11 @@ from typing import Any, ClassVar, Final
 from harness.machine.power import sysfs
 from suite.power import Channel, Grade, PowerReading, Quantity
 
-FOLDER: Final = "sys/class/powercap"
-ZONE: Final = re.compile(r"intel-rapl:(\d+)(?::(\d+))?")
+POWERCAP_FOLDER: Final = "sys/class/powercap"
+ZONE_NAME: Final = re.compile(r"intel-rapl:(\d+)(?::(\d+))?")
 """Control type intel-rapl, also on AMD; intel-rapl-mmio repeats the same counters."""
-CONSTRAINT: Final = re.compile(r"constraint_\d+_(?:max_power|power_limit)_uw")
-PACKAGE: Final = re.compile(r"package-(\d+)(?:-die-(\d+))?")
+CONSTRAINT_FILE: Final = re.compile(r"constraint_\d+_(?:max_power|power_limit)_uw")
+PACKAGE_ZONE: Final = re.compile(r"package-(\d+)(?:-die-(\d+))?")
 UW_PER_W: Final = 1e6
 
 
@@ -32,39 +32,39 @@ class Rapl:
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find the zones with a readable counter."""
-        folder = root / FOLDER
+        folder = root / POWERCAP_FOLDER
         zones = (
-            sorted(path for path in folder.glob("intel-rapl:*") if ZONE.fullmatch(path.name))
+            sorted(path for path in folder.glob("intel-rapl:*") if ZONE_NAME.fullmatch(path.name))
             if folder.is_dir()
             else []
         )
         if not zones:
             return (
-                f"no counters below {sysfs.shown(folder, root)}: the processor has none, or a"
-                " virtual machine or container hides them"
+                f"no counters below {sysfs.format_kernel_path(folder, root)}: the processor has"
+                " none, or a virtual machine or container hides them"
             )
-        found = [channel for zone in zones for channel in self.channel(zone)]
+        found = [channel for zone in zones for channel in self.find_channel(zone)]
         if found:
             return found
-        files = sysfs.shown(folder / "intel-rapl:*" / "energy_uj", root)
+        files = sysfs.format_kernel_path(folder / "intel-rapl:*" / "energy_uj", root)
         return (
-            f"{sysfs.shown(zones[0] / 'energy_uj', root)} cannot be read; sudo chmod a+r {files}"
-            " opens it until the next start"
+            f"{sysfs.format_kernel_path(zones[0] / 'energy_uj', root)} cannot be read; sudo chmod"
+            f" a+r {files} opens it until the next start"
         )
 
-    def channel(self, zone: Path) -> Iterator[Channel]:
+    def find_channel(self, zone: Path) -> Iterator[Channel]:
         """Yield a zone's channel, if its counter is readable."""
         counter = zone / "energy_uj"
-        if sysfs.number_or_none(counter) is None:
+        if sysfs.find_sysfs_number(counter) is None:
             return
-        scope, within = place_of(zone)
-        facts: dict[str, Any] = {"domain": sysfs.text(zone / "name") or zone.name}
-        if (most := sysfs.number_or_none(zone / "max_energy_range_uj")) is not None:
+        scope, within = resolve_zone_scope(zone)
+        facts: dict[str, Any] = {"domain": sysfs.read_sysfs_text(zone / "name") or zone.name}
+        if (most := sysfs.find_sysfs_number(zone / "max_energy_range_uj")) is not None:
             facts["range_uj"] = most
         if limits := [
             each
             for file in zone.glob("constraint_*_*_uw")
-            if CONSTRAINT.fullmatch(file.name) and (each := sysfs.number_or_none(file))
+            if CONSTRAINT_FILE.fullmatch(file.name) and (each := sysfs.find_sysfs_number(file))
         ]:
             facts["limit_w"] = (
                 max(limits) / UW_PER_W
@@ -83,33 +83,34 @@ class Rapl:
 
     def read(self, channel: Channel) -> PowerReading:
         """Read a counter."""
-        return sysfs.stamped(self.paths[channel.name])
+        return sysfs.read_stamped_value(self.paths[channel.name])
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
 
-def place_of(zone: Path) -> tuple[str, tuple[str, ...]]:
+def resolve_zone_scope(zone: Path) -> tuple[str, tuple[str, ...]]:
     """Return a zone's scope and the scopes that contain it: psys contains packages, a package its
     cores; memory is not part of its package.
     """
-    match = ZONE.fullmatch(zone.name)
+    match = ZONE_NAME.fullmatch(zone.name)
     assert match is not None
-    name = sysfs.text(zone / "name") or zone.name
+    name = sysfs.read_sysfs_text(zone / "name") or zone.name
     if match[2] is None:
-        return named(name), () if name == "psys" else ("psys",)
-    package = named(
-        sysfs.text(zone.with_name(f"intel-rapl:{match[1]}") / "name") or f"package-{match[1]}"
+        return convert_zone_name(name), () if name == "psys" else ("psys",)
+    package = convert_zone_name(
+        sysfs.read_sysfs_text(zone.with_name(f"intel-rapl:{match[1]}") / "name")
+        or f"package-{match[1]}"
     )
     part = f"{name}{package.removeprefix('package')}"
     return part, ("psys",) if name == "dram" else (package, "psys")
 
 
-def named(name: str) -> str:
+def convert_zone_name(name: str) -> str:
     """Convert a zone's name to a scope: package-0 is package0, and each of two dies in one package
     is a separate scope.
     """
-    match = PACKAGE.fullmatch(name)
+    match = PACKAGE_ZONE.fullmatch(name)
     if match is None:
         return name
     return f"package{match[1]}" + (f"die{match[2]}" if match[2] else "")

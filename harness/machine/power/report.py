@@ -13,14 +13,16 @@ import click
 from suite import registry
 from suite.power import ROOT, Channel, PowerSource, Quantity
 
-APART_S: Final = 0.2
+COUNTER_INTERVAL_S: Final = 0.2
 """Time between a counter's two readings, from which watts are computed."""
-UNITS: Final = 1e6
+MICRO_PER_UNIT: Final = 1e6
 
 
-def report(root: Path, form: str) -> None:
+def print_power_sources(root: Path, form: str) -> None:
     """Print all sources."""
-    found = [probed(name, root) for name in registry.points(registry.POWER)]
+    found = [
+        probe_power_source(name, root) for name in registry.list_entry_points(registry.POWER_GROUP)
+    ]
     if form == "json":
         click.echo(
             json.dumps({"root": str(root), "rehearsal": root != ROOT, "sources": found}, indent=2)
@@ -30,8 +32,8 @@ def report(root: Path, form: str) -> None:
         for channel in each["channels"]:
             call = f", by {channel['facts']['call']}" if "call" in channel["facts"] else ""
             click.echo(
-                f"{channel['name']:<24} {watts(channel):>10}  grade {channel['grade']}, scope"
-                f" {channel['scope']}{call}"
+                f"{channel['name']:<24} {format_watts(channel):>10}  grade {channel['grade']},"
+                f" scope {channel['scope']}{call}"
             )
         if each["absent"]:
             click.echo(f"{each['name']:<24} {'-':>10}  {each['absent']}")
@@ -42,27 +44,31 @@ def report(root: Path, form: str) -> None:
         )
 
 
-def watts(channel: dict[str, Any]) -> str:
+def format_watts(channel: dict[str, Any]) -> str:
     """Format a channel's reading."""
     return f"{channel['watts']:.2f} W" if channel["watts"] is not None else "-"
 
 
-def readable(root: Path) -> list[str]:
+def list_readable_channels(root: Path) -> list[str]:
     """Return the names of all channels that can be read."""
     return [
         channel["name"]
-        for name in registry.points(registry.POWER)
-        for channel in probed(name, root)["channels"]
+        for name in registry.list_entry_points(registry.POWER_GROUP)
+        for channel in probe_power_source(name, root)["channels"]
         if channel["watts"] is not None
     ]
 
 
-def probed(name: str, root: Path) -> dict[str, Any]:
+def probe_power_source(name: str, root: Path) -> dict[str, Any]:
     """Probe one source."""
-    source = registry.power_source(name)
+    source = registry.load_power_source(name)
     try:
         answer = source.probe(root)
-        channels = [] if isinstance(answer, str) else [told(source, channel) for channel in answer]
+        channels = (
+            []
+            if isinstance(answer, str)
+            else [describe_channel_reading(source, channel) for channel in answer]
+        )
     finally:
         source.close()
     return {
@@ -72,21 +78,25 @@ def probed(name: str, root: Path) -> dict[str, Any]:
     }
 
 
-def told(source: PowerSource, channel: Channel) -> dict[str, Any]:
+def describe_channel_reading(source: PowerSource, channel: Channel) -> dict[str, Any]:
     """Read a channel once, a counter twice."""
     facts = asdict(channel)
     try:
-        return {**facts, "watts": now(source, channel)}
+        return {**facts, "watts": measure_channel_watts(source, channel)}
     except OSError as error:
         return {**facts, "watts": None, "error": str(error)}
 
 
-def now(source: PowerSource, channel: Channel) -> float | None:
+def measure_channel_watts(source: PowerSource, channel: Channel) -> float | None:
     """Return a channel's watts; None if its counter restarted in between."""
     first = source.read(channel)
     if channel.quantity is Quantity.POWER:
-        return first.value / UNITS
-    time.sleep(APART_S)
+        return first.value / MICRO_PER_UNIT
+    time.sleep(COUNTER_INTERVAL_S)
     second = source.read(channel)
     passed_s = (second.t_ns - first.t_ns) / 1e9
-    return (second.value - first.value) / UNITS / passed_s if second.value >= first.value else None
+    return (
+        (second.value - first.value) / MICRO_PER_UNIT / passed_s
+        if second.value >= first.value
+        else None
+    )

@@ -7,49 +7,55 @@ from pathlib import Path
 from typing import Any
 
 from harness.machine.power.meter import Meter, MeterError
-from harness.machine.telemetry.sampled import Channel as Sampled
-from harness.machine.telemetry.sampled import Kind, Reading
+from harness.machine.telemetry.sampled import ChannelKind, SampledReading
+from harness.machine.telemetry.sampled import SampledChannel as Sampled
 from suite import registry
 from suite.errors import PodiumError
 from suite.power import Channel, PowerSource
 
-SECOND_MS = 1000
+ABSENT_PERIOD_MS = 1000
 
 
-def open_source(name: str, root: str, period_ms: int, asked: bool) -> "Channels | Absent | None":
+def open_source(
+    name: str, root: str, period_ms: int, asked: bool
+) -> "SourceChannels | AbsentSource | None":
     """Open a source by name; if it has nothing to read, return None, or the reason if the user
     requested it.
     """
     try:
-        source = registry.power_source(name)
+        source = registry.load_power_source(name)
         found = source.probe(Path(root))
     except PodiumError as error:
-        return Absent(name, str(error)) if asked else None
+        return AbsentSource(name, str(error)) if asked else None
     if isinstance(found, str):
         source.close()
-        return Absent(name, f"{name}: {found}") if asked else None
-    return Channels(source, found, root, period_ms)
+        return AbsentSource(name, f"{name}: {found}") if asked else None
+    return SourceChannels(source, found, root, period_ms)
 
 
-def open_meter(address: str) -> "MeterChannels | Absent":
+def open_meter(address: str) -> "MeterChannels | AbsentSource":
     """Open an external meter, and wait for its first sample; or return why it cannot be used."""
     try:
         return MeterChannels(Meter(address))
     except MeterError as error:
-        return Absent("meter", f"the meter {address}: {error}")
+        return AbsentSource("meter", f"the meter {address}: {error}")
 
 
-class Absent:
+class AbsentSource:
     """Nothing to read, and why."""
 
-    period_ms = SECOND_MS
+    period_ms = ABSENT_PERIOD_MS
 
     def __init__(self, name: str, reason: str) -> None:
         self.channels: Sequence[Sampled] = [
-            Sampled(name=f"power:{name}", kind=Kind.STATE, facts={"power": True, "absent": reason})
+            Sampled(
+                name=f"power:{name}",
+                kind=ChannelKind.STATE,
+                facts={"power": True, "absent": reason},
+            )
         ]
 
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[SampledReading]:
         """Yield nothing."""
         yield from ()
 
@@ -57,7 +63,7 @@ class Absent:
         """Do nothing: nothing is open."""
 
 
-class Channels:
+class SourceChannels:
     """A source's channels."""
 
     def __init__(
@@ -72,13 +78,13 @@ class Channels:
         return [
             Sampled(
                 name=each.name,
-                kind=Kind(each.quantity.value),
-                facts=facts(each, self.root, self.period_ms),
+                kind=ChannelKind(each.quantity.value),
+                facts=build_channel_facts(each, self.root, self.period_ms),
             )
             for each in self.found
         ]
 
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[SampledReading]:
         """Read all readable channels; OSError if there are none."""
         failed: list[OSError] = []
         for number, channel in enumerate(self.found):
@@ -91,7 +97,7 @@ class Channels:
                 reading.t_ns > self.last_ns[number]
             ):  # a program that prints its own lines may have no new one
                 self.last_ns[number] = reading.t_ns
-                yield Reading(t_ns=reading.t_ns, channel=number, value=reading.value)
+                yield SampledReading(t_ns=reading.t_ns, channel=number, value=reading.value)
         if len(failed) == len(self.found):
             raise failed[0]
 
@@ -100,7 +106,7 @@ class Channels:
         self.source.close()
 
 
-def facts(channel: Channel, root: str, period_ms: int) -> dict[str, Any]:
+def build_channel_facts(channel: Channel, root: str, period_ms: int) -> dict[str, Any]:
     """Return a channel's facts in the first line, besides its name and kind."""
     own = {
         "source": channel.source,
@@ -123,12 +129,14 @@ class MeterChannels:
         """Return the power channel, then the state channel."""
         return [
             Sampled(
-                name="meter", kind=Kind.POWER, facts=facts(self.meter.channel, "/", self.period_ms)
+                name="meter",
+                kind=ChannelKind.POWER,
+                facts=build_channel_facts(self.meter.channel, "/", self.period_ms),
             ),
-            Sampled(name="power:meter", kind=Kind.STATE, facts={"power": True}),
+            Sampled(name="power:meter", kind=ChannelKind.STATE, facts={"power": True}),
         ]
 
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[SampledReading]:
         """Yield the samples that have arrived, waiting for one at first; after an error, yield the
         reason once, then raise OSError.
         """
@@ -138,13 +146,13 @@ class MeterChannels:
             if not self.begun:  # samples from before the file began are dropped
                 self.begun = True
                 self.meter.queue.clear()
-                self.meter.await_first()
-            for reading in self.meter.samples():
-                yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
+                self.meter.wait_for_first_sample()
+            for reading in self.meter.read_samples():
+                yield SampledReading(t_ns=reading.t_ns, channel=0, value=reading.value)
         except MeterError as error:
-            yield self.failure(error)
+            yield self.record_failure(error)
 
-    def finish(self) -> Iterator[Reading]:
+    def finish(self) -> Iterator[SampledReading]:
         """After the last samples, yield those that arrived until the meter stopped, or why none
         counts: its clock moved, or a sample was lost.
         """
@@ -153,14 +161,14 @@ class MeterChannels:
         try:
             # a meter that was held up dates them behind the run's end, where its energy needs one
             for reading in self.meter.finish():
-                yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
+                yield SampledReading(t_ns=reading.t_ns, channel=0, value=reading.value)
         except MeterError as error:
-            yield self.failure(error)
+            yield self.record_failure(error)
 
-    def failure(self, error: MeterError) -> Reading:
+    def record_failure(self, error: MeterError) -> SampledReading:
         """Tell why the run has no energy by this meter: no sample counts, not even a later one."""
         self.told = True
-        return Reading(
+        return SampledReading(
             t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"}
         )
 

@@ -5,62 +5,66 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.machine.power.chosen import Chosen
+from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.meter import Meter, MeterError
-from harness.machine.telemetry.sampled import Opening
+from harness.machine.telemetry.sampled import SourceOpening
 from suite import registry
-from suite.errors import MissingError, RequestError, unknown
+from suite.errors import MissingError, RequestError, build_unknown_name_error
 from suite.power import PERIOD_MS, ROOT
 from suite.rounds import HyperValue
 
 AUTO, OFF = "auto", "off"
-REHEARSAL: Final = "PODIUM_POWER_ROOT"
+REHEARSAL_VARIABLE: Final = "PODIUM_POWER_ROOT"
 """Variable that replaces the root /: a rehearsal on made-up files, which the judge never
 accepts.
 """
-PERIOD: Final = "power.period_ms"
-LEAST_MS, MOST_MS = 10, 10_000
-MODULE: Final = "harness.machine.power.sampled"
+PERIOD_SETTING: Final = "power.period_ms"
+MIN_PERIOD_MS, MAX_PERIOD_MS = 10, 10_000
+SOURCES_MODULE: Final = "harness.machine.power.sampled"
 LINGER_PERIODS: Final = 2
 """Periods that the sampler continues after a run, so that there are readings after its end."""
 
 
-def power_root() -> Path:
+def resolve_power_root() -> Path:
     """Return the root of the kernel's files."""
-    return Path(os.environ.get(REHEARSAL) or ROOT)
+    return Path(os.environ.get(REHEARSAL_VARIABLE) or ROOT)
 
 
-def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) -> Chosen:
+def choose_power_sources(
+    power: str, meter: str | None, settings: Mapping[str, HyperValue]
+) -> ChosenPower:
     """Resolve --power and --meter before anything is timed.
 
     RequestError for an unknown name or an unreachable meter; MissingError for a named source that
     has nothing to read.
     """
-    period_ms = period_of(settings)
-    names = names_of(power)
-    asked = power not in (AUTO, OFF)
-    root = power_root()
-    for name in names if asked else ():
-        refuse_absent(name, root)
-    options = {"root": str(root), "period_ms": period_ms, "asked": asked}
+    period_ms = resolve_power_period(settings)
+    names = parse_power_option(power)
+    requested = power not in (AUTO, OFF)
+    root = resolve_power_root()
+    for name in names if requested else ():
+        check_source_present(name, root)
+    options = {"root": str(root), "period_ms": period_ms, "asked": requested}
     openings = [
-        Opening(function=f"{MODULE}:open_source", options={"name": name, **options})
+        SourceOpening(function=f"{SOURCES_MODULE}:open_source", options={"name": name, **options})
         for name in names
     ]
     slowest_ms = period_ms if names else 0
     if meter is not None:
-        slowest_ms = max(slowest_ms, meters_period(meter))
-        openings.append(Opening(function=f"{MODULE}:open_meter", options={"address": meter}))
-    return Chosen(
+        slowest_ms = max(slowest_ms, read_meter_period(meter))
+        openings.append(
+            SourceOpening(function=f"{SOURCES_MODULE}:open_meter", options={"address": meter})
+        )
+    return ChosenPower(
         openings=tuple(openings),
         linger_s=LINGER_PERIODS * slowest_ms / 1000,
-        asked=asked or meter is not None,
+        requested=requested or meter is not None,
     )
 
 
-def names_of(power: str) -> Sequence[str]:
+def parse_power_option(power: str) -> Sequence[str]:
     """Parse --power: auto is every source, off none; RequestError for an unknown name."""
-    known = list(registry.points(registry.POWER))
+    known = list(registry.list_entry_points(registry.POWER_GROUP))
     if power in (AUTO, OFF):
         return known if power == AUTO else []
     names = [word.strip() for word in power.split(",")]
@@ -70,33 +74,35 @@ def names_of(power: str) -> Sequence[str]:
         )
     for name in names:
         if name not in known:
-            raise unknown("power source", name, [*known, AUTO, OFF])
+            raise build_unknown_name_error("power source", name, [*known, AUTO, OFF])
     return list(dict.fromkeys(names))
 
 
-def period_of(settings: Mapping[str, HyperValue]) -> int:
+def resolve_power_period(settings: Mapping[str, HyperValue]) -> int:
     """Read the period from the settings; RequestError for an invalid one."""
-    value = settings.get(PERIOD, PERIOD_MS)
-    if not isinstance(value, int) or not LEAST_MS <= value <= MOST_MS:
-        raise RequestError(f"setting {PERIOD}: {value!r}; {LEAST_MS} to {MOST_MS} are possible")
+    value = settings.get(PERIOD_SETTING, PERIOD_MS)
+    if not isinstance(value, int) or not MIN_PERIOD_MS <= value <= MAX_PERIOD_MS:
+        raise RequestError(
+            f"setting {PERIOD_SETTING}: {value!r}; {MIN_PERIOD_MS} to {MAX_PERIOD_MS} are possible"
+        )
     return value
 
 
-def refuse_absent(name: str, root: Path) -> None:
+def check_source_present(name: str, root: Path) -> None:
     """Raise MissingError if a named source has nothing to read."""
-    source = registry.power_source(name)
+    source = registry.load_power_source(name)
     found = source.probe(root)
     source.close()
     if isinstance(found, str):
         raise MissingError(f"--power {name}: {found}")
 
 
-def readable(chosen: Chosen) -> bool:
+def has_readable_power(chosen: ChosenPower) -> bool:
     """Return whether anything can be read here: a meter was given, or a source has channels."""
     for opening in chosen.openings:
         if "name" not in opening.options:
             return True
-        source = registry.power_source(str(opening.options["name"]))
+        source = registry.load_power_source(str(opening.options["name"]))
         found = source.probe(Path(str(opening.options["root"])))
         source.close()
         if not isinstance(found, str):
@@ -104,7 +110,7 @@ def readable(chosen: Chosen) -> bool:
     return False
 
 
-def meters_period(address: str) -> int:
+def read_meter_period(address: str) -> int:
     """Greet a meter once, and return its period; RequestError if its address is unreachable,
     MissingError if its program fails at once.
 

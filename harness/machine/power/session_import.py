@@ -8,30 +8,30 @@ from pathlib import Path
 import click
 
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import DETAIL, PARTIAL, RUN_RECORD, sync
-from suite.files.untrusted_files import printable
-from suite.measurement.mlperf_power.checks import problems
+from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, RUN_RECORD, sync_to_disk
+from suite.files.untrusted_files import replace_unprintable
+from suite.measurement.mlperf_power.checks import collect_session_problems
 from suite.measurement.mlperf_power.session import (
-    CLIENT,
-    FILES,
-    POWER,
-    RANGING,
-    SPL,
-    TESTING,
-    Session,
-    beside,
-    offered,
+    ANALYZER_LOG,
+    CLIENT_RECORD,
+    POWER_FOLDER,
+    RANGING_FOLDER,
+    SESSION_FILES,
+    TESTING_FOLDER,
+    PowerSession,
+    build_offered_session,
+    find_imported_session,
 )
 
 
-def bring_in(folder: Path, run: Path) -> None:
+def import_power_session(folder: Path, run: Path) -> None:
     """Check a session against a run, copy it, and print its energy.
 
     RequestError for folders that are no session, no performance run of podium, or have a session
     already; JudgedError if the session does not hold.
     """
-    refuse(folder, run)
-    found = problems(offered(folder, run))
+    check_importable_session(folder, run)
+    found = collect_session_problems(build_offered_session(folder, run))
     grave = [
         f"{each.file}: found {each.found}; expected {each.required}"
         for each in found
@@ -40,79 +40,90 @@ def bring_in(folder: Path, run: Path) -> None:
     if grave:
         more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
         raise JudgedError(
-            printable(
+            replace_unprintable(
                 f"{folder}: this session does not count for {run}: {grave[0]}{more}; nothing was"
                 " copied"
             )
         )
     for each in found:
-        click.echo(printable(f"odd: {each.file}: found {each.found}; expected {each.required}"))
-    copy(folder, run)
-    if session := beside(run):
-        tell(session)
+        click.echo(
+            replace_unprintable(f"odd: {each.file}: found {each.found}; expected {each.required}")
+        )
+    copy_session_files(folder, run)
+    if session := find_imported_session(run):
+        print_session_energy(session)
 
 
-def refuse(folder: Path, run: Path) -> None:
+def check_importable_session(folder: Path, run: Path) -> None:
     """Refuse what is no session, or no run that may have one."""
-    if not (folder / CLIENT).is_file():
-        raise RequestError(f"{folder}: no session of MLPerf Power: {CLIENT} is missing")
+    if not (folder / CLIENT_RECORD).is_file():
+        raise RequestError(f"{folder}: no session of MLPerf Power: {CLIENT_RECORD} is missing")
     if run.resolve().parent.name != "performance" or not all(
-        (run / name).is_file() for name in (DETAIL, RUN_RECORD)
+        (run / name).is_file() for name in (DETAIL_LOG, RUN_RECORD)
     ):
         raise RequestError(
             f"{run}: no performance run of podium: a folder .../<Scenario>/performance/run_1 is"
             " needed"
         )
-    there = next(
+    existing = next(
         (
             path
-            for path in (run.parent / POWER, run.parent / RANGING, *run.parent.glob(f"*/{SPL}"))
+            for path in (
+                run.parent / POWER_FOLDER,
+                run.parent / RANGING_FOLDER,
+                *run.parent.glob(f"*/{ANALYZER_LOG}"),
+            )
             if path.exists()
         ),
         None,
     )
-    if there:
+    if existing:
         raise RequestError(
-            f"{there}: this scenario has a session already; remove power/, ranging/ and {SPL} to"
-            " import another"
+            f"{existing}: this scenario has a session already; remove power/, ranging/ and"
+            f" {ANALYZER_LOG} to import another"
         )
 
 
-def copy(folder: Path, run: Path) -> None:
+def copy_session_files(folder: Path, run: Path) -> None:
     """Copy a session's files: the folders under names of unfinished ones first, the readings, which
     make it count, last.
     """
-    home = run.parent
+    performance_folder = run.parent
     try:
-        for name in (POWER, RANGING):
-            partial = home / f"{name}{PARTIAL}"
+        for name in (POWER_FOLDER, RANGING_FOLDER):
+            partial = performance_folder / f"{name}{PARTIAL_SUFFIX}"
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
-            for each in (each for each in FILES if each.startswith(f"{name}/")):
+            for each in (each for each in SESSION_FILES if each.startswith(f"{name}/")):
                 shutil.copyfile(folder / each, partial / Path(each).name)
-                sync(partial / Path(each).name)
-            partial.rename(home / name)
-        readings = run / f"{SPL}{PARTIAL}"
-        shutil.copyfile(folder / TESTING / SPL, readings)
-        sync(readings)
-        readings.rename(run / SPL)
-        sync(run)
+                sync_to_disk(partial / Path(each).name)
+            partial.rename(performance_folder / name)
+        readings = run / f"{ANALYZER_LOG}{PARTIAL_SUFFIX}"
+        shutil.copyfile(folder / TESTING_FOLDER / ANALYZER_LOG, readings)
+        sync_to_disk(readings)
+        readings.rename(run / ANALYZER_LOG)
+        sync_to_disk(run)
     except OSError as error:
-        for name in (POWER, RANGING, f"{POWER}{PARTIAL}", f"{RANGING}{PARTIAL}"):
-            shutil.rmtree(home / name, ignore_errors=True)
-        (run / f"{SPL}{PARTIAL}").unlink(missing_ok=True)
+        for name in (
+            POWER_FOLDER,
+            RANGING_FOLDER,
+            f"{POWER_FOLDER}{PARTIAL_SUFFIX}",
+            f"{RANGING_FOLDER}{PARTIAL_SUFFIX}",
+        ):
+            shutil.rmtree(performance_folder / name, ignore_errors=True)
+        (run / f"{ANALYZER_LOG}{PARTIAL_SUFFIX}").unlink(missing_ok=True)
         raise JudgedError(f"{error.filename}: cannot be copied: {error.strerror}") from error
 
 
-def tell(session: Session) -> None:
+def print_session_energy(session: PowerSession) -> None:
     """Print a session's energy."""
     (energy,), _ = session.energy
     mean = energy.mlperf_mean_w or 0.0
-    model = printable(str(session.readings.tracks[energy.name].facts["model"]))
+    model = replace_unprintable(str(session.readings.tracks[energy.name].facts["model"]))
     per_query = f", {energy.mj_per_query:,.3f} mJ/query" if energy.mj_per_query is not None else ""
     rate = f", {energy.samples_per_s_per_w:,.3g} samples/s/W" if energy.samples_per_s_per_w else ""
     click.echo(
-        f"session {printable(session.server.session_name)}: {energy.joules:,.1f} J,"
+        f"session {replace_unprintable(session.server.session_name)}: {energy.joules:,.1f} J,"
         f" {energy.average_w:,.2f} W{rate}{per_query}"
     )
     click.echo(

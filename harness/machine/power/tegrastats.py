@@ -16,20 +16,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from harness.machine.power.boards import Board, board, place_of
+from harness.machine.power.boards import RailBoard, identify_board, resolve_rail_scope
 from harness.machine.power.rails import Rails
 from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
 
-PROGRAM: Final = "tegrastats"
-BIN: Final = "usr/bin"
+TEGRASTATS_PROGRAM: Final = "tegrastats"
+JETPACK_BIN_FOLDER: Final = "usr/bin"
 """Where JetPack puts the program."""
-RAIL: Final = re.compile(
+RAIL_READING: Final = re.compile(
     r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)"
 )
-WAIT_S: Final = 2.0
+TEGRASTATS_LIMIT_S: Final = 2.0
 """Time limit of the first line."""
 UW_PER_MW: Final = 1000
-PIECE: Final = 1 << 16
+MAX_PIPE_READ_BYTES: Final = 1 << 16
 
 
 class Tegrastats:
@@ -46,24 +46,30 @@ class Tegrastats:
         """Find the rails that the program prints; none if the kernel's own files are readable."""
         if not isinstance(Rails().probe(root), str):
             return "not needed: the kernel's own files can be read (ina3221)"
-        program = shutil.which(PROGRAM) if root == ROOT else shutil.which(PROGRAM, path=root / BIN)
+        program = (
+            shutil.which(TEGRASTATS_PROGRAM)
+            if root == ROOT
+            else shutil.which(TEGRASTATS_PROGRAM, path=root / JETPACK_BIN_FOLDER)
+        )
         if program is None:
-            return f"the program {PROGRAM} is not there: this is no Jetson"
+            return f"the program {TEGRASTATS_PROGRAM} is not there: this is no Jetson"
         self.process = subprocess.Popen(
             [program, "--interval", str(PERIOD_MS)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
         try:
-            self.update(WAIT_S)
+            self.update_powers(TEGRASTATS_LIMIT_S)
         except OSError as error:
             return str(error)
-        known = board(root)
-        return [self.channel(label, known) for label in self.powers] or f"{PROGRAM} prints no rails"
+        known = identify_board(root)
+        return [
+            self.build_channel(label, known) for label in self.powers
+        ] or f"{TEGRASTATS_PROGRAM} prints no rails"
 
-    def channel(self, label: str, known: Board | None) -> Channel:
+    def build_channel(self, label: str, known: RailBoard | None) -> Channel:
         """Build a rail's channel."""
-        scope, within = place_of(label, known, self.powers)
+        scope, within = resolve_rail_scope(label, known, self.powers)
         facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
         return Channel(
             name=f"{self.name}:{label}",
@@ -79,31 +85,31 @@ class Tegrastats:
         """Return the newest line's value, with its time; OSError if the program stopped
         printing.
         """
-        self.update(0.0)
+        self.update_powers(0.0)
         return PowerReading(
             t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW
         )
 
-    def update(self, wait_s: float) -> None:
+    def update_powers(self, wait_s: float) -> None:
         """Read the lines that have arrived; OSError if the program has ended, or was silent for
         long.
         """
         if self.process is None or self.process.stdout is None:
-            raise OSError(f"{PROGRAM} does not run")
+            raise OSError(f"{TEGRASTATS_PROGRAM} does not run")
         descriptor = self.process.stdout.fileno()  # not its buffer, in which `select` sees no line
         while select.select([descriptor], [], [], wait_s)[0]:
-            piece = os.read(descriptor, PIECE)
+            piece = os.read(descriptor, MAX_PIPE_READ_BYTES)
             if not piece:
-                raise OSError(f"{PROGRAM} ended")
+                raise OSError(f"{TEGRASTATS_PROGRAM} ended")
             *lines, self.waiting = (self.waiting + piece).split(b"\n")
             for line in lines:
                 self.t_ns, self.powers, wait_s = (
                     time.monotonic_ns(),
-                    dict(powers(line.decode("utf-8", "replace"))),
+                    dict(parse_rail_powers(line.decode("utf-8", "replace"))),
                     0.0,
                 )
-        if time.monotonic_ns() - self.t_ns > WAIT_S * 1e9:
-            raise OSError(f"{PROGRAM} says nothing")
+        if time.monotonic_ns() - self.t_ns > TEGRASTATS_LIMIT_S * 1e9:
+            raise OSError(f"{TEGRASTATS_PROGRAM} says nothing")
 
     def close(self) -> None:
         """End the program."""
@@ -113,6 +119,6 @@ class Tegrastats:
             self.process = None
 
 
-def powers(line: str) -> Mapping[str, int]:
+def parse_rail_powers(line: str) -> Mapping[str, int]:
     """Parse a line: rail -> present mW."""
-    return {label: int(now) for label, now, _ in RAIL.findall(line)}
+    return {label: int(now) for label, now, _ in RAIL_READING.findall(line)}

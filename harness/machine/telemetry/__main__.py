@@ -1,6 +1,6 @@
 """`python -m harness.machine.telemetry`: the sampler's process, started by process.py."""
 
-from harness.machine.telemetry.sampler import main
+from harness.machine.telemetry.sampler import serve_sampling_plans
 
 if __name__ == "__main__":
-    main()
+    serve_sampling_plans()

@@ -7,12 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from harness.machine.telemetry.sampled import STATE_PERIOD_MS, Channel, Kind, Reading
+from harness.machine.telemetry.sampled import (
+    STATE_PERIOD_MS,
+    ChannelKind,
+    SampledChannel,
+    SampledReading,
+)
 
 MW_PER_W: Final = 1000
 
 
-def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
+def open_gpus(ordinals: Sequence[int]) -> "GpuSource | None":
     """Open GPUs by their numbers among the visible ones; None without a driver, or if none of them
     exists.
     """
@@ -22,14 +27,14 @@ def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
         return None
     try:
         pynvml.nvmlInit()
-        handles = visible(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        handles = list_visible_gpus(pynvml, os.environ.get("CUDA_VISIBLE_DEVICES"))
     except pynvml.NVMLError:
         return None
     found = {ordinal: handles[ordinal] for ordinal in ordinals if ordinal < len(handles)}
-    return Gpus(pynvml, found) if found else None
+    return GpuSource(pynvml, found) if found else None
 
 
-def visible(library: Any, listed: str | None) -> list[Any]:
+def list_visible_gpus(library: Any, listed: str | None) -> list[Any]:
     """Return the handles of the GPUs that CUDA sees, in CUDA's order.
 
     Numbers in CUDA_VISIBLE_DEVICES equal NVML's if all GPUs are of one model, or with
@@ -51,7 +56,7 @@ def visible(library: Any, listed: str | None) -> list[Any]:
     ]
 
 
-class Gpus:
+class GpuSource:
     """The GPUs' source."""
 
     period_ms = STATE_PERIOD_MS
@@ -60,30 +65,34 @@ class Gpus:
         self.library, self.handles = library, handles
 
     @property
-    def channels(self) -> Sequence[Channel]:
+    def channels(self) -> Sequence[SampledChannel]:
         """Return one channel per GPU, with CUDA's number in its name, and model and UUID as
         facts.
         """
         return [
-            Channel(name=f"gpu{ordinal}", kind=Kind.STATE, facts=self.facts(handle))
+            SampledChannel(
+                name=f"gpu{ordinal}", kind=ChannelKind.STATE, facts=self.describe_gpu(handle)
+            )
             for ordinal, handle in self.handles.items()
         ]
 
-    def facts(self, handle: Any) -> dict[str, Any]:
+    def describe_gpu(self, handle: Any) -> dict[str, Any]:
         """Return a GPU's model and UUID."""
         return {
-            "model": self.ask(self.library.nvmlDeviceGetName, handle),
-            "uuid": self.ask(self.library.nvmlDeviceGetUUID, handle),
+            "model": self.query_library(self.library.nvmlDeviceGetName, handle),
+            "uuid": self.query_library(self.library.nvmlDeviceGetUUID, handle),
         }
 
-    def read(self) -> Iterable[Reading]:
+    def read(self) -> Iterable[SampledReading]:
         """Read all GPUs."""
         for number, handle in enumerate(self.handles.values()):
             start = time.monotonic_ns()
-            state = self.state(handle)
-            yield Reading(t_ns=(start + time.monotonic_ns()) // 2, channel=number, value=state)
+            state = self.read_gpu_state(handle)
+            yield SampledReading(
+                t_ns=(start + time.monotonic_ns()) // 2, channel=number, value=state
+            )
 
-    def state(self, handle: Any) -> dict[str, Any]:
+    def read_gpu_state(self, handle: Any) -> dict[str, Any]:
         """Read one GPU; null for values that it does not report.
 
         `util`: 0-1; `event_reasons`: NVML's bit mask of what limits the clocks (nvml.h,
@@ -91,21 +100,23 @@ class Gpus:
         was loaded, corrected and uncorrected.
         """
         nvml = self.library
-        use = self.ask(nvml.nvmlDeviceGetUtilizationRates, handle)
-        power_mw = self.ask(nvml.nvmlDeviceGetPowerUsage, handle)
+        use = self.query_library(nvml.nvmlDeviceGetUtilizationRates, handle)
+        power_mw = self.query_library(nvml.nvmlDeviceGetPowerUsage, handle)
         reasons = (
             getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
             or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
         )
         return {
             "util": None if use is None else use.gpu / 100,
-            "sm_mhz": self.ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "mem_mhz": self.ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
-            "temp_c": self.ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            "sm_mhz": self.query_library(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+            "mem_mhz": self.query_library(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
+            "temp_c": self.query_library(
+                nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
+            ),
             "power_w": None if power_mw is None else power_mw / MW_PER_W,
-            "event_reasons": self.ask(reasons, handle),
+            "event_reasons": self.query_library(reasons, handle),
             "ecc": [
-                self.errors(handle, kind)
+                self.count_ecc_errors(handle, kind)
                 for kind in (
                     nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED,
                     nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
@@ -113,14 +124,14 @@ class Gpus:
             ],
         }
 
-    def errors(self, handle: Any, kind: int) -> int | None:
+    def count_ecc_errors(self, handle: Any, kind: int) -> int | None:
         """Count ECC errors of one kind."""
-        count: int | None = self.ask(
+        count: int | None = self.query_library(
             self.library.nvmlDeviceGetTotalEccErrors, handle, kind, self.library.NVML_VOLATILE_ECC
         )
         return count
 
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def query_library(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call the library; None if the GPU or the driver does not report the value."""
         try:
             answer = function(*arguments)

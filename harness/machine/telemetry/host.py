@@ -17,39 +17,44 @@ from typing import Any, Final, Generic, TypeVar
 
 import psutil
 
-from harness.machine.telemetry.sampled import STATE_PERIOD_MS, Channel, Kind, Reading
-from suite.process.names import TEMPLATE
+from harness.machine.telemetry.sampled import (
+    STATE_PERIOD_MS,
+    ChannelKind,
+    SampledChannel,
+    SampledReading,
+)
+from suite.process.names import TEMPLATE_PROCESS_NAME
 
 T = TypeVar("T")
 
 NS_PER_US: Final = 1000
 MIB: Final = 2**20
-MOST_SHARE: Final = 0.0005
+MAX_FIELD_CPU_SHARE: Final = 0.0005
 """House rule: the share of one core that one costly field may take."""
-FAMILY_SHARE: Final = 0.003
+MAX_SEARCH_CPU_SHARE: Final = 0.003
 """The same for the search for this run's processes: until found, a process counts as another
 program's.
 """
-CPUFREQ: Final = Path("/sys/devices/system/cpu")
-PRESSURE: Final = Path("/proc/pressure/cpu")
+CPUFREQ_FOLDER: Final = Path("/sys/devices/system/cpu")
+CPU_PRESSURE_FILE: Final = Path("/proc/pressure/cpu")
 """Kernel documentation, accounting/psi.rst: `some ... total=` counts microseconds in which at least
 one task waited for a core.
 """
-LISTED: Final = Path("/proc/thread-self/children")
+CHILDREN_FILE: Final = Path("/proc/thread-self/children")
 """proc(5), /proc/pid/task/tid/children: only kernels with CONFIG_PROC_CHILDREN have it."""
-USED: Final = ("user", "nice", "system", "irq", "softirq")
+USED_CPU_TIMES: Final = ("user", "nice", "system", "irq", "softirq")
 """psutil's times per core that count as used; `user` includes `guest`. Idle, iowait and steal are
 read separately, other times not at all.
 """
 
 
-def open_host(root_pid: int) -> "Host":
+def open_host(root_pid: int) -> "HostSource":
     """Open the host for a run whose processes descend from `root_pid`."""
-    return Host(root_pid)
+    return HostSource(root_pid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
+class HostCounters:
     """Increasing counters; None if the machine does not have one."""
 
     t_ns: int
@@ -63,42 +68,51 @@ class Counters:
     swap_bytes: int | None
 
 
-class Host:
+class HostSource:
     """The host as a source."""
 
     period_ms = STATE_PERIOD_MS
 
     def __init__(self, root_pid: int) -> None:
         self.cores = sorted(os.sched_getaffinity(0))
-        self.family = Family(root_pid)
-        self.clocks, self.temperatures = Costly(self.mhz), Costly(temperatures)
-        self.last = self.counters()
+        self.family = ProcessFamily(root_pid)
+        self.clocks, self.temperatures = (
+            ThrottledReading(self.read_clocks_mhz),
+            ThrottledReading(read_temperatures),
+        )
+        self.last = self.read_counters()
 
     @property
-    def channels(self) -> Sequence[Channel]:
+    def channels(self) -> Sequence[SampledChannel]:
         """Return one channel, with the number of cores and their governors as facts."""
         return [
-            Channel(
+            SampledChannel(
                 name="host",
-                kind=Kind.STATE,
-                facts={"cores": len(self.cores), "governor": governor(self.cores)},
+                kind=ChannelKind.STATE,
+                facts={"cores": len(self.cores), "governor": read_governors(self.cores)},
             )
         ]
 
-    def read(self) -> Iterable[Reading]:
+    def read(self) -> Iterable[SampledReading]:
         """Read all fields."""
-        before, self.last = self.last, self.counters()
-        yield Reading(
-            t_ns=self.last.t_ns, channel=0, value={**shares(before, self.last), **self.state()}
+        before, self.last = self.last, self.read_counters()
+        yield SampledReading(
+            t_ns=self.last.t_ns,
+            channel=0,
+            value={**compute_cpu_shares(before, self.last), **self.read_host_state()},
         )
 
-    def counters(self) -> Counters:
+    def read_counters(self) -> HostCounters:
         """Read the increasing counters; the two that are compared are read back to back."""
-        own_s, psi_us, swap_bytes = self.family.cpu_s(), pressure_us(), swapped_in()
+        own_s, psi_us, swap_bytes = (
+            self.family.sum_cpu_s(),
+            read_cpu_pressure_us(),
+            read_swapped_in_bytes(),
+        )
         start = time.monotonic_ns()
-        used_s, steal_s, all_s = core_times(self.cores)
+        used_s, steal_s, all_s = sum_core_times(self.cores)
         t_ns = (start + time.monotonic_ns()) // 2
-        return Counters(
+        return HostCounters(
             t_ns=t_ns,
             own_s=own_s,
             used_s=used_s,
@@ -108,7 +122,7 @@ class Host:
             swap_bytes=swap_bytes,
         )
 
-    def state(self) -> dict[str, Any]:
+    def read_host_state(self) -> dict[str, Any]:
         """Read the instantaneous values."""
         memory = psutil.virtual_memory()
         return {
@@ -118,7 +132,7 @@ class Host:
             "free_mib": round(memory.available / MIB, 1),
         }
 
-    def mhz(self) -> list[float] | None:
+    def read_clocks_mhz(self) -> list[float] | None:
         """Read the clock of each core that this process may use."""
         found = psutil.cpu_freq(percpu=True)
         return (
@@ -131,29 +145,29 @@ class Host:
         """Do nothing: nothing is open."""
 
 
-class Family:
+class ProcessFamily:
     """A process and its descendants, searched again as often as that is cheap."""
 
     def __init__(self, root_pid: int) -> None:
         self.root = psutil.Process(root_pid)
-        self.members = Costly(self.find, FAMILY_SHARE)
+        self.members = ThrottledReading(self.find_processes, MAX_SEARCH_CPU_SHARE)
         self.known: list[psutil.Process] = []
         self.rss_bytes = 0
 
-    def find(self) -> list[psutil.Process]:
+    def find_processes(self) -> list[psutil.Process]:
         """Search for descendants: from parent to child, or, where the kernel does not list
         children, among all processes.
         """
-        if not LISTED.exists():
+        if not CHILDREN_FILE.exists():
             return [self.root, *self.root.children(recursive=True)]
-        found, later = [self.root], children(self.root.pid)
+        found, later = [self.root], read_child_pids(self.root.pid)
         while later:
             with suppress(psutil.Error):
                 found.append(psutil.Process(pid := later.pop()))
-                later += children(pid)
+                later += read_child_pids(pid)
         return found
 
-    def cpu_s(self) -> float:
+    def sum_cpu_s(self) -> float:
         """Sum the core seconds of living and ended processes, and update `rss_bytes`."""
         self.known = self.members.read() or self.known
         total_s, self.rss_bytes = 0.0, 0
@@ -161,11 +175,13 @@ class Family:
             with suppress(psutil.Error), process.oneshot():
                 times = process.cpu_times()
                 total_s += times.user + times.system + times.children_user + times.children_system
-                self.rss_bytes += 0 if process.name() == TEMPLATE else process.memory_info().rss
+                self.rss_bytes += (
+                    0 if process.name() == TEMPLATE_PROCESS_NAME else process.memory_info().rss
+                )
         return total_s
 
 
-def children(pid: int) -> list[int]:
+def read_child_pids(pid: int) -> list[int]:
     """Read the children of a process, which each of its threads has; none if it has ended.
 
     The cost is that of its own threads: a large machine runs thousands of processes, and to look
@@ -180,10 +196,12 @@ def children(pid: int) -> list[int]:
     return found
 
 
-class Costly(Generic[T]):
+class ThrottledReading(Generic[T]):
     """A slow reading, delayed so that it takes only a small share of one core."""
 
-    def __init__(self, function: Callable[[], T | None], most_share: float = MOST_SHARE) -> None:
+    def __init__(
+        self, function: Callable[[], T | None], most_share: float = MAX_FIELD_CPU_SHARE
+    ) -> None:
         self.function, self.most_share, self.next_ns = function, most_share, 0
 
     def read(self) -> T | None:
@@ -200,11 +218,11 @@ class Costly(Generic[T]):
             self.next_ns = start + int((time.process_time_ns() - cpu) / self.most_share)
 
 
-def core_times(cores: Sequence[int]) -> tuple[float, float, float]:
+def sum_core_times(cores: Sequence[int]) -> tuple[float, float, float]:
     """Sum the seconds of these cores: used, stolen, all."""
     times = psutil.cpu_times(percpu=True)
     mine = [times[core] for core in cores if core < len(times)] or times
-    used_s = sum(getattr(each, name, 0.0) for each in mine for name in USED)
+    used_s = sum(getattr(each, name, 0.0) for each in mine for name in USED_CPU_TIMES)
     steal_s = sum(getattr(each, "steal", 0.0) for each in mine)
     return (
         used_s,
@@ -213,45 +231,45 @@ def core_times(cores: Sequence[int]) -> tuple[float, float, float]:
     )
 
 
-def shares(before: Counters, after: Counters) -> dict[str, float | int | None]:
+def compute_cpu_shares(before: HostCounters, after: HostCounters) -> dict[str, float | int | None]:
     """Convert two readings of the counters to shares of the cores, 0-1, and of the time."""
     all_s, used_s = after.all_s - before.all_s, after.used_s - before.used_s
     own_s = min(max(0.0, after.own_s - before.own_s), used_s)
-    pressure_us = grown(before.psi_us, after.psi_us)
+    pressure_us = compute_increase(before.psi_us, after.psi_us)
     return {
-        "cpu_own": share(own_s, all_s),
-        "cpu_others": share(used_s - own_s, all_s),
-        "steal": share(after.steal_s - before.steal_s, all_s),
+        "cpu_own": compute_time_share(own_s, all_s),
+        "cpu_others": compute_time_share(used_s - own_s, all_s),
+        "steal": compute_time_share(after.steal_s - before.steal_s, all_s),
         "psi_some": (
             None
             if pressure_us is None
-            else share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US)
+            else compute_time_share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US)
         ),
-        "swap_in_bytes": grown(before.swap_bytes, after.swap_bytes),
+        "swap_in_bytes": compute_increase(before.swap_bytes, after.swap_bytes),
     }
 
 
-def grown(before: int | None, after: int | None) -> int | None:
+def compute_increase(before: int | None, after: int | None) -> int | None:
     """Return a counter's increase; None unless it was read twice."""
     return None if before is None or after is None else max(0, after - before)
 
 
-def share(part: float, whole: float) -> float | None:
+def compute_time_share(part: float, whole: float) -> float | None:
     """Divide; None if no time has passed by the kernel's counters."""
     return round(max(0.0, min(1.0, part / whole)), 4) if whole > 0 else None
 
 
-def pressure_us() -> int | None:
+def read_cpu_pressure_us() -> int | None:
     """Read how long any task has waited for a core since boot; None if the kernel does not count
     it.
     """
     try:
-        return int(PRESSURE.read_text("ascii").splitlines()[0].rpartition("total=")[2])
+        return int(CPU_PRESSURE_FILE.read_text("ascii").splitlines()[0].rpartition("total=")[2])
     except (OSError, ValueError, IndexError):
         return None
 
 
-def swapped_in() -> int | None:
+def read_swapped_in_bytes() -> int | None:
     """Read how many bytes were swapped in since boot."""
     try:
         return int(psutil.swap_memory().sin)
@@ -259,18 +277,20 @@ def swapped_in() -> int | None:
         return None
 
 
-def temperatures() -> list[float] | None:
+def read_temperatures() -> list[float] | None:
     """Read all sensors of processors and board, in degrees C; None if there are none."""
     found = psutil.sensors_temperatures() if hasattr(psutil, "sensors_temperatures") else {}
     return [round(each.current, 1) for name in sorted(found) for each in found[name]] or None
 
 
-def governor(cores: Sequence[int]) -> str | None:
+def read_governors(cores: Sequence[int]) -> str | None:
     """Return the cores' frequency governors, sorted; None if the machine does not report them."""
     found = set()
     for core in cores:
         with suppress(OSError, UnicodeDecodeError):
             found.add(
-                (CPUFREQ / f"cpu{core}" / "cpufreq" / "scaling_governor").read_text("ascii").strip()
+                (CPUFREQ_FOLDER / f"cpu{core}" / "cpufreq" / "scaling_governor")
+                .read_text("ascii")
+                .strip()
             )
     return ",".join(sorted(found)) or None

@@ -11,7 +11,7 @@ STATE_PERIOD_MS: Final = 1000
 """House rule: host and GPUs are read once a second."""
 
 
-class Kind(StrEnum):
+class ChannelKind(StrEnum):
     """The kind of a channel's readings."""
 
     STATE = "state"
@@ -23,12 +23,12 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class SampledChannel:
     """One sampled quantity."""
 
     name: str
     """Unique in a file: `host`, `gpu0`, `rapl:package-0`."""
-    kind: Kind
+    kind: ChannelKind
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Constants for the first line, after id, name and kind: model, source, grade, scope, range_uj
     (JSON types).
@@ -36,7 +36,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SampledReading:
     """One value of one channel."""
 
     t_ns: int
@@ -47,7 +47,7 @@ class Reading:
     """The fields of a state, uJ of energy, uW of power."""
 
 
-class Source(Protocol):
+class SampledSource(Protocol):
     """Something that the sampler reads; its `open` function returns None if this machine has
     nothing to read.
     """
@@ -58,10 +58,10 @@ class Source(Protocol):
     """
 
     @property
-    def channels(self) -> Sequence[Channel]:
+    def channels(self) -> Sequence[SampledChannel]:
         """Return the channels, in a fixed order."""
 
-    def read(self) -> Iterable[Reading]:
+    def read(self) -> Iterable[SampledReading]:
         """Read all channels that can be read now; on an exception this reading counts as missed."""
 
     def close(self) -> None:
@@ -69,15 +69,15 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Finishing(Protocol):
+class FinishingSource(Protocol):
     """A source that has something to tell after its last readings."""
 
-    def finish(self) -> Iterable[Reading]:
+    def finish(self) -> Iterable[SampledReading]:
         """Yield it; on an exception there is nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class SourceOpening:
     """How the sampler's process opens one source; sent as JSON."""
 
     function: str
@@ -86,11 +86,11 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SamplingPlan:
     """All input of a sampler's process."""
 
     path: str
     """Path of the finished file."""
-    sources: tuple[Opening, ...]
+    sources: tuple[SourceOpening, ...]
     goes_on: bool = False
     """Append a segment to an interrupted run's file."""

@@ -5,17 +5,21 @@ from pathlib import Path
 import click
 
 from harness.installed import installed
-from suite.audits.names import RULES, AuditTest
-from suite.cli import PATH, Options, common_options
-from suite.console.parameters import SCENARIO, WORKLOAD
+from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
+from suite.cli import PATH_TYPE, RunOptions, add_common_options
+from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.loadgen.scenario import parse_scenarios
 
 
 @click.command("audit")
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
-    "--scenario", type=SCENARIO, default="all", show_default=True, help="Whose results to audit."
+    "--scenario",
+    type=SCENARIO_TYPE,
+    default="all",
+    show_default=True,
+    help="Whose results to audit.",
 )
 @click.option(
     "--test",
@@ -26,18 +30,23 @@ from suite.loadgen.scenario import parse_scenarios
 )
 @click.option(
     "--rules",
-    type=click.Choice(RULES),
-    default=RULES[0],
+    type=click.Choice(AUDIT_RULE_NAMES),
+    default=AUDIT_RULE_NAMES[0],
     show_default=True,
     help="Whose settings and limits: podium's own, or a round's.",
 )
 @click.option(
     "--checkpoint",
-    type=PATH,
+    type=PATH_TYPE,
     help="Folder of exported weights; without it, the newest that reached the target.",
 )
 def audit_command(
-    workload: str, options: Options, scenario: str, test: str, rules: str, checkpoint: Path | None
+    workload: str,
+    options: RunOptions,
+    scenario: str,
+    test: str,
+    rules: str,
+    checkpoint: Path | None,
 ) -> None:
     """Run MLPerf's compliance tests of the results of WORKLOAD, each in turns with reference runs.
 

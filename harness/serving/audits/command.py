@@ -12,22 +12,22 @@ from typing import Final
 
 import click
 
-from harness.machine.system_description import describe
+from harness.machine.system_description import describe_system
 from harness.serving.attempts import Attempt, attempted
 from harness.serving.audits import files, turns
 from harness.serving.audits.subject import Subject, subject
 from harness.serving.setup import Bench, set_up
 from harness.serving.staging import beside, recover
 from suite.audits.names import AuditTest
-from suite.audits.rules import rules_of
-from suite.cli import Options
+from suite.audits.rules import require_audit_rules
+from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import PARTIAL, file_sha256, sync
+from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
 from suite.files.superseded import supersede
-from suite.ledger.steps import StepKind, What
+from suite.ledger.steps import AttemptKind, StepKind
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, raised_signals
 from suite.records import AuditRecord
 
 UNMETERED: Final = ("auto", "off")
@@ -37,7 +37,7 @@ PASSED: Final = {True: "passed", False: "failed"}
 
 def audit(
     workload: str,
-    options: Options,
+    options: RunOptions,
     *,
     scenarios: Sequence[Scenario],
     test: str,
@@ -50,11 +50,11 @@ def audit(
     RequestError if a result is missing, INVALID or of another checkpoint. The finished tests of an
     interrupted audit stay.
     """
-    tests = [each for each in rules_of(rules).tests if test in ("all", each)]
+    tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
     refuse_meters(options)
     bench = set_up(workload, options, checkpoint)
     try:
-        with raised(), exclusive(bench.entry.results):
+        with raised_signals(), exclusive(bench.entry.results):
             failed = list(
                 audited(bench, [subject(bench, scenario) for scenario in scenarios], tests, rules)
             )
@@ -72,7 +72,7 @@ def audit(
         )
 
 
-def refuse_meters(options: Options) -> None:
+def refuse_meters(options: RunOptions) -> None:
     """RequestError for a request to read power: compliance tests compare speeds and answers, and
     file no watts.
     """
@@ -87,7 +87,7 @@ def audited(
     """Run all tests of all results; return those that failed."""
     recover(bench, beside(bench))
     bench.ledger.settle()
-    bench = replace(bench, description=describe(bench.entry, bench.request.described))
+    bench = replace(bench, description=describe_system(bench.entry, bench.request.described))
     failed = []
     for each in subjects:
         before: turns.ReferenceRun | None = None
@@ -118,11 +118,11 @@ def run_test(
     """Run one test, and keep its files when they are whole; return its last reference run too, with
     which the next test may begin.
     """
-    final = bench.entry.audits(bench.request.row.inference_name, subject.scenario) / test
-    partial = final.with_name(final.name + PARTIAL)
+    final = bench.entry.locate_audits(bench.request.row.inference_name, subject.scenario) / test
+    partial = final.with_name(final.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        with attempted(bench, What.AUDIT, final) as tried:
+        with attempted(bench, AttemptKind.AUDIT, final) as tried:
             ran = turns.begin(bench, subject, test, rules, partial, before)
             record = turns.run(ran)
             files.write(partial, record)
@@ -139,14 +139,14 @@ def keep(bench: Bench, tried: Attempt, partial: Path, verdict: str) -> None:
     results = bench.entry.results
     paths = sorted(path for path in partial.rglob("*") if path.is_file())
     hashed = {
-        (tried.folder / path.relative_to(partial)).relative_to(results).as_posix(): file_sha256(
-            path
-        )
+        (tried.folder / path.relative_to(partial))
+        .relative_to(results)
+        .as_posix(): compute_file_sha256(path)
         for path in paths
     }
-    with raised() as signals, signals.postponed():
+    with raised_signals() as signals, signals.postponed():
         tried.note(StepKind.SERVED, hashed, verdict)
         supersede(results, [tried.folder])
         partial.rename(tried.folder)
-        sync(tried.folder.parent)
+        sync_to_disk(tried.folder.parent)
         bench.ledger.settle()

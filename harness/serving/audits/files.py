@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from suite.audits.names import AuditTest
-from suite.audits.rules import audit_config
+from suite.audits.rules import format_audit_config
 from suite.files.layout import (
-    ACCURACY,
+    ACCURACY_LOG,
     AUDIT_CONFIG,
     AUDIT_RECORD,
     VERIFY_ACCURACY,
     VERIFY_PERFORMANCE,
-    sync,
+    sync_to_disk,
 )
-from suite.loadgen.headline import LATENCY
+from suite.loadgen.headline import LATENCY_METRIC
 from suite.records import AuditRecord, write_record
 from suite.workload import Mode
 
@@ -27,22 +27,23 @@ WORDS: Final = {True: "TEST PASS", False: "TEST FAIL"}
 def write(folder: Path, record: AuditRecord) -> None:
     """Write a test's files beside its runs, and sync all of them."""
     write_record(folder / AUDIT_RECORD, record)
-    (folder / AUDIT_CONFIG).write_text(audit_config(record.settings))
+    (folder / AUDIT_CONFIG).write_text(format_audit_config(record.settings))
     (folder / VERIFY_PERFORMANCE).write_text(performance(record))
     if record.test == AuditTest.TEST01:
         (folder / VERIFY_ACCURACY).write_text(accuracy(record))
         (folder / Mode.ACCURACY).mkdir()
         shutil.copyfile(
-            folder / Mode.PERFORMANCE / "run_1" / ACCURACY, folder / Mode.ACCURACY / ACCURACY
+            folder / Mode.PERFORMANCE / "run_1" / ACCURACY_LOG,
+            folder / Mode.ACCURACY / ACCURACY_LOG,
         )
     for path in (*folder.rglob("*"), folder):
-        sync(path)
+        sync_to_disk(path)
 
 
 def performance(record: AuditRecord) -> str:
     """Say how the speeds compare, with the words that MLCommons' scripts print."""
     passed = record.passed or (record.within_limits and record.differing > 0)
-    best = min if record.metric == LATENCY else max
+    best = min if record.metric == LATENCY_METRIC else max
     scores = f"reference score = {best(record.reference)}\ntest score = {best(record.found)}\n"
     return (
         f"Verifying performance ({record.metric}, the best of {len(record.found)}"

@@ -15,7 +15,7 @@ from suite.errors import JudgedError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import HyperValue
-from suite.rounds.settings import TIMED
+from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.workload import Mode
 
 NO_PROBE = Probe(samples_per_second=1.0, latency_ns=1.0, query_latency_ns=1.0)
@@ -41,8 +41,8 @@ def subject(bench: Bench, scenario: Scenario) -> Subject:
     name = bench.request.row.inference_name
     refuse_remote(bench, scenario)
     accuracy, performance = (
-        bench.entry.accuracy(name, scenario),
-        bench.entry.performance(name, scenario).parent,
+        bench.entry.locate_accuracy_run(name, scenario),
+        bench.entry.locate_performance_run(name, scenario).parent,
     )
     folders = sorted(
         path for path in performance.glob("run_*") if not path.name.endswith(".partial")
@@ -65,7 +65,7 @@ def refuse_remote(bench: Bench, scenario: Scenario) -> None:
     cannot ask.
     """
     name, own = bench.request.row.inference_name, bench.entry
-    folder = own.benchmark(name) / scenario.folder
+    folder = own.locate_benchmark(name) / scenario.folder
     elsewhere = own.results.glob(
         f"*/{own.org}/results/*/{name}/{scenario.folder}/performance/run_*"
     )
@@ -114,7 +114,11 @@ def differences(asked: Mapping[str, HyperValue], told: Mapping[str, HyperValue])
     """List the settings of a result that are not the request's; LoadGen's own are taken from the
     result.
     """
-    names = [name for name in sorted(asked.keys() | told.keys()) if not name.startswith(TIMED)]
+    names = [
+        name
+        for name in sorted(asked.keys() | told.keys())
+        if not name.startswith(PERFORMANCE_PREFIXES)
+    ]
     return [
         f"{name}={told.get(name)}, not {asked.get(name)}"
         for name in names

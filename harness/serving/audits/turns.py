@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from harness.progress import Waiting
+from harness.progress import WaitProgress
 from harness.serving.audits.subject import Subject
 from harness.serving.loadgen.result_files import read_answers, read_facts
 from harness.serving.loadgen.session import Job, Outcome, held
@@ -18,11 +18,11 @@ from harness.serving.setup import Bench
 from harness.serving.staging import VALID
 from suite import __version__, registry
 from suite.audits.names import AuditTest
-from suite.audits.rules import AuditRow, Rules, rules_of
-from suite.audits.verdict import compare, differing, figure
-from suite.console.screen import note
+from suite.audits.rules import AuditRow, AuditRules, require_audit_rules
+from suite.audits.verdict import compare_best_runs, count_differing_answers, select_compared_metric
+from suite.console.screen import print_progress_note
 from suite.errors import RequestError
-from suite.files.layout import REFERENCE
+from suite.files.layout import REFERENCE_RUNS_FOLDER
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 from suite.rounds import ScenarioRow
@@ -83,9 +83,9 @@ class Ran:
     repeated: int = 0
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> AuditRules:
         """The rules that it is run by."""
-        return rules_of(self.name)
+        return require_audit_rules(self.name)
 
     @property
     def row(self) -> AuditRow:
@@ -104,8 +104,8 @@ def begin(
     """Settle what LoadGen is given; nothing has run. `before`: the last reference run of this
     scenario in this audit.
     """
-    row, record = rules_of(rules).tests[test], bench.checkpoint.record
-    knobs = row.knobs(
+    row, record = require_audit_rules(rules).tests[test], bench.checkpoint.record
+    knobs = row.build_loadgen_settings(
         test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256
     )
     beside = (
@@ -114,7 +114,9 @@ def begin(
     known = before if before and before.beside == beside else None
     subject = replace(
         subject,
-        schedule=shortened(subject.schedule, bench.rules(subject.scenario), rules_of(rules)),
+        schedule=shortened(
+            subject.schedule, bench.rules(subject.scenario), require_audit_rules(rules)
+        ),
     )
     return Ran(
         bench=bench,
@@ -128,11 +130,11 @@ def begin(
     )
 
 
-def shortened(schedule: Schedule, row: ScenarioRow, rules: Rules) -> Schedule:
+def shortened(schedule: Schedule, row: ScenarioRow, rules: AuditRules) -> Schedule:
     """Ask for fewer queries where they tell what is compared, and prepare many more: a run that
     runs out of them is INVALID.
     """
-    wanted = rules.conditions(schedule.scenario, row)
+    wanted = rules.resolve_run_conditions(schedule.scenario, row)
     if wanted == row:
         return schedule
     expected_ns = max(1000, int(schedule.expected_latency_ns / SPARE))
@@ -164,13 +166,15 @@ def run(ran: Ran) -> AuditRecord:
     """
     for turn in range(1, ran.rules.most_turns + 1):
         ran.outcome = (
-            take_over(ran, ran.before) if turn == 1 and ran.before else once(ran, REFERENCE, turn)
+            take_over(ran, ran.before)
+            if turn == 1 and ran.before
+            else once(ran, REFERENCE_RUNS_FOLDER, turn)
         )
         if turn == 1 and INDEX in ran.knobs:
             ran.knobs[INDEX] = index(ran, ran.outcome)
         once(ran, Mode.PERFORMANCE, turn)
         record = tally(ran)
-        if turn >= ran.row.least_turns(ran.rules) and (
+        if turn >= ran.row.resolve_min_turns(ran.rules) and (
             record.passed or record.differing or clear(record) or invalid(ran)
         ):
             break
@@ -181,7 +185,7 @@ def take_over(ran: Ran, before: ReferenceRun) -> Outcome:
     """Begin with the run that the test before ended with: one reference run lies between the runs
     of two tests, and is filed with both.
     """
-    shutil.copytree(before.folder, ran.folder / REFERENCE / "run_1")
+    shutil.copytree(before.folder, ran.folder / REFERENCE_RUNS_FOLDER / "run_1")
     ran.reference.append(before.value)
     return before.outcome
 
@@ -190,7 +194,7 @@ def last_reference(ran: Ran, folder: Path) -> ReferenceRun | None:
     """Return a finished test's last reference run, unless it is INVALID: the next test would fail
     with it; `folder` is where the test lies now.
     """
-    last = folder / REFERENCE / f"run_{len(ran.reference)}"
+    last = folder / REFERENCE_RUNS_FOLDER / f"run_{len(ran.reference)}"
     if ran.outcome is None or is_invalid(last):
         return None
     return ReferenceRun(
@@ -209,7 +213,7 @@ def index(ran: Ran, outcome: Outcome) -> int:
     """Choose the sample that TEST04 issues: where lengths differ the longest, which an honest
     system does not answer faster than the others.
     """
-    loaded = read_facts(ran.folder / REFERENCE / "run_1").values.get("loaded_qsl_set")
+    loaded = read_facts(ran.folder / REFERENCE_RUNS_FOLDER / "run_1").values.get("loaded_qsl_set")
     held = loaded if isinstance(loaded, list) else []
     place = held.index(outcome.longest) if outcome.longest in held else int(ran.knobs[INDEX])
     if place >= len(held):
@@ -221,7 +225,9 @@ def index(ran: Ran, outcome: Outcome) -> int:
 
 def once(ran: Ran, kind: str, turn: int) -> Outcome:
     """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
-    special, figures = (ran.beside, ran.reference) if kind == REFERENCE else (ran.knobs, ran.found)
+    special, figures = (
+        (ran.beside, ran.reference) if kind == REFERENCE_RUNS_FOLDER else (ran.knobs, ran.found)
+    )
     schedule, place = (
         replace(ran.subject.schedule, special=dict(special)),
         ran.folder / kind / f"run_{turn}",
@@ -230,13 +236,16 @@ def once(ran: Ran, kind: str, turn: int) -> Outcome:
         schedule = logged(
             schedule, ran.bench.rules(schedule.scenario), ran.bench.row.performance_samples
         )
-    title = f"{schedule.scenario.label} {ran.test}, {'reference' if kind == REFERENCE else 'test'}"
-    _, key = figure(ran.rules, schedule.scenario)
+    title = (
+        f"{schedule.scenario.label} {ran.test},"
+        f" {'reference' if kind == REFERENCE_RUNS_FOLDER else 'test'}"
+    )
+    _, key = select_compared_metric(ran.rules, schedule.scenario)
     for left in reversed(range(AGAIN + 1)):
         outcome, valid, value = one_run(ran.bench, schedule, place, title, key)
         if valid or not left or special.get(UNIQUE):
             break
-        note(f"{title}: INVALID; running it again")
+        print_progress_note(f"{title}: INVALID; running it again")
         shutil.rmtree(place)
         ran.repeated += 1
     figures.append(value)
@@ -255,8 +264,8 @@ def one_run(
         samples_per_second=schedule.rate or 1.0, latency_ns=latency_ns, query_latency_ns=latency_ns
     )
     with (
-        Waiting(title, least_s(schedule, probe)) as shown,
-        held(job, shown.tick) as (folder, outcome),
+        WaitProgress(title, least_s(schedule, probe)) as shown,
+        held(job, shown.show_elapsed) as (folder, outcome),
     ):
         facts = read_facts(folder)
         verdict = judge(bench, schedule, facts)
@@ -274,7 +283,7 @@ def tally(ran: Ran) -> AuditRecord:
     """Compute what the runs come to."""
     record, compared = (
         ran.bench.checkpoint.record,
-        compare(ran.rules, ran.row, ran.subject.scenario, ran.reference, ran.found),
+        compare_best_runs(ran.rules, ran.row, ran.subject.scenario, ran.reference, ran.found),
     )
     answers, wrong = answers_of(ran) if ran.test is AuditTest.TEST01 else (0, 0)
     proven = answers > 0 or ran.test is not AuditTest.TEST01
@@ -312,7 +321,7 @@ def invalid(ran: Ran) -> bool:
 
 def runs(ran: Ran) -> list[Path]:
     """Name the folders of the runs that have to be VALID."""
-    kinds = [Mode.PERFORMANCE.value, *([] if ran.beside.get(UNIQUE) else [REFERENCE])]
+    kinds = [Mode.PERFORMANCE.value, *([] if ran.beside.get(UNIQUE) else [REFERENCE_RUNS_FOLDER])]
     return [
         ran.folder / kind / f"run_{turn + 1}" for kind in kinds for turn in range(len(ran.found))
     ]
@@ -332,4 +341,6 @@ def answers_of(ran: Ran) -> tuple[int, int]:
     for turn in range(len(ran.found)):
         for sample, answer in read_answers(ran.folder / Mode.PERFORMANCE / f"run_{turn + 1}"):
             found.setdefault(sample, []).append(answer)
-    return differing(found, ran.subject.answers, registry.agreement(ran.bench.request.name))
+    return count_differing_answers(
+        found, ran.subject.answers, registry.load_agreement(ran.bench.request.name)
+    )

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
-from harness.children.process import failure
+from harness.children.process import describe_child_failure
 from harness.children.starting import end_with_parent
-from harness.machine.placement import Place
+from harness.machine.placement import InstancePlacement
 from suite.process import garbage
-from suite.process.devices import visible_alone
+from suite.process.devices import build_visibility_variable
 from suite.workload import Inference, Predictor
 
 Build: TypeAlias = Callable[[], tuple[Inference, Any]]
@@ -66,7 +66,7 @@ class Instance:
         """Create the predictor and warm it up."""
         self.predictor = self.inference.open(self.number, max_batch)
         self.predictor.warm_up()
-        garbage.keep_loaded()
+        garbage.freeze_loaded_objects()
 
     def truth(self, folder: Any) -> None:
         """Write the ground truth."""
@@ -81,16 +81,16 @@ class Instance:
         return list(self.predictor(samples))
 
 
-def instance_main(number: int, place: Place, threads: int, pipe: Connection) -> None:
+def instance_main(number: int, place: InstancePlacement, threads: int, pipe: Connection) -> None:
     """Serve until LoadGen's process closes the pipe."""
     if place.cores:
         os.sched_setaffinity(0, place.cores)
-    os.environ.update(visible_alone(place.device, os.environ))
+    os.environ.update(build_visibility_variable(place.device, os.environ))
     os.environ["OMP_NUM_THREADS"] = str(
         threads
     )  # read when a framework is loaded, which the first message does
     threading.Thread(target=end_with_parent, daemon=True).start()
-    garbage.look_seldom()
+    garbage.collect_garbage_seldom()
     try:
         instance = Instance(number, pipe.recv())
         while True:
@@ -99,6 +99,6 @@ def instance_main(number: int, place: Place, threads: int, pipe: Connection) -> 
     except EOFError:
         return
     except BaseException as error:
-        pipe.send(failure(error))
+        pipe.send(describe_child_failure(error))
         with suppress(EOFError):
             pipe.recv()  # LoadGen's process ends this one when it has read the cause

@@ -15,13 +15,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
 
-from harness.children.process import Abort, Failure, ending
+from harness.children.process import Abort, ChildFailure, describe_process_end
 from harness.children.starting import interrupts_blocked
-from harness.machine.placement import Place
+from harness.machine.placement import InstancePlacement
 from harness.serving.instances.instance import Build, Facts, instance_main
 from suite.errors import JudgedError
 from suite.process import main_module
-from suite.process.devices import written
+from suite.process.devices import format_number_list
 from suite.workload import Inference, Predictor
 
 JOIN_S = 10.0
@@ -33,7 +33,7 @@ class Lane:
     order.
     """
 
-    def __init__(self, number: int, place: Place, threads: int) -> None:
+    def __init__(self, number: int, place: InstancePlacement, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.number, self.place, self.turn, self.ended = (
             number,
@@ -47,7 +47,7 @@ class Lane:
         self.process = context.Process(
             target=instance_main, args=(number, place, threads, theirs), daemon=True
         )
-        with interrupts_blocked(), main_module.kept_back():
+        with interrupts_blocked(), main_module.hidden_main_module():
             self.process.start()
         theirs.close()
 
@@ -55,14 +55,17 @@ class Lane:
     def name(self) -> str:
         """Name the instance, its GPU and its cores."""
         gpu = "" if self.place.device == "cpu" else f"{self.place.device}, "
-        return f"instance {self.number} ({gpu}cores {written(self.place.cores) or 'not pinned'})"
+        return (
+            f"instance {self.number} ({gpu}cores"
+            f" {format_number_list(self.place.cores) or 'not pinned'})"
+        )
 
     def gone(self) -> JudgedError:
         """Describe its end."""
         with self.ended:  # the first thread that waits for a process gets its status
             self.process.join()
         return JudgedError(
-            f"{self.name} {ending(self.process.exitcode)}; nothing of that run counts"
+            f"{self.name} {describe_process_end(self.process.exitcode)}; nothing of that run counts"
         )
 
     def say(self, message: object) -> None:
@@ -78,11 +81,11 @@ class Lane:
             answer = self.pipe.recv()
         except (EOFError, OSError) as error:
             raise self.gone() from error
-        if isinstance(answer, Failure):
-            raise self.told(answer).error()
+        if isinstance(answer, ChildFailure):
+            raise self.told(answer).build_error()
         return answer
 
-    def told(self, failure: Failure) -> Failure:
+    def told(self, failure: ChildFailure) -> ChildFailure:
         """Say which GPU's process failed."""
         return (
             failure
@@ -123,7 +126,9 @@ class LanePredictor:
 class Instances:
     """An `Inference` that is served by processes."""
 
-    def __init__(self, placement: Sequence[Place], threads: int, builds: Sequence[Build]) -> None:
+    def __init__(
+        self, placement: Sequence[InstancePlacement], threads: int, builds: Sequence[Build]
+    ) -> None:
         self.closing = False
         self.lanes = [Lane(number, place, threads) for number, place in enumerate(placement)]
         for lane, build in zip(self.lanes, builds, strict=True):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from suite.files.layout import QUERIES, written
-from suite.loadgen.query_record import FIELDS, MOST_ROWS
+from suite.files.layout import QUERY_RECORD_FILE, written
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 
 NUMBERS: Final = 5
@@ -33,7 +33,7 @@ class Completions:
         """Record a completion of so many queries; completions beyond the record's limit are
         dropped.
         """
-        if len(self.numbers) < NUMBERS * MOST_ROWS:
+        if len(self.numbers) < NUMBERS * MAX_QUERY_RECORD_ROWS:
             self.numbers.extend((done_ns, batch, first, queries, samples // queries))
 
 
@@ -46,17 +46,19 @@ def table(scenario: Scenario, issued: "array[int]", workers: Sequence[Completion
     completed = numpy.concatenate(
         [numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS) for each in workers]
     )
-    completed = completed[completed[:, 2] < MOST_ROWS]
+    completed = completed[completed[:, 2] < MAX_QUERY_RECORD_ROWS]
     counts = completed[:, 3]
     query = numpy.repeat(completed[:, 2] - counts.cumsum() + counts, counts) + numpy.arange(
         counts.sum()
     )
-    rows = numpy.empty(len(query), numpy.dtype(list(FIELDS)))
+    rows = numpy.empty(len(query), numpy.dtype(list(QUERY_RECORD_FIELDS)))
     rows["issued_ns"] = numpy.frombuffer(issued, numpy.int64)[query]
     for name, column in zip(("done_ns", "batch", "samples"), (0, 1, 4), strict=True):
         rows[name] = numpy.repeat(completed[:, column], counts)
     rows = rows[numpy.lexsort((rows["done_ns"], rows["issued_ns"]))]
-    return (whole_queries(rows) if scenario is Scenario.MULTI_STREAM else rows)[:MOST_ROWS]
+    return (whole_queries(rows) if scenario is Scenario.MULTI_STREAM else rows)[
+        :MAX_QUERY_RECORD_ROWS
+    ]
 
 
 def whole_queries(rows: Any) -> Any:
@@ -81,8 +83,11 @@ def write(
     import numpy
 
     try:
-        with written(folder / QUERIES) as partial, partial.open("wb") as stream:
+        with written(folder / QUERY_RECORD_FILE) as partial, partial.open("wb") as stream:
             numpy.save(stream, table(scenario, issued, workers), allow_pickle=False)
     except (OSError, MemoryError) as error:
-        return f"{QUERIES} is lost: {getattr(error, 'strerror', None) or 'too little memory'}"
+        return (
+            f"{QUERY_RECORD_FILE} is lost:"
+            f" {getattr(error, 'strerror', None) or 'too little memory'}"
+        )
     return ""

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY, DETAIL, SUMMARY
-from suite.files.untrusted_files import complaint
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
+from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen import loadgen_errors
 
 TOKEN: Final = b":::MLLOG "
@@ -73,16 +73,16 @@ class Facts:
 def check_whole(folder: Path) -> None:
     """Refuse a folder with truncated files; delete the empty trace, which is switched off."""
     (folder / TRACE).unlink(missing_ok=True)
-    for name in (SUMMARY, DETAIL, ACCURACY):
+    for name in (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG):
         if not (folder / name).is_file():
             raise JudgedError(f"LoadGen wrote no {name}")
-    if not SUMMARY_END.search((folder / SUMMARY).read_bytes()):
-        raise JudgedError(f"{SUMMARY} is truncated")
+    if not SUMMARY_END.search((folder / SUMMARY_LOG).read_bytes()):
+        raise JudgedError(f"{SUMMARY_LOG} is truncated")
     if (
-        not (folder / DETAIL).read_bytes().endswith(LINE_END)
+        not (folder / DETAIL_LOG).read_bytes().endswith(LINE_END)
         or LAST_KEY not in read_facts(folder).values
     ):
-        raise JudgedError(f"{DETAIL} is truncated")
+        raise JudgedError(f"{DETAIL_LOG} is truncated")
     for _ in read_answers(folder):
         pass
 
@@ -92,13 +92,13 @@ def read_facts(folder: Path) -> Facts:
     decoder = msgspec.json.Decoder(Event)
     values: dict[str, Any] = {}
     errors: list[str] = []
-    for line in (folder / DETAIL).read_bytes().splitlines():
+    for line in (folder / DETAIL_LOG).read_bytes().splitlines():
         if line.startswith(TOKEN):
             event = decode(
-                decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL
+                decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL_LOG
             )
             values[event.key] = event.value
-            if event.metadata.is_error and not loadgen_errors.is_harmless(str(event.value)):
+            if event.metadata.is_error and not loadgen_errors.is_harmless_error(str(event.value)):
                 errors.append(str(event.value))
     return Facts(values=values, errors=tuple(errors))
 
@@ -106,16 +106,16 @@ def read_facts(folder: Path) -> Facts:
 def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (sample, answer) of every record; one record is one line between `[` and `]`."""
     decoder = msgspec.json.Decoder(Answer)
-    with (folder / ACCURACY).open("rb") as stream:
+    with (folder / ACCURACY_LOG).open("rb") as stream:
         last = b""
         for line in stream:
             last = line.strip()
             if last in (b"[", b"]", b""):
                 continue
-            answer = decode(decoder, last.removesuffix(b","), ACCURACY)
+            answer = decode(decoder, last.removesuffix(b","), ACCURACY_LOG)
             yield answer.qsl_idx, from_hex(answer)
     if last != b"]":
-        raise JudgedError(f"{ACCURACY} is truncated")
+        raise JudgedError(f"{ACCURACY_LOG} is truncated")
 
 
 def from_hex(answer: Answer) -> bytes:
@@ -124,7 +124,7 @@ def from_hex(answer: Answer) -> bytes:
         return bytes.fromhex(answer.data)
     except ValueError as error:
         raise JudgedError(
-            f"{ACCURACY}: the answer to sample {answer.qsl_idx} is not hexadecimal"
+            f"{ACCURACY_LOG}: the answer to sample {answer.qsl_idx} is not hexadecimal"
         ) from error
 
 
@@ -133,4 +133,4 @@ def decode(decoder: Any, line: bytes, name: str) -> Any:
     try:
         return decoder.decode(line)
     except (ValueError, RecursionError) as error:
-        raise JudgedError(f"{name}: {complaint(error)}") from error
+        raise JudgedError(f"{name}: {describe_parse_failure(error)}") from error

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from harness.children.process import Abort, in_child
-from harness.machine.placement import Cores, Place, pin_process
-from harness.machine.power.chosen import Chosen
+from harness.children.process import Abort, run_in_child
+from harness.machine.placement import Cores, InstancePlacement, pin_process
+from harness.machine.power.chosen import ChosenPower
 from harness.serving.instances.proxy import Instances, watched
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Batching, Gatherer, Workers
@@ -23,9 +23,9 @@ from harness.serving.loadgen.qsl import Library
 from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings, log_settings
 from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
-from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
+from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, TELEMETRY_FILE, sync_to_disk
 from suite.loadgen.scenario import Scenario
-from suite.process.devices import alone, name_of
+from suite.process.devices import format_device_name, name_as_only_gpu
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
@@ -63,7 +63,7 @@ class System:
     run: Run
     checkpoint: Path
     batching: Batching
-    placement: tuple[Place, ...] = ()
+    placement: tuple[InstancePlacement, ...] = ()
     """Where each instance runs; empty for a system in LoadGen's own process."""
     loadgen_cores: Cores = ()
     """The cores that LoadGen's process is pinned to; empty if it is not."""
@@ -74,7 +74,7 @@ class System:
     def device(self) -> str:
         """Name the device that computes, or all of them."""
         return (
-            name_of([place.device for place in self.placement])
+            format_device_name([place.device for place in self.placement])
             if self.placement
             else self.run.device
         )
@@ -108,7 +108,7 @@ class System:
 
     def on(self, device: str) -> "System":
         """Return the system of one process, which sees that device alone."""
-        return replace(self, placement=(), run=replace(self.run, device=alone(device)))
+        return replace(self, placement=(), run=replace(self.run, device=name_as_only_gpu(device)))
 
     def build(self) -> tuple[Inference, "Recorder"]:
         """Build the system under test in this process."""
@@ -159,7 +159,7 @@ class Job:
     system: System
     schedule: Schedule
     folder: Path
-    power: Chosen = Chosen()
+    power: ChosenPower = ChosenPower()
     """Power sources read meanwhile, in performance mode."""
     idle_s: float = 0.0
     """How long they are read before the system under test is loaded."""
@@ -194,7 +194,7 @@ def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Pat
         check_whole,
     )  # late, as others below: the child imports this module for each run
 
-    partial = job.folder.with_name(job.folder.name + PARTIAL)
+    partial = job.folder.with_name(job.folder.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
@@ -213,9 +213,9 @@ def patiently(job: Job, tick: Callable[[], None] | None) -> Outcome:
         try:
             return observed(job, Watch(job.folder, tick))
         except StuckError:
-            from suite.console.screen import note
+            from suite.console.screen import print_progress_note
 
-            note(
+            print_progress_note(
                 f"{job.schedule.scenario.label}: LoadGen's logger did not end after the last query;"
                 " running it again"
             )
@@ -234,7 +234,7 @@ class Watch:
     """
 
     def __init__(self, folder: Path, tick: Callable[[], None] | None) -> None:
-        self.detail, self.tick = folder / DETAIL, tick
+        self.detail, self.tick = folder / DETAIL_LOG, tick
         self.size, self.since_s = -1, time.monotonic()
 
     def __call__(self) -> None:
@@ -263,12 +263,12 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
     meanwhile.
     """
     if job.schedule.mode is Mode.ACCURACY:
-        return in_child(run_loadgen, job, tick)
+        return run_in_child(run_loadgen, job, tick)
     from harness.machine.telemetry.process import sampling
 
-    with sampling(job.folder / TELEMETRY, job.system.device, job.power.openings) as sampler:
+    with sampling(job.folder / TELEMETRY_FILE, job.system.device, job.power.openings) as sampler:
         time.sleep(job.idle_s)
-        outcome = in_child(run_loadgen, job, tick)
+        outcome = run_in_child(run_loadgen, job, tick)
         time.sleep(job.power.linger_s)  # LoadGen's clock has stopped
     return replace(outcome, lost=(*outcome.lost, *sampler.lost))
 
@@ -276,10 +276,10 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
 def keep(partial: Path, folder: Path) -> None:
     """Sync a finished folder and give it its final name."""
     for path in partial.iterdir():
-        sync(path)
-    sync(partial)
+        sync_to_disk(path)
+    sync_to_disk(partial)
     partial.rename(folder)
-    sync(folder.parent)
+    sync_to_disk(folder.parent)
 
 
 def run_loadgen(job: Job, abort: Abort) -> Outcome:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite.errors import MissingError
-from suite.loadgen.advice import LATENCY_SHARE
-from suite.loadgen.percentiles import fraction
+from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
+from suite.loadgen.percentiles import convert_to_fraction
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.workload import Mode
@@ -115,13 +115,13 @@ def expected_latency_ns(
         told = number(
             settings,
             "multi_stream.expected_latency_us",
-            LATENCY_SHARE * probe.query_latency_ns / NS_PER_US,
+            EXPECTED_LATENCY_SHARE * probe.query_latency_ns / NS_PER_US,
         )
     else:
         told = number(
             settings,
             "single_stream.expected_latency_us",
-            LATENCY_SHARE * probe.latency_ns / NS_PER_US,
+            EXPECTED_LATENCY_SHARE * probe.latency_ns / NS_PER_US,
         )
     return int(NS_PER_US * max(told, 1))
 
@@ -132,11 +132,13 @@ def loadgen() -> Any:
         import mlperf_loadgen
     except ImportError as error:
         from suite.process.installation import (
-            RUN,
-            install,
+            RUN_EXTRA,
+            format_install_command,
         )  # late: each LoadGen process imports this module
 
-        raise MissingError(f"LoadGen is not installed: {install(RUN)}") from error
+        raise MissingError(
+            f"LoadGen is not installed: {format_install_command(RUN_EXTRA)}"
+        ) from error
     return mlperf_loadgen
 
 
@@ -164,13 +166,13 @@ def loadgen_settings(schedule: Schedule) -> Any:
 def single_stream(settings: Any, schedule: Schedule) -> None:
     """Set the SingleStream fields."""
     settings.single_stream_expected_latency_ns = schedule.expected_latency_ns
-    settings.single_stream_target_latency_percentile = fraction(schedule.percentile)
+    settings.single_stream_target_latency_percentile = convert_to_fraction(schedule.percentile)
 
 
 def multi_stream(settings: Any, schedule: Schedule) -> None:
     """Set the MultiStream fields."""
     settings.multi_stream_expected_latency_ns = schedule.expected_latency_ns
-    settings.multi_stream_target_latency_percentile = fraction(schedule.percentile)
+    settings.multi_stream_target_latency_percentile = convert_to_fraction(schedule.percentile)
     settings.multi_stream_samples_per_query = schedule.samples_per_query
 
 
@@ -178,7 +180,7 @@ def server(settings: Any, schedule: Schedule) -> None:
     """Set the Server fields."""
     settings.server_target_qps = schedule.rate
     settings.server_target_latency_ns = schedule.bound_ns
-    settings.server_target_latency_percentile = fraction(schedule.percentile)
+    settings.server_target_latency_percentile = convert_to_fraction(schedule.percentile)
 
 
 def offline(settings: Any, schedule: Schedule) -> None:

@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from harness.installed import installed
-from suite.cli import PATH, Options, common_options
-from suite.console.parameters import WORKLOAD
+from suite.cli import PATH_TYPE, RunOptions, add_common_options
+from suite.console.parameters import WORKLOAD_TYPE
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario, parse_scenarios
 
@@ -29,9 +29,11 @@ NOT_REMOTE: Final = ("power", "meter", "weights", "peak")
 def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name servers."""
     for option in (
-        click.option("--token-file", type=PATH, help="File with the token that the servers want."),
         click.option(
-            "--ca", type=PATH, help="PEM file with the certificates to trust, for grpcs://."
+            "--token-file", type=PATH_TYPE, help="File with the token that the servers want."
+        ),
+        click.option(
+            "--ca", type=PATH_TYPE, help="PEM file with the certificates to trust, for grpcs://."
         ),
         click.option(
             "--endpoint",
@@ -88,11 +90,11 @@ def scenarios_of(text: str) -> tuple[Scenario, ...]:
 
 
 @click.command("serve")
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_common_options
 @click.option(
     "--checkpoint",
-    type=PATH,
+    type=PATH_TYPE,
     help="Folder of exported weights; without it, the newest that reached the target.",
 )
 @click.option(
@@ -105,12 +107,12 @@ def scenarios_of(text: str) -> tuple[Scenario, ...]:
     show_default=True,
     help="podium's own server, or Triton.",
 )
-@click.option("--tls-cert", type=PATH, help="PEM file with the server's certificate chain.")
-@click.option("--tls-key", type=PATH, help="PEM file with the certificate's key.")
-@click.option("--token-file", type=PATH, help="File with the token that clients must have.")
+@click.option("--tls-cert", type=PATH_TYPE, help="PEM file with the server's certificate chain.")
+@click.option("--tls-key", type=PATH_TYPE, help="PEM file with the certificate's key.")
+@click.option("--token-file", type=PATH_TYPE, help="File with the token that clients must have.")
 def serve_command(
     workload: str,
-    options: Options,
+    options: RunOptions,
     checkpoint: Path | None,
     listen: str,
     server: str,

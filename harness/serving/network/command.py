@@ -8,22 +8,22 @@ from typing import Any, Final
 
 import click
 
-from harness.distributed import Alone
-from harness.doctor.dtype_trials import Attempt, Half, check
-from harness.machine.system_description import describe
+from harness.distributed import SingleRank
+from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
+from harness.machine.system_description import describe_system
 from harness.serving.network.access import Guard, guard
 from harness.serving.network.builtin import Builtin, check_installed
 from harness.serving.network.service import Service
 from harness.serving.network.triton import TritonServer, check_request
 from harness.serving.network.wire import Endpoint, Facts, machine, parse_listen, plain_settings
 from harness.serving.setup import Bench, set_up
-from harness.thread_count import beside_others
+from harness.thread_count import resolve_thread_count
 from suite import __version__, registry
-from suite.cli import Options
-from suite.console.screen import note
+from suite.cli import RunOptions
+from suite.console.screen import print_progress_note
 from suite.errors import RequestError
 from suite.process import garbage
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, raised_signals
 from suite.workload import PayloadInference
 
 TRITON: Final = "triton"
@@ -31,7 +31,7 @@ TRITON: Final = "triton"
 
 def serve(
     workload: str,
-    options: Options,
+    options: RunOptions,
     *,
     checkpoint: Path | None,
     listen: str,
@@ -51,14 +51,17 @@ def serve(
             "podium serve answers in one process: start one for each device, and give podium infer"
             " an --endpoint for each"
         )
-    check(
-        Attempt(
-            workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision
+    check_precision_runs(
+        PrecisionTrial(
+            workload=workload,
+            half=WorkloadHalf.INFERENCE,
+            engine=options.engine,
+            precision=bench.precision,
         ),
         bench.system.run.device,
     )
-    bench = bench.on(beside_others(options.threads, Alone(), 0))
-    note(f"{workload}: preparing the model")
+    bench = bench.on(resolve_thread_count(options.threads, SingleRank(), 0))
+    print_progress_note(f"{workload}: preparing the model")
     inference, recorder = bench.system.open()
     if not isinstance(inference, PayloadInference):
         raise RequestError(
@@ -67,9 +70,9 @@ def serve(
         )
     service = Service(inference, bench.system.batching)
     service.start()
-    garbage.keep_loaded()
+    garbage.freeze_loaded_objects()
     facts = facts_of(bench, recorder, server)
-    with raised():
+    with raised_signals():
         run(facts, service, address, lock)
 
 
@@ -104,7 +107,7 @@ def facts_of(bench: Bench, recorder: Any, server: str) -> Facts:
         profile=request.profile.value,
         checkpoint_sha256=bench.checkpoint.record.sha256,
         engine=request.options.engine,
-        engine_package=registry.engine_package(request.options.engine),
+        engine_package=registry.describe_engine_package(request.options.engine),
         precision=bench.precision.value,
         framework=request.options.framework,
         device=run.device,
@@ -113,7 +116,7 @@ def facts_of(bench: Bench, recorder: Any, server: str) -> Facts:
         built={network: plain_settings(facts) for network, facts in recorder.built.items()},
         calibrated=dict(recorder.calibrated),
         system=bench.entry.system,
-        description=plain_settings(describe(bench.entry, request.described)),
+        description=plain_settings(describe_system(bench.entry, request.described)),
         machine=machine(),
         node=platform.node(),
         server=server,

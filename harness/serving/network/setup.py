@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.children.process import load_ahead
-from harness.data_survey import informed
-from harness.machine.placement import INSTANCES, instances_of
-from harness.machine.power.selection import choose
-from harness.machine.system_description import describe, given
-from harness.request import Request, prepare
+from harness.data_survey import add_survey_findings
+from harness.machine.placement import INSTANCES_SETTING, resolve_instance_count
+from harness.machine.power.selection import choose_power_sources
+from harness.machine.system_description import describe_system, read_system_file
+from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.network.access import access
 from harness.serving.network.connection import Connection
@@ -32,15 +32,15 @@ from harness.serving.network.wire import (
 )
 from harness.serving.setup import Bench, batching_of, check_legal, served_by
 from suite import __version__
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import RequestError
-from suite.files.layout import Entry, slug
+from suite.files.layout import ResultsEntry, convert_to_slug
 from suite.records import NetworkRecord
 from suite.rounds import Division, InferenceRow
-from suite.rounds.settings import TIMED
+from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import NETWORK_FIELDS, Precision
 
-OWN: Final = (*TIMED, "endpoint.", "power.")
+OWN: Final = (*PERFORMANCE_PREFIXES, "endpoint.", "power.")
 """Prefixes of settings that are LoadGen's side's own."""
 SERVERS: Final = ("batching.", "engine.")
 """Prefixes of settings that are the server's own."""
@@ -59,7 +59,9 @@ class Asked:
     token_file: Path | None
 
 
-def set_up_remote(workload: str, options: Options, checkpoint: Path | None, asked: Asked) -> Bench:
+def set_up_remote(
+    workload: str, options: RunOptions, checkpoint: Path | None, asked: Asked
+) -> Bench:
     """Resolve a request to measure servers; RequestError for what does not match, MissingError for
     a server that cannot be used.
     """
@@ -68,7 +70,7 @@ def set_up_remote(workload: str, options: Options, checkpoint: Path | None, aske
     if len(set(endpoints)) < len(endpoints):
         raise RequestError("--endpoint: the same server is named twice")
     allowed = access(endpoints, asked.ca, asked.token_file)
-    request = prepare(options, workload, serving=True)
+    request = resolve_request(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
         raise RequestError(
@@ -100,7 +102,7 @@ def set_up_remote(workload: str, options: Options, checkpoint: Path | None, aske
     return bench_of(request, row, chosen, remote)
 
 
-def positive(request: Request, key: str, otherwise: Any) -> Any:
+def positive(request: RunRequest, key: str, otherwise: Any) -> Any:
     """Return a setting that counts something, or what stands for it; RequestError below 1."""
     value = request.settings.get(key, otherwise)
     if isinstance(value, int) and value < 1:
@@ -108,7 +110,7 @@ def positive(request: Request, key: str, otherwise: Any) -> Any:
     return value
 
 
-def matching(request: Request, chosen: Checkpoint, endpoint: Endpoint, facts: Facts) -> None:
+def matching(request: RunRequest, chosen: Checkpoint, endpoint: Endpoint, facts: Facts) -> None:
     """RequestError if a server serves something else than what is to be measured."""
     wanted = {
         "workload": request.name,
@@ -141,7 +143,7 @@ def matching(request: Request, chosen: Checkpoint, endpoint: Endpoint, facts: Fa
         )
 
 
-def undescribed(request: Request, chosen: Checkpoint, connection: Connection) -> Facts:
+def undescribed(request: RunRequest, chosen: Checkpoint, connection: Connection) -> Facts:
     """Describe another server, which does not say what it serves: the checkpoint is the user's
     word.
     """
@@ -160,7 +162,7 @@ def undescribed(request: Request, chosen: Checkpoint, connection: Connection) ->
             key: list(value) if isinstance(value, tuple) else value
             for key, value in request.settings.items()
         },
-        system=slug(request.options.system or f"network-{connection.endpoint.host}"),
+        system=convert_to_slug(request.options.system or f"network-{connection.endpoint.host}"),
         description={},
         machine="",
         node=connection.endpoint.host,
@@ -198,17 +200,19 @@ def division_of(row: InferenceRow, record: NetworkRecord) -> Division:
     """
     closed = row.division is Division.CLOSED
     return (
-        Division.NETWORK if closed and record.apart and record.form == "opaque" else Division.OPEN
+        Division.NETWORK
+        if closed and record.is_on_other_machines and record.form == "opaque"
+        else Division.OPEN
     )
 
 
-def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Remote) -> Bench:
+def bench_of(request: RunRequest, row: InferenceRow, chosen: Checkpoint, remote: Remote) -> Bench:
     """Put together what LoadGen's side needs; engine, number format and batching are the
     servers'.
     """
-    if instances_of(request.settings):
+    if resolve_instance_count(request.settings):
         raise RequestError(
-            f"setting {INSTANCES}: a system behind --endpoint has its instances elsewhere"
+            f"setting {INSTANCES_SETTING}: a system behind --endpoint has its instances elsewhere"
         )
     facts = remote.served
     if row.division is Division.CLOSED:
@@ -226,14 +230,16 @@ def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Re
         request.options, engine=facts.engine, framework=facts.framework, precision=precision
     )
     request = replace(request, options=options, settings=settings)
-    name = slug(options.system or f"{facts.system}-network")
-    entry = Entry(
+    name = convert_to_slug(options.system or f"{facts.system}-network")
+    entry = ResultsEntry(
         results=options.results.absolute(),
         division=division_of(row, remote.record),
         org=options.org,
         system=name,
     )
-    run = replace(informed(request, request.run(chosen.record.seed, precision)), device="cpu")
+    run = replace(
+        add_survey_findings(request, request.build_run(chosen.record.seed, precision)), device="cpu"
+    )
     load_ahead(
         (*served_by(request.workload, options.framework), __name__)
     )  # gRPC is loaded by who connects, never before a fork
@@ -253,7 +259,9 @@ def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Re
         ),
         precision=precision,
         threads=facts.threads,
-        power=choose("off", None, request.settings),  # this machine's watts are not the system's
+        power=choose_power_sources(
+            "off", None, request.settings
+        ),  # this machine's watts are not the system's
         network=remote.record,
         served=facts,
     )
@@ -266,7 +274,7 @@ def describe_remote(bench: Bench) -> dict[str, Any]:
     facts, record = bench.served, bench.network
     assert facts is not None and record is not None
     request = bench.request
-    local = describe(bench.entry, replace(request.described, system_file=None))
+    local = describe_system(bench.entry, replace(request.described, system_file=None))
     hardware = {
         key: facts.description.get(key)
         for key in local
@@ -278,7 +286,7 @@ def describe_remote(bench: Bench) -> dict[str, Any]:
         "number_of_nodes": len(record.endpoints),
         **network_fields(record, facts),
     }
-    return {**found, **given(request.options.system_file, found)}
+    return {**found, **read_system_file(request.options.system_file, found)}
 
 
 def network_fields(record: NetworkRecord, facts: Facts) -> Mapping[str, Any]:

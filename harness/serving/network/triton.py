@@ -18,7 +18,7 @@ from harness.serving.network.access import Guard
 from harness.serving.network.service import Call, Finished, Service
 from harness.serving.network.wire import FACTS_MODEL, INPUT, OUTPUT, Endpoint, Facts
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 
 EXIT_S: Final = 5
 NUMPY: Final = 1
@@ -151,8 +151,8 @@ def imported() -> Any:
         from pytriton import triton
     except ImportError as error:
         raise MissingError(
-            f"nvidia-pytriton is not installed: {install('triton')}, in an environment of its own"
-            " (docs/SCALE.md)"
+            f"nvidia-pytriton is not installed: {format_install_command('triton')}, in an"
+            " environment of its own (docs/SCALE.md)"
         ) from error
     if int(numpy.__version__.partition(".")[0]) > NUMPY:
         raise MissingError(

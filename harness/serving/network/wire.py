@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.records import CalibrationRecord
 
 INPUT: Final = "payload"
@@ -149,7 +149,9 @@ def messages() -> Any:
     try:
         from tritonclient.grpc import service_pb2
     except ImportError as error:
-        raise MissingError(f"tritonclient[grpc] is not installed: {install('remote')}") from error
+        raise MissingError(
+            f"tritonclient[grpc] is not installed: {format_install_command('remote')}"
+        ) from error
     return service_pb2
 
 

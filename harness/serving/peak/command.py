@@ -13,29 +13,38 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from harness.children.process import in_child
-from harness.distributed import Alone
-from harness.doctor.dtype_trials import Attempt, Half, check
-from harness.machine.system_description import describe
+from harness.children.process import run_in_child
+from harness.distributed import SingleRank
+from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
+from harness.machine.system_description import describe_system
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.peak.multi_stream import next_step
 from harness.serving.peak.trials import Session, kept, record_in, run_step, same, worded
 from harness.serving.setup import Bench, Searched, set_up
 from harness.serving.weights.speed import stamps_of
-from harness.thread_count import beside_others
-from suite.cli import Options
-from suite.console.screen import note
+from harness.thread_count import resolve_thread_count
+from suite.cli import RunOptions
+from suite.console.screen import print_progress_note
 from suite.errors import JudgedError, RequestError
 from suite.files.json_files import write_json
-from suite.files.layout import own_results, slug
-from suite.loadgen.early_stopping import queries_needed
+from suite.files.layout import convert_to_slug, find_owning_results
+from suite.loadgen.early_stopping import compute_queries_needed
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, raised_signals
 from suite.records import SearchRecord
-from suite.studies.documents import NS_PER_MS, STUDIES, STUDY
-from suite.studies.peak_search import Step
-from suite.studies.rates import PEAK, RUN, Peak, Sought, Trial, answer_of, replayed, seen_of
+from suite.studies.documents import NS_PER_MS, STUDIES_FOLDER, STUDY_FILE
+from suite.studies.peak_search import NextRun
+from suite.studies.rates import (
+    PEAK_KIND,
+    RUN_PURPOSE,
+    PeakRequest,
+    PeakStudy,
+    RateAttempt,
+    build_run_observation,
+    compute_peak_answer,
+    replay_peak_search,
+)
 
 BUDGET_S: Final = 600.0
 TOLERANCE: Final = 0.02
@@ -72,27 +81,30 @@ ROUNDS: Final = Ask(
 """The search whose best run `podium infer --peak` takes."""
 
 
-def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, form: str) -> None:
+def peak(workload: str, options: RunOptions, ask: Ask, checkpoint: Path | None, form: str) -> None:
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
     one full run.
     """
     bench = set_up(workload, options, checkpoint)
-    check(
-        Attempt(
-            workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision
+    check_precision_runs(
+        PrecisionTrial(
+            workload=workload,
+            half=WorkloadHalf.INFERENCE,
+            engine=options.engine,
+            precision=bench.precision,
         ),
         bench.system.run.device,
     )
-    described = describe(bench.entry, bench.request.described)
+    described = describe_system(bench.entry, bench.request.described)
     home = home_of(bench, ask)
     try:
         with (
-            raised(),
+            raised_signals(),
             exclusive(bench.entry.results),
             redirect_stdout(sys.stderr if form == "json" else sys.stdout),
         ):
             bench = replace(bench, description=described).on(
-                beside_others(options.threads, Alone(), threads_of(home, bench))
+                resolve_thread_count(options.threads, SingleRank(), threads_of(home, bench))
             )
             found = search(session_of(bench, ask, looked(bench), home), ask)
     except Interrupted as error:
@@ -114,7 +126,7 @@ def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, for
         and ask.tolerance == ROUNDS.tolerance
     ):
         command = ("podium", "infer", workload, "--scenario", "server", "--peak", *given())
-        note(f"next: {shlex.join(command)}")
+        print_progress_note(f"next: {shlex.join(command)}")
 
 
 def given() -> Iterator[str]:
@@ -124,7 +136,7 @@ def given() -> Iterator[str]:
     context = click.get_current_context()
     for each in context.command.params:
         if (
-            each.name in (*Options.__dataclass_fields__, "checkpoint")
+            each.name in (*RunOptions.__dataclass_fields__, "checkpoint")
             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
         ):
             values = context.params[each.name]
@@ -139,9 +151,9 @@ def best_run(bench: Bench, seen: Look) -> Searched:
     session = session_of(bench, ROUNDS, seen, home_of(bench, ROUNDS))
     whole_s = lasts_s(
         session,
-        Step(
+        NextRun(
             rate=session.sought.seen / 2,
-            queries=session.aim.full(session.sought.seen / 2),
+            queries=session.aim.compute_full_queries(session.sought.seen / 2),
             full=True,
         ),
     )
@@ -164,10 +176,10 @@ def home_of(bench: Bench, ask: Ask) -> Path:
     bound = f"-{ask.within_ms:g}ms" if ask.within_ms is not None else ""
     percentile = f"-p{ask.percentile:g}" if ask.percentile is not None else ""
     stream = "-multi-stream" if ask.scenario is Scenario.MULTI_STREAM else ""
-    name = slug(
-        f"{bench.request.name}-{PEAK}{stream}{bound}{percentile}-{bench.request.options.engine}-{bench.precision}"
+    name = convert_to_slug(
+        f"{bench.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{bench.request.options.engine}-{bench.precision}"
     )
-    return own_results(bench.request.options.results.absolute()) / STUDIES / name
+    return find_owning_results(bench.request.options.results.absolute()) / STUDIES_FOLDER / name
 
 
 def threads_of(home: Path, bench: Bench) -> int:
@@ -178,9 +190,11 @@ def threads_of(home: Path, bench: Bench) -> int:
 
 def looked(bench: Bench) -> Look:
     """Probe the system under test for its rate and latency."""
-    note(f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed")
+    print_progress_note(
+        f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed"
+    )
     with tempfile.TemporaryDirectory() as truth:
-        seen = in_child(look, LookJob(system=bench.system, query_samples=1, truth=Path(truth)))
+        seen = run_in_child(look, LookJob(system=bench.system, query_samples=1, truth=Path(truth)))
     click.echo(
         f"probe: {seen.probe.samples_per_second:,.1f} samples/s,"
         f" {seen.probe.latency_ns / NS_PER_MS:.2f} ms for one sample"
@@ -208,7 +222,7 @@ def session_of(bench: Bench, ask: Ask, seen: Look, home: Path) -> Session:
     )
 
 
-def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
+def sought_of(bench: Bench, ask: Ask, seen: Look) -> PeakRequest:
     """Resolve what is searched for: the round's bound and percentile unless others are named."""
     row = bench.rules(ask.scenario)
     within_ms = (
@@ -228,13 +242,14 @@ def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
         row.percentile,
     )
     rate = seen.probe.samples_per_second
-    return Sought(
+    return PeakRequest(
         scenario=ask.scenario.label,
         percentile=percentile,
         bound_ns=bound_ns,
         of_round=of_round,
         min_queries=max(
-            row.min_queries, queries_needed(0 if ask.scenario is Scenario.SERVER else 1, percentile)
+            row.min_queries,
+            compute_queries_needed(0 if ask.scenario is Scenario.SERVER else 1, percentile),
         ),
         min_duration_ms=row.min_duration_ms,
         tolerance=ask.tolerance,
@@ -242,7 +257,7 @@ def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
     )
 
 
-def search(session: Session, ask: Ask) -> Peak:
+def search(session: Session, ask: Ask) -> PeakStudy:
     """Run until the peak is known or the budget is spent, and save after each run; RequestError if
     the budget does not hold one full run.
     """
@@ -256,13 +271,13 @@ def search(session: Session, ask: Ask) -> Peak:
     return save(session, trials)
 
 
-def following(session: Session, trials: Sequence[Trial], budget_s: float) -> Step | None:
+def following(session: Session, trials: Sequence[RateAttempt], budget_s: float) -> NextRun | None:
     """Return the next run that fits into the budget, at a rate that LoadGen can log."""
     step = fitting(session, trials, budget_s)
     return step and replace(step, rate=float(f"{step.rate:.{DIGITS}g}"))
 
 
-def fitting(session: Session, trials: Sequence[Trial], budget_s: float) -> Step | None:
+def fitting(session: Session, trials: Sequence[RateAttempt], budget_s: float) -> NextRun | None:
     """Return the next run that fits into the budget."""
     spent_s = sum(trial.seconds for trial in trials)
     step = wanted(session, trials)
@@ -273,7 +288,7 @@ def fitting(session: Session, trials: Sequence[Trial], budget_s: float) -> Step 
         queries=(
             session.sought.min_queries
             if session.scenario is Scenario.MULTI_STREAM
-            else session.aim.full(step.rate)
+            else session.aim.compute_full_queries(step.rate)
         ),
         full=True,
     )
@@ -281,48 +296,52 @@ def fitting(session: Session, trials: Sequence[Trial], budget_s: float) -> Step 
     if not trials and whole_s > budget_s:
         raise RequestError(f"--budget-s {budget_s:g}: one full run takes {whole_s:.0f} s")
     if not step.full and spent_s + lasts_s(session, step) + SPARE * whole_s > budget_s:
-        state = replayed(session.aim, list(map(seen_of, trials)))
-        rate = state.promising()
-        step = Step(rate=rate, queries=session.aim.full(rate), full=True)
+        state = replay_peak_search(session.aim, list(map(build_run_observation, trials)))
+        rate = state.compute_promising_rate()
+        step = NextRun(rate=rate, queries=session.aim.compute_full_queries(rate), full=True)
     return step if spent_s + lasts_s(session, step) <= budget_s else None
 
 
-def wanted(session: Session, trials: Sequence[Trial]) -> Step | None:
+def wanted(session: Session, trials: Sequence[RateAttempt]) -> NextRun | None:
     """Return the next run, however long it takes."""
     if session.scenario is Scenario.MULTI_STREAM:
         return next_step(session.sought, trials)
-    return replayed(session.aim, list(map(seen_of, trials))).next()
+    return replay_peak_search(
+        session.aim, list(map(build_run_observation, trials))
+    ).choose_next_run()
 
 
-def lasts_s(session: Session, step: Step) -> float:
+def lasts_s(session: Session, step: NextRun) -> float:
     """Estimate the seconds of a run."""
     if session.scenario is Scenario.MULTI_STREAM:
         query_s = step.rate / session.look.probe.samples_per_second
         return max(session.sought.min_duration_ms / 1000, step.queries * query_s)
-    return (step.queries + (0 if step.full else session.aim.skipped(step.rate))) / step.rate
+    return (
+        step.queries + (0 if step.full else session.aim.compute_skipped_queries(step.rate))
+    ) / step.rate
 
 
-def save(session: Session, trials: Sequence[Trial]) -> Peak:
+def save(session: Session, trials: Sequence[RateAttempt]) -> PeakStudy:
     """Write the study."""
-    made = Peak(
-        kind=PEAK,
+    made = PeakStudy(
+        kind=PEAK_KIND,
         stamps=session.stamps,
         sought=session.sought,
         trials=tuple(trials),
-        answer=answer_of(session.sought, trials),
+        answer=compute_peak_answer(session.sought, trials),
     )
-    write_json(session.home / STUDY, asdict(made))
+    write_json(session.home / STUDY_FILE, asdict(made))
     return made
 
 
-def told(session: Session, trial: Trial) -> str:
+def told(session: Session, trial: RateAttempt) -> str:
     """Format a run in one line."""
-    kind = trial.verdict if trial.purpose == RUN else "probe"
+    kind = trial.verdict if trial.purpose == RUN_PURPOSE else "probe"
     share = f"{trial.over:,} of {trial.queries:,} over {session.sought.bound_ns / NS_PER_MS:g} ms"
     return f"{worded(session, trial.rate)}: {kind}, {share}, dispersion {trial.dispersion:.1f}"
 
 
-def sentence(found: Peak) -> str:
+def sentence(found: PeakStudy) -> str:
     """Say what the runs prove, in one line."""
     answer, sought = found.answer, found.sought
     unit = (

@@ -8,20 +8,24 @@ until v0.7 it asked for the most streams.
 from collections.abc import Sequence
 from typing import Final
 
-from suite.studies.peak_search import Step
-from suite.studies.rates import VALID, Sought, Trial
+from suite.studies.peak_search import NextRun
+from suite.studies.rates import VALID_VERDICT, PeakRequest, RateAttempt
 
 MOST: Final = 4096
 """Samples per query, house rule; more is a throughput run."""
 
 
-def next_step(sought: Sought, trials: Sequence[Trial]) -> Step | None:
+def next_step(sought: PeakRequest, trials: Sequence[RateAttempt]) -> NextRun | None:
     """Return the next run; None if the highest number within the bound is known to the
     tolerance.
     """
-    good = max((int(trial.rate) for trial in trials if trial.verdict == VALID), default=0)
+    good = max((int(trial.rate) for trial in trials if trial.verdict == VALID_VERDICT), default=0)
     bad = min(
-        (int(trial.rate) for trial in trials if trial.verdict != VALID and trial.rate > good),
+        (
+            int(trial.rate)
+            for trial in trials
+            if trial.verdict != VALID_VERDICT and trial.rate > good
+        ),
         default=0,
     )
     if not trials:
@@ -32,4 +36,4 @@ def next_step(sought: Sought, trials: Sequence[Trial]) -> Step | None:
         samples = bad // 2
     else:
         samples = (good + bad) // 2 if bad - good > max(1, sought.tolerance * good) else 0
-    return Step(rate=float(samples), queries=sought.min_queries, full=True) if samples else None
+    return NextRun(rate=float(samples), queries=sought.min_queries, full=True) if samples else None

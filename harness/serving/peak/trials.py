@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.progress import Waiting
+from harness.progress import WaitProgress
 from harness.serving.energy import energy_of
 from harness.serving.infer import schedule_of
 from harness.serving.loadgen.probe import Look
@@ -22,29 +22,29 @@ from harness.serving.run_record import Result, write_run_record
 from harness.serving.setup import Bench
 from suite.errors import JudgedError
 from suite.files.json_files import write_json
-from suite.files.layout import DETAIL, PARTIAL, QUERIES
+from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, QUERY_RECORD_FILE
 from suite.files.superseded import supersede
-from suite.files.untrusted_files import UnreadableError, read
-from suite.loadgen.advice import LATENCY_SHARE
-from suite.loadgen.headline import METRICS
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
+from suite.loadgen.headline import HEADLINE_METRICS
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import STUDY
-from suite.studies.peak_search import Aim, Step
+from suite.studies.documents import STUDY_FILE
+from suite.studies.peak_search import NextRun, PeakAim
 from suite.studies.rates import (
-    PROBE,
-    RUN,
-    TRIAL,
-    VALID,
-    Sought,
-    Stamps,
-    Trial,
-    TrialRecord,
-    aim_of,
-    counted,
+    PROBE_PURPOSE,
+    RATE_ATTEMPT_FILE,
+    RUN_PURPOSE,
+    VALID_VERDICT,
+    PeakRequest,
+    RateAttempt,
+    RateAttemptRecord,
+    StudyStamps,
+    build_peak_aim,
+    count_queries_over_bound,
 )
 from suite.workload import Mode
 
-RECORDS: Final = msgspec.json.Decoder(TrialRecord)
+RECORDS: Final = msgspec.json.Decoder(RateAttemptRecord)
 TRIES: Final = 3
 """A run that LoadGen voids because of the machine is made again."""
 INVALID: Final = "INVALID"
@@ -56,8 +56,8 @@ class Session:
 
     bench: Bench
     look: Look
-    stamps: Stamps
-    sought: Sought
+    stamps: StudyStamps
+    sought: PeakRequest
     home: Path
     """Folder of the study."""
 
@@ -67,9 +67,9 @@ class Session:
         return next(each for each in Scenario if each.label == self.sought.scenario)
 
     @property
-    def aim(self) -> Aim:
+    def aim(self) -> PeakAim:
         """Return the aim of a Server search."""
-        return aim_of(self.sought)
+        return build_peak_aim(self.sought)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as JSON types."""
@@ -79,34 +79,38 @@ class Session:
         return made
 
 
-def kept(session: Session) -> list[Trial]:
+def kept(session: Session) -> list[RateAttempt]:
     """Read the runs that an earlier command kept, in their order; runs of another system or
     request, and what follows a gap, are moved aside.
     """
-    trials: list[Trial] = []
+    trials: list[RateAttempt] = []
     strange: list[Path] = []
     for folder in sorted(session.home.glob("*/trial-*")):
-        record = None if folder.name.endswith(PARTIAL) else record_in(folder)
+        record = None if folder.name.endswith(PARTIAL_SUFFIX) else record_in(folder)
         if record is None:
             shutil.rmtree(folder, ignore_errors=True)  # of a killed run
         elif folder != place(session, len(trials)) or not same(record, session):
             strange.append(folder)
         else:
             trials.append(record.trial)
-    table = [] if trials else [session.home / STUDY]
+    table = [] if trials else [session.home / STUDY_FILE]
     supersede(session.home.parents[1], [*strange, *table])
     return trials
 
 
-def record_in(folder: Path) -> TrialRecord | None:
+def record_in(folder: Path) -> RateAttemptRecord | None:
     """Read a run's record; None if it or LoadGen's log is missing or unreadable."""
     try:
-        return read(folder / TRIAL, RECORDS.decode) if (folder / DETAIL).is_file() else None
+        return (
+            read_untrusted_file(folder / RATE_ATTEMPT_FILE, RECORDS.decode)
+            if (folder / DETAIL_LOG).is_file()
+            else None
+        )
     except UnreadableError:
         return None
 
 
-def same(record: TrialRecord, session: Session) -> bool:
+def same(record: RateAttemptRecord, session: Session) -> bool:
     """Tell whether a run belongs to this search; a new look at the system may see another rate."""
     return (record.stamps, replace(record.sought, seen=session.sought.seen), record.settings) == (
         session.stamps,
@@ -120,7 +124,7 @@ def place(session: Session, number: int) -> Path:
     return session.home / session.stamps.system / f"trial-{number + 1:02}"
 
 
-def run_step(session: Session, step: Step, number: int) -> Trial:
+def run_step(session: Session, step: NextRun, number: int) -> RateAttempt:
     """Do a run and keep it; JudgedError if LoadGen voids it several times."""
     for _ in range(TRIES):
         began_s = time.monotonic()
@@ -138,7 +142,10 @@ def run_step(session: Session, step: Step, number: int) -> Trial:
             if session.scenario is Scenario.SERVER
             else schedule.min_duration_ms / 1000
         )
-        with Waiting(title, lasts_s) as shown, held(job, shown.tick) as (partial, outcome):
+        with (
+            WaitProgress(title, lasts_s) as shown,
+            held(job, shown.show_elapsed) as (partial, outcome),
+        ):
             facts = read_facts(partial)
             trial = trial_of(session, step, partial, folder, facts, time.monotonic() - began_s)
             record(session, schedule, outcome, facts, trial, partial)
@@ -157,7 +164,7 @@ def worded(session: Session, rate: float) -> str:
     )
 
 
-def schedule_for(session: Session, step: Step) -> Schedule:
+def schedule_for(session: Session, step: NextRun) -> Schedule:
     """Plan a run: as the round asks, with the search's bound, rate and length."""
     sought = session.sought
     planned = schedule_of(session.bench, session.scenario, Mode.PERFORMANCE, session.look, {})
@@ -167,7 +174,9 @@ def schedule_for(session: Session, step: Step) -> Schedule:
         bound_ns=sought.bound_ns if session.scenario is Scenario.SERVER else None,
     )
     if session.scenario is Scenario.MULTI_STREAM:
-        guess_ns = int(LATENCY_SHARE * step.rate / session.look.probe.samples_per_second * 1e9)
+        guess_ns = int(
+            EXPECTED_LATENCY_SHARE * step.rate / session.look.probe.samples_per_second * 1e9
+        )
         return replace(
             planned,
             samples_per_query=int(step.rate),
@@ -185,22 +194,24 @@ def schedule_for(session: Session, step: Step) -> Schedule:
     return replace(
         planned,
         rate=step.rate,
-        min_queries=step.queries + session.aim.skipped(step.rate),
+        min_queries=step.queries + session.aim.compute_skipped_queries(step.rate),
         min_duration_ms=1,
         sampled_answers=0,
     )
 
 
 def trial_of(
-    session: Session, step: Step, files: Path, folder: Path, facts: Facts, seconds: float
-) -> Trial:
+    session: Session, step: NextRun, files: Path, folder: Path, facts: Facts, seconds: float
+) -> RateAttempt:
     """Describe a run by its files."""
     sought, server = session.sought, session.scenario is Scenario.SERVER
-    queries, over, scatter = counted(
-        latencies(files), sought.bound_ns, 0 if step.full else session.aim.skipped(step.rate)
+    queries, over, scatter = count_queries_over_bound(
+        latencies(files),
+        sought.bound_ns,
+        0 if step.full else session.aim.compute_skipped_queries(step.rate),
     )
     estimate = facts.values.get(
-        METRICS[session.scenario][1]
+        HEADLINE_METRICS[session.scenario][1]
         if not server
         else f"result_{sought.percentile:.2f}_percentile_latency_ns"
     )
@@ -210,18 +221,18 @@ def trial_of(
             int(facts.number("result_query_count")),
             int(facts.number("result_overlatency_query_count")),
         )
-    within = facts.values.get("result_validity") == VALID and (
+    within = facts.values.get("result_validity") == VALID_VERDICT and (
         server or (latency_ns is not None and latency_ns <= sought.bound_ns)
     )
-    return Trial(
+    return RateAttempt(
         folder=folder.relative_to(session.home).as_posix(),
-        purpose=RUN if step.full else PROBE,
+        purpose=RUN_PURPOSE if step.full else PROBE_PURPOSE,
         rate=step.rate,
         queries=queries,
         over=over,
         dispersion=scatter,
         latency_ns=latency_ns,
-        verdict=VALID if within else INVALID,
+        verdict=VALID_VERDICT if within else INVALID,
         seconds=seconds,
     )
 
@@ -233,19 +244,26 @@ def latencies(folder: Path) -> Any:
     import numpy
 
     try:
-        rows = numpy.load(folder / QUERIES, mmap_mode="r", allow_pickle=False)
+        rows = numpy.load(folder / QUERY_RECORD_FILE, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise JudgedError(f"{QUERIES}: {error}; a search counts its late queries there") from error
+        raise JudgedError(
+            f"{QUERY_RECORD_FILE}: {error}; a search counts its late queries there"
+        ) from error
     return rows["done_ns"] - rows["issued_ns"]
 
 
 def record(
-    session: Session, schedule: Schedule, outcome: Outcome, facts: Facts, trial: Trial, folder: Path
+    session: Session,
+    schedule: Schedule,
+    outcome: Outcome,
+    facts: Facts,
+    trial: RateAttempt,
+    folder: Path,
 ) -> None:
     """Write run.json and trial.json beside LoadGen's files."""
-    metric, key = METRICS[session.scenario]
+    metric, key = HEADLINE_METRICS[session.scenario]
     measured = energy_of(folder, schedule.scenario, facts)
-    verdict = VALID if facts.values.get("result_validity") == VALID else INVALID
+    verdict = VALID_VERDICT if facts.values.get("result_validity") == VALID_VERDICT else INVALID
     result = Result(
         verdict=verdict,
         metric=metric,
@@ -253,7 +271,7 @@ def record(
         measured=measured,
     )
     write_run_record(session.bench, schedule, outcome, result, folder)
-    document = TrialRecord(
+    document = RateAttemptRecord(
         stamps=session.stamps, sought=session.sought, settings=session.settings(), trial=trial
     )
-    write_json(folder / TRIAL, asdict(document))
+    write_json(folder / RATE_ATTEMPT_FILE, asdict(document))

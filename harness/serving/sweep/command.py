@@ -11,9 +11,9 @@ from typing import Final
 import click
 import msgspec
 
-from harness.children.process import in_child
-from harness.machine.power.chosen import Chosen
-from harness.progress import Waiting
+from harness.children.process import run_in_child
+from harness.machine.power.chosen import ChosenPower
+from harness.progress import WaitProgress
 from harness.serving.loadgen.probe import LookJob, look
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, held
@@ -25,22 +25,31 @@ from harness.serving.sweep.sheet import Series, Sheet, sheets
 from harness.serving.sweep.study_files import save
 from harness.serving.sweep.subjects import Request, Scoring, Swept, home, subjects
 from suite import registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
-from suite.process.signals import raised
-from suite.studies.documents import ACCURACY, POINT, SAMPLES, TRUTH, Drift, Row, Study, most_direct
+from suite.process.signals import raised_signals
+from suite.studies.documents import (
+    POINT_FILE,
+    SAMPLES_LIST_FILE,
+    STUDY_ACCURACY_FOLDER,
+    STUDY_TRUTH_FOLDER,
+    RateDrift,
+    Study,
+    StudyRow,
+    select_shown_energy,
+)
 from suite.workload import Mode, Scores
 
 AGAIN: Final = "again"
 """Suffix of the folder of a repeated point."""
 
 
-def sweep(request: Request, options: Options, form: str) -> None:
+def sweep(request: Request, options: RunOptions, form: str) -> None:
     """Measure, print and save; JudgedError if no point could be measured."""
     with (
-        raised(),
+        raised_signals(),
         exclusive(options.results.absolute()),
         redirect_stdout(sys.stderr if form != "text" else sys.stdout),
     ):
@@ -79,12 +88,12 @@ def measure(begun: Sequence[Sheet], every: Sequence[Series]) -> list[Study]:
     ]
 
 
-def point(series: Series, batch: int) -> Row:
+def point(series: Series, batch: int) -> StudyRow:
     """Measure a point; skip a batch larger than one that did not fit into memory."""
     subject = series.swept.subject
     full = [row for row in series.rows.values() if NO_MEMORY in row.why and row.batch < batch]
     if full:
-        row = Row(
+        row = StudyRow(
             engine=subject.identity.engine,
             precision=subject.identity.precision,
             batch=batch,
@@ -97,15 +106,15 @@ def point(series: Series, batch: int) -> Row:
     return row
 
 
-def told(row: Row) -> str:
+def told(row: StudyRow) -> str:
     """Format a point in one line."""
     rate = (
         f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms"
         if row.samples_per_second
         else row.why
     )
-    drawn = most_direct(row.energy)
-    watts = f", {drawn.average_w:,.1f} W ({drawn.name}, {drawn.graded})" if drawn else ""
+    drawn = select_shown_energy(row.energy)
+    watts = f", {drawn.average_w:,.1f} W ({drawn.name}, {drawn.grade_description})" if drawn else ""
     return "\n".join(
         [
             f"  {row.engine} {row.precision}, batch {row.batch}: {rate}{watts}",
@@ -126,7 +135,7 @@ def once_more(series: Series, batch: int) -> bool:
         return False
     change = again.samples_per_second / first.samples_per_second - 1
     rate = again.samples_per_second
-    series.drift = Drift(
+    series.drift = RateDrift(
         engine=first.engine,
         precision=first.precision,
         batch=batch,
@@ -142,12 +151,15 @@ def accuracy(swept: Swept) -> Scores:
     network has no score without labelled data.
     """
     identity = swept.subject.identity
-    folder, truth = swept.subject.folder / ACCURACY, swept.subject.folder.parent / TRUTH
-    if not (done(folder, identity, Chosen()) and any(truth.glob("*"))):
+    folder, truth = (
+        swept.subject.folder / STUDY_ACCURACY_FOLDER,
+        swept.subject.folder.parent / STUDY_TRUTH_FOLDER,
+    )
+    if not (done(folder, identity, ChosenPower()) and any(truth.glob("*"))):
         if swept.scoring is None:
             return {}
         answer_all(swept, swept.scoring, folder, truth)
-    return dict(registry.scorer(identity.subject)(dict(read_answers(folder)), truth))
+    return dict(registry.load_scorer(identity.subject)(dict(read_answers(folder)), truth))
 
 
 def answer_all(swept: Swept, scoring: Scoring, folder: Path, truth: Path) -> None:
@@ -155,9 +167,9 @@ def answer_all(swept: Swept, scoring: Scoring, folder: Path, truth: Path) -> Non
     identity, run = swept.subject.identity, scoring.system.run
     shutil.rmtree(folder, ignore_errors=True)
     truth.mkdir(parents=True, exist_ok=True)
-    seen = in_child(look, LookJob(system=scoring.system, query_samples=1, truth=truth))
+    seen = run_in_child(look, LookJob(system=scoring.system, query_samples=1, truth=truth))
     if scoring.samples:
-        (truth / SAMPLES).write_text(scoring.samples, "utf-8")
+        (truth / SAMPLES_LIST_FILE).write_text(scoring.samples, "utf-8")
     schedule = plan(
         run.round,
         scoring.rules,
@@ -170,13 +182,13 @@ def answer_all(swept: Swept, scoring: Scoring, folder: Path, truth: Path) -> Non
     job = Job(system=scoring.system, schedule=schedule, folder=folder)
     title = f"{identity.subject} {identity.engine} {identity.precision}, accuracy"
     with (
-        Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown,
-        held(job, shown.tick) as (made, _),
+        WaitProgress(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown,
+        held(job, shown.show_elapsed) as (made, _),
     ):
-        save(made / POINT, identity)
+        save(made / POINT_FILE, identity)
 
 
-def show(studies: Sequence[Study], options: Options, form: str) -> None:
+def show(studies: Sequence[Study], options: RunOptions, form: str) -> None:
     """Print in the requested form."""
     if form == "json":
         click.echo(json.dumps({"studies": msgspec.to_builtins(studies)}, indent=2))

@@ -7,27 +7,27 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.machine.power.chosen import Chosen
-from harness.machine.power.selection import readable
+from harness.machine.power.chosen import ChosenPower
+from harness.machine.power.selection import has_readable_power
 from harness.machine.telemetry.process import sampling
-from harness.progress import Waiting
+from harness.progress import WaitProgress
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
-from suite.measurement.power_readings import IDLE_S, Work
+from suite.measurement.power_readings import IDLE_POWER_S, MeasuredWork
 from suite.records import EnergyRecord
-from suite.studies.documents import IDLE
+from suite.studies.documents import IDLE_TELEMETRY_FILE
 
 
-def measure_idle(homes: Sequence[Path], power: Chosen, device: str) -> None:
+def measure_idle(homes: Sequence[Path], power: ChosenPower, device: str) -> None:
     """Read the idle power of a machine into the folders of studies, unless each has it, or nothing
     can be read here.
     """
-    first, *others = [home / IDLE for home in homes]
-    if all(path.exists() for path in (first, *others)) or not readable(power):
+    first, *others = [home / IDLE_TELEMETRY_FILE for home in homes]
+    if all(path.exists() for path in (first, *others)) or not has_readable_power(power):
         return
     first.parent.mkdir(parents=True, exist_ok=True)
-    with Waiting("idle power", IDLE_S), sampling(first, device, power.openings):
-        time.sleep(IDLE_S)
+    with WaitProgress("idle power", IDLE_POWER_S), sampling(first, device, power.openings):
+        time.sleep(IDLE_POWER_S)
     for path in others if first.exists() else ():
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(first, path)
@@ -36,8 +36,12 @@ def measure_idle(homes: Sequence[Path], power: Chosen, device: str) -> None:
 def idle_in(home: Path) -> tuple[EnergyRecord, ...]:
     """Return the idle power of a study; nothing if none was read."""
     try:
-        found = power_readings.read(home / IDLE)
+        found = power_readings.read_power_readings(home / IDLE_TELEMETRY_FILE)
     except UnreadableError:
         return ()
-    window = power_readings.covered(found)
-    return power_readings.records(found, *window, Work(samples=0))[0] if window else ()
+    window = power_readings.find_covered_window(found)
+    return (
+        power_readings.build_energy_records(found, *window, MeasuredWork(samples=0))[0]
+        if window
+        else ()
+    )

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import click
 
-from harness.machine.power.chosen import Chosen
-from harness.progress import Waiting
+from harness.machine.power.chosen import ChosenPower
+from harness.progress import WaitProgress
 from harness.serving.energy import Measured, energy_of
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.result_files import Facts, read_facts
@@ -19,22 +19,22 @@ from harness.serving.loadgen.session import Job, System, held
 from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.sweep.study_files import point_in, save
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import DETAIL, QUERIES
-from suite.loadgen.advice import LATENCY_SHARE
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
+from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
 from suite.studies.documents import (
-    MEAN,
+    MEAN_LATENCY_KEY,
     NS_PER_S,
-    POINT,
-    WIDE,
-    Point,
-    Row,
-    cells,
-    interval,
-    longer,
-    own_settings,
-    parts_of,
+    POINT_FILE,
+    WIDE_INTERVAL_SHARE,
+    PointIdentity,
+    StudyRow,
+    build_batch_settings,
+    choose_longer_run,
+    compute_part_means,
+    compute_rate_interval,
+    compute_row_cells,
 )
 from suite.workload import Mode
 
@@ -60,16 +60,16 @@ class Subject:
     """Any batch size; `of_batch` sets it."""
     loadgen: LoadGenRules
     log_seed: int
-    identity: Point
+    identity: PointIdentity
     """Any batch size; `of_batch` sets it."""
     folder: Path
     """Folder of this engine and precision."""
-    power: Chosen = Chosen()
+    power: ChosenPower = ChosenPower()
 
 
-def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
+def of_batch(subject: Subject, batch: int) -> tuple[System, PointIdentity]:
     """Return the system and identity for queries of `batch` samples, each answered at once."""
-    own = own_settings(batch)
+    own = build_batch_settings(batch)
     run = subject.system.run
     system = replace(
         subject.system,
@@ -80,7 +80,7 @@ def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
     return system, replace(told, batch=batch, settings={**told.settings, **own})
 
 
-def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> Row:
+def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> StudyRow:
     """Measure a point, unless it exists, and longer where its interval is wide; `sample_ns`:
     latency per sample at other batches.
 
@@ -98,9 +98,9 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
         if not done(job.folder, identity, subject.power):
             run_whole(subject, job, identity)
         row = row_in(job.folder, identity)
-        while not name and (times := longer(row, identity.seconds)):
+        while not name and (times := choose_longer_run(row, identity.seconds)):
             click.echo(
-                f"  batch {batch}: interval wider than \u00b1{WIDE:.0%}; again, for"
+                f"  batch {batch}: interval wider than \u00b1{WIDE_INTERVAL_SHARE:.0%}; again, for"
                 f" {times * identity.seconds:g} s"
             )
             run_whole(subject, lasting(job, times, row), replace(identity, times=times))
@@ -109,7 +109,7 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
         if NO_MEMORY not in str(error) and sample_ns is None:
             raise
         shutil.rmtree(job.folder, ignore_errors=True)
-        return Row(
+        return StudyRow(
             engine=identity.engine,
             precision=identity.precision,
             batch=batch,
@@ -119,10 +119,10 @@ def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = 
     return row
 
 
-def lasting(job: Job, times: int, row: Row) -> Job:
+def lasting(job: Job, times: int, row: StudyRow) -> Job:
     """Return a point's job at a multiple of its length, with the latency that was seen."""
     plan = job.schedule
-    seen_ns = int(LATENCY_SHARE * (row.mean_latency_ns or 0))
+    seen_ns = int(EXPECTED_LATENCY_SHARE * (row.mean_latency_ns or 0))
     return replace(
         job,
         schedule=replace(
@@ -131,13 +131,13 @@ def lasting(job: Job, times: int, row: Row) -> Job:
     )
 
 
-def row_in(folder: Path, identity: Point) -> Row:
+def row_in(folder: Path, identity: PointIdentity) -> StudyRow:
     """Read a point that exists; its record says for how long it was measured."""
     kept = point_in(folder)
     return row_of(folder, replace(identity, times=kept.times if kept else 1), read_facts(folder))
 
 
-def run_whole(subject: Subject, job: Job, identity: Point) -> None:
+def run_whole(subject: Subject, job: Job, identity: PointIdentity) -> None:
     """Do a run, and again with what was seen while LoadGen ran out of queries: a first guess may be
     too slow; JudgedError after several times.
     """
@@ -146,40 +146,40 @@ def run_whole(subject: Subject, job: Job, identity: Point) -> None:
         facts = read_facts(job.folder)
         if not facts.errors:
             return
-        seen_ns = facts.number(MEAN) / identity.batch
+        seen_ns = facts.number(MEAN_LATENCY_KEY) / identity.batch
         expected_ns = schedule_of(subject, identity.batch, seen_ns / 2).expected_latency_ns
         job = replace(job, schedule=replace(job.schedule, expected_latency_ns=expected_ns))
     shutil.rmtree(job.folder, ignore_errors=True)
     raise JudgedError(f"LoadGen: {facts.errors[0]}")
 
 
-def done(folder: Path, identity: Point, power: Chosen) -> bool:
+def done(folder: Path, identity: PointIdentity, power: ChosenPower) -> bool:
     """Check whether a point exists: same podium, system, weights, settings and length; with power,
     if the user named what to read.
     """
     kept = point_in(folder)
-    if kept is None or plain(kept) != plain(identity) or not (folder / DETAIL).is_file():
+    if kept is None or plain(kept) != plain(identity) or not (folder / DETAIL_LOG).is_file():
         return False
     return (
-        not power.asked
+        not power.requested
         or energy_of(folder, Scenario.MULTI_STREAM, read_facts(folder)) != Measured()
     )
 
 
-def plain(identity: Point) -> dict[str, Any]:
+def plain(identity: PointIdentity) -> dict[str, Any]:
     """Convert an identity to JSON types, without what is no part of it."""
     built: dict[str, Any] = json.loads(json.dumps(asdict(identity), default=list))
     return {name: value for name, value in built.items() if name not in ("times", "lost")}
 
 
-def run_point(job: Job, identity: Point) -> None:
+def run_point(job: Job, identity: PointIdentity) -> None:
     """Run LoadGen, and write the point's record next to LoadGen's files."""
     title = f"{identity.subject} {identity.engine} {identity.precision}, batch {identity.batch}"
     with (
-        Waiting(title, job.schedule.min_duration_ms / 1000) as shown,
-        held(job, shown.tick) as (folder, outcome),
+        WaitProgress(title, job.schedule.min_duration_ms / 1000) as shown,
+        held(job, shown.show_elapsed) as (folder, outcome),
     ):
-        save(folder / POINT, replace(identity, lost=outcome.lost))
+        save(folder / POINT_FILE, replace(identity, lost=outcome.lost))
         shutil.rmtree(job.folder, ignore_errors=True)  # a shorter run, or one without power
 
 
@@ -202,15 +202,15 @@ def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedu
         min_queries=LEAST_SLOW if slow else LEAST_QUERIES,
         samples_per_query=batch,
         rate=0.0,
-        expected_latency_ns=max(1, int(LATENCY_SHARE * query_ns)),
+        expected_latency_ns=max(1, int(EXPECTED_LATENCY_SHARE * query_ns)),
     )
 
 
-def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
+def row_of(folder: Path, identity: PointIdentity, facts: Facts) -> StudyRow:
     """Read a point from its files."""
-    low, high = interval(latency_parts(folder), identity.batch)
+    low, high = compute_rate_interval(latency_parts(folder), identity.batch)
     drawn = energy_of(folder, Scenario.MULTI_STREAM, facts)
-    return Row(
+    return StudyRow(
         engine=identity.engine,
         precision=identity.precision,
         batch=identity.batch,
@@ -220,7 +220,7 @@ def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
         times=identity.times,
         energy=drawn.energy,
         no_energy=drawn.reasons,
-        **cells(facts.number, identity.batch),
+        **compute_row_cells(facts.number, identity.batch),
     )
 
 
@@ -231,7 +231,7 @@ def latency_parts(folder: Path) -> list[float]:
     import numpy
 
     try:
-        rows = numpy.load(folder / QUERIES, mmap_mode="r", allow_pickle=False)
+        rows = numpy.load(folder / QUERY_RECORD_FILE, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
         return []
-    return parts_of(rows["done_ns"] - rows["issued_ns"])
+    return compute_part_means(rows["done_ns"] - rows["issued_ns"])

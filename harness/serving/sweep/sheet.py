@@ -13,24 +13,24 @@ from harness.serving.sweep.idle import idle_in
 from harness.serving.sweep.points import plain
 from harness.serving.sweep.study_files import point_in, save, study_in
 from harness.serving.sweep.subjects import Request, Swept, home
-from suite.files.layout import PARTIAL
+from suite.files.layout import PARTIAL_SUFFIX
 from suite.files.superseded import supersede
 from suite.studies.documents import (
-    ACCURACY,
-    IDLE,
+    IDLE_TELEMETRY_FILE,
     NS_PER_S,
-    STUDY,
-    SWEEP,
-    TRUTH,
-    Asked,
-    Command,
-    Drift,
-    Point,
-    Row,
+    STUDY_ACCURACY_FOLDER,
+    STUDY_FILE,
+    STUDY_TRUTH_FOLDER,
+    SWEEP_KIND,
+    PointIdentity,
+    RateDrift,
+    RequestedPoints,
     Study,
-    best_within,
-    ordered,
-    own_settings,
+    StudyRow,
+    SweepRequest,
+    build_batch_settings,
+    order_sweep_points,
+    select_best_batches,
 )
 from suite.workload import Scores
 
@@ -43,12 +43,12 @@ class Series:
     """The points of one subject in one engine and precision."""
 
     swept: Swept
-    rows: dict[int, Row] = field(default_factory=dict)
-    drift: Drift | None = None
+    rows: dict[int, StudyRow] = field(default_factory=dict)
+    drift: RateDrift | None = None
     scores: Scores = field(default_factory=dict)
 
     @property
-    def identity(self) -> Point:
+    def identity(self) -> PointIdentity:
         """Return what is measured, of no batch size."""
         return self.swept.subject.identity
 
@@ -72,7 +72,7 @@ class Series:
         """Return the reference accuracy of a workload's checkpoint."""
         return self.swept.reference
 
-    def finished_rows(self) -> Iterator[Row]:
+    def finished_rows(self) -> Iterator[StudyRow]:
         """Yield the points with their scores."""
         for _, row in sorted(self.rows.items()):
             difference = {
@@ -91,9 +91,9 @@ class Series:
 class Earlier:
     """What an earlier sweep measured of the same system."""
 
-    rows: tuple[Row, ...] = ()
-    drift: tuple[Drift, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    rows: tuple[StudyRow, ...] = ()
+    drift: tuple[RateDrift, ...] = ()
+    asked: tuple[RequestedPoints, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +103,13 @@ class Sheet:
     home: Path
     series: Sequence[Series]
     request: Request
-    command: Command
+    command: SweepRequest
     earlier: Earlier
 
     def save(self, *, finished: bool = False) -> Study:
         """Write the table as it stands."""
         study = self.study(finished)
-        save(self.home / STUDY, study)
+        save(self.home / STUDY_FILE, study)
         return study
 
     def study(self, finished: bool) -> Study:
@@ -120,7 +120,7 @@ class Sheet:
             for drift in (*self.earlier.drift, *(each.drift for each in self.series if each.drift))
         }
         return Study(
-            kind=SWEEP,
+            kind=SWEEP_KIND,
             subject=first.subject,
             bare=first.bare,
             weights=first.weights,
@@ -137,7 +137,7 @@ class Sheet:
                 for place, drift in drifts.items()
                 if place in {place_of(row) for row in rows if row.folder}
             ),
-            best=best_within(rows, self.request.within_ms),
+            best=select_best_batches(rows, self.request.within_ms),
             idle=idle_in(self.home),
             version=first.version,
             finished=finished,
@@ -146,7 +146,7 @@ class Sheet:
             reference=dict(self.series[0].reference),
         )
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[StudyRow, ...]:
         """Return the rows of this sweep, then those of an earlier one that this one did not
         replace; by engine, precision and batch.
         """
@@ -166,7 +166,7 @@ class Sheet:
             for place in sorted(every, key=lambda place: (order.index(place[:2]), place[2]))
         )
 
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[RequestedPoints, ...]:
         """Return what was asked of each engine and precision, by this sweep and earlier ones."""
         before = {(each.engine, each.precision): each for each in self.earlier.asked}
         own = {
@@ -185,7 +185,7 @@ class Sheet:
         )
 
 
-def again_scored(row: Row, series: Series | None) -> Row:
+def again_scored(row: StudyRow, series: Series | None) -> StudyRow:
     """Give an earlier row of a series the series' scores, which are of one accuracy run."""
     if series is None or not row.samples_per_second:
         return row
@@ -193,19 +193,19 @@ def again_scored(row: Row, series: Series | None) -> Row:
     return made
 
 
-def place_of(told: Row | Drift) -> Place:
+def place_of(told: StudyRow | RateDrift) -> Place:
     """Return what a row is of."""
     return told.engine, told.precision, told.batch
 
 
-def asked_of(identity: Point, batches: Iterable[int]) -> Asked:
+def asked_of(identity: PointIdentity, batches: Iterable[int]) -> RequestedPoints:
     """Return what is asked of one engine and precision."""
     settings = {
         name: value
         for name, value in plain(identity)["settings"].items()
-        if name not in own_settings(0)
+        if name not in build_batch_settings(0)
     }
-    return Asked(
+    return RequestedPoints(
         engine=identity.engine,
         precision=identity.precision,
         framework=identity.framework,
@@ -219,8 +219,10 @@ def sheets(every: Sequence[Series], request: Request, results: Path) -> list[She
     and runs of the same one stay.
     """
     names = tuple(dict.fromkeys(each.identity.subject for each in every))
-    order = ordered(names, request.engines, request.precisions, request.batches, request.seed)
-    command = Command(
+    order = order_sweep_points(
+        names, request.engines, request.precisions, request.batches, request.seed
+    )
+    command = SweepRequest(
         subjects=names,
         engines=request.engines,
         precisions=tuple(map(str, request.precisions)),
@@ -233,7 +235,7 @@ def sheets(every: Sequence[Series], request: Request, results: Path) -> list[She
         place = home(results, name)
         earlier = kept(place, own, request)
         strange = strangers(place, own, request, earlier)
-        unfinished = [path for path in strange if path.name.endswith(PARTIAL)]
+        unfinished = [path for path in strange if path.name.endswith(PARTIAL_SUFFIX)]
         for path in unfinished:  # of a killed run: never a result
             shutil.rmtree(path)
         supersede(results.absolute(), [path for path in strange if path not in unfinished])
@@ -294,7 +296,7 @@ def kept(place: Path, series: Sequence[Series], request: Request) -> Earlier:
     )
 
 
-def refused(row: Row, study: Study, series: Sequence[Series]) -> bool:
+def refused(row: StudyRow, study: Study, series: Sequence[Series]) -> bool:
     """Tell whether a row without a run is of the system that is swept now."""
     told = next(
         (
@@ -315,7 +317,7 @@ def refused(row: Row, study: Study, series: Sequence[Series]) -> bool:
     return told is not None and (own is None or asked_of(own, told.batches) == told)
 
 
-def same(folder: Path, told: Row | Drift, series: Sequence[Series]) -> bool:
+def same(folder: Path, told: StudyRow | RateDrift, series: Sequence[Series]) -> bool:
     """Tell whether a run is of the system that is swept now, in its batch size."""
     point = point_in(folder)
     if point is None or (point.engine, point.precision, point.batch) != place_of(told):
@@ -335,7 +337,7 @@ def same(folder: Path, told: Row | Drift, series: Sequence[Series]) -> bool:
     )
 
 
-def alike_but_settings(point: Point, identity: Point) -> bool:
+def alike_but_settings(point: PointIdentity, identity: PointIdentity) -> bool:
     """Tell whether two points are of one system, whatever their settings and batch."""
     left, right = (plain(replace(each, settings={}, batch=0)) for each in (point, identity))
     return left == right
@@ -348,11 +350,15 @@ def strangers(
     its table too.
     """
     own = {each.swept.subject.folder: each for each in series}
-    told: tuple[Row | Drift, ...] = (*earlier.rows, *earlier.drift)
+    told: tuple[StudyRow | RateDrift, ...] = (*earlier.rows, *earlier.drift)
     named = {place / each.folder for each in told if each.folder}
     systems = {path.parent for path in named} | set(own)
     every = (
-        [path for path in sorted(place.iterdir()) if path.is_dir() and path.name != TRUTH]
+        [
+            path
+            for path in sorted(place.iterdir())
+            if path.is_dir() and path.name != STUDY_TRUTH_FOLDER
+        ]
         if place.is_dir()
         else []
     )
@@ -363,14 +369,16 @@ def strangers(
             path
             for path in here
             if not (
-                of_sweep(path, own[folder], request) if folder in own else path.name == ACCURACY
+                of_sweep(path, own[folder], request)
+                if folder in own
+                else path.name == STUDY_ACCURACY_FOLDER
             )
         ]
     if place.is_dir() and not earlier.rows:
         found += [
-            place / STUDY,
+            place / STUDY_FILE,
             *(
-                [place / IDLE]
+                [place / IDLE_TELEMETRY_FILE]
                 if len(found) == len(every) and not any(path in systems for path in every)
                 else []
             ),
@@ -385,8 +393,8 @@ def of_sweep(path: Path, series: Series, request: Request) -> bool:
     point = point_in(path)
     if (
         point is None
-        or path.name.endswith(PARTIAL)
-        or (point.batch not in request.batches and path.name != ACCURACY)
+        or path.name.endswith(PARTIAL_SUFFIX)
+        or (point.batch not in request.batches and path.name != STUDY_ACCURACY_FOLDER)
     ):
         return False
     return asked_of(point, ()) == asked_of(series.identity, ()) and alike_but_settings(

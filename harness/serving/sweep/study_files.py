@@ -7,17 +7,17 @@ from typing import Final
 import msgspec
 
 from suite.files.json_files import write_json
-from suite.files.untrusted_files import UnreadableError, read
-from suite.studies.documents import POINT, STUDY, Point, Study
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
+from suite.studies.documents import POINT_FILE, STUDY_FILE, PointIdentity, Study
 
-POINTS: Final = msgspec.json.Decoder(Point)
+POINTS: Final = msgspec.json.Decoder(PointIdentity)
 TABLES: Final = msgspec.json.Decoder(Study)
 
 
-def point_in(folder: Path) -> Point | None:
+def point_in(folder: Path) -> PointIdentity | None:
     """Read a point's identity; None if it is missing or unreadable."""
     try:
-        return read(folder / POINT, POINTS.decode)
+        return read_untrusted_file(folder / POINT_FILE, POINTS.decode)
     except UnreadableError:
         return None
 
@@ -25,12 +25,12 @@ def point_in(folder: Path) -> Point | None:
 def study_in(home: Path) -> Study | None:
     """Read a study's table; None if it is missing or unreadable."""
     try:
-        return read(home / STUDY, TABLES.decode)
+        return read_untrusted_file(home / STUDY_FILE, TABLES.decode)
     except UnreadableError:
         return None
 
 
-def save(path: Path, document: Point | Study) -> None:
+def save(path: Path, document: PointIdentity | Study) -> None:
     """Write a document atomically."""
     built: Mapping[str, object] = msgspec.to_builtins(document)
     write_json(path, built)

@@ -9,26 +9,32 @@ from typing import Any, Final
 
 from harness.children.process import load_ahead
 from harness.machine import cpus
-from harness.machine.device import resolve
-from harness.machine.power.selection import choose as choose_power
-from harness.machine.system_description import host_name
-from harness.request import cache_folder, check_folders
+from harness.machine.device import resolve_device
+from harness.machine.power.selection import choose_power_sources as choose_power
+from harness.machine.system_description import build_system_name
+from harness.request import check_request_folders, locate_cache_folder
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.setup import set_up
 from harness.serving.sweep.points import PERCENTILE, Subject
 from harness.serving.sweep.study_files import study_in
 from suite import __version__, registry
-from suite.cli import Options
-from suite.console.screen import note
+from suite.cli import RunOptions
+from suite.console.screen import print_progress_note
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
-from suite.files.layout import file_sha256, slug
+from suite.files.layout import compute_file_sha256, convert_to_slug
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Round, ScenarioRow
-from suite.rounds.settings import choose
+from suite.rounds.settings import read_chosen_settings
 from suite.studies.bare_network import BareNetwork, ChecksWeights, Labelled
-from suite.studies.documents import SAMPLES, STUDIES, TRUTH, Point, own_settings
+from suite.studies.documents import (
+    SAMPLES_LIST_FILE,
+    STUDIES_FOLDER,
+    STUDY_TRUTH_FOLDER,
+    PointIdentity,
+    build_batch_settings,
+)
 from suite.terms import QUANTISED, Precision
 from suite.workload import Inference, Run
 
@@ -103,10 +109,10 @@ class Swept:
 
 def home(results: Path, name: str) -> Path:
     """Return the folder of a subject's study."""
-    return results.absolute() / STUDIES / name
+    return results.absolute() / STUDIES_FOLDER / name
 
 
-def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: float) -> Swept:
+def of_workload(name: str, options: RunOptions, checkpoint: Path | None, seconds: float) -> Swept:
     """Set up a workload in the engine and precision of `options`; RequestError and MissingError as
     for `podium infer`.
     """
@@ -138,21 +144,21 @@ def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: f
 
 
 def of_network(
-    name: str, options: Options, weights: Path | None, seconds: float, data: Path | None = None
+    name: str, options: RunOptions, weights: Path | None, seconds: float, data: Path | None = None
 ) -> Swept:
     """Set up a bare network, and its scoring if there is data; RequestError for an unknown name,
     MissingError for an engine that does not run here.
     """
     network, engine, precision = (
-        registry.network(name),
-        registry.engine(options.engine),
+        registry.load_bare_network(name),
+        registry.load_engine(options.engine),
         Precision(options.precision or Precision.FP32),
     )
     check_runs(network, engine, precision, options)
     check_weights(network, weights)
     load_ahead((type(network).__module__,))
     run = network_run(network, options, precision)
-    told = file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
+    told = compute_file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
     identity = identity_of(
         run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds
     )
@@ -182,8 +188,11 @@ def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
         raise RequestError(
             f"--data {data}: a score of {name} needs --weights; random ones know nothing"
         )
-    registry.scorer(name)  # one that is missing is said now, and not after all points
-    samples, known = served.network.listing(data), subject.folder.parent / TRUTH / SAMPLES
+    registry.load_scorer(name)  # one that is missing is said now, and not after all points
+    samples, known = (
+        served.network.listing(data),
+        subject.folder.parent / STUDY_TRUTH_FOLDER / SAMPLES_LIST_FILE,
+    )
     if known.is_file() and known.read_text("utf-8") != samples:
         raise RequestError(
             f"--data {data}: {subject.folder.parent} was scored on other samples; give another"
@@ -192,7 +201,7 @@ def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
     run = replace(
         subject.system.run,
         data=data,
-        settings={**subject.system.run.settings, **own_settings(SCORED_TOGETHER)},
+        settings={**subject.system.run.settings, **build_batch_settings(SCORED_TOGETHER)},
     )
     batching = Batching(workers=1, max_batch=SCORED_TOGETHER, window_us=0)
     over = OverData(network=served.network, weights=served.weights, data=data)
@@ -206,9 +215,9 @@ def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
 
 def identity_of(
     run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float
-) -> Point:
+) -> PointIdentity:
     """Describe what is measured, for no batch size yet; a bare network has no profile."""
-    return Point(
+    return PointIdentity(
         subject=subject,
         bare=profile is None,
         weights=weights,
@@ -222,19 +231,19 @@ def identity_of(
         seconds=seconds,
         settings=dict(run.settings),
         version=__version__,
-        system=host_name(run.device),
+        system=build_system_name(run.device),
     )
 
 
-def folder_of(identity: Point, options: Options) -> Path:
+def folder_of(identity: PointIdentity, options: RunOptions) -> Path:
     """Return the folder of a subject in one engine and precision."""
-    return home(options.results, identity.subject) / slug(
-        f"{host_name(identity.device)}-{identity.engine}-{identity.precision}"
+    return home(options.results, identity.subject) / convert_to_slug(
+        f"{build_system_name(identity.device)}-{identity.engine}-{identity.precision}"
     )
 
 
 def check_runs(
-    network: BareNetwork, engine: Engine[Any], precision: Precision, options: Options
+    network: BareNetwork, engine: Engine[Any], precision: Precision, options: RunOptions
 ) -> None:
     """Refuse incompatible options before anything is measured."""
     if network.framework not in engine.accepts:
@@ -247,7 +256,7 @@ def check_runs(
             f"{precision} needs calibration samples, and a bare network has none; sweep the"
             " workload instead"
         )
-    if lacking := engine.missing(resolve(options.device), precision):
+    if lacking := engine.missing(resolve_device(options.device), precision):
         raise MissingError(f"engine {options.engine}: {lacking}")
 
 
@@ -259,35 +268,35 @@ def check_weights(network: BareNetwork, weights: Path | None) -> None:
         network.check_weights(weights)
 
 
-def network_run(network: BareNetwork, options: Options, precision: Precision) -> Run:
+def network_run(network: BareNetwork, options: RunOptions, precision: Precision) -> Run:
     """Build the run record that a bare network receives."""
-    round = registry.round()
+    round = registry.load_round()
     return Run(
         round=round,
         profile=options.profile,
         seed=RANDOM_SEED,
         data=None,
-        cache=cache_folder(),
+        cache=locate_cache_folder(),
         framework=network.framework,
         input=options.input,
-        device=resolve(options.device),
+        device=resolve_device(options.device),
         precision=precision,
         threads=options.threads,
         settings=network_settings(round, options),
     )
 
 
-def network_settings(round: Round, options: Options) -> dict[str, Any]:
+def network_settings(round: Round, options: RunOptions) -> dict[str, Any]:
     """Resolve the round's own settings: a bare network has no row."""
     defaults = {
         key: setting.default
         for key, setting in round.settings.items()
         if setting.default is not None
     }
-    return defaults | choose(round.settings, options.config, options.assignments)
+    return defaults | read_chosen_settings(round.settings, options.config, options.assignments)
 
 
-def begun(options: Options, request: Request) -> int:
+def begun(options: RunOptions, request: Request) -> int:
     """Return the CPU threads of a study that this sweep goes on with, if the machine still has
     them, and say so where they are few; 0 if there is none.
 
@@ -298,30 +307,34 @@ def begun(options: Options, request: Request) -> int:
         study_in(home(options.results, name)) for name in (*request.workloads, *request.networks)
     )
     alike = {
-        "system": host_name(resolve(options.device)),
+        "system": build_system_name(resolve_device(options.device)),
         "seconds": request.seconds,
         "version": __version__,
     }
     for study in filter(None, tables):
         if (
             all(getattr(study, name) == value for name, value in alike.items())
-            and study.threads <= cpus.available()
+            and study.threads <= cpus.count_available_cores()
         ):
-            if study.threads < cpus.available():
-                note(
+            if study.threads < cpus.count_available_cores():
+                print_progress_note(
                     f"CPU threads, as in the study of {study.subject} that is there:"
-                    f" {study.threads} of {cpus.available()} (--threads takes another number)"
+                    f" {study.threads} of {cpus.count_available_cores()} (--threads takes another"
+                    " number)"
                 )
             return study.threads
     return 0
 
 
-def subjects(options: Options, request: Request) -> Iterator[Swept]:
+def subjects(options: RunOptions, request: Request) -> Iterator[Swept]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
-    check_folders(options)
-    resolve(options.device)  # one: a batch is measured on it
+    check_request_folders(options)
+    resolve_device(options.device)  # one: a batch is measured on it
     options = replace(
-        options, threads=options.threads or begun(options, request) or cpus.left(cpus.busy_share())
+        options,
+        threads=options.threads
+        or begun(options, request)
+        or cpus.choose_core_count(cpus.measure_busy_share()),
     )  # the same for all points
     if options.data and request.workloads and request.networks:
         raise RequestError(

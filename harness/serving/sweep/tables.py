@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from suite.studies.documents import Row, Study, most_direct
+from suite.studies.documents import Study, StudyRow, select_shown_energy
 
 NS_PER_MS: Final = 1e6
 GAP: Final = "  "
@@ -73,7 +73,7 @@ def text_of(study: Study) -> str:
     return "\n".join([title, *table, *why, *below(study)])
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: StudyRow) -> tuple[str, ...]:
     """Format one point."""
     latencies = (row.p50_ns, row.p90_ns, row.p99_ns, row.mean_latency_ns)
     scores = " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())
@@ -90,9 +90,9 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def watts_of(row: Row) -> tuple[str, str]:
+def watts_of(row: StudyRow) -> tuple[str, str]:
     """Format power with its grade, and efficiency; dashes if nothing was read."""
-    drawn = most_direct(row.energy)
+    drawn = select_shown_energy(row.energy)
     if drawn is None:
         return "-", "-"
     return f"{drawn.average_w:,.1f} {drawn.grade}", (
@@ -100,7 +100,7 @@ def watts_of(row: Row) -> tuple[str, str]:
     )
 
 
-def rate_of(row: Row) -> str:
+def rate_of(row: StudyRow) -> str:
     """Format a rate; a dash if there is none."""
     half = (
         f" \u00b1{50 * (row.high - row.low) / row.samples_per_second:.1f}%"
@@ -127,8 +127,10 @@ def below(study: Study) -> Iterable[str]:
             f"largest batch within {study.within_ms:g} ms:"
             f" {'; '.join(found) or 'none of those measured'}"
         )
-    if idle := most_direct(study.idle):
-        yield f"idle: {idle.average_w:,.1f} W ({idle.name}, {idle.graded}), not subtracted"
+    if idle := select_shown_energy(study.idle):
+        yield (
+            f"idle: {idle.average_w:,.1f} W ({idle.name}, {idle.grade_description}), not subtracted"
+        )
     for drift in study.drift:
         yield (
             f"drift of {drift.engine} {drift.precision}, batch {drift.batch} again at the end:"
@@ -146,14 +148,14 @@ def csv_of(studies: Sequence[Study]) -> str:
     return text.getvalue()
 
 
-def values(study: Study, row: Row) -> tuple[object, ...]:
+def values(study: Study, row: StudyRow) -> tuple[object, ...]:
     """Return the cells of one CSV line; empty if there is no figure."""
     latencies = (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)
     shown = ("" if value is None else value / NS_PER_MS for value in latencies)
     scores = " ".join(f"{metric}={value!r}" for metric, value in row.scores.items())
     rate = "" if row.samples_per_second is None else row.samples_per_second
     ends = ("" if end is None else end for end in (row.low, row.high))
-    drawn = most_direct(row.energy)
+    drawn = select_shown_energy(row.energy)
     power = (
         (
             drawn.average_w,

@@ -14,10 +14,10 @@ import click
 
 from harness.serving.weights.initial import export_initial, keep, scratch
 from harness.serving.weights.layouts import Layout, difference, layouts, translated
-from suite.cli import Options
-from suite.console.screen import as_given, note
+from suite.cli import RunOptions
+from suite.console.screen import convert_to_user_path, print_progress_note
 from suite.errors import RequestError
-from suite.files.layout import file_sha256
+from suite.files.layout import compute_file_sha256
 from suite.process.lock import exclusive
 
 WEIGHTS: Final = "model.safetensors"
@@ -43,7 +43,7 @@ NAMED: Final = 3
 """Differences that a refusal names."""
 
 
-def import_weights(workload: str, file: Path, options: Options) -> None:
+def import_weights(workload: str, file: Path, options: RunOptions) -> None:
     """Turn a file of weights into a checkpoint; RequestError if it cannot be read, or belongs to
     another network.
     """
@@ -60,14 +60,14 @@ def import_weights(workload: str, file: Path, options: Options) -> None:
                 f"{file}: weights of another network than {workload} in profile {request.profile}",
             )
             folder = keep(
-                request, made, f"imported from {layout.name}, SHA-256 {file_sha256(file)}"
+                request, made, f"imported from {layout.name}, SHA-256 {compute_file_sha256(file)}"
             )
         finally:
             shutil.rmtree(made, ignore_errors=True)
     click.echo(f"{workload}: imported from {layout.name}; never trained here, so it is no result")
-    note(
+    print_progress_note(
         f"next: podium infer {workload} --profile {request.profile} --weights"
-        f" {as_given(folder, options.results)}"
+        f" {convert_to_user_path(folder, options.results)}"
     )
 
 

@@ -7,15 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness.data_survey import informed
-from harness.request import Request, prepare
+from harness.data_survey import add_survey_findings
+from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import DECODER
 from suite import __version__
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.engine import Precision
 from suite.errors import RequestError
-from suite.files.layout import CHECKPOINT_RECORD, PARTIAL, checkpoint_folder, folder_sha256, sync
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.layout import (
+    CHECKPOINT_RECORD,
+    PARTIAL_SUFFIX,
+    compute_folder_sha256,
+    locate_checkpoint_folder,
+    sync_to_disk,
+)
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import CheckpointRecord, write_record
 
 SEED: Final = 0
@@ -25,25 +31,27 @@ NO_START: Final = "random"
 """Value of that setting with which a workload needs no file of start weights."""
 
 
-def export_initial(workload: str, options: Options, folder: Path) -> Request:
+def export_initial(workload: str, options: RunOptions, folder: Path) -> RunRequest:
     """Export the weights of an untrained network into a folder; RequestError if the request or the
     data are unusable.
     """
-    request = prepare(options, workload)
+    request = resolve_request(options, workload)
     settings: dict[str, Any] = dict(request.settings)
     if START in settings:
         settings[START] = NO_START
-    run = replace(informed(request, request.run(SEED, Precision.FP32)), settings=settings)
+    run = replace(
+        add_survey_findings(request, request.build_run(SEED, Precision.FP32)), settings=settings
+    )
     request.workload.training(run).export(folder)
     return request
 
 
-def keep(request: Request, made: Path, origin: str) -> Path:
+def keep(request: RunRequest, made: Path, origin: str) -> Path:
     """Give exported weights their record and their place among the checkpoints; RequestError if a
     training here made the same; return the place.
     """
-    sha256 = folder_sha256(made)
-    folder = checkpoint_folder(request.options.results.absolute(), request.name, sha256)
+    sha256 = compute_folder_sha256(made)
+    folder = locate_checkpoint_folder(request.options.results.absolute(), request.name, sha256)
     if trained_here(folder):
         raise RequestError(
             f"{folder}: these weights were trained here, and their record stays; serve them without"
@@ -51,26 +59,26 @@ def keep(request: Request, made: Path, origin: str) -> Path:
         )
     write_record(made / CHECKPOINT_RECORD, record_of(request, sha256, origin))
     for path in made.iterdir():
-        sync(path)
+        sync_to_disk(path)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():
         write_record(folder / CHECKPOINT_RECORD, record_of(request, sha256, origin))
         shutil.rmtree(made)
     else:
         made.rename(folder)
-        sync(folder.parent)
+        sync_to_disk(folder.parent)
     return folder
 
 
 def trained_here(folder: Path) -> bool:
     """Tell whether a checkpoint has the record of a training."""
     try:
-        return not read(folder / CHECKPOINT_RECORD, DECODER.decode).origin
+        return not read_untrusted_file(folder / CHECKPOINT_RECORD, DECODER.decode).origin
     except UnreadableError:
         return False
 
 
-def record_of(request: Request, sha256: str, origin: str) -> CheckpointRecord:
+def record_of(request: RunRequest, sha256: str, origin: str) -> CheckpointRecord:
     """Describe weights that were not trained here."""
     return CheckpointRecord(
         workload=request.name,
@@ -91,15 +99,15 @@ def record_of(request: Request, sha256: str, origin: str) -> CheckpointRecord:
     )
 
 
-def scratch(options: Options, workload: str) -> Path:
+def scratch(options: RunOptions, workload: str) -> Path:
     """Return an empty folder for weights in the making, in the file system of the results."""
-    folder = options.results.absolute() / "checkpoints" / f"{workload}{PARTIAL}"
+    folder = options.results.absolute() / "checkpoints" / f"{workload}{PARTIAL_SUFFIX}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
-def random_weights(workload: str, options: Options) -> Path:
+def random_weights(workload: str, options: RunOptions) -> Path:
     """Export random weights, and keep them as a checkpoint; return its folder."""
     made = scratch(options, workload)
     try:

@@ -55,11 +55,11 @@ class Table(msgspec.Struct, frozen=True):
 
 def layouts(workload: str) -> tuple[Layout, ...]:
     """Read a workload's layouts; RequestError if it has none."""
-    point = registry.points(registry.IMPORTS).get(workload)
+    point = registry.list_entry_points(registry.IMPORT_GROUP).get(workload)
     if point is None:
         raise RequestError(
             f"{workload} has no table of other sources' weights; with one:"
-            f" {', '.join(registry.points(registry.IMPORTS))}"
+            f" {', '.join(registry.list_entry_points(registry.IMPORT_GROUP))}"
         )
     text = files(point.value).joinpath(TABLE).read_text("utf-8")
     return msgspec.toml.decode(text, type=Table).layout

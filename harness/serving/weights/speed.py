@@ -16,14 +16,14 @@ from harness.serving.run_record import record_in
 from harness.serving.setup import Bench, set_up
 from harness.serving.weights.initial import random_weights
 from suite import __version__
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import RequestError
 from suite.files.json_files import write_json
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
-from suite.studies.documents import STUDIES, STUDY
-from suite.studies.rates import NOT_SUBMITTABLE, SPEED, Speed, SpeedRow, Stamps
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
+from suite.studies.rates import NOT_SUBMITTABLE, SPEED_KIND, SpeedRow, SpeedStudy, StudyStamps
 from suite.workload import Mode
 
 RANDOM: Final = "random"
@@ -31,7 +31,7 @@ RANDOM: Final = "random"
 
 def serve_speed(
     workload: str,
-    options: Options,
+    options: RunOptions,
     *,
     scenarios: Sequence[Scenario],
     weights: str,
@@ -40,7 +40,9 @@ def serve_speed(
     """Measure the speed of weights without asking for accuracy; the runs lie in a study of their
     own. JudgedError if one is INVALID.
     """
-    options = replace(options, results=options.results / STUDIES / f"{workload}-{SPEED}")
+    options = replace(
+        options, results=options.results / STUDIES_FOLDER / f"{workload}-{SPEED_KIND}"
+    )
     folder = random_weights(workload, options) if weights == RANDOM else checkpoint_named(weights)
     bench = set_up(workload, options, folder)
     click.echo(
@@ -84,19 +86,19 @@ def write_study(bench: Bench) -> None:
             for folder, run in found
             if run.threads == threads
         )
-        study = Speed(
-            kind=SPEED,
+        study = SpeedStudy(
+            kind=SPEED_KIND,
             note=NOT_SUBMITTABLE,
             stamps=replace(stamps_of(bench), threads=threads),
             rows=rows,
         )
-        write_json(bench.entry.results / STUDY, msgspec.to_builtins(study))
+        write_json(bench.entry.results / STUDY_FILE, msgspec.to_builtins(study))
 
 
 def runs_of(bench: Bench) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the performance runs of this system and checkpoint that stand in the study."""
     sha256 = bench.checkpoint.record.sha256
-    for path in bench.entry.benchmark(bench.request.row.inference_name).glob(
+    for path in bench.entry.locate_benchmark(bench.request.row.inference_name).glob(
         f"*/performance/*/{RUN_RECORD}"
     ):
         run = record_in(path.parent)
@@ -115,10 +117,10 @@ def row_of(folder: Path, run: RunRecord) -> SpeedRow:
     )
 
 
-def stamps_of(bench: Bench) -> Stamps:
+def stamps_of(bench: Bench) -> StudyStamps:
     """Describe what is measured."""
     run = bench.system.run
-    return Stamps(
+    return StudyStamps(
         workload=bench.request.name,
         profile=run.profile.value,
         checkpoint_sha256=bench.checkpoint.record.sha256,

@@ -19,21 +19,21 @@ from typing import Final, NoReturn
 import msgspec
 
 from harness.distributed import Ranks
-from harness.training.mllog_writer import Log
+from harness.training.mllog_writer import MllogWriter
 from suite.errors import RequestError
 from suite.files.json_files import write_json
-from suite.files.layout import PARTIAL, sync
-from suite.files.untrusted_files import UnreadableError, read, whole_number
+from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
+from suite.files.untrusted_files import UnreadableError, parse_digits, read_untrusted_file
 from suite.process.signals import Interrupted, Signals
 from suite.workload import Block, Training
 
-POSITION: Final = "position.json"
-LOOK_EVERY_S: Final = (
+POSITION_FILE: Final = "position.json"
+DUE_CHECK_PERIOD_S: Final = (
     1.0  # how often ranks agree on whether a checkpoint is due; each time costs one exchange
 )
 
 
-class Phase(StrEnum):
+class EpochPhase(StrEnum):
     """Progress within the position's epoch."""
 
     INSIDE = "inside"
@@ -45,14 +45,14 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class TrainingPosition:
     """A point of a run at which all state is consistent."""
 
     epoch: int = 0
     step: int = 0
     samples: int = 0
     """Samples of the epoch that are done."""
-    phase: Phase = Phase.EVALUATED
+    phase: EpochPhase = EpochPhase.EVALUATED
     log_offset: int = 0
     """Log size in bytes at this point: later lines are void once the run resumes from here."""
     run_start_ms: int = 0
@@ -63,27 +63,29 @@ class Position:
     none that could tell it.
     """
 
-    def remaining(self, blocks: Iterable[Block]) -> Iterator["Leg"]:
+    def iterate_remaining_blocks(self, blocks: Iterable[Block]) -> Iterator["RemainingBlock"]:
         """Yield the remaining parts of the blocks."""
         for block in blocks:
             if self.epoch not in block:
                 if block.start > self.epoch:
-                    yield Leg(
+                    yield RemainingBlock(
                         block=block, fresh=True, epochs=tuple((epoch, 0, 0) for epoch in block)
                     )
-            elif self.phase is not Phase.EVALUATED:
+            elif self.phase is not EpochPhase.EVALUATED:
                 inside = (
-                    ((self.epoch, self.step, self.samples),) if self.phase is Phase.INSIDE else ()
+                    ((self.epoch, self.step, self.samples),)
+                    if self.phase is EpochPhase.INSIDE
+                    else ()
                 )
                 later = tuple((epoch, 0, 0) for epoch in block if epoch > self.epoch)
-                yield Leg(block=block, fresh=False, epochs=inside + later)
+                yield RemainingBlock(block=block, fresh=False, epochs=inside + later)
 
 
-DECODER: Final = msgspec.json.Decoder(Position)
+POSITION_DECODER: Final = msgspec.json.Decoder(TrainingPosition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
+class RemainingBlock:
     """The remaining part of one block."""
 
     block: Block
@@ -93,7 +95,7 @@ class Leg:
     """(epoch, steps done, samples done)."""
 
 
-class Keeper:
+class CheckpointKeeper:
     """Keeps a run's checkpoints in a folder; all ranks call every method together.
 
     After a signal it saves at the next point at which all state is consistent, and raises the
@@ -101,7 +103,7 @@ class Keeper:
     """
 
     def __init__(
-        self, folder: Path, log: Log, ranks: Ranks, signals: Signals, interval_s: float
+        self, folder: Path, log: MllogWriter, ranks: Ranks, signals: Signals, interval_s: float
     ) -> None:
         """Find the checkpoints in the folder; `interval_s` is the time between two checkpoints
         inside an epoch.
@@ -113,24 +115,24 @@ class Keeper:
             signals,
             interval_s,
         )
-        self._number: int = ranks.share(max(generations(folder), default=0))
+        self._number: int = ranks.share_value(max(list_checkpoint_numbers(folder), default=0))
         self._countdown = 0
         self._saved_s = self._looked_s = time.monotonic()
         self._stride = 1
 
-    def restore(self, training: Training) -> Position:
+    def restore(self, training: Training) -> TrainingPosition:
         """Restore a training from the newest checkpoint and return its position; the beginning if
         there is none.
         """
         if not self._number:
-            return Position()
+            return TrainingPosition()
         folder = self._folder / f"at_{self._number}"
         try:
-            position = read(folder / POSITION, DECODER.decode)
+            position = read_untrusted_file(folder / POSITION_FILE, POSITION_DECODER.decode)
         except UnreadableError as error:
             raise RequestError(
-                f"{folder}: the checkpoint is unreadable ({POSITION}: {error.reason}); start a new"
-                " run without --resume"
+                f"{folder}: the checkpoint is unreadable ({POSITION_FILE}: {error.reason}); start a"
+                " new run without --resume"
             ) from error
         if self._ranks.leads and position.log_offset > self._log.offset:
             raise RequestError(
@@ -140,46 +142,50 @@ class Keeper:
         training.restore(folder)
         return position
 
-    def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
+    def save_if_due_in_epoch(
+        self, training: Training, epoch: int, step: int, samples: int, position: TrainingPosition
+    ) -> None:
         """After each step: save if the interval has passed, or a signal came. Ranks check that
         together, about once a second.
         """
         self._countdown -= 1
         if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
             return
-        due, stopped, self._countdown = self._ranks.share(
-            (self._due(), self._received(), self._steps_to_next_look())
+        due, stopped, self._countdown = self._ranks.share_value(
+            (self._is_due(), self._describe_signal(), self._compute_steps_to_check())
         )
         if due or stopped:
-            loss = self._ranks.share(training.loss() if self._ranks.leads else 0.0)
+            loss = self._ranks.share_value(training.loss() if self._ranks.leads else 0.0)
             inside = replace(
-                at,
+                position,
                 epoch=epoch,
                 step=step,
                 samples=samples,
-                phase=Phase.INSIDE,
+                phase=EpochPhase.INSIDE,
                 loss=loss if math.isfinite(loss) else None,
             )
             self.save(training, inside)
         if stopped:
-            self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
+            self._raise_signal(stopped, f"saved in epoch {epoch}, after step {step}")
 
-    def between(self, training: Training, at: Position, *, always: bool = False) -> None:
+    def save_if_due_after_epoch(
+        self, training: Training, position: TrainingPosition, *, always: bool = False
+    ) -> None:
         """Between epochs, and after an evaluation: save if the interval has passed, a signal came,
         or `always`.
 
         The next look comes after the first step: those of a new epoch may last longer than the last
         ones (games, then optimizer steps).
         """
-        due, stopped = self._ranks.share((self._due(), self._received()))
+        due, stopped = self._ranks.share_value((self._is_due(), self._describe_signal()))
         if due or stopped or always:
-            self.save(training, at)
+            self.save(training, position)
         if stopped:
-            self._stop(stopped, f"saved after epoch {at.epoch}")
-        self._count_anew()
+            self._raise_signal(stopped, f"saved after epoch {position.epoch}")
+        self._reset_countdown()
 
     @contextmanager
-    def settled(self, training: Training, at: Position) -> Iterator[None]:
+    def save_on_signal(self, training: Training, position: TrainingPosition) -> Iterator[None]:
         """Keep the state at `at` while the block runs an evaluation: a signal need not wait for its
         end.
 
@@ -192,66 +198,69 @@ class Keeper:
             with self._signals.at_once():
                 yield
         except Interrupted as error:
-            self.save(training, at)
-            self._stop(str(error), f"saved after epoch {at.epoch}, before its evaluation")
+            self.save(training, position)
+            self._raise_signal(
+                str(error), f"saved after epoch {position.epoch}, before its evaluation"
+            )
 
-    def _stop(self, sentence: str, saved: str) -> NoReturn:
+    def _raise_signal(self, sentence: str, saved: str) -> NoReturn:
         raise type(self._signals.received or Interrupted())(f"{sentence}; {saved}")
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         return time.monotonic() - self._saved_s >= self._interval_s
 
-    def _received(self) -> str:
+    def _describe_signal(self) -> str:
         return str(self._signals.received or "")
 
-    def _steps_to_next_look(self) -> int:
+    def _compute_steps_to_check(self) -> int:
         now = time.monotonic()
         step_s = max((now - self._looked_s) / self._stride, 1e-9)
         self._looked_s = now
-        self._stride = max(1, math.floor(min(LOOK_EVERY_S, self._interval_s / 10) / step_s))
+        self._stride = max(1, math.floor(min(DUE_CHECK_PERIOD_S, self._interval_s / 10) / step_s))
         return self._stride
 
-    def save(self, training: Training, at: Position) -> None:
+    def save(self, training: Training, position: TrainingPosition) -> None:
         """Write a checkpoint, sync it, give it its final name, and remove the previous one."""
         self._number += 1
         folder = self._folder / f"at_{self._number}"
-        partial = folder.with_name(folder.name + PARTIAL)
+        partial = folder.with_name(folder.name + PARTIAL_SUFFIX)
         if self._ranks.leads:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
-        self._ranks.wait()
+        self._ranks.wait_for_ranks()
         training.save(partial)
-        self._ranks.wait()
+        self._ranks.wait_for_ranks()
         if self._ranks.leads:
             self._log.sync()
             write_json(
-                partial / POSITION, msgspec.to_builtins(replace(at, log_offset=self._log.offset))
+                partial / POSITION_FILE,
+                msgspec.to_builtins(replace(position, log_offset=self._log.offset)),
             )
-            settle(partial, folder)
-            self.clear(before=self._number)
+            commit_checkpoint_folder(partial, folder)
+            self.remove_checkpoints(before=self._number)
         self._saved_s = time.monotonic()
-        self._count_anew()
+        self._reset_countdown()
 
-    def _count_anew(self) -> None:
+    def _reset_countdown(self) -> None:
         self._looked_s = time.monotonic()
         self._countdown = self._stride = 1
 
-    def clear(self, before: int | None = None) -> None:
+    def remove_checkpoints(self, before: int | None = None) -> None:
         """Remove checkpoints: those before a number, or all."""
-        for number in generations(self._folder):
+        for number in list_checkpoint_numbers(self._folder):
             if before is None or number < before:
                 shutil.rmtree(self._folder / f"at_{number}")
 
 
-def generations(folder: Path) -> list[int]:
+def list_checkpoint_numbers(folder: Path) -> list[int]:
     """Return the numbers of the complete checkpoints in a folder."""
-    found = (whole_number(path.name.removeprefix("at_")) for path in folder.glob("at_*"))
+    found = (parse_digits(path.name.removeprefix("at_")) for path in folder.glob("at_*"))
     return sorted(number for number in found if number is not None)
 
 
-def settle(partial: Path, folder: Path) -> None:
+def commit_checkpoint_folder(partial: Path, folder: Path) -> None:
     """Sync a folder with all its files and give it its final name."""
     for path in (*(path for path in partial.rglob("*") if path.is_file()), partial):
-        sync(path)
+        sync_to_disk(path)
     partial.rename(folder)
-    sync(folder.parent)
+    sync_to_disk(folder.parent)

@@ -10,27 +10,29 @@ from typing import Any, cast
 import msgspec
 
 from harness.distributed import Ranks
-from harness.training.run_context import Job
+from harness.training.run_context import TrainingJob
 from harness.training.state import set_state
-from harness.training.state.set_state import Campaign
-from suite.cli import Options
+from harness.training.state.set_state import TrainingSetState
+from suite.cli import RunOptions
 from suite.errors import RequestError
-from suite.files.layout import Entry
+from suite.files.layout import ResultsEntry
 from suite.rounds import Division
 
 
-def taken_up(workload: str, options: Options, given: Collection[str]) -> Options:
+def resolve_resumed_options(
+    workload: str, options: RunOptions, given: Collection[str]
+) -> RunOptions:
     """Return the options of an unfinished set, overridden by those that the user typed now."""
-    entry = Entry(
+    entry = ResultsEntry(
         results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any"
     )
-    found = set_state.last(entry, workload)
+    found = set_state.find_newest_set(entry, workload)
     if found is None or not found[1].options:
         return options
     try:
         stored = msgspec.convert(
             {**asdict(options), **found[1].options},
-            Options,
+            RunOptions,
             dec_hook=lambda kind, value: kind(value),
         )
     except (msgspec.ValidationError, TypeError, ValueError) as error:
@@ -41,7 +43,7 @@ def taken_up(workload: str, options: Options, given: Collection[str]) -> Options
     return replace(stored, **{name: getattr(options, name) for name in {"results", *given}})
 
 
-def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
+def format_resume_command(ranks: Ranks, workload: str, options: RunOptions) -> str:
     """Return the command that resumes a set; it reads its other options from the set."""
     results = [] if options.results == Path("results") else ["--results", str(options.results)]
     words = shlex.join(["train", workload, *results, "--resume"])
@@ -52,42 +54,49 @@ def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
     )
 
 
-def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
+def resume_unfinished_set(
+    job: TrainingJob, seed: int | None, runs: int | None
+) -> tuple[ResultsEntry, TrainingSetState] | None:
     """Find the set to resume, check that it began with the same request, and record the launcher
     that resumes it.
     """
-    found = begun(job.entry, job.name, job.ranks.restarts)
+    found = find_resumable_set(job.entry, job.name, job.ranks.restarts)
     if found is None:
         return None
     place, campaign = found
-    set_state.check_same(campaign, job.identity(), seed)
-    campaign = replace(campaign, launch=launch(), runs=campaign.runs if runs is None else runs)
-    set_state.write(place.results, job.name, campaign)
+    set_state.check_same_request(campaign, job.collect_identity(), seed)
+    campaign = replace(
+        campaign, launch=identify_launcher(), runs=campaign.runs if runs is None else runs
+    )
+    set_state.write_set_state(place.results, job.name, campaign)
     return place, campaign
 
 
-def begun(entry: Entry, workload: str, restarts: int) -> tuple[Entry, Campaign] | None:
+def find_resumable_set(
+    entry: ResultsEntry, workload: str, restarts: int
+) -> tuple[ResultsEntry, TrainingSetState] | None:
     """Find the newest set; after a restart by the launcher, not one that was finished before this
     launch.
     """
-    found = set_state.last(entry, workload)
+    found = set_state.find_newest_set(entry, workload)
     return (
         None
-        if found is None or (restarts and found[1].over and found[1].launch != launch())
+        if found is None
+        or (restarts and found[1].is_over and found[1].launch != identify_launcher())
         else found
     )
 
 
-def threads_begun(entry: Entry, workload: str, restarts: int) -> int:
+def find_resumed_thread_count(entry: ResultsEntry, workload: str, restarts: int) -> int:
     """Return the CPU threads per rank of the set to resume; 0 if there is none, or it does not
     record them.
     """
-    found = begun(entry, workload, restarts)
+    found = find_resumable_set(entry, workload, restarts)
     threads = found[1].identity.get("threads") if found else None
     return threads if isinstance(threads, int) else 0
 
 
-def launch() -> str:
+def identify_launcher() -> str:
     """Identify the launcher that started this rank; "" if none did. It outlives its ranks."""
     own = [
         os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
@@ -95,7 +104,7 @@ def launch() -> str:
     return "/".join([*own, str(os.getppid())]) if own[0] else ""
 
 
-def to_json(options: Options) -> dict[str, Any]:
+def convert_options_to_json(options: RunOptions) -> dict[str, Any]:
     """Convert a command's options to JSON types, with absolute paths; without the results folder,
     in which they are stored.
     """

@@ -22,31 +22,31 @@ from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.json_files import write_json
 from suite.files.layout import (
-    PARTIAL,
-    STATE,
-    Entry,
-    staged_results,
-    state_folder,
-    stays_inside,
-    sync,
+    PARTIAL_SUFFIX,
+    STATE_FOLDER,
+    ResultsEntry,
+    is_inside_folder,
+    locate_staged_results,
+    locate_state_folder,
+    sync_to_disk,
 )
-from suite.files.superseded import Moved, supersede
+from suite.files.superseded import SupersededFiles, supersede
 from suite.files.untrusted_files import UnreadableError
-from suite.ledger.steps import RANDOM_BYTES, nonce_of
+from suite.ledger.steps import NONCE_RANDOM_BYTES, compute_campaign_nonce
 
-FILE: Final = "campaign.json"
-LOGS: Final = "result_*.txt"
-TELEMETRY: Final = "telemetry_*.jsonl"
+SET_STATE_FILE: Final = "campaign.json"
+LOG_PATTERN: Final = "result_*.txt"
+TELEMETRY_PATTERN: Final = "telemetry_*.jsonl"
 """Stored next to the logs and moved with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Campaign:
+class TrainingSetState:
     """One set of training runs."""
 
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file is untrusted input."""
-        if self.runs < 1 or not stays_inside(self.logs):
+        if self.runs < 1 or not is_inside_folder(self.logs):
             raise ValueError(f"a set of {self.runs} runs whose logs lie in {self.logs!r}")
 
     nonce: str
@@ -74,24 +74,24 @@ class Campaign:
     """Hexadecimal digits that were added to the challenge."""
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return whether all runs are finished."""
         return len(self.endings) >= self.runs
 
 
-DECODER: Final = msgspec.json.Decoder(Campaign)
+SET_STATE_DECODER: Final = msgspec.json.Decoder(TrainingSetState)
 
 
-def state_of(results: Path, workload: str, run: int) -> Path:
+def get_run_state_folder(results: Path, workload: str, run: int) -> Path:
     """Return the state folder of one unfinished run."""
-    return state_folder(results, workload) / f"run_{run}"
+    return locate_state_folder(results, workload) / f"run_{run}"
 
 
-def read(results: Path, workload: str) -> Campaign | None:
+def read_set_state(results: Path, workload: str) -> TrainingSetState | None:
     """Read a set's state; None if there is none, RequestError if it is unreadable."""
-    path = state_folder(results, workload) / FILE
+    path = locate_state_folder(results, workload) / SET_STATE_FILE
     try:
-        return untrusted_files.read(path, DECODER.decode)
+        return untrusted_files.read_untrusted_file(path, SET_STATE_DECODER.decode)
     except UnreadableError as error:
         if error.missing:
             return None
@@ -100,64 +100,70 @@ def read(results: Path, workload: str) -> Campaign | None:
         ) from error
 
 
-def write(results: Path, workload: str, campaign: Campaign) -> None:
+def write_set_state(results: Path, workload: str, campaign: TrainingSetState) -> None:
     """Write a set's state."""
-    write_json(state_folder(results, workload) / FILE, to_plain(campaign))
+    write_json(
+        locate_state_folder(results, workload) / SET_STATE_FILE, convert_set_state_to_json(campaign)
+    )
 
 
-def to_plain(campaign: Campaign) -> dict[str, Any]:
+def convert_set_state_to_json(campaign: TrainingSetState) -> dict[str, Any]:
     """Convert to JSON types."""
     return cast(dict[str, Any], msgspec.to_builtins(campaign))
 
 
-def from_plain(document: Mapping[str, Any]) -> Campaign:
+def parse_set_state(document: Mapping[str, Any]) -> TrainingSetState:
     """Convert from JSON types."""
-    return msgspec.convert(document, Campaign)
+    return msgspec.convert(document, TrainingSetState)
 
 
-def end_run(results: Path, workload: str, campaign: Campaign, run: int, ending: str) -> Campaign:
+def record_run_ending(
+    results: Path, workload: str, campaign: TrainingSetState, run: int, ending: str
+) -> TrainingSetState:
     """Record that a run is over."""
     campaign = replace(campaign, endings={**campaign.endings, str(run): ending})
-    write(results, workload, campaign)
+    write_set_state(results, workload, campaign)
     return campaign
 
 
-def begin(
-    entry: Entry, training_name: str, workload: str, campaign: Campaign
-) -> tuple[Entry, Moved]:
+def begin_training_set(
+    entry: ResultsEntry, training_name: str, workload: str, campaign: TrainingSetState
+) -> tuple[ResultsEntry, SupersededFiles]:
     """Begin a new set; return its place, and the unfinished set, here or elsewhere, that was moved
     aside for it.
 
     Finished logs in its final place stay until this set is complete.
     """
-    logs = entry.benchmark(training_name)
-    if any(logs.glob(LOGS)):
-        place = staged(entry, workload)
+    logs = entry.locate_benchmark(training_name)
+    if any(logs.glob(LOG_PATTERN)):
+        place = get_staging_entry(entry, workload)
         moved = supersede(entry.results, [place.results])
     else:
         place = entry
-        elsewhere = unfinished(entry.results, workload)
-        state = state_folder(
+        elsewhere = list_unfinished_logs(entry.results, workload)
+        state = locate_state_folder(
             entry.results, workload
         )  # first: without it, the rest cannot be mistaken for a set to resume
-        moved = supersede(entry.results, [state, *records(logs), *elsewhere])
-    write(place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results))))
+        moved = supersede(entry.results, [state, *list_set_files(logs), *elsewhere])
+    write_set_state(
+        place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results)))
+    )
     return place, moved
 
 
-def new(
+def create_set_state(
     identity: Mapping[str, Any],
     seed: int | None,
     runs: int,
     options: Mapping[str, Any],
     launch: str = "",
     challenge: str | None = None,
-) -> Campaign:
+) -> TrainingSetState:
     """Create a set with its own nonce, made from the challenge if there is one."""
-    seed = seeds.draw() if seed is None else seed
-    random = secrets.token_hex(RANDOM_BYTES) if challenge else ""
-    nonce = nonce_of(challenge, random) if challenge else secrets.token_hex(16)
-    return Campaign(
+    seed = seeds.generate_random_seed() if seed is None else seed
+    random = secrets.token_hex(NONCE_RANDOM_BYTES) if challenge else ""
+    nonce = compute_campaign_nonce(challenge, random) if challenge else secrets.token_hex(16)
+    return TrainingSetState(
         nonce=nonce,
         seed=seed,
         runs=runs,
@@ -171,90 +177,98 @@ def new(
     )
 
 
-def staged(entry: Entry, workload: str) -> Entry:
+def get_staging_entry(entry: ResultsEntry, workload: str) -> ResultsEntry:
     """Return the staging place, used while an earlier set stays at its own."""
-    return replace(entry, results=staged_results(entry.results, workload))
+    return replace(entry, results=locate_staged_results(entry.results, workload))
 
 
-def discard(entry: Entry, place: Entry, workload: str) -> None:
+def remove_refused_set(entry: ResultsEntry, place: ResultsEntry, workload: str) -> None:
     """Delete a set that was refused before its first clock."""
     shutil.rmtree(
-        place.results if place != entry else state_folder(entry.results, workload),
+        place.results if place != entry else locate_state_folder(entry.results, workload),
         ignore_errors=True,
     )
 
 
-def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) -> None:
+def move_set_into_results(
+    entry: ResultsEntry, place: ResultsEntry, workload: str, campaign: TrainingSetState
+) -> None:
     """Move a complete set to its final place, and the earlier one aside. A second call can recover
     from an interruption.
     """
-    state = state_folder(entry.results, workload)
+    state = locate_state_folder(entry.results, workload)
     if not campaign.displacing:
-        write(place.results, workload, replace(campaign, chosen=True))
+        write_set_state(place.results, workload, replace(campaign, chosen=True))
         logs = entry.results / campaign.logs
         supersede(
             entry.results,
-            [path for path in state.iterdir() if path != place.results] + records(logs),
+            [path for path in state.iterdir() if path != place.results] + list_set_files(logs),
         )
-        write(place.results, workload, replace(campaign, chosen=True, displacing=True))
+        write_set_state(place.results, workload, replace(campaign, chosen=True, displacing=True))
     for path in sorted(
         path
         for path in place.results.rglob("*")
-        if path.is_file() and STATE not in path.relative_to(place.results).parts
+        if path.is_file() and STATE_FOLDER not in path.relative_to(place.results).parts
     ):
         target = entry.results / path.relative_to(place.results)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
-        sync(target.parent)
-    write(entry.results, workload, replace(campaign, chosen=False, displacing=False))
+        sync_to_disk(target.parent)
+    write_set_state(entry.results, workload, replace(campaign, chosen=False, displacing=False))
     shutil.rmtree(place.results)
 
 
-def set_aside(entry: Entry, place: Entry) -> Path:
+def set_training_aside(entry: ResultsEntry, place: ResultsEntry) -> Path:
     """Keep a set that does not replace the earlier one; return its folder."""
     ((_, target),) = supersede(entry.results, [place.results]).pairs
     return target
 
 
-def unfinished(results: Path, workload: str) -> list[Path]:
+def list_unfinished_logs(results: Path, workload: str) -> list[Path]:
     """Return the unfinished logs of the set whose state is in this folder."""
     try:
-        campaign = read(results, workload)
+        campaign = read_set_state(results, workload)
     except RequestError:  # its state is moved aside, whatever it holds
         return []
     if campaign is None:
         return []
     logs = results / campaign.logs
-    return sorted(logs.glob(LOGS + PARTIAL)) + (
-        [] if any(logs.glob(LOGS)) else records(logs, (TELEMETRY,))
+    return sorted(logs.glob(LOG_PATTERN + PARTIAL_SUFFIX)) + (
+        [] if any(logs.glob(LOG_PATTERN)) else list_set_files(logs, (TELEMETRY_PATTERN,))
     )
 
 
-def records(logs: Path, patterns: tuple[str, ...] = (LOGS, TELEMETRY)) -> list[Path]:
+def list_set_files(
+    logs: Path, patterns: tuple[str, ...] = (LOG_PATTERN, TELEMETRY_PATTERN)
+) -> list[Path]:
     """Return the logs of a set and the files next to them, finished or not."""
     return sorted(
         path
         for pattern in patterns
-        for suffix in ("", PARTIAL)
+        for suffix in ("", PARTIAL_SUFFIX)
         for path in logs.glob(pattern + suffix)
     )
 
 
-def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
+def find_newest_set(
+    entry: ResultsEntry, workload: str
+) -> tuple[ResultsEntry, TrainingSetState] | None:
     """Return the newest set and its place."""
-    for place in (staged(entry, workload), entry):
-        if (campaign := read(place.results, workload)) is not None:
+    for place in (get_staging_entry(entry, workload), entry):
+        if (campaign := read_set_state(place.results, workload)) is not None:
             return place, campaign
     return None
 
 
-def check_same(campaign: Campaign, identity: Mapping[str, Any], seed: int | None) -> None:
+def check_same_request(
+    campaign: TrainingSetState, identity: Mapping[str, Any], seed: int | None
+) -> None:
     """Refuse to resume a set that began with a different request."""
-    asked = {**identity, "seed": campaign.seed if seed is None else seed}
+    requested = {**identity, "seed": campaign.seed if seed is None else seed}
     known = {**campaign.identity, "seed": campaign.seed}
-    for key in sorted(asked.keys() | known.keys()):
-        if asked.get(key) != known.get(key):
+    for key in sorted(requested.keys() | known.keys()):
+        if requested.get(key) != known.get(key):
             raise RequestError(
-                f"--resume: the set was started with {key} {known.get(key)}, not {asked.get(key)};"
-                " without --resume a new set is started"
+                f"--resume: the set was started with {key} {known.get(key)}, not"
+                f" {requested.get(key)}; without --resume a new set is started"
             )

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from suite.examples import Example, Outline
 
-PALETTE: Final = (
+OUTLINE_COLOURS: Final = (
     "#ff4d4d",
     "#2dd4bf",
     "#facc15",
@@ -23,23 +23,23 @@ PALETTE: Final = (
 """Class colours over images, cycled, as COCO's own viewers colour classes; bright, with a dark
 edge, so that they show on any image.
 """
-EDGE: Final = "#000000"
-LARGEST: Final = 220
+EDGE_COLOUR: Final = "#000000"
+MAX_PICTURE_PX: Final = 220
 """Maximum width or height of an image, in CSS pixels."""
 
 
-def draw(example: Example, which: str) -> Markup:
+def draw_example_picture(example: Example, which: str) -> Markup:
     """Draw `truth` or `found` over the image of an example; an empty `which` draws the image
     only.
     """
     outlines = {"truth": example.truth, "found": example.found}.get(which, ())
     width, height = example.width or 1, example.height or 1
-    factor = LARGEST / max(width, height)
-    unit = max(width, height) / LARGEST
+    factor = MAX_PICTURE_PX / max(width, height)
+    unit = max(width, height) / MAX_PICTURE_PX
     name = {"truth": "annotated", "found": "found"}.get(which, "picture")
     words = (
         f"Sample {example.sample}, {name}:"
-        f" {'; '.join(map(said, outlines)) or ('nothing' if which else example.expected)}"
+        f" {'; '.join(map(format_outline_label, outlines)) or ('nothing' if which else example.expected)}"
     )
     image = Markup('<image href="{}" width="{}" height="{}" preserveAspectRatio="none"/>').format(
         example.picture, width, height
@@ -48,7 +48,7 @@ def draw(example: Example, which: str) -> Markup:
         '<rect width="{}" height="{}" fill="none" stroke="currentColor" stroke-opacity="0.35"'
         ' stroke-width="{:.3f}"/>'
     ).format(width, height, unit)
-    body = Markup("").join(outlined(each, unit) for each in outlines)
+    body = Markup("").join(draw_outline(each, unit) for each in outlines)
     return Markup(
         '<svg class="picture" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{:.0f}"'
         ' height="{:.0f}">{}{}{}</svg>'
@@ -64,27 +64,31 @@ def draw(example: Example, which: str) -> Markup:
     )
 
 
-def said(outline: Outline) -> str:
+def format_outline_label(outline: Outline) -> str:
     """Label an object."""
     return f"{outline.label} {outline.score:.2f}" if outline.score is not None else outline.label
 
 
-def outlined(outline: Outline, unit: float) -> Markup:
+def draw_outline(outline: Outline, unit: float) -> Markup:
     """Draw one object: its mask lightly filled, its box with a dark edge, so that it shows on any
     image.
     """
-    colour = PALETTE[outline.colour % len(PALETTE)]
+    colour = OUTLINE_COLOURS[outline.colour % len(OUTLINE_COLOURS)]
     left, top, width, height = outline.box
-    shape = Markup("").join(polygon(each, colour, unit) for each in outline.polygons)
+    shape = Markup("").join(draw_mask_polygon(each, colour, unit) for each in outline.polygons)
     box = Markup(
         '<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" fill="none" stroke="{}"'
         ' stroke-width="{:.3f}"/>'
     )
-    place = (left, top, max(width, 0), max(height, 0))
-    return shape + box.format(*place, EDGE, 3.4 * unit) + box.format(*place, colour, 1.8 * unit)
+    corners = (left, top, max(width, 0), max(height, 0))
+    return (
+        shape
+        + box.format(*corners, EDGE_COLOUR, 3.4 * unit)
+        + box.format(*corners, colour, 1.8 * unit)
+    )
 
 
-def polygon(points: tuple[float, ...], colour: str, unit: float) -> Markup:
+def draw_mask_polygon(points: tuple[float, ...], colour: str, unit: float) -> Markup:
     """Draw one polygon of a mask."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(points[::2], points[1::2], strict=False))
     return Markup(

@@ -17,30 +17,30 @@ from submissions.report.document import Axis, Chart, Line, Mark
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 454, 34, 202
 """The plot area, in SVG units: about a pixel on a desktop screen, two thirds of one on a phone."""
-FONT: Final = 12
-TICKS: Final = 5
+FONT_SIZE: Final = 12
+MAX_AXIS_TICKS: Final = 5
 """Maximum number of ticks on an axis."""
-DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
+LINE_DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
 """Line styles, cycled: colour alone excludes readers who cannot distinguish it."""
-COLOURS: Final = 6
+COLOUR_CLASSES: Final = 6
 """Classes s0 to s5 of the style sheet."""
 THOUSANDS_FROM: Final = 10_000
 """Values from which thousands are written as k and millions as M: longer numbers do not fit beside
 the axis of a narrow screen.
 """
-NARROW_LETTER: Final = 9.0
+NARROW_LETTER_WIDTH: Final = 9.0
 """Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
-KEY: Final = 34
+LEGEND_KEY_WIDTH: Final = 34
 """Width of a line beside its name in the legend, with the gap behind the name."""
-LEGEND_ROW: Final = 20
-APART: Final = 30
+LEGEND_ROW_HEIGHT: Final = 20
+MIN_TICK_DISTANCE: Final = 30
 """Least distance of the values that an axis of whole numbers names."""
-DOTS_MOST: Final = 60
+MAX_DOTS: Final = 60
 """Maximum number of points in a line with individual markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class AxisScale:
     """Maps values to positions on an axis."""
 
     low: float
@@ -52,7 +52,7 @@ class Scale:
     values: tuple[float, ...] = ()
     """What lies on the axis: a logarithmic one of whole numbers names these and no others."""
 
-    def at(self, value: float) -> float:
+    def map_value(self, value: float) -> float:
         """Map a value to a position, clamped to the axis."""
         if self.log:
             share = (math.log(max(value, self.low)) - math.log(self.low)) / (
@@ -62,37 +62,42 @@ class Scale:
             share = (value - self.low) / (self.high - self.low)
         return self.begin + (self.end - self.begin) * min(max(share, 0.0), 1.0)
 
-    def ticks(self) -> list[float]:
+    def choose_ticks(self) -> list[float]:
         """Return round values on the axis."""
         if self.log and self.whole:
-            return self.known()
+            return self.select_spaced_values()
         return (
-            log_ticks(self.low, self.high)
+            compute_log_ticks(self.low, self.high)
             if self.log
-            else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
+            else compute_even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
         )
 
-    def known(self) -> list[float]:
+    def select_spaced_values(self) -> list[float]:
         """Return the values on the axis, without those too close to one before them."""
-        kept: list[float] = []
+        spaced: list[float] = []
         for value in sorted(set(self.values)):
-            if not kept or abs(self.at(value) - self.at(kept[-1])) >= APART:
-                kept.append(value)
-        return kept
+            if (
+                not spaced
+                or abs(self.map_value(value) - self.map_value(spaced[-1])) >= MIN_TICK_DISTANCE
+            ):
+                spaced.append(value)
+        return spaced
 
 
-def draw(chart: Chart, prefix: str = "") -> Markup:
+def draw_chart(chart: Chart, prefix: str = "") -> Markup:
     """Draw a chart; its title and description convey its content too. `prefix` tells its ids from
     those of another part of the page.
     """
-    rows = legend_rows(chart)
+    rows = split_legend_rows(chart)
     above = (
-        LEGEND_ROW * len(rows) if len(rows) > 1 or rows and not beside_name(chart, rows[0]) else 0
+        LEGEND_ROW_HEIGHT * len(rows)
+        if len(rows) > 1 or rows and not has_room_for_legend(chart, rows[0])
+        else 0
     )
-    body = Markup("\n").join(pieces(chart))
+    body = Markup("\n").join(draw_chart_elements(chart))
     if above:
         body = Markup('<g transform="translate(0 {})">\n{}</g>').format(above, body)
-    names = Markup("\n").join(legend(chart, rows, right=not above))
+    names = Markup("\n").join(draw_legend(chart, rows, right=not above))
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}"'
         ' font-size="{f}" font-family="system-ui, sans-serif" aria-labelledby="{id}-t'
@@ -101,7 +106,7 @@ def draw(chart: Chart, prefix: str = "") -> Markup:
     ).format(
         w=WIDTH,
         h=HEIGHT + above,
-        f=FONT,
+        f=FONT_SIZE,
         id=prefix + chart.id,
         title=chart.title,
         description=chart.description,
@@ -110,17 +115,17 @@ def draw(chart: Chart, prefix: str = "") -> Markup:
     )
 
 
-def pieces(chart: Chart) -> Iterator[Markup]:
+def draw_chart_elements(chart: Chart) -> Iterator[Markup]:
     """Yield the elements of a chart, from back to front."""
     indent = 16 if any(line.bars for line in chart.lines) else 0
-    across = scale(
+    across = choose_axis_scale(
         chart.x,
         [x for line in chart.lines for x, _ in line.points]
         + [m.value for m in chart.marks if m.upright],
         LEFT + indent,
         RIGHT - indent,
     )
-    up = scale(
+    up = choose_axis_scale(
         chart.y,
         [y for line in chart.lines for _, y in line.points]
         + [m.value for m in chart.marks if not m.upright],
@@ -128,15 +133,15 @@ def pieces(chart: Chart) -> Iterator[Markup]:
         TOP,
         room=True,
     )
-    yield from grid(chart, across, up)
+    yield from draw_plot_area(chart, across, up)
     for number, line in enumerate(chart.lines):
-        yield from drawn(line, number, across, up)
-    yield from marked(chart.marks, across, up)
+        yield from draw_chart_line(line, number, across, up)
+    yield from draw_reference_marks(chart.marks, across, up)
 
 
-def scale(
+def choose_axis_scale(
     axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False
-) -> Scale:
+) -> AxisScale:
     """Choose the range of an axis."""
     low = min(values, default=0.0) if axis.low is None else min(axis.low, *values, axis.low)
     high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
@@ -144,7 +149,7 @@ def scale(
         low, high = max(low, 1e-12), max(high, 1e-12)
         spread = (high / low) ** 0.06 if room else 1.0
         high = high * spread if high > low else low * 2
-        return Scale(
+        return AxisScale(
             low=low / spread,
             high=high,
             begin=begin,
@@ -157,7 +162,7 @@ def scale(
         low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
     spread = 0.06 * (high - low) if room else 0.0
     low = low if axis.low is not None else low - spread
-    return Scale(
+    return AxisScale(
         low=low,
         high=high if axis.high is not None else high + spread,
         begin=begin,
@@ -167,16 +172,16 @@ def scale(
     )
 
 
-def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
+def compute_even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
     """Return evenly spaced round values, at least `least` apart, five at most."""
-    raw = (high - low) / TICKS
+    raw = (high - low) / MAX_AXIS_TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     step = max(
         least,
         next(
             factor * power
             for factor in (1, 2, 2.5, 5, 10, 20)
-            if (high - low) / (factor * power) <= TICKS
+            if (high - low) / (factor * power) <= MAX_AXIS_TICKS
         ),
     )
     step = float(math.ceil(step)) if least else step
@@ -184,7 +189,7 @@ def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def log_ticks(low: float, high: float) -> list[float]:
+def compute_log_ticks(low: float, high: float) -> list[float]:
     """Return powers of ten, with values in between if there are few."""
     for factors in (
         (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
@@ -194,18 +199,18 @@ def log_ticks(low: float, high: float) -> list[float]:
         (1,),
     ):
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        found = [
+        ticks = [
             factor * 10.0**power
             for power in powers
             for factor in factors
             if low * 0.999 <= factor * 10.0**power <= high * 1.001
         ]
-        if len(found) <= TICKS:
+        if len(ticks) <= MAX_AXIS_TICKS:
             break
-    return found[:: math.ceil(len(found) / TICKS)] if len(found) >= 2 else [low, high]
+    return ticks[:: math.ceil(len(ticks) / MAX_AXIS_TICKS)] if len(ticks) >= 2 else [low, high]
 
 
-def number(value: float) -> str:
+def format_tick(value: float) -> str:
     """Format a value on an axis."""
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
@@ -214,38 +219,40 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 10):.6g}"
 
 
-def grid(chart: Chart, across: Scale, up: Scale) -> Iterator[Markup]:
+def draw_plot_area(chart: Chart, across: AxisScale, up: AxisScale) -> Iterator[Markup]:
     """Draw the plot area: lines, numbers, names."""
-    for tick in up.ticks():
-        y = up.at(tick)
-        yield straight(LEFT, y, RIGHT, y, "grid", opacity=0.25)
-        yield text(LEFT - 8, y + 4, number(tick), "end")
-    for tick in across.ticks():
-        x = across.at(tick)
-        yield straight(x, BOTTOM, x, BOTTOM + 5, "axis", opacity=0.7)
-        yield text(x, BOTTOM + 19, number(tick), "middle")
-    yield straight(LEFT, BOTTOM, RIGHT, BOTTOM, "axis", opacity=0.7)
-    yield text((LEFT + RIGHT) / 2, HEIGHT - 8, titled(chart.x), "middle")
-    yield text(8, 16, titled(chart.y), "start")
+    for tick in up.choose_ticks():
+        y = up.map_value(tick)
+        yield draw_straight_line(LEFT, y, RIGHT, y, "grid", opacity=0.25)
+        yield draw_text(LEFT - 8, y + 4, format_tick(tick), "end")
+    for tick in across.choose_ticks():
+        x = across.map_value(tick)
+        yield draw_straight_line(x, BOTTOM, x, BOTTOM + 5, "axis", opacity=0.7)
+        yield draw_text(x, BOTTOM + 19, format_tick(tick), "middle")
+    yield draw_straight_line(LEFT, BOTTOM, RIGHT, BOTTOM, "axis", opacity=0.7)
+    yield draw_text((LEFT + RIGHT) / 2, HEIGHT - 8, format_axis_title(chart.x), "middle")
+    yield draw_text(8, 16, format_axis_title(chart.y), "start")
 
 
-def titled(axis: Axis) -> str:
+def format_axis_title(axis: Axis) -> str:
     """Label an axis, with its unit."""
     return f"{axis.name} ({axis.unit})" if axis.unit and axis.unit != axis.name else axis.name
 
 
-def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]:
+def draw_chart_line(line: Line, number: int, across: AxisScale, up: AxisScale) -> Iterator[Markup]:
     """Draw one series."""
-    places = [(across.at(x), up.at(y)) for x, y in line.points]
+    places = [(across.map_value(x), up.map_value(y)) for x, y in line.points]
     if not places:
         return
     if line.bars:
         yield from (
-            straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places)))
+            draw_straight_line(
+                x, BOTTOM, x, y, f"s{number % COLOUR_CLASSES}", width=compute_bar_width(len(places))
+            )
             for x, y in places
         )
         return
-    name = f"s{number % COLOURS}"
+    name = f"s{number % COLOUR_CLASSES}"
     if line.loose:
         yield from (
             Markup(
@@ -269,98 +276,104 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
         path,
         (
             Markup(' stroke-dasharray="{}"').format(dash)
-            if (dash := DASHES[number % len(DASHES)])
+            if (dash := LINE_DASHES[number % len(LINE_DASHES)])
             else ""
         ),
     )
-    if line.dots and len(places) <= DOTS_MOST:
-        for (x, y), (told_x, told_y) in zip(places, line.points, strict=True):
+    if line.dots and len(places) <= MAX_DOTS:
+        for (x, y), (value_x, value_y) in zip(places, line.points, strict=True):
             yield Markup(
                 '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}:'
                 " {:.6g}, {:.6g}</title></circle>"
-            ).format(name, x, y, line.name, told_x, told_y)
+            ).format(name, x, y, line.name, value_x, value_y)
 
 
-def bar_width(count: int) -> float:
+def compute_bar_width(count: int) -> float:
     """Return the width of a bar, with gaps between bars."""
     return max(1.5, min(22.0, 0.6 * (RIGHT - LEFT) / count))
 
 
-def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
+def draw_reference_marks(
+    marks: Sequence[Mark], across: AxisScale, up: AxisScale
+) -> Iterator[Markup]:
     """Draw the reference marks, then their names over all lines: those of upright ones stacked,
     those of others at the left, clear of the legend.
     """
     ordered = sorted(marks, key=lambda mark: mark.value)
     for mark in ordered:
-        x, y = across.at(mark.value), up.at(mark.value)
+        x, y = across.map_value(mark.value), up.map_value(mark.value)
         yield (
-            straight(x, TOP, x, BOTTOM, "mark", dash="4 3")
+            draw_straight_line(x, TOP, x, BOTTOM, "mark", dash="4 3")
             if mark.upright
-            else straight(LEFT, y, RIGHT, y, "mark", dash="4 3")
+            else draw_straight_line(LEFT, y, RIGHT, y, "mark", dash="4 3")
         )
-    for place, mark in enumerate(mark for mark in ordered if mark.upright):
-        x = across.at(mark.value)
+    for position, mark in enumerate(mark for mark in ordered if mark.upright):
+        x = across.map_value(mark.value)
         left = x > (LEFT + RIGHT) / 2
-        yield text(
+        yield draw_text(
             x - 5 if left else x + 5,
-            TOP + 10 + 16 * place,
+            TOP + 10 + 16 * position,
             mark.name,
             "end" if left else "start",
             "mark",
         )
     for mark in ordered:
         if not mark.upright:
-            yield text(LEFT + 4, up.at(mark.value) - 5, mark.name, "start", "mark")
+            yield draw_text(LEFT + 4, up.map_value(mark.value) - 5, mark.name, "start", "mark")
 
 
-def named(line: Line) -> float:
+def estimate_legend_width(line: Line) -> float:
     """Return the width of a line's name in the legend, with its line."""
-    return len(line.name) * NARROW_LETTER + KEY
+    return len(line.name) * NARROW_LETTER_WIDTH + LEGEND_KEY_WIDTH
 
 
-def legend_rows(chart: Chart) -> list[list[int]]:
+def split_legend_rows(chart: Chart) -> list[list[int]]:
     """Distribute the lines of a chart over the rows of its legend; a single line needs none."""
     rows: list[list[int]] = []
     used = math.inf
     for number, line in enumerate(chart.lines if len(chart.lines) > 1 else ()):
-        if used + named(line) > RIGHT:
+        if used + estimate_legend_width(line) > RIGHT:
             rows.append([])
             used = 0.0
         rows[-1].append(number)
-        used += named(line)
+        used += estimate_legend_width(line)
     return rows
 
 
-def beside_name(chart: Chart, row: Sequence[int]) -> bool:
+def has_room_for_legend(chart: Chart, row: Sequence[int]) -> bool:
     """Tell whether a legend fits beside the name of the upright axis."""
-    return (len(titled(chart.y)) + 1) * NARROW_LETTER + sum(
-        named(chart.lines[number]) for number in row
+    return (len(format_axis_title(chart.y)) + 1) * NARROW_LETTER_WIDTH + sum(
+        estimate_legend_width(chart.lines[number]) for number in row
     ) <= RIGHT
 
 
-def legend(chart: Chart, rows: Sequence[Sequence[int]], *, right: bool) -> Iterator[Markup]:
+def draw_legend(chart: Chart, rows: Sequence[Sequence[int]], *, right: bool) -> Iterator[Markup]:
     """Draw the legend: at the top right, or in rows above the chart."""
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         x, y = (
-            (RIGHT - sum(named(chart.lines[number]) for number in row) if right else 8.0),
-            12 + LEGEND_ROW * place,
+            (
+                RIGHT - sum(estimate_legend_width(chart.lines[number]) for number in row)
+                if right
+                else 8.0
+            ),
+            12 + LEGEND_ROW_HEIGHT * position,
         )
         for number in row:
             line = chart.lines[number]
-            yield straight(
+            yield draw_straight_line(
                 x,
                 y,
                 x + 18,
                 y,
-                f"s{number % COLOURS}",
-                dash=DASHES[number % len(DASHES)],
+                f"s{number % COLOUR_CLASSES}",
+                dash=LINE_DASHES[number % len(LINE_DASHES)],
                 width=2.2,
             )
-            yield text(x + 23, y + 4, line.name, "start")
-            x += named(line)
+            yield draw_text(x + 23, y + 4, line.name, "start")
+            x += estimate_legend_width(line)
 
 
-def straight(
+def draw_straight_line(
     x1: float,
     y1: float,
     x2: float,
@@ -380,7 +393,7 @@ def straight(
     ).format(name, x1, y1, x2, y2, width, more)
 
 
-def text(x: float, y: float, words: str, anchor: str, name: str = "ink") -> Markup:
+def draw_text(x: float, y: float, words: str, anchor: str, name: str = "ink") -> Markup:
     """Draw a text."""
     return Markup(
         '<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="currentColor">{}</text>'

@@ -13,30 +13,30 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import JudgedError
-from suite.files.layout import QUERIES
-from suite.loadgen.query_record import FIELDS, MOST_ROWS
+from suite.files.layout import QUERY_RECORD_FILE
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 
 # Legend: Q queries in order of issue, B bins, G groups.
-Floats: TypeAlias = npt.NDArray[np.float64]
-DTYPE: Final = np.dtype(list(FIELDS))
-BINS: Final = 48
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+QUERY_ROW_DTYPE: Final = np.dtype(list(QUERY_RECORD_FIELDS))
+LATENCY_BINS: Final = 48
 """Bins of the distribution, on a logarithmic axis."""
-SLICES: Final = 25
+RATE_SLICES: Final = 25
 """Slices of a run's duration, for rates."""
 NS_PER_MS: Final = 1e6
 NS_PER_S: Final = 1e9
-PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
+LOADGEN_PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 """Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
-EACH_MOST: Final = 400
+MAX_SINGLE_QUERIES: Final = 400
 """Maximum number of queries that are drawn one by one; more are drawn in groups."""
-GROUP_LEAST: Final = 20
+MIN_GROUP_QUERIES: Final = 20
 """Minimum number of queries in a group: enough for a median that one slow query does not move."""
-GROUPS_MOST: Final = 100
+MAX_QUERY_GROUPS: Final = 100
 """Maximum number of groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queries:
+class RecordedQueries:
     """The query record of a run."""
 
     first_ns: int
@@ -51,32 +51,34 @@ class Queries:
     samples_Q: npt.NDArray[np.uint32]
 
     @property
-    def took_ns(self) -> int:
+    def duration_ns(self) -> int:
         """ns from the first query to the last completion."""
         return int((self.issued_Q + self.latency_Q).max())
 
 
-def read(path: Path) -> Queries | None:
+def read_recorded_queries(path: Path) -> RecordedQueries | None:
     """Read the record; None if there is none, JudgedError if it is malformed."""
     if not path.is_file():
         return None
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise JudgedError(f"{QUERIES} cannot be read") from error
+        raise JudgedError(f"{QUERY_RECORD_FILE} cannot be read") from error
     if (
         not isinstance(rows, np.ndarray)
-        or rows.dtype != DTYPE
+        or rows.dtype != QUERY_ROW_DTYPE
         or rows.ndim != 1
-        or not 0 < len(rows) <= MOST_ROWS
+        or not 0 < len(rows) <= MAX_QUERY_RECORD_ROWS
     ):
-        raise JudgedError(f"{QUERIES} is no record of queries")
+        raise JudgedError(f"{QUERY_RECORD_FILE} is no record of queries")
     issued_Q, done_Q = rows["issued_ns"], rows["done_ns"]
     first = int(issued_Q.min())
     latency_Q = done_Q - issued_Q
     if first < 0 or latency_Q.min() < 0:
-        raise JudgedError(f"{QUERIES} has queries that were answered before they were issued")
-    return Queries(
+        raise JudgedError(
+            f"{QUERY_RECORD_FILE} has queries that were answered before they were issued"
+        )
+    return RecordedQueries(
         first_ns=first,
         issued_Q=issued_Q - first,
         latency_Q=latency_Q,
@@ -85,18 +87,18 @@ def read(path: Path) -> Queries | None:
     )
 
 
-def percentiles(queries: Queries) -> list[tuple[float, float]]:
+def compute_latency_percentiles(queries: RecordedQueries) -> list[tuple[float, float]]:
     """Return percentiles with their latencies in ms, at the place where LoadGen takes them: sorted,
     at the share of the count, rounded down.
     """
     sorted_Q, count = np.sort(queries.latency_Q), len(queries.latency_Q)
     return [
         (percent, float(sorted_Q[min(int(count * (percent / 100)), count - 1)]) / NS_PER_MS)
-        for percent in PERCENTILES
+        for percent in LOADGEN_PERCENTILES
     ]
 
 
-def distribution(queries: Queries) -> list[tuple[float, float]]:
+def compute_latency_distribution(queries: RecordedQueries) -> list[tuple[float, float]]:
     """Return the centre of each bin in ms, on a logarithmic axis, and the percentage of queries in
     it.
     """
@@ -104,7 +106,7 @@ def distribution(queries: Queries) -> list[tuple[float, float]]:
     low, high = float(latency_Q.min()), float(latency_Q.max())
     if high <= low:
         return [(low, 100.0)]
-    edges = np.geomspace(low, high, BINS + 1)
+    edges = np.geomspace(low, high, LATENCY_BINS + 1)
     count_B, _ = np.histogram(latency_Q, bins=edges)
     middle_B = np.sqrt(edges[:-1] * edges[1:])
     return [
@@ -113,33 +115,37 @@ def distribution(queries: Queries) -> list[tuple[float, float]]:
     ]
 
 
-def by_issue(queries: Queries) -> tuple[Floats, Floats]:
+def sort_by_issue_time(queries: RecordedQueries) -> tuple[FloatArray, FloatArray]:
     """Return issue times in seconds and latencies in ms, in order of issue."""
     order_Q = np.argsort(queries.issued_Q, kind="stable")
     return queries.issued_Q[order_Q] / NS_PER_S, queries.latency_Q[order_Q] / NS_PER_MS
 
 
-def each(queries: Queries) -> list[tuple[float, float]]:
+def list_query_latencies(queries: RecordedQueries) -> list[tuple[float, float]]:
     """Return the latency in ms of every query; x is its issue time in seconds."""
-    return [(float(x), float(y)) for x, y in zip(*by_issue(queries), strict=True)]
+    return [(float(x), float(y)) for x, y in zip(*sort_by_issue_time(queries), strict=True)]
 
 
-def group_size(queries: Queries) -> int:
+def compute_query_group_size(queries: RecordedQueries) -> int:
     """Return the number of consecutive queries in a group; the last group has up to twice as
     many.
     """
-    return max(GROUP_LEAST, -(-len(queries.latency_Q) // GROUPS_MOST))
+    return max(MIN_GROUP_QUERIES, -(-len(queries.latency_Q) // MAX_QUERY_GROUPS))
 
 
-def grouped(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+def compute_group_latencies(
+    queries: RecordedQueries,
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
     """Return the median and the highest latency in ms of each group of consecutive queries; x is
     their mean issue time in seconds.
 
     Groups are equal in number of queries, and hold every query: groups of equal time would hold
     many fast queries and few slow ones.
     """
-    issued_Q, latency_Q = by_issue(queries)
-    cuts = np.arange(1, max(1, len(latency_Q) // group_size(queries))) * group_size(queries)
+    issued_Q, latency_Q = sort_by_issue_time(queries)
+    cuts = np.arange(
+        1, max(1, len(latency_Q) // compute_query_group_size(queries))
+    ) * compute_query_group_size(queries)
     times = [float(part.mean()) for part in np.split(issued_Q, cuts)]
     parts = np.split(latency_Q, cuts)
     return list(zip(times, (float(np.median(part)) for part in parts), strict=True)), list(
@@ -147,24 +153,24 @@ def grouped(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[flo
     )
 
 
-def rates(queries: Queries) -> list[tuple[float, float]]:
+def compute_completion_rates(queries: RecordedQueries) -> list[tuple[float, float]]:
     """Return the samples/s completed in each slice of the run; x is in seconds since the first
     query.
     """
     done_Q = queries.issued_Q + queries.latency_Q
-    ends = np.linspace(0, int(done_Q.max()) + 1, SLICES + 1)
-    told, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
+    ends = np.linspace(0, int(done_Q.max()) + 1, RATE_SLICES + 1)
+    samples_S, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
     return [
         (float((a + b) / 2 / NS_PER_S), float(n / ((b - a) / NS_PER_S)))
-        for a, b, n in zip(ends[:-1], ends[1:], told, strict=True)
+        for a, b, n in zip(ends[:-1], ends[1:], samples_S, strict=True)
     ]
 
 
-def batches(queries: Queries) -> list[tuple[float, float]]:
+def compute_batch_size_shares(queries: RecordedQueries) -> list[tuple[float, float]]:
     """Return batch sizes, in samples, with the percentage of samples answered in a batch of that
     size.
     """
-    size_B, weight_B = batch_sizes(queries)
+    size_B, weight_B = count_samples_by_batch_size(queries)
     total = float(weight_B.sum())
     return (
         [
@@ -176,12 +182,12 @@ def batches(queries: Queries) -> list[tuple[float, float]]:
     )
 
 
-def batch_sizes(queries: Queries) -> tuple[Floats, Floats]:
+def count_samples_by_batch_size(queries: RecordedQueries) -> tuple[FloatArray, FloatArray]:
     """Count the samples answered in batches of each size; `batch` is the number of the batch that
     contained a query's last sample.
     """
-    _, place_Q = np.unique(queries.batch_Q, return_inverse=True)
-    size_of: Floats = np.bincount(place_Q, weights=queries.samples_Q).astype(np.float64)
+    _, index_Q = np.unique(queries.batch_Q, return_inverse=True)
+    size_of: FloatArray = np.bincount(index_Q, weights=queries.samples_Q).astype(np.float64)
     size_B, count_B = np.unique(size_of, return_counts=True)
-    weight_B: Floats = size_B * count_B
+    weight_B: FloatArray = size_B * count_B
     return np.asarray(size_B, dtype=np.float64), weight_B

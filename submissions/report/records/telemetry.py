@@ -14,29 +14,29 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance.documents.podium.training import finite
+from compliance.documents.podium.training import is_finite_number
 from submissions.report.document import Axis, Chart, Line
 from suite.errors import JudgedError
-from suite.files.untrusted_files import opened
+from suite.files.untrusted_files import open_regular_file
 
-LINE_LIMIT: Final = 1 << 20
-LINES_LIMIT: Final = 2_000_000
+MAX_LINE_BYTES: Final = 1 << 20
+MAX_TELEMETRY_LINES: Final = 2_000_000
 """Line limit: two weeks of one reading and one power reading per second; further lines are
 ignored.
 """
-POINTS_MOST: Final = 240
+MAX_LINE_POINTS: Final = 240
 """Maximum number of points in a line of a chart; more are averaged."""
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1_000_000
-TIMES_MOST: Final = 2**63
+MAX_TIME_NS: Final = 2**63
 """ns; later times are none that a clock tells."""
 NS_PER_MIN: Final = 60e9
 UW_PER_W: Final = 1e6
-MINUTES: Final = "minutes"
+MINUTES_AXIS_UNIT: Final = "minutes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class TelemetryPanel:
     """One chart: the fields of some channels, with their labels."""
 
     id: str
@@ -47,33 +47,33 @@ class Panel:
     times: float = 1.0
 
 
-PANELS: Final = (
-    Panel(
+TELEMETRY_PANELS: Final = (
+    TelemetryPanel(
         id="cores",
         title="Use of the cores",
         axis=Axis(name="share of the cores", unit="%", low=0.0, high=100.0),
         times=100.0,
         fields={"cpu_own": "this run", "cpu_others": "others", "steal": "stolen", "util": "in use"},
     ),
-    Panel(
+    TelemetryPanel(
         id="clocks",
         title="Clocks",
         axis=Axis(name="clock", unit="MHz", low=0.0),
         fields={"mhz": "cores, mean", "sm_mhz": "SM", "mem_mhz": "memory"},
     ),
-    Panel(
+    TelemetryPanel(
         id="temperature",
         title="Temperature",
         axis=Axis(name="temperature", unit="\u00b0C"),
         fields={"temp_c": "warmest sensor"},
     ),
-    Panel(
+    TelemetryPanel(
         id="power",
         title="Power",
         axis=Axis(name="power", unit="W", low=0.0),
         fields={"power_w": "board", "p": ""},
     ),
-    Panel(
+    TelemetryPanel(
         id="memory",
         title="Memory",
         axis=Axis(name="memory", unit="MiB", low=0.0),
@@ -83,7 +83,7 @@ PANELS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telemetry:
+class RecordedTelemetry:
     """The readings of a run."""
 
     clocks_ns: tuple[int, int] | None
@@ -93,7 +93,7 @@ class Telemetry:
 
 
 @dataclass(slots=True, kw_only=True)
-class Metered:
+class PowerChannel:
     """A power channel: its name, and of a counter the last reading that was drawn."""
 
     name: str
@@ -105,7 +105,7 @@ class Metered:
     """
     last: tuple[int, int] | None = None
 
-    def watts(self, t: int, uj: int) -> tuple[int, float] | None:
+    def compute_mean_watts(self, t: int, uj: int) -> tuple[int, float] | None:
         """Return the middle of the time since the last reading, and the mean power; None if it is
         too short, or the counter fell.
         """
@@ -125,68 +125,74 @@ class Metered:
         )
 
 
-def read(path: Path) -> Telemetry | None:
+def read_telemetry_readings(path: Path) -> RecordedTelemetry | None:
     """Read the record; None if there is none, JudgedError if it is malformed."""
     if not path.is_file():
         return None
-    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    readings: dict[str, dict[str, list[tuple[int, float]]]] = {}
     clocks: tuple[int, int] | None = None
-    channels: dict[int, Metered] = {}
+    channels: dict[int, PowerChannel] = {}
     try:
-        for line in lines(path):
+        for line in iterate_telemetry_lines(path):
             if "clocks_ns" in line:
-                begun, channels = head(line)
+                begun, channels = parse_clocks_and_channels(line)
                 clocks = clocks or begun
-            keep(found, line, channels)
+            add_line_readings(readings, line, channels)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise JudgedError(f"{path.name} cannot be read") from error
-    return Telemetry(clocks_ns=clocks, channels=found)
+    return RecordedTelemetry(clocks_ns=clocks, channels=readings)
 
 
-def lines(path: Path) -> Iterator[Mapping[str, Any]]:
+def iterate_telemetry_lines(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the lines; the last may be incomplete if a process was killed."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    with opened(path) as stream:
-        for _ in range(LINES_LIMIT):
-            line = stream.readline(LINE_LIMIT)
+    with open_regular_file(path) as stream:
+        for _ in range(MAX_TELEMETRY_LINES):
+            line = stream.readline(MAX_LINE_BYTES)
             if not line.endswith(b"\n"):
                 return
             yield decode(line)
 
 
-def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, Metered]]:
+def parse_clocks_and_channels(
+    line: Mapping[str, Any],
+) -> tuple[tuple[int, int], dict[int, PowerChannel]]:
     """Parse the pair of clocks and the channels in the first line of a segment."""
     monotonic, utc = line["clocks_ns"]
     return (int(monotonic), int(utc)), {
-        int(each["id"]): metered(each) for each in line.get("channels", ())
+        int(each["id"]): parse_power_channel(each) for each in line.get("channels", ())
     }
 
 
-def metered(channel: Mapping[str, Any]) -> Metered:
+def parse_power_channel(channel: Mapping[str, Any]) -> PowerChannel:
     """Parse what is needed to draw a power channel."""
     range_uj, period_ms = channel.get("range_uj"), channel.get("period_ms")
-    return Metered(
+    return PowerChannel(
         name=str(channel["name"]),
         range_uj=range_uj if isinstance(range_uj, int) else None,
         period_ns=period_ms * NS_PER_MS * 9 // 10 if isinstance(period_ms, int) else 0,
     )
 
 
-def power(
-    line: Mapping[str, Any], t: int, channels: Mapping[int, Metered]
+def parse_power_reading(
+    line: Mapping[str, Any], t: int, channels: Mapping[int, PowerChannel]
 ) -> tuple[str, tuple[int, float]] | None:
     """Return the name of a line's power channel, and its time and watts; None if it gives none."""
     channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
-    if "p" in line and finite(line["p"]):
+    if "p" in line and is_finite_number(line["p"]):
         return (channel.name if channel else "meter", (t, line["p"] / UW_PER_W))
-    drawn = channel.watts(t, line["e"]) if channel and isinstance(line.get("e"), int) else None
+    drawn = (
+        channel.compute_mean_watts(t, line["e"])
+        if channel and isinstance(line.get("e"), int)
+        else None
+    )
     return (channel.name, drawn) if channel and drawn else None
 
 
-def keep(
-    found: dict[str, dict[str, list[tuple[int, float]]]],
+def add_line_readings(
+    readings: dict[str, dict[str, list[tuple[int, float]]]],
     line: Mapping[str, Any],
-    channels: Mapping[int, Metered],
+    channels: Mapping[int, PowerChannel],
 ) -> None:
     """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest
     counts.
@@ -194,27 +200,27 @@ def keep(
     t = line.get("t")
     if not isinstance(t, int):
         return
-    if abs(t) >= TIMES_MOST:
+    if abs(t) >= MAX_TIME_NS:
         raise ValueError("a time that no clock tells")
-    if (drawn := power(line, t, channels)) is not None:
-        found.setdefault(drawn[0], {}).setdefault("p", []).append(drawn[1])
+    if (drawn := parse_power_reading(line, t, channels)) is not None:
+        readings.setdefault(drawn[0], {}).setdefault("p", []).append(drawn[1])
     for channel, fields in line.items():
         for name, value in fields.items() if isinstance(fields, dict) else ():
-            number = reduced(name, value)
+            number = reduce_telemetry_field(name, value)
             if number is not None:
-                found.setdefault(channel, {}).setdefault(name, []).append((t, number))
+                readings.setdefault(channel, {}).setdefault(name, []).append((t, number))
 
 
-def reduced(name: str, value: object) -> float | None:
+def reduce_telemetry_field(name: str, value: object) -> float | None:
     """Reduce a field to one number; None if it has none."""
     if isinstance(value, list):
-        numbers = [float(each) for each in value if finite(each)]
+        numbers = [float(each) for each in value if is_finite_number(each)]
         return None if not numbers else max(numbers) if name == "temp_c" else fmean(numbers)
-    return float(value) if finite(value) else None
+    return float(value) if is_finite_number(value) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class DrawnSpan:
     """The time that is drawn, by the monotonic clock."""
 
     begin_ns: int
@@ -226,22 +232,22 @@ class Span:
     @property
     def unit_ns(self) -> float:
         """Size of the axis's unit."""
-        return NS_PER_MIN if self.axis.unit == MINUTES else NS_PER_S
+        return NS_PER_MIN if self.axis.unit == MINUTES_AXIS_UNIT else NS_PER_S
 
-    def holds(self, t: int) -> bool:
+    def has_time(self, t: int) -> bool:
         """Return whether a reading was taken during the run."""
         return self.begin_ns <= t and (self.end_ns is None or t <= self.end_ns)
 
 
-def whole(told: Telemetry, unit: str) -> Span | None:
+def compute_readings_span(telemetry: RecordedTelemetry, unit: str) -> DrawnSpan | None:
     """Return the span of all readings, for a run whose beginning is unknown; None if there are no
     readings.
     """
     every = [
-        t for fields in told.channels.values() for points in fields.values() for t, _ in points
+        t for fields in telemetry.channels.values() for points in fields.values() for t, _ in points
     ]
     return (
-        Span(
+        DrawnSpan(
             begin_ns=min(every),
             end_ns=None,
             axis=Axis(name="time since the first reading", unit=unit, low=0.0),
@@ -251,14 +257,16 @@ def whole(told: Telemetry, unit: str) -> Span | None:
     )
 
 
-def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
+def build_telemetry_charts(
+    telemetry: RecordedTelemetry, span: DrawnSpan, where: str
+) -> Iterator[Chart]:
     """Draw the readings that were taken during the run."""
-    for panel in PANELS:
-        drawn = tuple(panel_lines(found, panel, span))
+    for panel in TELEMETRY_PANELS:
+        drawn = tuple(build_panel_lines(telemetry, panel, span))
         if drawn:
             words = "; ".join(
-                f"{line.name}: mean {told(fmean(y for _, y in line.points))}, highest"
-                f" {told(max(y for _, y in line.points))}"
+                f"{line.name}: mean {format_reading(fmean(y for _, y in line.points))}, highest"
+                f" {format_reading(max(y for _, y in line.points))}"
                 for line in drawn
             )
             text = f"{panel.title} of the machine during the run, in {panel.axis.unit}. {words}."
@@ -272,31 +280,35 @@ def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
             )
 
 
-def told(value: float) -> str:
+def format_reading(value: float) -> str:
     """Format a reading: four digits, and no exponent for large ones."""
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
-def unknown(drawn: Sequence[Chart]) -> str:
+def format_missing_panels(drawn: Sequence[Chart]) -> str:
     """Name the panels that no reading was drawn in; empty if all were."""
     known = {chart.title for chart in drawn}
     names = [
-        panel.title if place == 0 else panel.title.casefold()
-        for place, panel in enumerate(each for each in PANELS if each.title not in known)
+        panel.title if position == 0 else panel.title.casefold()
+        for position, panel in enumerate(
+            each for each in TELEMETRY_PANELS if each.title not in known
+        )
     ]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def panel_lines(told: Telemetry, panel: Panel, span: Span) -> Iterator[Line]:
+def build_panel_lines(
+    telemetry: RecordedTelemetry, panel: TelemetryPanel, span: DrawnSpan
+) -> Iterator[Line]:
     """Yield one line per channel and field of a panel."""
-    several = len(told.channels) > 1
-    for channel, fields in told.channels.items():
+    several = len(telemetry.channels) > 1
+    for channel, fields in telemetry.channels.items():
         for name, words in panel.fields.items():
-            points = thinned(
+            points = average_neighbouring_points(
                 [
                     ((t - span.begin_ns) / span.unit_ns, value * panel.times)
                     for t, value in fields.get(name, ())
-                    if span.holds(t)
+                    if span.has_time(t)
                 ]
             )
             if points:
@@ -308,8 +320,8 @@ def panel_lines(told: Telemetry, panel: Panel, span: Span) -> Iterator[Line]:
                 )
 
 
-def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def average_neighbouring_points(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Average neighbouring points if there are more than a chart can show."""
-    step = -(-len(points) // POINTS_MOST) if points else 1
+    step = -(-len(points) // MAX_LINE_POINTS) if points else 1
     groups = (points[start : start + step] for start in range(0, len(points), step))
     return [(fmean(x for x, _ in group), fmean(y for _, y in group)) for group in groups]

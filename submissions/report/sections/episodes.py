@@ -4,49 +4,61 @@ own estimate, and the metric over epochs.
 
 from collections.abc import Iterator, Sequence
 
-from compliance.documents.podium.training import TrainingLog, finite, read_log
+from compliance.documents.podium.training import TrainingLog, is_finite_number, read_training_log
 from submissions.report.document import Axis, Chart, Gallery, Line, Mark, Note, Section, Tone
-from submissions.report.sections.training import named
-from submissions.result_index import Result
+from submissions.report.sections.training import format_run_label
+from submissions.result_index import IndexedResult
 from submissions.score.score import Score
-from submissions.tables import digits
+from submissions.tables import format_score_value
 from suite import registry
 from suite.events import EPOCH_NUM, EXAMPLE
 from suite.examples import Episode, ExampleKind
 from suite.rounds import RoundKind
 
-TITLE = "What the model does in an evaluation"
-SHARE = "chances, 0 to 1"
+EPISODE_TITLE = "What the model does in an evaluation"
+CHANCES_AXIS_NAME = "chances, 0 to 1"
 
 
-def section(result: Result, score: Score) -> Section | None:
+def build_episode_section(result: IndexedResult, score: Score) -> Section | None:
     """Draw the last evaluation's example of the first run; None where the workload shows none, or
     the logs are of a published round or an earlier podium.
     """
     if (
-        score.workload not in registry.points(registry.EPISODES)
-        or registry.kind_of_round(score.round) is not RoundKind.PODIUM
+        score.workload not in registry.list_entry_points(registry.EPISODE_GROUP)
+        or registry.load_round_kind(score.round) is not RoundKind.PODIUM
     ):
         return None
-    runs = [read_log(log, registry.round(score.round), None) for log in result.logs]
-    told = runs[0].all(EXAMPLE) if runs else ()
-    if not told:
+    runs = [
+        read_training_log(log, registry.load_round(score.round), None)
+        for log in result.training_logs
+    ]
+    example_records = runs[0].list_records(EXAMPLE) if runs else ()
+    if not example_records:
         return None
     where = f"episode-{score.workload}-{score.system}"
     try:
-        episode: Episode = registry.resolve(
-            registry.EPISODES, "episodes of workload", score.workload
-        )(told[-1].value)
+        episode: Episode = registry.load_entry_point(
+            registry.EPISODE_GROUP, "episodes of workload", score.workload
+        )(example_records[-1].value)
     except ValueError as error:
         return Section(
-            id=where, title=TITLE, notes=(Note(text=f"No example: {error}.", tone=Tone.CAUTION),)
+            id=where,
+            title=EPISODE_TITLE,
+            notes=(Note(text=f"No example: {error}.", tone=Tone.CAUTION),),
         )
-    epoch = told[-1].event.metadata.get(EPOCH_NUM)
+    epoch = example_records[-1].event.metadata.get(EPOCH_NUM)
     return Section(
         id=where,
         title=episode.title,
-        intro=f"After {episode.epoch_name} {epoch:g} of {named(0, runs)}." if finite(epoch) else "",
-        charts=(estimate(episode, where), *over_epochs(runs, score, episode.epoch_name, where)),
+        intro=(
+            f"After {episode.epoch_name} {epoch:g} of {format_run_label(0, runs)}."
+            if is_finite_number(epoch)
+            else ""
+        ),
+        charts=(
+            build_winning_estimate_chart(episode, where),
+            *build_epoch_score_charts(runs, score, episode.epoch_name, where),
+        ),
         galleries=(
             Gallery(
                 title=episode.title,
@@ -58,7 +70,7 @@ def section(result: Result, score: Score) -> Section | None:
     )
 
 
-def estimate(episode: Episode, where: str) -> Chart:
+def build_winning_estimate_chart(episode: Episode, where: str) -> Chart:
     """Draw how the policy saw its chances."""
     first, last = (f"{value:.2f}" for _, value in (episode.estimates[0], episode.estimates[-1]))
     return Chart(
@@ -69,29 +81,29 @@ def estimate(episode: Episode, where: str) -> Chart:
             f" first, {last} at the last."
         ),
         x=Axis(name="move", low=0.0, whole=True),
-        y=Axis(name=SHARE, low=0.0, high=1.0),
+        y=Axis(name=CHANCES_AXIS_NAME, low=0.0, high=1.0),
         lines=(Line(name="the policy", points=episode.estimates, dots=True),),
         marks=(Mark(name="even", value=0.5, upright=False),),
     )
 
 
-def over_epochs(
+def build_epoch_score_charts(
     runs: Sequence[TrainingLog], score: Score, epoch_name: str, where: str
 ) -> Iterator[Chart]:
     """Draw each metric over epochs, one line per run."""
     for metric in dict.fromkeys(
-        name for run in runs for each in run.evaluations() for name in each.scores
+        name for run in runs for each in run.iterate_evaluations() for name in each.scores
     ):
         lines = [
-            Line(name=named(number, runs), points=points, dots=True)
+            Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
-            if (points := scored(run, metric))
+            if (points := list_epoch_scores(run, metric))
         ]
         target = score.target.get(metric)
         if lines:
             ends = "; ".join(
-                f"{line.name.capitalize()}: {digits(line.points[-1][1])} after {epoch_name}"
-                f" {line.points[-1][0]:g}"
+                f"{line.name.capitalize()}: {format_score_value(line.points[-1][1])} after"
+                f" {epoch_name} {line.points[-1][0]:g}"
                 for line in lines[:5]
             )
             yield Chart(
@@ -104,14 +116,20 @@ def over_epochs(
                 marks=(
                     ()
                     if target is None
-                    else (Mark(name=f"target {digits(target)}", value=target, upright=False),)
+                    else (
+                        Mark(
+                            name=f"target {format_score_value(target)}", value=target, upright=False
+                        ),
+                    )
                 ),
             )
 
 
-def scored(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
+def list_epoch_scores(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
     """Return epochs and scores of a run's evaluations."""
-    told = ((each.epoch, each.scores.get(metric)) for each in run.evaluations())
+    scores = ((each.epoch, each.scores.get(metric)) for each in run.iterate_evaluations())
     return tuple(
-        (float(epoch), value) for epoch, value in told if finite(epoch) and value is not None
+        (float(epoch), value)
+        for epoch, value in scores
+        if is_finite_number(epoch) and value is not None
     )

@@ -6,24 +6,24 @@ from typing import Final
 from compliance.verdict import Finding, Severity, Verdict
 from submissions.report.document import Section, Table, Tone
 
-MOST: Final = 200
+MAX_PAGE_FINDINGS: Final = 200
 """Maximum number of findings per severity on the page; the rest are counted."""
-TITLES: Final = {
+SEVERITY_TITLES: Final = {
     Severity.ERROR: "Errors",
     Severity.WARNING: "Warnings",
     Severity.INFO: "Said for completeness",
 }
-FINDINGS: Final = "findings"
+FINDINGS_SECTION_ID: Final = "findings"
 """Id of the section."""
-COLUMNS: Final = ("rule", "place", "found", "required", "what to do", "source of the rule")
-TONES: Final = {
+FINDING_COLUMNS: Final = ("rule", "place", "found", "required", "what to do", "source of the rule")
+VERDICT_TONES: Final = {
     Verdict.VALID: Tone.GOOD,
     Verdict.NOT_CONVERGED: Tone.CAUTION,
     Verdict.UNKNOWN: Tone.CAUTION,
     Verdict.BROKEN: Tone.BAD,
 }
-DAMAGED: Final = "Broken"
-WORDS: Final = {
+DAMAGED_LABEL: Final = "Broken"
+VERDICT_LABELS: Final = {
     Verdict.VALID: "Valid",
     Verdict.NOT_CONVERGED: "Target not reached",
     Verdict.UNKNOWN: "Not judged",
@@ -31,49 +31,55 @@ WORDS: Final = {
 }
 
 
-def section(found: Sequence[Finding], problems: Sequence[str]) -> Section:
+def build_findings_section(findings: Sequence[Finding], problems: Sequence[str]) -> Section:
     """List the findings, errors first."""
     tables = []
-    beside = [each for each in problems if not any(each == finding.found for finding in found)]
-    if beside:
+    other_problems = [
+        each for each in problems if not any(each == finding.found for finding in findings)
+    ]
+    if other_problems:
         tables.append(
             Table(
                 title="What is wrong",
                 columns=("problem",),
-                rows=tuple((each,) for each in beside[:MOST]),
+                rows=tuple((each,) for each in other_problems[:MAX_PAGE_FINDINGS]),
             )
         )
-    for severity, title in TITLES.items():
-        rows = [row(each) for each in found if each.severity is severity]
-        more = f", of which {MOST} are listed" if len(rows) > MOST else ""
+    for severity, title in SEVERITY_TITLES.items():
+        rows = [format_finding_row(each) for each in findings if each.severity is severity]
+        more = f", of which {MAX_PAGE_FINDINGS} are listed" if len(rows) > MAX_PAGE_FINDINGS else ""
         if rows:
             tables.append(
                 Table(
                     title=f"{title}: {len(rows)}{more}",
-                    columns=COLUMNS,
-                    rows=tuple(rows[:MOST]),
+                    columns=FINDING_COLUMNS,
+                    rows=tuple(rows[:MAX_PAGE_FINDINGS]),
                     folded=severity is Severity.INFO,
                 )
             )
     intro = (
         "podium explain RULE says more of a rule."
-        if found
+        if findings
         else ""
         if problems
         else "The judge has found nothing to say."
     )
-    return Section(id=FINDINGS, title="Findings of the judge", intro=intro, tables=tuple(tables))
+    return Section(
+        id=FINDINGS_SECTION_ID, title="Findings of the judge", intro=intro, tables=tuple(tables)
+    )
 
 
-def row(finding: Finding) -> tuple[str, ...]:
+def format_finding_row(finding: Finding) -> tuple[str, ...]:
     """Format one finding as a row."""
-    place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    return finding.rule, place, finding.found, finding.required, finding.advice, finding.source
+    location = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
+    return finding.rule, location, finding.found, finding.required, finding.advice, finding.source
 
 
-def counted(found: Sequence[Finding]) -> str:
+def format_finding_counts(findings: Sequence[Finding]) -> str:
     """Count the findings by severity."""
-    counts = [(sum(each.severity is severity for each in found), severity) for severity in Severity]
+    counts = [
+        (sum(each.severity is severity for each in findings), severity) for severity in Severity
+    ]
     return (
         ", ".join(
             f"{count} {severity}{'s' if count != 1 and severity is not Severity.INFO else ''}"

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from submissions.compare.compared_results import Side
+from submissions.compare.compared_results import ComparisonSide
 from submissions.report.document import Section, Table
 from submissions.report.sections import serving
-from submissions.result_index import Result
+from submissions.result_index import IndexedResult
 from submissions.score.score import Score
-from submissions.tables import digits, shown
+from submissions.tables import format_metric_value, format_score_value
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision
 
-Served: TypeAlias = Mapping[Scenario, tuple[Result, Side]]
-COLUMNS: Final = (
+ServedScenarios: TypeAlias = Mapping[Scenario, tuple[IndexedResult, ComparisonSide]]
+FORMAT_COLUMNS: Final = (
     "engine",
     "number format",
     "accuracy",
@@ -28,57 +28,78 @@ COLUMNS: Final = (
     "times as fast",
     "compliant",
 )
-INTRO: Final = (
+FORMATS_INTRO: Final = (
     "Computed from the results below: accuracy and rate of Offline, measured latencies of"
     " SingleStream. Differences and ratios are to the first row; none is tested."
 )
 
 
-def section(pairs: Sequence[tuple[Result, Side]], workload: str) -> Section | None:
+def build_formats_section(
+    pairs: Sequence[tuple[IndexedResult, ComparisonSide]], workload: str
+) -> Section | None:
     """Compare the systems of one workload that differ in engine or number format; None if there are
     not several.
     """
-    systems: dict[tuple[Path | None, str], dict[Scenario, tuple[Result, Side]]] = {}
+    systems: dict[
+        tuple[Path | None, str], dict[Scenario, tuple[IndexedResult, ComparisonSide]]
+    ] = {}
     for result, side in pairs:
         if result.workload == workload and result.scenario:
-            systems.setdefault((result.home, side.score.system), {})[result.scenario] = (
+            systems.setdefault((result.organisation_folder, side.score.system), {})[
+                result.scenario
+            ] = (
                 result,
                 side,
             )
-    found = sorted(systems.values(), key=lambda each: (kind(each)[1] != Precision.FP32, kind(each)))
-    if len({kind(each) for each in found}) < 2:
+    ordered = sorted(
+        systems.values(),
+        key=lambda each: (
+            identify_engine_and_precision(each)[1] != Precision.FP32,
+            identify_engine_and_precision(each),
+        ),
+    )
+    if len({identify_engine_and_precision(each) for each in ordered}) < 2:
         return None
-    rows = tuple(row(each, found[0]) for each in found)
+    rows = tuple(format_served_system_row(each, ordered[0]) for each in ordered)
     table = Table(
-        title="Accuracy beside speed", columns=COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8)
+        title="Accuracy beside speed", columns=FORMAT_COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8)
     )
     return Section(
-        id=f"precision-{workload}", title="Engines and number formats", intro=INTRO, tables=(table,)
+        id=f"precision-{workload}",
+        title="Engines and number formats",
+        intro=FORMATS_INTRO,
+        tables=(table,),
     )
 
 
-def kind(served: Served) -> tuple[str, str]:
+def identify_engine_and_precision(served: ServedScenarios) -> tuple[str, str]:
     """Return engine and number format of a system."""
     side = next(iter(served.values()))[1]
     return side.engine or "-", side.precision or "-"
 
 
-def row(served: Served, first: Served) -> tuple[str, ...]:
+def format_served_system_row(served: ServedScenarios, first: ServedScenarios) -> tuple[str, ...]:
     """Format one system beside the first."""
-    own, base = score_of(served), score_of(first)
-    accuracy, reference = accuracy_of(served), accuracy_of(first)
+    score, first_score = find_offline_score(served), find_offline_score(first)
+    accuracy, reference = select_system_accuracy(served), select_system_accuracy(first)
     differences = {
         name: value - reference[name] for name, value in accuracy.items() if name in reference
     }
-    ratio = own.value / base.value if own and base and own.value and base.value else None
+    ratio = (
+        score.value / first_score.value
+        if score and first_score and score.value and first_score.value
+        else None
+    )
     single = served.get(Scenario.SINGLE_STREAM)
     return (
-        *kind(served),
-        ", ".join(f"{name} {digits(value)}" for name, value in accuracy.items()) or "-",
+        *identify_engine_and_precision(served),
+        ", ".join(f"{name} {format_score_value(value)}" for name, value in accuracy.items()) or "-",
         ", ".join(f"{name} {value:+.4f}" for name, value in differences.items()) or "-",
-        shown(own.value, own.unit) if own else "-",
+        format_metric_value(score.value, score.unit) if score else "-",
         *(
-            serving.latencies(single[0].performance[serving.counts(single[1].score)])
+            serving.format_measured_latencies(
+                single[0].performance_folders[serving.find_slowest_run(single[1].score)]
+            )
             if single
             else ("-", "-", "-")
         ),
@@ -87,7 +108,7 @@ def row(served: Served, first: Served) -> tuple[str, ...]:
     )
 
 
-def accuracy_of(served: Served) -> Mapping[str, float]:
+def select_system_accuracy(served: ServedScenarios) -> Mapping[str, float]:
     """Return Offline's accuracy, else that of another scenario: all of them answer the same
     samples.
     """
@@ -98,6 +119,6 @@ def accuracy_of(served: Served) -> Mapping[str, float]:
     )
 
 
-def score_of(served: Served) -> Score | None:
+def find_offline_score(served: ServedScenarios) -> Score | None:
     """Return Offline's score, whose metric is a rate."""
     return served[Scenario.OFFLINE][1].score if Scenario.OFFLINE in served else None

@@ -4,39 +4,39 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from submissions.compare import intervals
-from submissions.compare.compared_results import Side
-from submissions.compare.table_rows import between
-from submissions.metrics import LATENCY
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.table_rows import format_interval
+from submissions.metrics import LATENCY_PREFIX
 from submissions.report.document import Headline, Tile, Tone
-from submissions.report.sections.serving import ESTIMATE, percentile_of
-from submissions.tables import digits, shown
+from submissions.report.sections.serving import ESTIMATE_NAME, find_estimated_percentile
+from submissions.tables import format_metric_value, format_score_value
 from suite import registry
 
-CONFIDENCE: Final = 0.95
-FEWEST: Final = 3
+INTERVAL_CONFIDENCE: Final = 0.95
+MIN_RUNS_FOR_INTERVAL: Final = 3
 """Minimum number of runs for a meaningful interval."""
-COUNTS: Final = ("no run", "one run", "two runs")
+SMALL_RUN_COUNTS: Final = ("no run", "one run", "two runs")
 
 
-def title_of(workload: str) -> str:
+def find_workload_title(workload: str) -> str:
     """Return a workload's title, or its name if the round does not have it."""
-    row = registry.round().benchmarks.get(workload)
+    row = registry.load_round().benchmarks.get(workload)
     return row.title if row else workload
 
 
-def title(sides: Sequence[Side]) -> str:
+def format_results_title(sides: Sequence[ComparisonSide]) -> str:
     """Return a title for the results of a path."""
     workloads = list(dict.fromkeys(each.score.workload for each in sides))
     return (
-        " and ".join(map(title_of, workloads))
+        " and ".join(map(find_workload_title, workloads))
         if len(workloads) <= 2
         else f"{len(workloads)} workloads"
     )
 
 
-def facts(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
+def describe_measured_systems(sides: Sequence[ComparisonSide]) -> Iterator[tuple[str, str]]:
     """Yield facts: who ran what, and on which machine."""
-    told: list[tuple[str, list[object]]] = [
+    described: list[tuple[str, list[object]]] = [
         ("Round", [f"{each.score.round}, {each.score.profile}" for each in sides]),
         ("Division", [each.score.division for each in sides]),
         ("Organisation", [each.score.org for each in sides]),
@@ -46,20 +46,24 @@ def facts(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
         ("Engine", [each.engine for each in sides if each.score.scenario]),
         ("Framework", [each.engine for each in sides if not each.score.scenario]),
     ]
-    for name, values in told:
+    for name, values in described:
         words = ", ".join(dict.fromkeys(str(value) for value in values if value))
         if words:
             yield name, words
 
 
-def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
+def build_result_tiles(sides: Sequence[ComparisonSide]) -> Iterator[Tile]:
     """Yield a headline per result."""
     several = len({each.score.workload for each in sides}) > 1
     systems = len({each.score.system for each in sides if each.score.scenario}) > 1
     for each in sides:
         score = each.score
-        value, _, unit = shown(score.value, score.unit).partition(" ")
-        percentile = score.metric.removeprefix(LATENCY) if score.metric.startswith(LATENCY) else ""
+        value, _, unit = format_metric_value(score.value, score.unit).partition(" ")
+        percentile = (
+            score.metric.removeprefix(LATENCY_PREFIX)
+            if score.metric.startswith(LATENCY_PREFIX)
+            else ""
+        )
         prefix = f"{score.workload}: " if several else ""
         suffix = f", {each.engine} {each.precision}" if systems and score.scenario else ""
         name, tone = (
@@ -67,26 +71,32 @@ def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
             (Tone.PLAIN if score.compliant else Tone.BAD),
         )
         yield Tile(
-            name=name, value=value, unit=f"{unit} {percentile}".strip(), note=note(each), tone=tone
+            name=name,
+            value=value,
+            unit=f"{unit} {percentile}".strip(),
+            note=format_tile_note(each),
+            tone=tone,
         )
 
 
-def note(side: Side) -> str:
+def format_tile_note(side: ComparisonSide) -> str:
     """Describe a value's uncertainty, its quality, and whether it counts."""
     score = side.score
     interval = (
-        intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+        intervals.estimate_value_interval(score.value, score.runs, INTERVAL_CONFIDENCE)
+        if len(score.runs) >= MIN_RUNS_FOR_INTERVAL
+        else None
     )
-    estimated = f"LoadGen's {ESTIMATE}" if percentile_of(score) else ""
+    estimated = f"LoadGen's {ESTIMATE_NAME}" if find_estimated_percentile(score) else ""
     certain = (
-        f"{between(interval, score.unit)}, {len(score.runs)} runs"
+        f"{format_interval(interval, score.unit)}, {len(score.runs)} runs"
         if interval
-        else f"not tested: {count(len(score.runs))}"
+        else f"not tested: {format_run_count(len(score.runs))}"
     )
     scores = (
         (
-            f"{name} {digits(value)}",
-            f" of {digits(score.target[name])}" if name in score.target else "",
+            f"{name} {format_score_value(value)}",
+            f" of {format_score_value(score.target[name])}" if name in score.target else "",
         )
         for name, value in score.accuracy.items()
     )
@@ -103,16 +113,18 @@ def note(side: Side) -> str:
     )
 
 
-def count(runs: int) -> str:
+def format_run_count(runs: int) -> str:
     """Format the number of runs."""
-    return COUNTS[runs] if runs < len(COUNTS) else f"{runs} runs"
+    return SMALL_RUN_COUNTS[runs] if runs < len(SMALL_RUN_COUNTS) else f"{runs} runs"
 
 
-def headline(side: Side, attempts: int | None = None) -> Headline:
+def build_result_headline(side: ComparisonSide, attempts: int | None = None) -> Headline:
     """Convert a result to data."""
     score = side.score
     interval = (
-        intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+        intervals.estimate_value_interval(score.value, score.runs, INTERVAL_CONFIDENCE)
+        if len(score.runs) >= MIN_RUNS_FOR_INTERVAL
+        else None
     )
     checkpoint = side.said.get("checkpoint")
     return Headline(

@@ -5,71 +5,79 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.podium.training import read_log
+from compliance.documents.podium.training import read_training_log
 from submissions.report.document import Note, Section, Tone
 from submissions.report.records import queries, telemetry
-from submissions.report.records.telemetry import Span, Telemetry
+from submissions.report.records.telemetry import DrawnSpan, RecordedTelemetry
 from submissions.report.sections import training
-from submissions.report.sections.serving import counts, time
-from submissions.result_index import Result
+from submissions.report.sections.serving import build_serving_time_axis, find_slowest_run
+from submissions.result_index import IndexedResult
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import JudgedError
 from suite.events import RUN_START
-from suite.files.layout import QUERIES, TELEMETRY
+from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.rounds import RoundKind
 
-NOTHING: Final = (
+NO_TELEMETRY_NOTE: Final = (
     "There is no telemetry: clocks, temperatures, power, memory, and what else ran on the machine,"
     " are not known."
 )
-OUTSIDE: Final = (
+NO_READING_NOTE: Final = (
     "No reading was taken during the run, so that clocks, temperatures, power and memory are not"
     " known."
 )
-UNTOLD: Final = "not known, since the machine did not tell."
+MACHINE_SILENT_NOTE: Final = "not known, since the machine did not tell."
 NS_PER_MS: Final = 1_000_000
 NS_PER_MINUTE: Final = 60_000_000_000
 
 
-def section(pairs: Sequence[tuple[Result, Score]], workload: str) -> Section:
+def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload: str) -> Section:
     """Draw the machine during each run that has telemetry, and tell what it did not provide."""
     parts = []
     for result, score in pairs:
-        if registry.kind_of_round(score.round) is RoundKind.PODIUM:
+        if registry.load_round_kind(score.round) is RoundKind.PODIUM:
             parts.append(
-                part(
+                build_machine_run_section(
                     result,
                     score,
                     f"machine-{workload}-{score.system}-{score.scenario or 'training'}",
                 )
             )
-    found = Section(id=f"machine-{workload}", title="The machine meanwhile", parts=tuple(parts))
+    machine_section = Section(
+        id=f"machine-{workload}", title="The machine meanwhile", parts=tuple(parts)
+    )
     if not any(each.charts for each in parts) and all(
         note.tone is Tone.PLAIN for each in parts for note in each.notes
     ):
-        return replace(found, notes=(Note(text=NOTHING),), parts=())
-    return found
+        return replace(machine_section, notes=(Note(text=NO_TELEMETRY_NOTE),), parts=())
+    return machine_section
 
 
-def part(result: Result, score: Score, where: str) -> Section:
+def build_machine_run_section(result: IndexedResult, score: Score, where: str) -> Section:
     """Draw the machine during one run."""
     try:
-        told, span = served(result, score) if result.scenario else trained(result)
+        readings, span = (
+            read_serving_telemetry(result, score)
+            if result.scenario
+            else read_training_telemetry(result)
+        )
     except JudgedError as error:
         return Section(
             id=where,
             title=score.scenario or "Training",
             notes=(Note(text=str(error), tone=Tone.CAUTION),),
         )
-    drawn = tuple(telemetry.charts(told, span, where)) if told and span else ()
-    lacking = telemetry.unknown(drawn)
+    drawn = (
+        tuple(telemetry.build_telemetry_charts(readings, span, where)) if readings and span else ()
+    )
+    lacking = telemetry.format_missing_panels(drawn)
     text = (
-        NOTHING
-        if told is None
-        else OUTSIDE
+        NO_TELEMETRY_NOTE
+        if readings is None
+        else NO_READING_NOTE
         if not drawn
-        else f"{lacking}: {UNTOLD}"
+        else f"{lacking}: {MACHINE_SILENT_NOTE}"
         if lacking
         else ""
     )
@@ -81,43 +89,55 @@ def part(result: Result, score: Score, where: str) -> Section:
     )
 
 
-def served(result: Result, score: Score) -> tuple[Telemetry | None, Span | None]:
+def read_serving_telemetry(
+    result: IndexedResult, score: Score
+) -> tuple[RecordedTelemetry | None, DrawnSpan | None]:
     """Read the telemetry of the run that counts; its span is that of its queries."""
-    folder = result.performance[counts(score)]
-    told = telemetry.read(folder / TELEMETRY)
+    folder = result.performance_folders[find_slowest_run(score)]
+    readings = telemetry.read_telemetry_readings(folder / TELEMETRY_FILE)
     try:
-        found = queries.read(folder / QUERIES)
+        recorded_queries = queries.read_recorded_queries(folder / QUERY_RECORD_FILE)
     except JudgedError:
-        found = None
-    if found is None:
-        return told, telemetry.whole(told, "s") if told else None
-    return told, Span(
-        begin_ns=found.first_ns, end_ns=found.first_ns + found.took_ns, axis=time(found)
+        recorded_queries = None
+    if recorded_queries is None:
+        return readings, telemetry.compute_readings_span(readings, "s") if readings else None
+    return readings, DrawnSpan(
+        begin_ns=recorded_queries.first_ns,
+        end_ns=recorded_queries.first_ns + recorded_queries.duration_ns,
+        axis=build_serving_time_axis(recorded_queries),
     )
 
 
-def trained(result: Result) -> tuple[Telemetry | None, Span | None]:
+def read_training_telemetry(
+    result: IndexedResult,
+) -> tuple[RecordedTelemetry | None, DrawnSpan | None]:
     """Read the telemetry of the first training run that has some; its span is from run_start to
     run_stop.
     """
-    for log in result.logs:
-        told = telemetry.read(log.with_name(f"telemetry_{log.stem.rpartition('_')[2]}.jsonl"))
-        if told:
-            return told, of_training(log, result.logs, told)
+    for log in result.training_logs:
+        readings = telemetry.read_telemetry_readings(
+            log.with_name(f"telemetry_{log.stem.rpartition('_')[2]}.jsonl")
+        )
+        if readings:
+            return readings, compute_training_span(log, result.training_logs, readings)
     return None, None
 
 
-def of_training(log: Path, logs: Sequence[Path], told: Telemetry) -> Span | None:
+def compute_training_span(
+    log: Path, logs: Sequence[Path], readings: RecordedTelemetry
+) -> DrawnSpan | None:
     """Return the span of a training run on the axis of its set."""
-    run = read_log(log, registry.round(), None)
-    start = run.first(RUN_START)
-    if start is None or told.clocks_ns is None:
-        return telemetry.whole(told, telemetry.MINUTES)
-    monotonic, utc = told.clocks_ns
+    run = read_training_log(log, registry.load_round(), None)
+    start = run.find_first_record(RUN_START)
+    if start is None or readings.clocks_ns is None:
+        return telemetry.compute_readings_span(readings, telemetry.MINUTES_AXIS_UNIT)
+    monotonic, utc = readings.clocks_ns
     begin = monotonic + int(start.event.time_ms) * NS_PER_MS - utc
     end = None if run.minutes is None else begin + int(run.minutes * NS_PER_MINUTE)
-    return Span(
+    return DrawnSpan(
         begin_ns=begin,
         end_ns=end,
-        axis=training.time([read_log(each, registry.round(), None) for each in logs]),
+        axis=training.build_training_time_axis(
+            [read_training_log(each, registry.load_round(), None) for each in logs]
+        ),
     )

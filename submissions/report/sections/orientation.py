@@ -8,22 +8,27 @@ from typing import Any, Final
 
 import msgspec
 
-from compliance.documents.podium.training import finite
+from compliance.documents.podium.training import is_finite_number
 from submissions.compare import table_rows
-from submissions.compare.command import UNVERIFIED
-from submissions.compare.compared_results import Side
-from submissions.compare.comparison import Request, compare
-from submissions.published_rows import LEGEND, Reference, about, beside_kind
+from submissions.compare.command import UNVERIFIED_NOTE
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.comparison import CompareRequest, compare_results
+from submissions.published_rows import (
+    PUBLISHED_LEGEND,
+    PublishedRow,
+    read_workload_rows,
+    select_rows_of_kind,
+)
 from submissions.report.document import Section, Table
-from submissions.tables import digits, shown
+from submissions.tables import format_metric_value, format_score_value
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 
-ROWS_MOST: Final = 12
+MAX_PUBLISHED_ROWS: Final = 12
 """Maximum number of published rows of one kind on a page; the rest are counted: `podium published`
 lists them all.
 """
-NOT_A_RATIO: Final = (
+PUBLISHED_ROWS_INTRO: Final = (
     "Rows of published rounds, for orientation. podium-v1 is compatible with none of them: other"
     " data, other rules, other machines. No ratio is formed."
 )
@@ -41,13 +46,15 @@ PRECISION_COLUMNS: Final = (
 )
 
 
-def comparison(sides: Sequence[Side], paths: Sequence[str], baseline: str | None) -> Section:
+def build_comparison_section(
+    sides: Sequence[ComparisonSide], paths: Sequence[str], baseline: str | None
+) -> Section:
     """Compare the results of several paths as `podium compare` does."""
-    found = compare(list(sides), list(paths), Request(baseline=baseline))
+    comparisons = compare_results(list(sides), list(paths), CompareRequest(baseline=baseline))
     rows = tuple(
         tuple(cell.replace("\n", "; ") for cell in row)
-        for each in found
-        for row in table_rows.rows(each)
+        for each in comparisons
+        for row in table_rows.iterate_comparison_rows(each)
     )
     intro = (
         "Times as fast as the first of each kind, with the interval at confidence 0.95, adjusted"
@@ -57,36 +64,47 @@ def comparison(sides: Sequence[Side], paths: Sequence[str], baseline: str | None
         id="comparison",
         title="Beside one another",
         intro=intro,
-        tables=(Table(title="Comparison", columns=table_rows.HEAD, rows=rows),),
+        tables=(Table(title="Comparison", columns=table_rows.COMPARISON_COLUMNS, rows=rows),),
     )
 
 
-def published(sides: Sequence[Side]) -> Section | None:
+def build_published_section(sides: Sequence[ComparisonSide]) -> Section | None:
     """List published rows of the same models; None if there are none."""
-    rows = about({side.score.workload for side in sides})
+    rows = read_workload_rows({side.score.workload for side in sides})
     tables = []
     for workload, half, scenario, metric in dict.fromkeys(
-        (s.score.workload, s.half, s.score.scenario, s.score.metric) for s in sides
+        (s.score.workload, s.workload_half, s.score.scenario, s.score.metric) for s in sides
     ):
-        beside = sorted(
-            beside_kind(rows, workload, half, scenario, metric),
+        references = sorted(
+            select_rows_of_kind(rows, workload, half, scenario, metric),
             key=lambda row: (row.accelerators or 0, row.round, row.id),
         )
-        if beside:
-            tables.append(table_of(beside, f"{workload} {scenario or 'training'}"))
+        if references:
+            tables.append(build_published_table(references, f"{workload} {scenario or 'training'}"))
     if not tables:
         return None
     return Section(
-        id="published", title="Published results", intro=NOT_A_RATIO, tables=tuple(tables)
+        id="published", title="Published results", intro=PUBLISHED_ROWS_INTRO, tables=tuple(tables)
     )
 
 
-def table_of(rows: Sequence[Reference], name: str) -> Table:
+def build_published_table(rows: Sequence[PublishedRow], name: str) -> Table:
     """Show the first rows, sorted by number of accelerators."""
-    more = f", the {ROWS_MOST} with the fewest accelerators" if len(rows) > ROWS_MOST else ""
+    more = (
+        f", the {MAX_PUBLISHED_ROWS} with the fewest accelerators"
+        if len(rows) > MAX_PUBLISHED_ROWS
+        else ""
+    )
     cells = tuple(
-        (row.round, row.org, row.system, machine(row), shown(row.value, row.unit), row.source)
-        for row in rows[:ROWS_MOST]
+        (
+            row.round,
+            row.org,
+            row.system,
+            format_published_machine(row),
+            format_metric_value(row.value, row.unit),
+            row.source,
+        )
+        for row in rows[:MAX_PUBLISHED_ROWS]
     )
     columns = ("round", "organisation", "system", "accelerators", "value", "source")
     return Table(
@@ -98,25 +116,25 @@ def table_of(rows: Sequence[Reference], name: str) -> Table:
     )
 
 
-def machine(row: Reference) -> str:
+def format_published_machine(row: PublishedRow) -> str:
     """Format the number and kind of accelerators."""
     count = "-" if row.accelerators is None else row.accelerators
     return f"{count} \u00d7 {row.accelerator or '-'}"
 
 
-def legend(any_published: bool) -> tuple[str, ...]:
+def list_required_notes(any_published: bool) -> tuple[str, ...]:
     """Return the notes required wherever such results are shown."""
-    return (UNVERIFIED, *(LEGEND if any_published else LEGEND[1:]))
+    return (UNVERIFIED_NOTE, *(PUBLISHED_LEGEND if any_published else PUBLISHED_LEGEND[1:]))
 
 
-def precision(root: Path, workload: str) -> Section | None:
+def read_precision_section(root: Path, workload: str) -> Section | None:
     """Show the results of `podium precision`, from the file that it writes to a results folder."""
     path = root / f"precision-{workload}.json"
     try:
-        document = untrusted_files.read(
+        document = untrusted_files.read_untrusted_file(
             path, lambda content: msgspec.json.decode(content, type=dict[str, Any])
         )
-        rows = tuple(precision_rows(document.get("rows")))
+        rows = tuple(parse_precision_rows(document.get("rows")))
     except (UnreadableError, TypeError, AttributeError):
         return None
     if not rows:
@@ -132,38 +150,40 @@ def precision(root: Path, workload: str) -> Section | None:
     )
 
 
-def precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
+def parse_precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
     """Yield a row per engine and number format."""
     for row in rows if isinstance(rows, list) else ():
         latency = row.get("latency_ns") or {}
         yield (
             str(row.get("engine")),
             str(row.get("precision")),
-            pairs(row.get("scores")),
-            pairs(row.get("difference"), sign="+"),
-            number(row.get("samples_per_second")),
+            format_named_scores(row.get("scores")),
+            format_named_scores(row.get("difference"), sign="+"),
+            format_finite_number(row.get("samples_per_second")),
             *(
-                number(value / 1e6) if finite(value := latency.get(f"p{percent}")) else "-"
+                format_finite_number(value / 1e6)
+                if is_finite_number(value := latency.get(f"p{percent}"))
+                else "-"
                 for percent in (50, 90, 99)
             ),
-            number(row.get("speed_up")),
+            format_finite_number(row.get("speed_up")),
             "yes" if row.get("compliant") is True else f"no: {row.get('why')}",
         )
 
 
-def pairs(scores: object, sign: str = "") -> str:
+def format_named_scores(scores: object, sign: str = "") -> str:
     """Format scores as one cell."""
-    told = scores.items() if isinstance(scores, dict) else ()
+    items = scores.items() if isinstance(scores, dict) else ()
     return (
         ", ".join(
-            f"{name} {f'{value:+.4f}' if sign else digits(value)}"
-            for name, value in told
-            if finite(value)
+            f"{name} {f'{value:+.4f}' if sign else format_score_value(value)}"
+            for name, value in items
+            if is_finite_number(value)
         )
         or "-"
     )
 
 
-def number(value: object) -> str:
+def format_finite_number(value: object) -> str:
     """Format a number, or that there is none."""
-    return f"{value:,.4g}" if finite(value) else "-"
+    return f"{value:,.4g}" if is_finite_number(value) else "-"

@@ -9,39 +9,47 @@ from pathlib import Path
 from typing import Final
 
 from compliance.bundle import trailer
-from compliance.bundle.manifest import Manifest, environment_or_none, read_or_none
+from compliance.bundle.manifest import (
+    Manifest,
+    read_run_environment_or_none,
+    read_unpacked_manifest_or_none,
+)
 from submissions.report.document import Note, Section, Table
-from submissions.result_index import Result
+from submissions.result_index import IndexedResult
 from submissions.signatures import bundled
-from submissions.signatures.ssh_keygen import Signers
+from submissions.signatures.ssh_keygen import TrustedSigners
 from suite.errors import JudgedError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
-from suite.ledger.steps import Step, StepKind, parse_all
+from suite.ledger.steps import LedgerStep, StepKind, parse_ledger
 
-FILES_MOST: Final = 300
-STEPS_MOST: Final = 200
+MAX_LISTED_BUNDLE_FILES: Final = 300
+MAX_LISTED_LEDGER_STEPS: Final = 200
 """Maximum number of rows in a table on the page; the rest are counted."""
-LEDGER_LIMIT: Final = 16 << 20
-NO_LEDGER: Final = (
+MAX_LEDGER_BYTES: Final = 16 << 20
+NO_LEDGER_NOTE: Final = (
     "There is no ledger: how many attempts there were before these results is not known."
 )
 
 
-def section(results: Sequence[Result], bundle: Path | None) -> Section:
+def build_provenance_section(results: Sequence[IndexedResult], bundle: Path | None) -> Section:
     """Show the provenance of the results of one path; `bundle` is that path if it is a bundle."""
-    seal = seal_of(bundle) if bundle else ""
-    homed = [result for result in results if result.home]
-    manifest = read_or_none(homed[0].root) if homed else None
-    ledgers = list(ledger_tables(homed))
-    signed = list(signatures(bundle)) if bundle and seal else []
+    seal = read_seal_digest(bundle) if bundle else ""
+    organised_results = [result for result in results if result.organisation_folder]
+    manifest = (
+        read_unpacked_manifest_or_none(organised_results[0].results_root)
+        if organised_results
+        else None
+    )
+    ledgers = list(build_ledger_tables(organised_results))
+    signed = list(describe_bundle_signatures(bundle)) if bundle and seal else []
     tables = [
-        *(identity(manifest, seal, signed) if manifest else ()),
+        *(build_identity_tables(manifest, seal, signed) if manifest else ()),
         *ledgers,
-        *machines(homed),
-        *(files(manifest) if manifest else ()),
+        *build_environment_tables(organised_results),
+        *(build_bundle_files_table(manifest) if manifest else ()),
     ]
-    notes = [] if ledgers else [Note(text=NO_LEDGER)]
+    notes = [] if ledgers else [Note(text=NO_LEDGER_NOTE)]
     return Section(
         id="provenance",
         title="Provenance",
@@ -51,7 +59,9 @@ def section(results: Sequence[Result], bundle: Path | None) -> Section:
     )
 
 
-def identity(manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]) -> Iterator[Table]:
+def build_identity_tables(
+    manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]
+) -> Iterator[Table]:
     """Yield what identifies a bundle, and the commands that produced its content."""
     rows = [
         ("sealed with", f"SHA-256 {seal}" if seal else "not sealed"),
@@ -65,18 +75,21 @@ def identity(manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]) -
     ]
     rows += [("seeds", ", ".join(map(str, manifest.seeds)))]
     yield Table(title="Identity", columns=("what", "value"), rows=tuple(rows))
-    commands = tuple((spelled(words),) for words in manifest.commands)
+    commands = tuple((format_shell_command(words),) for words in manifest.commands)
     yield Table(title="Commands to repeat it", columns=("command",), rows=commands)
 
 
-def signatures(bundle: Path) -> Iterator[tuple[str, str]]:
+def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
     """Yield the signatures and time stamps after a seal; the reader decides whom to trust, by
     `podium verify --signers`.
     """
-    found = trailer.read(bundle)
-    checked = [each.sentence for each in bundled.checked(bundle, found, Signers())]
+    seal_trailer = trailer.read_bundle_trailer(bundle)
+    checked = [
+        each.sentence
+        for each in bundled.verify_bundle_signatures(bundle, seal_trailer, TrustedSigners())
+    ]
     yield "signed", "; ".join(checked) or "not signed"
-    stamps = sum(frame.kind is trailer.Kind.TIME for frame in found.frames)
+    stamps = sum(frame.kind is trailer.FrameKind.TIME for frame in seal_trailer.frames)
     yield (
         "time",
         (
@@ -87,21 +100,25 @@ def signatures(bundle: Path) -> Iterator[tuple[str, str]]:
     )
 
 
-def spelled(words: object) -> str:
+def format_shell_command(words: object) -> str:
     """Format a command line for a shell."""
     return shlex.join(map(str, words)) if isinstance(words, list | tuple) else str(words)
 
 
-def machines(results: Sequence[Result]) -> Iterator[Table]:
+def build_environment_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
     """Yield each system's hardware and packages."""
     for path in dict.fromkeys(result.system_file for result in results):
-        told = environment_or_none(path)
-        if told is None:
+        environment = read_run_environment_or_none(path)
+        if environment is None:
             continue
         hardware = {
-            **texts(told.get("hardware")),
-            **texts(
-                {key: value for key, value in told.items() if key not in ("hardware", "packages")}
+            **format_environment_fields(environment.get("hardware")),
+            **format_environment_fields(
+                {
+                    key: value
+                    for key, value in environment.items()
+                    if key not in ("hardware", "packages")
+                }
             ),
         }
         yield Table(
@@ -110,7 +127,7 @@ def machines(results: Sequence[Result]) -> Iterator[Table]:
             rows=tuple(hardware.items()),
             folded=True,
         )
-        packages = texts(told.get("packages"))
+        packages = format_environment_fields(environment.get("packages"))
         if packages:
             yield Table(
                 title=f"Packages on {path.stem}",
@@ -120,71 +137,82 @@ def machines(results: Sequence[Result]) -> Iterator[Table]:
             )
 
 
-def texts(fields: object) -> dict[str, str]:
+def format_environment_fields(fields: object) -> dict[str, str]:
     """Format fields as text, empty values as "not known"; empty if `fields` is not a mapping."""
     if not isinstance(fields, Mapping):
         return {}
-    told = {
+    formatted = {
         str(key).replace("_", " "): value if isinstance(value, str) else json.dumps(value)
         for key, value in fields.items()
     }
     return {
-        key: "not known" if value in ("", "null", "[]") else value for key, value in told.items()
+        key: "not known" if value in ("", "null", "[]") else value
+        for key, value in formatted.items()
     }
 
 
-def files(manifest: Manifest) -> Iterator[Table]:
+def build_bundle_files_table(manifest: Manifest) -> Iterator[Table]:
     """List the files of a bundle with their hashes."""
     rows = [(path, str(each.size), each.sha256) for path, each in sorted(manifest.files.items())]
-    more = f"; the first {FILES_MOST} are listed" if len(rows) > FILES_MOST else ""
+    more = (
+        f"; the first {MAX_LISTED_BUNDLE_FILES} are listed"
+        if len(rows) > MAX_LISTED_BUNDLE_FILES
+        else ""
+    )
     title = f"Files: {len(rows)}{more}"
     yield Table(
         title=title,
         columns=("file", "bytes", "SHA-256"),
-        rows=tuple(rows[:FILES_MOST]),
+        rows=tuple(rows[:MAX_LISTED_BUNDLE_FILES]),
         numeric=(1,),
         folded=True,
     )
 
 
-def ledger_of(path: Path) -> list[Step] | None:
+def read_ledger_steps(path: Path) -> list[LedgerStep] | None:
     """Read a ledger's steps; None if there is none, or it cannot be read."""
     try:
-        return untrusted_files.read(path, lambda content: list(parse_all(content)), LEDGER_LIMIT)
+        return untrusted_files.read_untrusted_file(
+            path, lambda content: list(parse_ledger(content)), MAX_LEDGER_BYTES
+        )
     except UnreadableError:
         return None
 
 
-def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
+def build_ledger_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
     """Yield the attempts of each workload that has a ledger."""
     for path in dict.fromkeys(
-        result.tree / "ledger" / f"{result.workload}.jsonl" for result in results
+        result.known_organisation_folder / "ledger" / f"{result.workload}.jsonl"
+        for result in results
     ):
-        if (steps := ledger_of(path)) is None:
+        if (steps := read_ledger_steps(path)) is None:
             continue
         begun = sum(step.step is StepKind.BEGIN for step in steps)
-        rows = tuple((str(step.n), step.step.value, what(step), step.utc or "-") for step in steps)
+        rows = tuple(
+            (str(step.n), step.step.value, describe_step_subject(step), step.utc or "-")
+            for step in steps
+        )
         title = (
             f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts"
-            f" begun{'' if len(rows) <= STEPS_MOST else f'; the last {STEPS_MOST} are listed'}"
+            f" begun{'' if len(rows) <= MAX_LISTED_LEDGER_STEPS else f'; the last {MAX_LISTED_LEDGER_STEPS} are listed'}"
         )
         yield Table(
             title=title,
             columns=("n", "step", "of what", "time (UTC)"),
-            rows=rows[-STEPS_MOST:],
+            rows=rows[-MAX_LISTED_LEDGER_STEPS:],
             numeric=(0,),
             folded=len(rows) > 12,
         )
 
 
-def what(step: Step) -> str:
+def describe_step_subject(step: LedgerStep) -> str:
     """Describe the subject of a ledger step."""
     return " ".join(filter(None, (step.what, step.of))) or f"{len(step.files)} files"
 
 
-def seal_of(bundle: Path) -> str:
+def read_seal_digest(bundle: Path) -> str:
     """Return the SHA-256 in a bundle's seal, as hex; empty if it does not end with a seal."""
     try:
-        return trailer.read(bundle).digest.hex()
+        return trailer.read_bundle_trailer(bundle).digest.hex()
     except (JudgedError, OSError):
         return ""

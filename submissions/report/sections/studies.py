@@ -10,60 +10,75 @@ import msgspec
 
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from suite.errors import JudgedError
-from suite.files.untrusted_files import UnreadableError, read
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import NS_PER_MS, STUDY, Row, Study, most_direct
-from suite.studies.rates import PEAK, RUN, SPEED, VALID, Peak, Speed, Trial
+from suite.studies.documents import NS_PER_MS, STUDY_FILE, Study, StudyRow, select_shown_energy
+from suite.studies.rates import (
+    PEAK_KIND,
+    RUN_PURPOSE,
+    SPEED_KIND,
+    VALID_VERDICT,
+    PeakStudy,
+    RateAttempt,
+    SpeedStudy,
+)
 
-BATCH: Final = Axis(name="batch", unit="samples", log=True, whole=True)
-RATE: Final = Axis(name="throughput", unit="samples/s", low=0.0)
-LATENCY: Final = Axis(name="mean latency", unit="ms", log=True)
-TAIL: Final = Axis(name="latency", unit="ms", log=True)
+BATCH_AXIS: Final = Axis(name="batch", unit="samples", log=True, whole=True)
+RATE_AXIS: Final = Axis(name="throughput", unit="samples/s", low=0.0)
+MEAN_LATENCY_AXIS: Final = Axis(name="mean latency", unit="ms", log=True)
+TAIL_LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
 """Of a chart with a budget, which is held against p99 where it is known."""
-EFFICIENCY: Final = Axis(name="efficiency", unit="samples/s/W", low=0.0)
-FIGURES: Final = ("samples/s", "95 % interval", "mean ms", "p50 ms", "p90 ms", "p99 ms")
-WATTS: Final = ("W", "grade, scope", "samples/s/W")
-NO_RESULT: Final = (
+EFFICIENCY_AXIS: Final = Axis(name="efficiency", unit="samples/s/W", low=0.0)
+RATE_AND_LATENCY_COLUMNS: Final = (
+    "samples/s",
+    "95 % interval",
+    "mean ms",
+    "p50 ms",
+    "p90 ms",
+    "p99 ms",
+)
+POWER_COLUMNS: Final = ("W", "grade, scope", "samples/s/W")
+NO_RESULT_NOTE: Final = (
     "A study is no MLPerf result and no part of a score; every figure comes from a LoadGen run that"
     " is kept."
 )
 
 
-class Kinded(msgspec.Struct, frozen=True):
+class StudyHeader(msgspec.Struct, frozen=True):
     """What every study says of itself."""
 
     kind: str = ""
 
 
-def section(folder: Path) -> Section:
+def build_study_section(folder: Path) -> Section:
     """Draw one study; JudgedError if its table cannot be read."""
-    kind = decoded(folder, Kinded).kind
-    if kind == PEAK:
-        return of_peak(decoded(folder, Peak), folder.name)
+    kind = read_study_table(folder, StudyHeader).kind
+    if kind == PEAK_KIND:
+        return build_peak_section(read_study_table(folder, PeakStudy), folder.name)
     return (
-        of_speed(decoded(folder, Speed), folder.name)
-        if kind == SPEED
-        else of_sweep(decoded(folder, Study), folder.name)
+        build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
+        if kind == SPEED_KIND
+        else build_sweep_section(read_study_table(folder, Study), folder.name)
     )
 
 
-def decoded(folder: Path, kind: type[Any]) -> Any:
+def read_study_table(folder: Path, kind: type[Any]) -> Any:
     """Read the table; JudgedError if that fails."""
     try:
-        return read(folder / STUDY, msgspec.json.Decoder(kind).decode)
+        return read_untrusted_file(folder / STUDY_FILE, msgspec.json.Decoder(kind).decode)
     except UnreadableError as error:
         raise JudgedError(str(error)) from error
 
 
-def of_sweep(study: Study, name: str) -> Section:
+def build_sweep_section(study: Study, name: str) -> Section:
     """Draw a sweep."""
     charts = [
         chart
         for chart in (
-            against_batch(study, name),
-            efficiency(study, name),
-            trade(study, name),
-            accuracy(study, name),
+            build_throughput_chart(study, name),
+            build_efficiency_chart(study, name),
+            build_latency_rate_chart(study, name),
+            build_accuracy_speed_chart(study, name),
         )
         if chart.lines
     ]
@@ -72,8 +87,8 @@ def of_sweep(study: Study, name: str) -> Section:
         "engine",
         "precision",
         "batch",
-        *FIGURES,
-        *(WATTS if powered else ()),
+        *RATE_AND_LATENCY_COLUMNS,
+        *(POWER_COLUMNS if powered else ()),
         *(("score",) if scored else ()),
     )
     rows = tuple(
@@ -81,20 +96,24 @@ def of_sweep(study: Study, name: str) -> Section:
             row.engine,
             row.precision,
             str(row.batch),
-            *figures(row),
-            *(watts(row) if powered else ()),
-            *((scores(row),) if scored else ()),
+            *format_rate_and_latencies(row),
+            *(format_power_and_efficiency(row) if powered else ()),
+            *((format_study_scores(row),) if scored else ()),
         )
         for row in study.rows
     )
     numeric = (
         2,
-        *range(3, 3 + len(FIGURES)),
-        *((3 + len(FIGURES), 5 + len(FIGURES)) if powered else ()),
+        *range(3, 3 + len(RATE_AND_LATENCY_COLUMNS)),
+        *(
+            (3 + len(RATE_AND_LATENCY_COLUMNS), 5 + len(RATE_AND_LATENCY_COLUMNS))
+            if powered
+            else ()
+        ),
     )
     intro = (
         f"{study.subject} on {study.system}, {study.device}, {study.threads} threads, by batch"
-        f" size. {NO_RESULT}"
+        f" size. {NO_RESULT_NOTE}"
     )
     table = Table(title="Points", columns=columns, rows=rows, numeric=numeric)
     return Section(
@@ -103,29 +122,32 @@ def of_sweep(study: Study, name: str) -> Section:
         intro=intro,
         charts=tuple(charts),
         tables=(table,),
-        notes=tuple(notes(study)),
+        notes=tuple(build_sweep_notes(study)),
     )
 
 
-def notes(study: Study) -> Iterator[Note]:
+def build_sweep_notes(study: Study) -> Iterator[Note]:
     """Yield what the table does not show."""
     if not study.finished:
         yield Note(text="The sweep is unfinished: points may be missing.", tone=Tone.CAUTION)
     if study.within_ms is not None:
-        found = [
+        best_batches = [
             f"{best.batch} in {best.engine} {best.precision}, by its {best.by} of"
-            f" {ms(best.latency_ns)} ms"
+            f" {format_ns_as_ms(best.latency_ns)} ms"
             for best in study.best
         ]
         yield Note(
             text=(
                 f"Largest batch within {study.within_ms:g} ms:"
-                f" {'; '.join(found) or 'none of those measured'}."
+                f" {'; '.join(best_batches) or 'none of those measured'}."
             )
         )
-    if idle := most_direct(study.idle):
+    if idle := select_shown_energy(study.idle):
         yield Note(
-            text=f"Idle: {idle.average_w:,.1f} W ({idle.name}, {idle.graded}), not subtracted."
+            text=(
+                f"Idle: {idle.average_w:,.1f} W ({idle.name}, {idle.grade_description}), not"
+                " subtracted."
+            )
         )
     yield from (
         Note(text=f"{row.engine} {row.precision}, batch {row.batch}: {row.why}")
@@ -141,8 +163,11 @@ def notes(study: Study) -> Iterator[Note]:
         )
 
 
-def series(
-    study: Study, x: Callable[[Row], float | None], y: Callable[[Row], float | None], name: str = ""
+def build_study_lines(
+    study: Study,
+    x: Callable[[StudyRow], float | None],
+    y: Callable[[StudyRow], float | None],
+    name: str = "",
 ) -> tuple[Line, ...]:
     """Build a line for each engine and number format, of the points that have both figures; `name`
     tells the figure.
@@ -157,147 +182,157 @@ def series(
     return tuple(Line(name=name, points=tuple(points), dots=True) for name, points in lines.items())
 
 
-def batch_of(row: Row) -> float:
+def get_batch(row: StudyRow) -> float:
     """Return the batch."""
     return float(row.batch)
 
 
-def rate_of(row: Row) -> float | None:
+def get_samples_per_second(row: StudyRow) -> float | None:
     """Return samples/s."""
     return row.samples_per_second
 
 
-def latency_of(row: Row) -> float | None:
+def convert_mean_latency_to_ms(row: StudyRow) -> float | None:
     """Return the mean latency, ms."""
     return None if row.mean_latency_ns is None else row.mean_latency_ns / NS_PER_MS
 
 
-def tail_of(row: Row) -> float | None:
+def convert_p99_to_ms(row: StudyRow) -> float | None:
     """Return p99, ms; None of a point with too few queries."""
     return None if row.p99_ns is None else row.p99_ns / NS_PER_MS
 
 
-def efficiency_of(row: Row) -> float | None:
+def find_row_efficiency(row: StudyRow) -> float | None:
     """Return samples/s/W of the system, or of all parts together; None where no power was read."""
-    return drawn.samples_per_s_per_w if (drawn := most_direct(row.energy)) else None
+    return drawn.samples_per_s_per_w if (drawn := select_shown_energy(row.energy)) else None
 
 
-def score_of(row: Row) -> float | None:
+def find_first_score(row: StudyRow) -> float | None:
     """Return the first score; None of a bare network."""
     return next(iter(row.scores.values()), None)
 
 
-def against_batch(study: Study, name: str) -> Chart:
+def build_throughput_chart(study: Study, name: str) -> Chart:
     """Draw throughput against the batch."""
-    lines = series(study, batch_of, rate_of)
+    lines = build_study_lines(study, get_batch, get_samples_per_second)
     return Chart(
         id=f"study-{name}-rate",
         title="Throughput against batch",
-        description=best(lines, "samples/s", "batch {}"),
-        x=BATCH,
-        y=RATE,
+        description=describe_line_maxima(lines, "samples/s", "batch {}"),
+        x=BATCH_AXIS,
+        y=RATE_AXIS,
         lines=lines,
     )
 
 
-def efficiency(study: Study, name: str) -> Chart:
+def build_efficiency_chart(study: Study, name: str) -> Chart:
     """Draw efficiency against the batch, where power was read."""
-    lines = series(study, batch_of, efficiency_of)
-    told = best(lines, "samples/s/W", "batch {}")
+    lines = build_study_lines(study, get_batch, find_row_efficiency)
+    description = describe_line_maxima(lines, "samples/s/W", "batch {}")
     return Chart(
         id=f"study-{name}-watts",
         title="Efficiency against batch",
-        description=told,
-        x=BATCH,
-        y=EFFICIENCY,
+        description=description,
+        x=BATCH_AXIS,
+        y=EFFICIENCY_AXIS,
         lines=lines,
     )
 
 
-def trade(study: Study, name: str) -> Chart:
+def build_latency_rate_chart(study: Study, name: str) -> Chart:
     """Draw latency against throughput; with a budget p99 too, since it is that which has to be
     within.
     """
     budget = study.within_ms
-    tails = series(study, rate_of, tail_of, "p99") if budget is not None else ()
-    lines = (*series(study, rate_of, latency_of, "mean" if tails else ""), *tails)
+    tails = (
+        build_study_lines(study, get_samples_per_second, convert_p99_to_ms, "p99")
+        if budget is not None
+        else ()
+    )
+    lines = (
+        *build_study_lines(
+            study, get_samples_per_second, convert_mean_latency_to_ms, "mean" if tails else ""
+        ),
+        *tails,
+    )
     marks = (
         () if budget is None else (Mark(name=f"budget {budget:g} ms", value=budget, upright=False),)
     )
-    told = best(lines, "ms", "{} samples/s")
+    description = describe_line_maxima(lines, "ms", "{} samples/s")
     if budget is not None:
-        told += f" The budget is {budget:g} ms."
-    y = TAIL if tails else LATENCY
+        description += f" The budget is {budget:g} ms."
+    y = TAIL_LATENCY_AXIS if tails else MEAN_LATENCY_AXIS
     return Chart(
         id=f"study-{name}-trade",
         title="Latency against throughput",
-        description=told,
-        x=RATE,
+        description=description,
+        x=RATE_AXIS,
         y=y,
         lines=lines,
         marks=marks,
     )
 
 
-def accuracy(study: Study, name: str) -> Chart:
+def build_accuracy_speed_chart(study: Study, name: str) -> Chart:
     """Draw accuracy against speed, if several engines or number formats were scored."""
-    lines = series(study, rate_of, score_of)
+    lines = build_study_lines(study, get_samples_per_second, find_first_score)
     axis = Axis(name=next((metric for row in study.rows for metric in row.scores), "score"))
     lines = lines if len(lines) > 1 else ()
     return Chart(
         id=f"study-{name}-score",
         title="Accuracy against speed",
-        description=best(lines, axis.name, "{} samples/s"),
-        x=RATE,
+        description=describe_line_maxima(lines, axis.name, "{} samples/s"),
+        x=RATE_AXIS,
         y=axis,
         lines=lines,
     )
 
 
-def best(lines: Sequence[Line], unit: str, place: str) -> str:
+def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str:
     """Say the highest value of each line; `place` words where it lies: `batch {}`."""
     tops = [(line.name, *max(line.points, key=lambda point: point[1])) for line in lines]
     return " ".join(
-        f"{name}: at most {plainly(y)} {unit}, at {place.format(plainly(x))}."
+        f"{name}: at most {format_study_number(y)} {unit}, at"
+        f" {location.format(format_study_number(x))}."
         for name, x, y in tops
     )
 
 
-def plainly(value: float) -> str:
+def format_study_number(value: float) -> str:
     """Write a number with four digits or more, never with an exponent."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def of_peak(study: Peak, name: str) -> Section:
+def build_peak_section(study: PeakStudy, name: str) -> Section:
     """Draw a search: the share over the bound of every probe and run, and what they prove."""
     sought, answer = study.sought, study.answer
     unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query"
     kinds = {
-        "probes": [each for each in study.trials if each.purpose != RUN],
-        "VALID runs": [each for each in study.trials if is_run(each, True)],
-        "INVALID runs": [each for each in study.trials if is_run(each, False)],
+        "probes": [each for each in study.trials if each.purpose != RUN_PURPOSE],
+        "VALID runs": [each for each in study.trials if is_full_run_of_verdict(each, True)],
+        "INVALID runs": [each for each in study.trials if is_full_run_of_verdict(each, False)],
     }
     lines = tuple(
         Line(
             name=kind,
             points=tuple(
-                sorted((each.rate, 100 * each.over / max(each.queries, 1)) for each in trials)
+                sorted((each.rate, 100 * each.over / max(each.queries, 1)) for each in attempts)
             ),
             dots=True,
         )
-        for kind, trials in kinds.items()
-        if trials
+        for kind, attempts in kinds.items()
+        if attempts
     )
     allowed = 100 - sought.percentile
     valid = f"{answer.valid:,.4g} {unit} VALID" if answer.valid else "no rate VALID"
-    told = (
+    description = (
         f"{valid}{f', {answer.invalid:,.4g} INVALID' if answer.invalid else ''}; {answer.runs} full"
         f" runs, {answer.probes} probes."
     )
     chart = Chart(
         id=f"study-{name}-peak",
         title="Late queries against rate",
-        description=told,
+        description=description,
         x=Axis(name="rate", unit=unit),
         y=Axis(name="over the bound", unit="%", low=0.0),
         lines=lines,
@@ -333,7 +368,7 @@ def of_peak(study: Peak, name: str) -> Section:
     )
     intro = (
         f"{study.stamps.workload} within {sought.bound_ns / NS_PER_MS:g} ms at"
-        f" p{sought.percentile:g}. {NO_RESULT}"
+        f" p{sought.percentile:g}. {NO_RESULT_NOTE}"
     )
     return Section(
         id=f"study-{name}",
@@ -345,12 +380,12 @@ def of_peak(study: Peak, name: str) -> Section:
     )
 
 
-def is_run(trial: Trial, valid: bool) -> bool:
+def is_full_run_of_verdict(attempt: RateAttempt, valid: bool) -> bool:
     """Tell full runs of a verdict."""
-    return trial.purpose == RUN and (trial.verdict == VALID) is valid
+    return attempt.purpose == RUN_PURPOSE and (attempt.verdict == VALID_VERDICT) is valid
 
 
-def of_speed(study: Speed, name: str) -> Section:
+def build_speed_section(study: SpeedStudy, name: str) -> Section:
     """Show speed alone."""
     rows = tuple((row.scenario, row.verdict, row.metric, f"{row.value:,.4g}") for row in study.rows)
     table = Table(
@@ -365,35 +400,39 @@ def of_speed(study: Speed, name: str) -> Section:
     )
 
 
-def figures(row: Row) -> tuple[str, ...]:
+def format_rate_and_latencies(row: StudyRow) -> tuple[str, ...]:
     """Format the rate with its interval, and the latencies."""
-    ends = f"{number(row.low)} to {number(row.high)}" if row.low and row.high else "-"
+    ends = (
+        f"{format_study_rate(row.low)} to {format_study_rate(row.high)}"
+        if row.low and row.high
+        else "-"
+    )
     return (
-        number(row.samples_per_second),
+        format_study_rate(row.samples_per_second),
         ends,
-        *map(ms, (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)),
+        *map(format_ns_as_ms, (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)),
     )
 
 
-def watts(row: Row) -> tuple[str, str, str]:
+def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
     """Format power with its grade, and efficiency; dashes where nothing was read."""
-    drawn = most_direct(row.energy)
+    drawn = select_shown_energy(row.energy)
     if drawn is None:
         return "-", "-", "-"
     efficiency = "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
     return f"{drawn.average_w:,.1f}", f"{drawn.grade}, {'+'.join(drawn.scope)}", efficiency
 
 
-def number(value: float | None) -> str:
+def format_study_rate(value: float | None) -> str:
     """Format a rate; a dash if there is none."""
     return "-" if value is None else f"{value:,.1f}"
 
 
-def ms(value_ns: float | None) -> str:
+def format_ns_as_ms(value_ns: float | None) -> str:
     """Format a latency; a dash if there is none."""
     return "-" if value_ns is None else f"{value_ns / NS_PER_MS:,.2f}"
 
 
-def scores(row: Row) -> str:
+def format_study_scores(row: StudyRow) -> str:
     """Format the scores."""
     return " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())

@@ -5,28 +5,36 @@ judge's own readers.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.podium.training import MS_PER_MINUTE, TrainingLog, finite, read_log
+from compliance.documents.podium.training import (
+    MS_PER_MINUTE,
+    TrainingLog,
+    is_finite_number,
+    read_training_log,
+)
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
-from submissions.report.records.telemetry import MINUTES
-from submissions.result_index import Result
+from submissions.report.records.telemetry import MINUTES_AXIS_UNIT
+from submissions.result_index import IndexedResult
 from submissions.score.score import Score
-from submissions.tables import digits
+from submissions.tables import format_score_value
 from suite import registry
 from suite.events import EPOCH_NUM, RUN_START, SEED, SUCCESS, THROUGHPUT
 from suite.rounds import RoundKind
 
-EPOCHS: Final = Axis(name="epoch", whole=True)
-RATE: Final = "throughput"
-LOSS: Final = "loss"
+EPOCH_AXIS: Final = Axis(name="epoch", whole=True)
+THROUGHPUT_KEY: Final = "throughput"
+LOSS_KEY: Final = "loss"
 
 
-def section(result: Result, score: Score) -> Section:
+def build_training_section(result: IndexedResult, score: Score) -> Section:
     """Draw a training set; a set of a published round has runs only."""
     runs: list[TrainingLog] = []
-    if registry.kind_of_round(score.round) is RoundKind.PODIUM:
-        runs = [read_log(log, registry.round(score.round), None) for log in result.logs]
+    if registry.load_round_kind(score.round) is RoundKind.PODIUM:
+        runs = [
+            read_training_log(log, registry.load_round(score.round), None)
+            for log in result.training_logs
+        ]
     where = f"{score.workload}-{score.system}"
-    charts = [*quality(runs, score, where), *stats(runs, where)]
+    charts = [*build_quality_charts(runs, score, where), *build_epoch_stats_charts(runs, where)]
     notes = (
         ()
         if charts
@@ -35,16 +43,18 @@ def section(result: Result, score: Score) -> Section:
     return Section(
         id=f"training-{where}",
         title="Training",
-        intro=intro(score),
+        intro=describe_training_runs(score),
         charts=tuple(charts),
         notes=notes,
-        tables=(runs_table(result, runs, score),),
+        tables=(build_training_runs_table(result, runs, score),),
     )
 
 
-def intro(score: Score) -> str:
+def describe_training_runs(score: Score) -> str:
     """Describe what was trained, and to which target."""
-    target = " and ".join(f"{metric} {digits(value)}" for metric, value in score.target.items())
+    target = " and ".join(
+        f"{metric} {format_score_value(value)}" for metric, value in score.target.items()
+    )
     reached = sum(run is not None for run in score.runs)
     goal = f" to the target of {target}" if target else ""
     return (
@@ -54,123 +64,130 @@ def intro(score: Score) -> str:
     )
 
 
-def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[Chart]:
+def build_quality_charts(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[Chart]:
     """Draw each metric over time, one line per run."""
     for metric in dict.fromkeys(
-        name for run in runs for each in run.evaluations() for name in each.scores
+        name for run in runs for each in run.iterate_evaluations() for name in each.scores
     ):
         lines = [
-            Line(name=named(number, runs), points=points, dots=True)
+            Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
-            if (points := evaluated(run, metric))
+            if (points := list_timed_scores(run, metric))
         ]
         if not lines:
             continue
         target = score.target.get(metric)
-        beside = (
+        target_phrase = (
             "without a target that is known"
             if target is None
-            else f"beside the target of {digits(target)}"
+            else f"beside the target of {format_score_value(target)}"
         )
         last = "; ".join(
-            f"{line.name.capitalize()} ends with {digits(line.points[-1][1])} after"
+            f"{line.name.capitalize()} ends with {format_score_value(line.points[-1][1])} after"
             f" {line.points[-1][0]:.2f} minutes"
             for line in lines[:5]
         )
         yield Chart(
             id=f"quality-{metric}-{where}",
             title=f"{metric} over time",
-            description=f"{metric} after each evaluation, {beside}. {last}.",
-            x=time(runs),
+            description=f"{metric} after each evaluation, {target_phrase}. {last}.",
+            x=build_training_time_axis(runs),
             y=Axis(name=metric, low=0.0),
             lines=tuple(lines),
             marks=(
                 ()
                 if target is None
-                else (Mark(name=f"target {digits(target)}", value=target, upright=False),)
+                else (
+                    Mark(name=f"target {format_score_value(target)}", value=target, upright=False),
+                )
             ),
         )
 
 
-def time(runs: Sequence[TrainingLog]) -> Axis:
+def build_training_time_axis(runs: Sequence[TrainingLog]) -> Axis:
     """Return the time axis of a training set: to the end of its longest run, the same for its
     quality and for its machine.
     """
     return Axis(
         name="time since run_start",
-        unit=MINUTES,
+        unit=MINUTES_AXIS_UNIT,
         low=0.0,
         high=max((run.minutes for run in runs if run.minutes is not None), default=None),
     )
 
 
-def named(number: int, runs: Sequence[TrainingLog]) -> str:
+def format_run_label(number: int, runs: Sequence[TrainingLog]) -> str:
     """Label a run."""
     return f"run {number}" if len(runs) > 1 else "the run"
 
 
-def evaluated(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
+def list_timed_scores(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
     """Return minutes and scores of a run's evaluations."""
-    start = run.first(RUN_START)
+    start = run.find_first_record(RUN_START)
     if start is None:
         return ()
-    records = zip(run.all("eval_accuracy"), run.evaluations(), strict=True)
-    told = (
+    records = zip(run.list_records("eval_accuracy"), run.iterate_evaluations(), strict=True)
+    timed_scores = (
         (record.event.time_ms - start.event.time_ms, each.scores.get(metric))
         for record, each in records
     )
-    return tuple((ms / MS_PER_MINUTE, value) for ms, value in told if value is not None)
+    return tuple((ms / MS_PER_MINUTE, value) for ms, value in timed_scores if value is not None)
 
 
-def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
+def build_epoch_stats_charts(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
     """Draw loss and rate of each epoch."""
     for key, title, unit, low in (
-        (LOSS, "Loss", "", None),
-        (RATE, "Training rate", "samples/s", 0.0),
+        (LOSS_KEY, "Loss", "", None),
+        (THROUGHPUT_KEY, "Training rate", "samples/s", 0.0),
     ):
         lines = [
-            Line(name=named(number, runs), points=points, dots=True)
+            Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
-            if (points := tracked(run, key))
+            if (points := list_epoch_values(run, key))
         ]
         if lines:
             names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
-            told = [(line.points[0][1], line.points[-1][1]) for line in lines[:5]]
+            first_and_last = [(line.points[0][1], line.points[-1][1]) for line in lines[:5]]
             ends = "; ".join(
                 f"{name}{first:.4g} in the first, {last:.4g} in the last"
-                for name, (first, last) in zip(names, told, strict=False)
+                for name, (first, last) in zip(names, first_and_last, strict=False)
             )
             text = f"{title} of each epoch, as logged{f', in {unit}' if unit else ''}: {ends}."
             yield Chart(
                 id=f"{key}-{where}",
                 title=f"{title} per epoch",
                 description=text,
-                x=EPOCHS,
+                x=EPOCH_AXIS,
                 y=Axis(name=key, unit=unit, low=low),
                 lines=tuple(lines),
             )
 
 
-def tracked(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
+def list_epoch_values(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
     """Return epochs and values of a metric logged once per epoch."""
-    told = ((record.event.metadata.get(EPOCH_NUM), record.value) for record in run.all(THROUGHPUT))
+    epoch_stats = (
+        (record.event.metadata.get(EPOCH_NUM), record.value)
+        for record in run.list_records(THROUGHPUT)
+    )
     return tuple(
         (float(epoch), float(value[key]))
-        for epoch, value in told
-        if finite(epoch) and isinstance(value, dict) and finite(value.get(key))
+        for epoch, value in epoch_stats
+        if is_finite_number(epoch) and isinstance(value, dict) and is_finite_number(value.get(key))
     )
 
 
-def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Table:
+def build_training_runs_table(
+    result: IndexedResult, runs: Sequence[TrainingLog], score: Score
+) -> Table:
     """Show each run's minutes, epochs, quality and seed."""
     rows = []
-    for number, (log, minutes) in enumerate(zip(result.logs, score.runs, strict=True)):
+    for number, (log, minutes) in enumerate(zip(result.training_logs, score.runs, strict=True)):
         run = runs[number] if runs else None
         rows.append(
             (
                 log.name,
                 "-" if minutes is None else f"{minutes:.4f}",
-                *(told(run) if run else ("-", "-", "-", "-")),
+                *(format_run_end(run) if run else ("-", "-", "-", "-")),
             )
         )
     return Table(
@@ -181,12 +198,12 @@ def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Tab
     )
 
 
-def told(run: TrainingLog) -> tuple[str, str, str, str]:
+def format_run_end(run: TrainingLog) -> tuple[str, str, str, str]:
     """Format the values at the end of a log."""
-    last = list(run.evaluations())[-1:]
-    epochs = f"{last[0].epoch:g}" if last and finite(last[0].epoch) else "-"
+    last = list(run.iterate_evaluations())[-1:]
+    epochs = f"{last[0].epoch:g}" if last and is_finite_number(last[0].epoch) else "-"
     scores = ", ".join(
-        f"{metric} {digits(value)}"
+        f"{metric} {format_score_value(value)}"
         for each in last
         for metric, value in each.scores.items()
         if value is not None
@@ -195,5 +212,5 @@ def told(run: TrainingLog) -> tuple[str, str, str, str]:
         epochs,
         scores or "-",
         "yes" if run.status == SUCCESS else "no",
-        str(run.value(SEED) if run.value(SEED) is not None else "-"),
+        str(run.find_value(SEED) if run.find_value(SEED) is not None else "-"),
     )

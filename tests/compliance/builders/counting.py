@@ -10,8 +10,8 @@ import pytest
 from compliance.documents.inference import reader
 from compliance.documents.inference.top1 import Top1
 from compliance.logs.loadgen import accuracy_counts, accuracy_log, sample_lists
-from compliance.logs.loadgen.accuracy_counts import Tally
-from compliance.logs.loadgen.accuracy_log import Answers
+from compliance.logs.loadgen.accuracy_counts import AnswerCounts
+from compliance.logs.loadgen.accuracy_log import AnswerIndex
 from compliance.logs.source_file import SourceFile
 
 
@@ -22,27 +22,27 @@ class Counts:
 
     def __init__(self) -> None:
         self.count, self.right, self.marked = (
-            accuracy_counts.read,
-            reader.count,
-            cache(sample_lists.marked),
+            accuracy_counts.count_accuracy_answers,
+            reader.count_correct_answers,
+            cache(sample_lists.parse_sample_marks),
         )
-        self.kept: dict[bytes, Tally] = {}
+        self.kept: dict[bytes, AnswerCounts] = {}
         self.found: dict[tuple[str, int], Top1 | None] = {}
-        self.index = accuracy_log.read
-        self.indexed: dict[bytes, tuple[Answers, int]] = {}
+        self.index = accuracy_log.index_accuracy_log
+        self.indexed: dict[bytes, tuple[AnswerIndex, int]] = {}
 
-    def read(self, source: SourceFile) -> Tally:
+    def read(self, source: SourceFile) -> AnswerCounts:
         """Count an accuracy log, once for all that are the same to the last byte."""
         content = sha256(source.path.read_bytes()).digest() if source.path.is_file() else b""
         if content in self.kept:
-            source.leniency = accuracy_counts.LENIENCY
+            source.leniency = accuracy_counts.ACCURACY_LENIENCY
             return replace(self.kept[content], path=source.path)
         tally = self.count(source)
         if content and not source.counts:
             self.kept[content] = tally
         return tally
 
-    def answers(self, source: SourceFile) -> Answers:
+    def answers(self, source: SourceFile) -> AnswerIndex:
         """Index the accuracy log of a podium run, once for all that are the same to the last
         byte.
         """
@@ -55,7 +55,7 @@ class Counts:
             self.indexed[content] = answers, source.lines
         return answers
 
-    def top1(self, tally: Tally, truth: Sequence[int]) -> Top1 | None:
+    def top1(self, tally: AnswerCounts, truth: Sequence[int]) -> Top1 | None:
         """Count right answers once."""
         key = tally.sha256, id(truth)  # the judge keeps one list of labels
         if key not in self.found:
@@ -64,7 +64,7 @@ class Counts:
 
     def put_in(self, patch: pytest.MonkeyPatch) -> None:
         """Let the judge count through here."""
-        patch.setattr(accuracy_counts, "read", self.read)
-        patch.setattr(accuracy_log, "read", self.answers)
-        patch.setattr(reader, "count", self.top1)
-        patch.setattr(sample_lists, "marked", self.marked)
+        patch.setattr(accuracy_counts, "count_accuracy_answers", self.read)
+        patch.setattr(accuracy_log, "index_accuracy_log", self.answers)
+        patch.setattr(reader, "count_correct_answers", self.top1)
+        patch.setattr(sample_lists, "parse_sample_marks", self.marked)

@@ -97,12 +97,12 @@ from spoiling import (
 
 from compliance.judge import Judge
 from compliance.rules import example_findings
-from compliance.verdict import Result
-from suite.files.layout import ACCURACY, DETAIL, SUMMARY
+from compliance.verdict import PathJudgement
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
 from suite.terms import Profile
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
-SEEN: Final = Path(example_findings.__file__).with_name(example_findings.FILE)
+SEEN: Final = Path(example_findings.__file__).with_name(example_findings.EXAMPLE_FINDINGS_FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),
     "full": log(FULL),
@@ -352,31 +352,31 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.version": run(loadgen_git_status_message=" M loadgen.cc"),
     "loadgen.errors": run(num_errors=1),
     "loadgen.warnings": then(
-        run(), f"**/{DETAIL}", swap('"metadata": {}', '"metadata": {"is_warning": true}')
+        run(), f"**/{DETAIL_LOG}", swap('"metadata": {}', '"metadata": {"is_warning": true}')
     ),
     "loadgen.strays": then(run(), "**/performance/run_1", add("notes.txt", "the second try\n")),
-    "loadgen.clock": then(run(), f"**/{DETAIL}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
+    "loadgen.clock": then(run(), f"**/{DETAIL_LOG}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
     "loadgen.samples": run(qsl_reported_total_count=1007),
     "loadgen.library": run(loaded_qsl_set=list(range(making.SAMPLES))),
     "loadgen.draws": run(SRV, generated_query_duration=5_000_000_000),
     "loadgen.valid": then(
         run(result_validity="INVALID"),
-        f"**/{SUMMARY}",
+        f"**/{SUMMARY_LOG}",
         swap("Result is : VALID", "Result is : INVALID"),
     ),
     "loadgen.summary": then(
-        run(SRV), f"**/{SUMMARY}", swap(r"per second    : 8(\d)", r"per second    : 9\1")
+        run(SRV), f"**/{SUMMARY_LOG}", swap(r"per second    : 8(\d)", r"per second    : 9\1")
     ),
     "loadgen.parameters": then(
-        run(), f"**/{SUMMARY}", swap("min_query_count : 64", "min_query_count : 640")
+        run(), f"**/{SUMMARY_LOG}", swap("min_query_count : 64", "min_query_count : 640")
     ),
     "loadgen.headline": then(
-        run(), f"**/{SUMMARY}", swap("90.0th percentile", "50.0th percentile")
+        run(), f"**/{SUMMARY_LOG}", swap("90.0th percentile", "50.0th percentile")
     ),
     "loadgen.percentiles": run(**{"result_97p_00_percentile_latency_ns": 1}),
     "loadgen.duration": then(
         run(OFF),
-        f"**/{DETAIL}",
+        f"**/{DETAIL_LOG}",
         swap('"time_ms": 5520.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity'),
     ),
     "loadgen.queries": run(result_query_count=63),
@@ -384,7 +384,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
     "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
     "loadgen.clocks": then(
-        run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')
+        run(OFF), f"**/{DETAIL_LOG}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')
     ),
     "loadgen.instances": by_instances(230, 129),
     "loadgen.searched": then(
@@ -394,22 +394,22 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
     "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),
     # answers and accuracy
-    "answers.coverage": then(run(mode="accuracy"), f"**/{ACCURACY}", no_first_answer),
+    "answers.coverage": then(run(mode="accuracy"), f"**/{ACCURACY_LOG}", no_first_answer),
     "answers.sequence": then(
-        run(mode="accuracy"), f"**/{ACCURACY}", swap('"seq_id" : 1,', '"seq_id" : 0,')
+        run(mode="accuracy"), f"**/{ACCURACY_LOG}", swap('"seq_id" : 1,', '"seq_id" : 0,')
     ),
-    "answers.sampled": then(run(), f"**/{ACCURACY}", lambda path: path.write_text("[\n]\n")),
+    "answers.sampled": then(run(), f"**/{ACCURACY_LOG}", lambda path: path.write_text("[\n]\n")),
     "answers.loaded": run(loaded_qsl_set=list(range(5))),
     "answers.same": then(
         entry,
-        f"{PERFORMANCE}{ACCURACY}",
+        f"{PERFORMANCE}{ACCURACY_LOG}",
         first_answer(lambda line: line.replace("000000", "000001")),
     ),
     "accuracy.score": in_tree("**/accuracy.txt", swap("top1=0.875000", "top1=0.900000")),
     "accuracy.packed": in_tree("**/truth", remove),
     "accuracy.unscored": in_tree("**/truth", remove),
     "accuracy.hash": then(
-        entry, f"{ACCURATE}{ACCURACY}", first_answer(lambda line: line.replace(" }", "  }"))
+        entry, f"{ACCURATE}{ACCURACY_LOG}", first_answer(lambda line: line.replace(" }", "  }"))
     ),
     "accuracy.truth": in_tree(
         "**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))
@@ -442,7 +442,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.precision": then(entry, "**/run.json", put(precision="fp33")),
     "entry.distinct": then(entry, "**/performance/run_1", twice),
     "entry.version": then(
-        entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")
+        entry, f"{PERFORMANCE}{DETAIL_LOG}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")
     ),
     "entry.value": then(entry, RUN, put(value=1.0)),
     "entry.settings": then(entry, RUN, put(**{"settings__loadgen.min_queries": 65})),
@@ -554,13 +554,13 @@ def path_of(folder: Path) -> Path:
     return folder
 
 
-def result_of(folder: Path) -> Result:
+def result_of(folder: Path) -> PathJudgement:
     """Judge an example, by the labels that lie in it where it has some."""
     labels = folder / "labels"
-    return Judge(truth=labels if labels.is_dir() else None).result(str(path_of(folder)))
+    return Judge(truth=labels if labels.is_dir() else None).judge_path(str(path_of(folder)))
 
 
-def seen(root: Path, judged: Callable[[Path], Result] = result_of) -> dict[str, str]:
+def seen(root: Path, judged: Callable[[Path], PathJudgement] = result_of) -> dict[str, str]:
     """What each rule finds in its invalid example, for `podium explain`."""
     found: dict[str, str] = {}
     for folder in sorted((root / "invalid").iterdir()):

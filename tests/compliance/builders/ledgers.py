@@ -11,26 +11,34 @@ from typing import Any
 import making
 from making import SHA256
 
-from suite.files.layout import file_sha256
-from suite.ledger.steps import Step, StepKind, What, encode, line_sha256, nonce_of, parse_all
+from suite.files.layout import compute_file_sha256
+from suite.ledger.steps import (
+    AttemptKind,
+    LedgerStep,
+    StepKind,
+    compute_campaign_nonce,
+    compute_line_sha256,
+    encode_ledger_step,
+    parse_ledger,
+)
 
 UTC = "2023-11-14T23:00:00Z"
 CHALLENGE, RANDOM = "1f0c" * 8, "5a" * 32
 LEDGER = "open/acme/ledger/resnet50.jsonl"
-Edit = Callable[[list[Step]], Sequence[Step]]
+Edit = Callable[[list[LedgerStep]], Sequence[LedgerStep]]
 
 
-def chained(steps: Sequence[Step]) -> bytes:
+def chained(steps: Sequence[LedgerStep]) -> bytes:
     """Number the steps and link each to the one before."""
     text, before = b"", ""
     for number, step in enumerate(steps):
-        line = encode(replace(step, n=number, previous=before))
-        text, before = text + line, line_sha256(line[:-1])
+        line = encode_ledger_step(replace(step, n=number, previous=before))
+        text, before = text + line, compute_line_sha256(line[:-1])
     return text
 
 
-def step(kind: StepKind, files: dict[str, str] | None = None, **told: Any) -> Step:
-    return Step(
+def step(kind: StepKind, files: dict[str, str] | None = None, **told: Any) -> LedgerStep:
+    return LedgerStep(
         n=0,
         step=kind,
         utc=told.pop("utc", UTC),
@@ -42,7 +50,7 @@ def step(kind: StepKind, files: dict[str, str] | None = None, **told: Any) -> St
 
 
 def hashed(root: Path, paths: Sequence[Path]) -> dict[str, str]:
-    return {path.relative_to(root).as_posix(): file_sha256(path) for path in sorted(paths)}
+    return {path.relative_to(root).as_posix(): compute_file_sha256(path) for path in sorted(paths)}
 
 
 def moment(line: str) -> str:
@@ -51,14 +59,14 @@ def moment(line: str) -> str:
     return datetime.fromtimestamp(time_ms // 1000, tz=ZULU).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def late(steps: list[Step]) -> list[Step]:
+def late(steps: list[LedgerStep]) -> list[LedgerStep]:
     """The training set's end was written five minutes after the log's last line: so long did the
     run take that the log tells of.
     """
     return [steps[0], replace(steps[1], utc="2023-11-14T22:19:00Z"), *steps[2:]]
 
 
-def steps_of(root: Path) -> list[Step]:
+def steps_of(root: Path) -> list[LedgerStep]:
     """What a campaign writes that made the tree, with a performance run that was INVALID first."""
     (log,) = root.glob("open/acme/results/*/resnet/result_0.txt")
     at = log.parent.relative_to(root).as_posix()
@@ -67,7 +75,7 @@ def steps_of(root: Path) -> list[Step]:
         step(
             StepKind.BEGIN,
             utc=first,
-            what=What.TRAINING,
+            what=AttemptKind.TRAINING,
             of=at,
             options={"runs": 1, "seed": 100},
             system="5c" * 32,
@@ -78,7 +86,7 @@ def steps_of(root: Path) -> list[Step]:
             StepKind.TRAINED,
             hashed(root, [log]),
             utc=last,
-            what=What.TRAINING,
+            what=AttemptKind.TRAINING,
             of=at,
             verdict="reached",
         )
@@ -89,13 +97,16 @@ def steps_of(root: Path) -> list[Step]:
             hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json"))),
         )
     )
-    for what, place in ((What.ACCURACY, "accuracy"), (What.PERFORMANCE, "performance/run_1")):
+    for what, place in (
+        (AttemptKind.ACCURACY, "accuracy"),
+        (AttemptKind.PERFORMANCE, "performance/run_1"),
+    ):
         for folder in sorted(root.glob(f"open/acme/results/*/resnet50/*/{place}")):
             found += served(root, folder, what, len(found))
     return [*found, step(StepKind.CHECKED)]
 
 
-def served(root: Path, folder: Path, what: What, place: int) -> list[Step]:
+def served(root: Path, folder: Path, what: AttemptKind, place: int) -> list[LedgerStep]:
     """A run that is kept, from a place on; a performance run had to be done twice."""
     own: dict[str, Any] = {"what": what, "of": folder.relative_to(root).as_posix()}
     files = hashed(root, [path for path in folder.iterdir() if path.is_file()])
@@ -104,11 +115,11 @@ def served(root: Path, folder: Path, what: What, place: int) -> list[Step]:
         step(
             StepKind.SERVED,
             files,
-            verdict="VALID" if what is What.PERFORMANCE else "ACCURACY",
+            verdict="VALID" if what is AttemptKind.PERFORMANCE else "ACCURACY",
             **own,
         ),
     )
-    if what is What.ACCURACY:
+    if what is AttemptKind.ACCURACY:
         return [begin, kept]
     other = dict.fromkeys(files, "0b" * 32)
     return [
@@ -148,7 +159,7 @@ def relined(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], No
     return build
 
 
-def challenged(steps: list[Step], random: str = RANDOM) -> list[Step]:
+def challenged(steps: list[LedgerStep], random: str = RANDOM) -> list[LedgerStep]:
     """The training set begins with a challenge from which its nonce was not made, unless that is
     how it was.
     """
@@ -157,7 +168,7 @@ def challenged(steps: list[Step], random: str = RANDOM) -> list[Step]:
 
 def fresh(folder: Path) -> None:
     """A tree whose nonce was made from a challenge."""
-    nonce = nonce_of(CHALLENGE, RANDOM)
+    nonce = compute_campaign_nonce(CHALLENGE, RANDOM)
     before, making.NONCE = making.NONCE, nonce
     try:
         keep(making.write_tree(folder), challenged)
@@ -165,12 +176,12 @@ def fresh(folder: Path) -> None:
         making.NONCE = before
 
 
-def put_back(steps: list[Step]) -> list[Step]:
+def put_back(steps: list[LedgerStep]) -> list[LedgerStep]:
     """The run that lies here was superseded, and another one kept."""
     kept = max(
         place
         for place, each in enumerate(steps)
-        if each.what == What.PERFORMANCE and each.step is StepKind.SERVED
+        if each.what == AttemptKind.PERFORMANCE and each.step is StepKind.SERVED
     )
     other = dict.fromkeys(steps[kept].files, "0c" * 32)
     again = [replace(steps[kept - 1]), replace(steps[kept], files=other)]
@@ -182,25 +193,29 @@ def put_back(steps: list[Step]) -> list[Step]:
     ]
 
 
-def served_first(steps: list[Step]) -> list[Step]:
+def served_first(steps: list[LedgerStep]) -> list[LedgerStep]:
     """The accuracy run was served before the checkpoint was stored."""
     return [*steps[:2], *steps[3:5], steps[2], *steps[5:]]
 
 
-def one_more(steps: list[Step]) -> list[Step]:
+def one_more(steps: list[LedgerStep]) -> list[LedgerStep]:
     """A second performance run was served, and is not there."""
     last = max(
-        (each for each in steps if each.what == What.PERFORMANCE and each.step is StepKind.SERVED),
+        (
+            each
+            for each in steps
+            if each.what == AttemptKind.PERFORMANCE and each.step is StepKind.SERVED
+        ),
         key=steps.index,
     )
     moved = {name.replace("/run_1/", "/run_2/"): "0d" * 32 for name in last.files}
     of = last.of.replace("run_1", "run_2")
     return [
         *steps,
-        step(StepKind.BEGIN, what=What.PERFORMANCE, of=of),
+        step(StepKind.BEGIN, what=AttemptKind.PERFORMANCE, of=of),
         replace(last, of=of, files=moved),
     ]
 
 
-def read(path: Path) -> list[Step]:
-    return list(parse_all(path.read_bytes()))
+def read(path: Path) -> list[LedgerStep]:
+    return list(parse_ledger(path.read_bytes()))

@@ -13,29 +13,29 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compliance.loadgen_replay import Plan, first
+from compliance.loadgen_replay import ReplayPlan, take_first_values
 from suite import registry
 from suite.files.json_files import write_json
 from suite.files.layout import (
-    ACCURACY,
-    DETAIL,
-    SUMMARY,
-    Entry,
-    bound_seed,
-    checkpoint_folder,
-    file_sha256,
-    folder_sha256,
+    ACCURACY_LOG,
+    DETAIL_LOG,
+    SUMMARY_LOG,
+    ResultsEntry,
+    compute_bound_seed,
+    compute_file_sha256,
+    compute_folder_sha256,
+    locate_checkpoint_folder,
 )
 from suite.loadgen import early_stopping
-from suite.loadgen.headline import METRICS
-from suite.loadgen.percentiles import latency_ns
+from suite.loadgen.headline import HEADLINE_METRICS
+from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.rounds import Benchmark, ScenarioRow
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from suite.terms import Division, Profile
 
-ROUND = registry.round("podium-v1")
+ROUND = registry.load_round("podium-v1")
 WORKLOAD = "resnet50"
 ROW = ROUND.benchmark(WORKLOAD)
 NONCE = "0123456789abcdef" * 2
@@ -147,7 +147,7 @@ def commanded(command: str, profile: Profile, subject: Subject) -> list[str]:
 
 def settings(profile: Profile, subject: Subject = RESNET50) -> dict[str, Any]:
     """The settings without those that no rule looks at."""
-    found, row = settle(ROUND, subject.workload, profile, {}), subject.row
+    found, row = resolve_settings(ROUND, subject.workload, profile, {}), subject.row
     keep = {key for key in found if row.settings.get(key) and row.settings[key].log} | {
         "data.shuffle_labels",
         *row.training[profile].settings,
@@ -187,14 +187,14 @@ def training_events(
         ),
         Event("init_start"),
     ]
-    hyper = registry.workload(subject.workload).hyperparameters(
-        ROUND, profile, settle(ROUND, subject.workload, profile, {})
+    hyper = registry.load_workload(subject.workload).hyperparameters(
+        ROUND, profile, resolve_settings(ROUND, subject.workload, profile, {})
     )
     events += [Event(key, value) for key, value in hyper.items()]
     sizes = {
         "train_samples": 1,
         "eval_samples": 1,
-        **{key: fewest for key, (fewest, _) in row.samples().items()},
+        **{key: fewest for key, (fewest, _) in row.collect_sample_limits().items()},
     }
     events += [
         *(Event(key, size) for key, size in sizes.items()),
@@ -318,18 +318,18 @@ class Load:
         names = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
         own = {
             **{name: getattr(ROUND.loadgen, name) for name in names},
-            "accuracy_log_rng_seed": bound_seed(NONCE, SHA256),
+            "accuracy_log_rng_seed": compute_bound_seed(NONCE, SHA256),
         }
         return {name: self.special.get(name, value) for name, value in own.items()}
 
-    def plan(self, performance: bool) -> Plan:
+    def plan(self, performance: bool) -> ReplayPlan:
         """What LoadGen draws, with as many queries as it generates."""
         rules, offline = self.seeds, self.scenario is Scenario.OFFLINE
-        draft = Plan(
+        draft = ReplayPlan(
             scenario=self.scenario,
             performance=performance,
             samples=self.samples,
-            held=self.samples,
+            samples_in_memory=self.samples,
             per_query=self.samples_per_query,
             queries=1,
             least_queries=1 if offline else self.row.min_queries,
@@ -349,20 +349,25 @@ class Load:
             self.special.get("accuracy_log_sampling_target", ROUND.loadgen.sampled_answers)
             / self.planned,
         )
-        issued = first(plan.issued(plan.loaded()), self.queries * self.samples_per_query)
+        issued = take_first_values(
+            plan.replay_issued_samples(plan.replay_loaded_sets()),
+            self.queries * self.samples_per_query,
+        )
         if self.special.get("performance_issue_same"):
-            issued = [plan.loaded()[0][self.special["performance_issue_same_index"]]] * len(issued)
+            issued = [
+                plan.replay_loaded_sets()[0][self.special["performance_issue_same_index"]]
+            ] * len(issued)
         return [
             (number, issued[number])
-            for number, chance in enumerate(plan.chances(len(issued)))
+            for number, chance in enumerate(plan.replay_log_chances(len(issued)))
             if chance <= share
         ]
 
 
 @lru_cache
-def generated(draft: Plan) -> int:
+def generated(draft: ReplayPlan) -> int:
     """How many queries LoadGen generates; the same few loads are asked for thousands of times."""
-    due, until = draft.due_ns(), draft.until_ns()
+    due, until = draft.replay_due_ns(), draft.compute_generation_end_ns()
     count, last = 0, -1
     while last < until or count < draft.least_queries:
         count, last = count + 1, next(due)
@@ -370,9 +375,9 @@ def generated(draft: Plan) -> int:
 
 
 @lru_cache
-def due_ns(plan: Plan, number: int) -> int:
+def due_ns(plan: ReplayPlan, number: int) -> int:
     """When that query is due."""
-    return first(plan.due_ns(), number + 1)[-1]
+    return take_first_values(plan.replay_due_ns(), number + 1)[-1]
 
 
 LOADS = {
@@ -425,7 +430,7 @@ def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     span_ms, plan = span_of(load), load.plan(performance)
     issued = (plan.queries, load.samples_per_query) if performance else covering(load)
     for key, value in (
-        ("loaded_qsl_set", plan.loaded()[0]),
+        ("loaded_qsl_set", plan.replay_loaded_sets()[0]),
         ("generated_query_count", issued[0]),
         ("generated_samples_per_query", issued[1]),
         ("generated_query_duration", due_ns(plan, issued[0])),
@@ -610,7 +615,7 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
 
 def estimate(load: Load, percentile: float) -> int:
     """Early stopping's estimate; 0 where there are too few queries."""
-    place = early_stopping.estimate(load.queries, percentile).place_from_top
+    place = early_stopping.estimate_early_stopping(load.queries, percentile).rank_from_top
     return load.latencies[-place] if place else 0
 
 
@@ -620,9 +625,9 @@ def stopping(load: Load) -> list[str]:
         return []
     if load.scenario is Scenario.SERVER:
         return [" * Run successful."]
-    proven = early_stopping.estimate(load.queries, load.row.percentile)
+    proven = early_stopping.estimate_early_stopping(load.queries, load.row.percentile)
     lines = [f" * Processed at least {proven.queries_needed} queries ({load.queries})."]
-    lines += [f" * Would discard {(proven.place_from_top or 1) - 1} highest latency queries."]
+    lines += [f" * Would discard {(proven.rank_from_top or 1) - 1} highest latency queries."]
     estimates = (
         [load.row.percentile]
         if load.scenario is Scenario.MULTI_STREAM
@@ -637,7 +642,7 @@ def stopping(load: Load) -> list[str]:
 def percentiles(latencies: Sequence[int], of: str) -> dict[str, Any]:
     """The percentiles that LoadGen writes, of queries or of samples."""
     return {
-        f"result_{share:.2f}_percentile_{of}latency_ns": latency_ns(latencies, share)
+        f"result_{share:.2f}_percentile_{of}latency_ns": select_latency_ns(latencies, share)
         for share in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
     }
 
@@ -778,17 +783,17 @@ def of_run(load: Load, mode: str, _nonce: str) -> Written:
     )
 
 
-def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -> Path:
+def write_run(folder: Path, load: Load, mode: str, where: ResultsEntry | None = None) -> Path:
     """One LoadGen run with its record."""
     folder.mkdir(parents=True)
     made = of_run(load, mode, NONCE)
-    (folder / DETAIL).write_text(made.detail)
-    (folder / SUMMARY).write_text(made.summary)
-    (folder / ACCURACY).write_text(made.accuracy)
+    (folder / DETAIL_LOG).write_text(made.detail)
+    (folder / SUMMARY_LOG).write_text(made.summary)
+    (folder / ACCURACY_LOG).write_text(made.accuracy)
     if mode == "accuracy":
         (folder / "accuracy.txt").write_text(
             f"{load.subject.metric}={load.subject.served:.6f},"
-            f" hash={file_sha256(folder / ACCURACY)}\n"
+            f" hash={compute_file_sha256(folder / ACCURACY_LOG)}\n"
         )
     write_record(folder / "run.json", record(load, mode, where, made.facts))
     return folder
@@ -797,7 +802,7 @@ def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -
 def order(load: Load) -> list[int]:
     """All samples, as an accuracy run issues them; MultiStream's last query is padded."""
     plan = load.plan(performance=False)
-    return list(plan.issued(plan.loaded()))
+    return list(plan.replay_issued_samples(plan.replay_loaded_sets()))
 
 
 def knob(load: Load) -> dict[str, Any]:
@@ -814,9 +819,13 @@ def knob(load: Load) -> dict[str, Any]:
     )
 
 
-def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
+def record(
+    load: Load, mode: str, where: ResultsEntry | None, facts: Mapping[str, Any]
+) -> RunRecord:
     """podium's record of a run."""
-    metric, key = METRICS[load.scenario] if mode == "performance" else (load.subject.metric, "")
+    metric, key = (
+        HEADLINE_METRICS[load.scenario] if mode == "performance" else (load.subject.metric, "")
+    )
     asked = settings(Profile.SMOKE, load.subject) | knob(load)
     asked |= {
         "loadgen.min_duration_ms": load.row.min_duration_ms,
@@ -857,8 +866,8 @@ def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any])
 # ---- trees ----
 
 
-def entry_of(root: Path, system: str = SERVER) -> Entry:
-    return Entry(results=root, division=Division.OPEN, org=ORG, system=system)
+def entry_of(root: Path, system: str = SERVER) -> ResultsEntry:
+    return ResultsEntry(results=root, division=Division.OPEN, org=ORG, system=system)
 
 
 def write_entry(
@@ -870,12 +879,14 @@ def write_entry(
         replace(LOADS[scenario], subject=subject),
         subject.row.inference_name,
     )
-    write_run(where.accuracy(name, scenario), load, "accuracy", where)
-    write_run(where.performance(name, scenario), load, "performance", where)
-    write_truth(where.truth(subject.workload), subject)
-    write_json(where.measurements(name, scenario), measurements(scenario, where, subject))
+    write_run(where.locate_accuracy_run(name, scenario), load, "accuracy", where)
+    write_run(where.locate_performance_run(name, scenario), load, "performance", where)
+    write_truth(where.locate_ground_truth(subject.workload), subject)
+    write_json(
+        where.locate_measurements_file(name, scenario), measurements(scenario, where, subject)
+    )
     write_system(where)
-    return where.benchmark(name) / scenario.folder
+    return where.locate_benchmark(name) / scenario.folder
 
 
 def write_truth(folder: Path, subject: Subject = RESNET50) -> Path:
@@ -884,7 +895,9 @@ def write_truth(folder: Path, subject: Subject = RESNET50) -> Path:
     return folder
 
 
-def measurements(scenario: Scenario, where: Entry, subject: Subject = RESNET50) -> dict[str, Any]:
+def measurements(
+    scenario: Scenario, where: ResultsEntry, subject: Subject = RESNET50
+) -> dict[str, Any]:
     return {
         "input_data_types": "fp32",
         "retraining": "no",
@@ -902,13 +915,13 @@ def measurements(scenario: Scenario, where: Entry, subject: Subject = RESNET50) 
         "threads": 2,
         "checkpoint_sha256": SHA256,
         "reference_accuracy": {subject.metric: subject.served},
-        "truth_sha256": folder_sha256(where.truth(subject.workload)),
+        "truth_sha256": compute_folder_sha256(where.locate_ground_truth(subject.workload)),
         "settings": settings(Profile.SMOKE, subject),
         "engine_description": {subject.workload: {"torch": "2.13.0", "compiled": False}},
     }
 
 
-def write_system(where: Entry, profile: str = "smoke") -> Path:
+def write_system(where: ResultsEntry, profile: str = "smoke") -> Path:
     block = {
         "packages": {"torch": "2.13.0"},
         "git_commit": None,
@@ -950,12 +963,12 @@ def write_training(root: Path, subject: Subject = RESNET50) -> Path:
     where = entry_of(root, TRAINER)
     write_system(where)
     return write_log(
-        where.training_log(subject.row.training_name, 0), training_events(subject=subject)
+        where.locate_training_log(subject.row.training_name, 0), training_events(subject=subject)
     )
 
 
 def write_checkpoint(root: Path, subject: Subject = RESNET50) -> Path:
-    folder = checkpoint_folder(root, subject.workload, SHA256)
+    folder = locate_checkpoint_folder(root, subject.workload, SHA256)
     folder.mkdir(parents=True)
     found = CheckpointRecord(
         workload=subject.workload,

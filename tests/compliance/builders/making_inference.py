@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SRV, OFF = (
@@ -434,9 +434,9 @@ def write_run(
 ) -> Path:
     """One LoadGen run."""
     folder.mkdir(parents=True)
-    (folder / DETAIL).write_text(detail(load, mode))
-    (folder / SUMMARY).write_text(summary(load, mode))
-    (folder / ACCURACY).write_text("[\n]\n" if mode == "Performance" else answers(load, data))
+    (folder / DETAIL_LOG).write_text(detail(load, mode))
+    (folder / SUMMARY_LOG).write_text(summary(load, mode))
+    (folder / ACCURACY_LOG).write_text("[\n]\n" if mode == "Performance" else answers(load, data))
     return folder
 
 

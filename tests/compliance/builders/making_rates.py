@@ -13,29 +13,29 @@ from making_study import read_facts
 from spoiling import setting
 
 from suite.files.json_files import write_json
-from suite.files.layout import DETAIL, QUERIES, RUN_RECORD
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
-from suite.studies.documents import STUDIES, STUDY
-from suite.studies.peak_search import most_over
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
+from suite.studies.peak_search import find_most_over
 from suite.studies.rates import (
     NOT_SUBMITTABLE,
-    PEAK,
-    RUN,
-    SPEED,
-    TRIAL,
-    Peak,
-    Sought,
-    Speed,
+    PEAK_KIND,
+    RATE_ATTEMPT_FILE,
+    RUN_PURPOSE,
+    SPEED_KIND,
+    PeakRequest,
+    PeakStudy,
+    RateAttempt,
+    RateAttemptRecord,
     SpeedRow,
-    Stamps,
-    Trial,
-    TrialRecord,
-    aim_of,
-    answer_of,
-    counted,
-    replayed,
-    seen_of,
+    SpeedStudy,
+    StudyStamps,
+    build_peak_aim,
+    build_run_observation,
+    compute_peak_answer,
+    count_queries_over_bound,
+    replay_peak_search,
 )
 
 LOAD: Final = LOADS[Scenario.SERVER]
@@ -57,7 +57,7 @@ def write_server(folder: Path, load: Load = LOAD) -> RunRecord:
     rows["issued_ns"] = numpy.arange(load.queries) * 12_000_000
     rows["done_ns"] = rows["issued_ns"] + latencies
     rows["batch"], rows["samples"] = range(load.queries), 1
-    numpy.save(folder / QUERIES, rows)
+    numpy.save(folder / QUERY_RECORD_FILE, rows)
     return msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
 
 
@@ -82,7 +82,7 @@ def loaded(rate: float, number: int) -> tuple[Load, int]:
     )
 
 
-def stamps_of(run: RunRecord, origin: str = "") -> Stamps:
+def stamps_of(run: RunRecord, origin: str = "") -> StudyStamps:
     """What a run's record says of system and weights."""
     names = (
         "workload",
@@ -95,7 +95,7 @@ def stamps_of(run: RunRecord, origin: str = "") -> Stamps:
         "system",
         "version",
     )
-    return Stamps(
+    return StudyStamps(
         checkpoint_sha256=SHA256, origin=origin, **{name: getattr(run, name) for name in names}
     )
 
@@ -104,8 +104,8 @@ def write_peak(root: Path) -> Path:
     """A search to its end: VALID and INVALID runs, each the step that follows from those before
     it.
     """
-    folder = root / STUDIES / "resnet50-peak"
-    sought = Sought(
+    folder = root / STUDIES_FOLDER / "resnet50-peak"
+    sought = PeakRequest(
         scenario="Server",
         percentile=PERCENTILE,
         bound_ns=LOAD.row.bound_ns or 0,
@@ -115,46 +115,52 @@ def write_peak(root: Path) -> Path:
         tolerance=0.1,
         seen=90.0,
     )
-    trials: list[Trial] = []
-    stamps: Stamps | None = None
-    while (step := replayed(aim_of(sought), list(map(seen_of, trials))).next()) is not None:
+    trials: list[RateAttempt] = []
+    stamps: StudyStamps | None = None
+    while (
+        step := replay_peak_search(
+            build_peak_aim(sought), list(map(build_run_observation, trials))
+        ).choose_next_run()
+    ) is not None:
         assert step.full
         trial, record = write_trial(folder, sought, float(f"{step.rate:.6g}"), len(trials))
         stamps = stamps_of(record)
         write_json(
-            folder / trial.folder / TRIAL,
-            asdict(TrialRecord(stamps=stamps, sought=sought, settings={}, trial=trial)),
+            folder / trial.folder / RATE_ATTEMPT_FILE,
+            asdict(RateAttemptRecord(stamps=stamps, sought=sought, settings={}, trial=trial)),
         )
         trials.append(trial)
     assert stamps and {trial.verdict for trial in trials} == {"VALID", "INVALID"}
     write_json(
-        folder / STUDY,
+        folder / STUDY_FILE,
         asdict(
-            Peak(
-                kind=PEAK,
+            PeakStudy(
+                kind=PEAK_KIND,
                 stamps=stamps,
                 sought=sought,
                 trials=tuple(trials),
-                answer=answer_of(sought, trials),
+                answer=compute_peak_answer(sought, trials),
             )
         ),
     )
     return folder
 
 
-def write_trial(folder: Path, sought: Sought, rate: float, number: int) -> tuple[Trial, RunRecord]:
+def write_trial(
+    folder: Path, sought: PeakRequest, rate: float, number: int
+) -> tuple[RateAttempt, RunRecord]:
     """One full run of a search."""
     place = f"box-torch-fp32/trial-{number + 1:02}"
     load, late = loaded(rate, number)
     record = write_server(folder / place, load)
-    verdict = "VALID" if late <= most_over(load.queries, PERCENTILE) else "INVALID"
-    setting("result_validity", verdict)(folder / place / DETAIL)
-    _, over, scatter = counted(issued(load), sought.bound_ns, 0)
+    verdict = "VALID" if late <= find_most_over(load.queries, PERCENTILE) else "INVALID"
+    setting("result_validity", verdict)(folder / place / DETAIL_LOG)
+    _, over, scatter = count_queries_over_bound(issued(load), sought.bound_ns, 0)
     assert over == late
     facts = read_facts(folder / place)
-    trial = Trial(
+    trial = RateAttempt(
         folder=place,
-        purpose=RUN,
+        purpose=RUN_PURPOSE,
         rate=rate,
         queries=load.queries,
         over=over,
@@ -168,17 +174,17 @@ def write_trial(folder: Path, sought: Sought, rate: float, number: int) -> tuple
 
 def write_speed(root: Path) -> Path:
     """Speed alone of random weights."""
-    folder = root / STUDIES / "resnet50-speed"
+    folder = root / STUDIES_FOLDER / "resnet50-speed"
     place = "open/org/results/box/resnet50/Server/performance/run_1"
     run = write_server(folder / place)
     row = SpeedRow(
         scenario=run.scenario, folder=place, verdict=run.verdict, metric=run.metric, value=run.value
     )
     write_json(
-        folder / STUDY,
+        folder / STUDY_FILE,
         asdict(
-            Speed(
-                kind=SPEED,
+            SpeedStudy(
+                kind=SPEED_KIND,
                 note=NOT_SUBMITTABLE,
                 stamps=stamps_of(run, "random, seed 0"),
                 rows=(row,),

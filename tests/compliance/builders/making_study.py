@@ -8,24 +8,30 @@ import numpy
 from making import LOADS, write_run
 
 from suite.files.json_files import write_json
-from suite.files.layout import ACCURACY_TEXT, DETAIL, QUERIES, RUN_RECORD, TELEMETRY
+from suite.files.layout import (
+    ACCURACY_TEXT,
+    DETAIL_LOG,
+    QUERY_RECORD_FILE,
+    RUN_RECORD,
+    TELEMETRY_FILE,
+)
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import (
-    POINT,
-    STUDIES,
-    STUDY,
-    Asked,
-    Command,
-    Drift,
-    Point,
-    Row,
+    POINT_FILE,
+    STUDIES_FOLDER,
+    STUDY_FILE,
+    PointIdentity,
+    RateDrift,
+    RequestedPoints,
     Study,
-    best_within,
-    cells,
-    interval,
-    ordered,
-    own_settings,
-    parts_of,
+    StudyRow,
+    SweepRequest,
+    build_batch_settings,
+    compute_part_means,
+    compute_rate_interval,
+    compute_row_cells,
+    order_sweep_points,
+    select_best_batches,
 )
 
 LOAD: Final = LOADS[Scenario.MULTI_STREAM]
@@ -52,7 +58,7 @@ TELEMETRY_TEXT: Final = """{"telemetry":1,"channels":[{"id":0,"name":"host","kin
 """
 
 
-def write_point(folder: Path, step_ns: int) -> tuple[Row, list[int]]:
+def write_point(folder: Path, step_ns: int) -> tuple[StudyRow, list[int]]:
     """One run of eight samples a query, with the record of the point and of its queries; the row
     that it makes.
     """
@@ -60,17 +66,17 @@ def write_point(folder: Path, step_ns: int) -> tuple[Row, list[int]]:
     write_run(folder, load, "performance")
     (folder / RUN_RECORD).unlink()
     batch = load.samples_per_query
-    point = Point(
+    point = PointIdentity(
         **SHARED,
         engine="torch",
         precision="fp32",
         framework="torch",
         batch=batch,
-        settings={**SETTINGS, **own_settings(batch)},
+        settings={**SETTINGS, **build_batch_settings(batch)},
         system="box",
     )
-    (folder / TELEMETRY).write_text(TELEMETRY_TEXT)
-    write_json(folder / POINT, asdict(point))
+    (folder / TELEMETRY_FILE).write_text(TELEMETRY_TEXT)
+    write_json(folder / POINT_FILE, asdict(point))
     latencies = numpy.array(load.latencies, "i8")[
         numpy.arange(load.queries) * STRIDE % load.queries
     ]
@@ -81,19 +87,19 @@ def write_point(folder: Path, step_ns: int) -> tuple[Row, list[int]]:
     rows["done_ns"] = numpy.cumsum(latencies)
     rows["issued_ns"] = rows["done_ns"] - latencies
     rows["batch"], rows["samples"] = range(load.queries), batch
-    numpy.save(folder / QUERIES, rows)
-    low, high = interval(parts_of(latencies), batch)
+    numpy.save(folder / QUERY_RECORD_FILE, rows)
+    low, high = compute_rate_interval(compute_part_means(latencies), batch)
     facts = read_facts(folder)
     place = f"{SYSTEM}/{folder.name}"
     return (
-        Row(
+        StudyRow(
             engine="torch",
             precision="fp32",
             batch=batch,
             folder=place,
             low=low,
             high=high,
-            **cells(facts.__getitem__, batch),
+            **compute_row_cells(facts.__getitem__, batch),
         ),
         load.latencies,
     )
@@ -104,14 +110,15 @@ def read_facts(folder: Path) -> dict[str, float]:
     import json
 
     records = [
-        json.loads(line.partition(" ")[2]) for line in (folder / DETAIL).read_text().splitlines()
+        json.loads(line.partition(" ")[2])
+        for line in (folder / DETAIL_LOG).read_text().splitlines()
     ]
     return {record["key"]: record["value"] for record in records}
 
 
 def write_study(root: Path) -> Path:
     """A study of one batch size, measured twice."""
-    folder = root / STUDIES / "toy"
+    folder = root / STUDIES_FOLDER / "toy"
     row, _ = write_point(folder / SYSTEM / "batch-8", LOAD.step_ns)
     again, _ = write_point(folder / SYSTEM / "batch-8-again", LOAD.step_ns + 100)
     assert (
@@ -119,7 +126,7 @@ def write_study(root: Path) -> Path:
         and again.samples_per_second
         and not (folder / ACCURACY_TEXT).exists()
     )
-    drift = Drift(
+    drift = RateDrift(
         engine="torch",
         precision="fp32",
         batch=8,
@@ -127,7 +134,7 @@ def write_study(root: Path) -> Path:
         samples_per_second=again.samples_per_second,
         change=again.samples_per_second / row.samples_per_second - 1,
     )
-    refused = Row(
+    refused = StudyRow(
         engine="torch",
         precision="fp32",
         batch=4096,
@@ -143,10 +150,12 @@ def write_study(root: Path) -> Path:
         within_ms=20.0,
         rows=rows,
         drift=(drift,),
-        best=best_within(rows, 20.0),
-        command=Command(subjects=("toy",), **AXES, order=ordered(("toy",), **AXES, seed=0)),
+        best=select_best_batches(rows, 20.0),
+        command=SweepRequest(
+            subjects=("toy",), **AXES, order=order_sweep_points(("toy",), **AXES, seed=0)
+        ),
         asked=(
-            Asked(
+            RequestedPoints(
                 engine="torch",
                 precision="fp32",
                 framework="torch",
@@ -155,5 +164,5 @@ def write_study(root: Path) -> Path:
             ),
         ),
     )
-    write_json(folder / STUDY, asdict(study))
+    write_json(folder / STUDY_FILE, asdict(study))
     return folder

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference.entry import performance_folders
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from compliance.documents.inference.entry import find_performance_folders
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Mutable:
 
     @property
     def runs(self) -> list[Path]:
-        return list(performance_folders(self.entry))
+        return list(find_performance_folders(self.entry))
 
     @property
     def accuracy(self) -> Path:
@@ -111,18 +111,18 @@ def sub(
 
 def summary(change: Callable[[str], str]) -> Kind:
     """Change the summary of the first performance run."""
-    return lambda base: edit(base.runs[0] / SUMMARY, change)
+    return lambda base: edit(base.runs[0] / SUMMARY_LOG, change)
 
 
 def detail(change: Callable[[str], str]) -> Kind:
     """Change the detail log of the first performance run."""
-    return lambda base: edit(base.runs[0] / DETAIL, change)
+    return lambda base: edit(base.runs[0] / DETAIL_LOG, change)
 
 
 def everywhere(change: Callable[[str], str]) -> Kind:
     """Change both logs of every performance run."""
     return lambda base: (
-        sum(edit(run / name, change) for run in base.runs for name in (DETAIL, SUMMARY)) > 0
+        sum(edit(run / name, change) for run in base.runs for name in (DETAIL_LOG, SUMMARY_LOG)) > 0
     )
 
 
@@ -223,7 +223,7 @@ def answers(change: Callable[[list[str]], list[str]]) -> Kind:
     """Change the lines of the accuracy log between its brackets."""
 
     def kind(base: Mutable) -> bool:
-        path = base.accuracy / ACCURACY
+        path = base.accuracy / ACCURACY_LOG
         if not path.is_file():
             return False
         rows = [line.rstrip(",") for line in path.read_text().splitlines()[1:-1]]
@@ -233,11 +233,11 @@ def answers(change: Callable[[list[str]], list[str]]) -> Kind:
 
 
 def run_detail(base: Mutable) -> Path:
-    return base.runs[0] / DETAIL
+    return base.runs[0] / DETAIL_LOG
 
 
 def run_summary(base: Mutable) -> Path:
-    return base.runs[0] / SUMMARY
+    return base.runs[0] / SUMMARY_LOG
 
 
 def measured(base: Mutable) -> Path | None:
@@ -278,7 +278,7 @@ def several(kind: Kind) -> Kind:
 
 def in_accuracy(change: Callable[[str], str]) -> Kind:
     """Change the detail log of the accuracy run."""
-    return lambda base: edit(base.accuracy / DETAIL, change)
+    return lambda base: edit(base.accuracy / DETAIL_LOG, change)
 
 
 def logged(text: str, before: str) -> Callable[[str], str]:

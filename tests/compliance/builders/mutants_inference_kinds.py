@@ -41,7 +41,7 @@ from mutants_inference import (
     written,
 )
 
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 PARAMETERS: Final = (
@@ -232,7 +232,7 @@ KINDS: Final[dict[str, Kind]] = {
     "detail_binary": written(run_detail, bytes(range(256)) * 20),
     "detail_cut": lambda base: edit(run_detail(base), lambda text: text[: len(text) // 2]),
     "detail_utf16": utf16(run_detail),
-    "detail_of_accuracy": alone(copy_over(lambda base: base.accuracy / DETAIL, run_detail)),
+    "detail_of_accuracy": alone(copy_over(lambda base: base.accuracy / DETAIL_LOG, run_detail)),
     **{
         f"effective_{name}": effective(name)
         for name in (
@@ -264,13 +264,17 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "short_at_most": setting("max_duration_ms", "500"),
     # the accuracy run
-    "accuracy_of_performance": alone(copy_over(run_detail, lambda base: base.accuracy / DETAIL)),
-    "accuracy_summary_of_performance": copy_over(run_summary, lambda base: base.accuracy / SUMMARY),
-    "accuracy_detail_missing": removed(lambda base: base.accuracy / DETAIL),
-    "accuracy_summary_missing": removed(lambda base: base.accuracy / SUMMARY),
-    "accuracy_summary_empty": written(lambda base: base.accuracy / SUMMARY, b""),
+    "accuracy_of_performance": alone(
+        copy_over(run_detail, lambda base: base.accuracy / DETAIL_LOG)
+    ),
+    "accuracy_summary_of_performance": copy_over(
+        run_summary, lambda base: base.accuracy / SUMMARY_LOG
+    ),
+    "accuracy_detail_missing": removed(lambda base: base.accuracy / DETAIL_LOG),
+    "accuracy_summary_missing": removed(lambda base: base.accuracy / SUMMARY_LOG),
+    "accuracy_summary_empty": written(lambda base: base.accuracy / SUMMARY_LOG, b""),
     "accuracy_summary_garbage": written(
-        lambda base: base.accuracy / SUMMARY, b"once upon a time\n" * 9
+        lambda base: base.accuracy / SUMMARY_LOG, b"once upon a time\n" * 9
     ),
     "accuracy_run_missing": removed(lambda base: base.accuracy),
     "accuracy_seed": in_accuracy(sub(r"(ns : qsl_rng_seed : )\d+", r"\g<1>1")),
@@ -302,14 +306,14 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "answer_odd": answers(lambda rows: [sub(r'"data" : "(\w)', '"data" : "')(rows[0]), *rows[1:]]),
     "answers_cut": lambda base: edit(
-        base.accuracy / ACCURACY, lambda text: text[: len(text) * 2 // 3]
+        base.accuracy / ACCURACY_LOG, lambda text: text[: len(text) * 2 // 3]
     ),
     "answers_unclosed": lambda base: edit(
-        base.accuracy / ACCURACY, lambda text: text.rstrip().rstrip("]")
+        base.accuracy / ACCURACY_LOG, lambda text: text.rstrip().rstrip("]")
     ),
-    "answers_garbage": written(lambda base: base.accuracy / ACCURACY, bytes(range(256)) * 50),
-    "answers_none": written(lambda base: base.accuracy / ACCURACY, b"[\n]\n"),
-    "answers_removed": removed(lambda base: base.accuracy / ACCURACY),
+    "answers_garbage": written(lambda base: base.accuracy / ACCURACY_LOG, bytes(range(256)) * 50),
+    "answers_none": written(lambda base: base.accuracy / ACCURACY_LOG, b"[\n]\n"),
+    "answers_removed": removed(lambda base: base.accuracy / ACCURACY_LOG),
     "claim_higher": claims(
         sub(
             r"(accuracy|mAP)=(\d)(\d)",
@@ -334,15 +338,19 @@ KINDS: Final[dict[str, Kind]] = {
     "runs_missing": removed(lambda base: base.entry / "performance"),
     "run_missing": removed(lambda base: base.runs[-1]),
     "run_twice": same_run,
-    "summary_of_another_run": several(copy_over(run_summary, lambda base: base.runs[1] / SUMMARY)),
-    "detail_of_another_run": several(copy_over(run_detail, lambda base: base.runs[1] / DETAIL)),
-    "run_of_another_loadgen": several(
-        lambda base: edit(base.runs[1] / DETAIL, sub(r"(version : \S+ @ )\w+", r"\g<1>1b1cabc04b"))
+    "summary_of_another_run": several(
+        copy_over(run_summary, lambda base: base.runs[1] / SUMMARY_LOG)
     ),
-    "answers_file_missing": removed(lambda base: base.runs[0] / ACCURACY),
+    "detail_of_another_run": several(copy_over(run_detail, lambda base: base.runs[1] / DETAIL_LOG)),
+    "run_of_another_loadgen": several(
+        lambda base: edit(
+            base.runs[1] / DETAIL_LOG, sub(r"(version : \S+ @ )\w+", r"\g<1>1b1cabc04b")
+        )
+    ),
+    "answers_file_missing": removed(lambda base: base.runs[0] / ACCURACY_LOG),
     "answers_in_performance": alone(
         written(
-            lambda base: base.runs[0] / ACCURACY,
+            lambda base: base.runs[0] / ACCURACY_LOG,
             b'[\n{ "seq_id" : 0, "qsl_idx" : 1, "data" : "00000000" }\n]\n',
         )
     ),

@@ -28,10 +28,10 @@ from making import (
     write_run,
 )
 
-from compliance.bundle.manifest import environment
-from compliance.bundle.seal import seal
-from suite.files.layout import DETAIL, file_sha256, folder_sha256
-from suite.ledger.steps import head
+from compliance.bundle.manifest import read_run_environment
+from compliance.bundle.seal import build_bundle_seal
+from suite.files.layout import DETAIL_LOG, compute_file_sha256, compute_folder_sha256
+from suite.ledger.steps import compute_ledger_head
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 
@@ -87,7 +87,7 @@ def run(scenario: Scenario = SINGLE, mode: str = "performance", **edits: Any) ->
         write_run(place, LOADS[scenario], mode)
         for key, value in edits.items():
             set_value(
-                place / DETAIL,
+                place / DETAIL_LOG,
                 key.replace("p_", ".", 1) if key.startswith("result_9") else key,
                 value,
             )
@@ -276,7 +276,7 @@ def bundle(
             if path.is_file()
         }
         sealed = {
-            name: {"sha256": file_sha256(folder / "t" / name), "size": len(content)}
+            name: {"sha256": compute_file_sha256(folder / "t" / name), "size": len(content)}
             for name, content in files.items()
         }
         manifest = {
@@ -292,13 +292,17 @@ def bundle(
             "seeds": [100],
             "version": "0.1.0",
         }
-        if heads := {name: head(content) for name, content in files.items() if "/ledger/" in name}:
+        if heads := {
+            name: compute_ledger_head(content)
+            for name, content in files.items()
+            if "/ledger/" in name
+        }:
             manifest |= {"format": 2, "ledger": heads}
         shutil.rmtree(folder / "t")
         files = {"manifest.json": json.dumps(manifest, indent=1).encode(), **files}
         spoil(files)
         packed = zstandard.ZstdCompressor(level=19).compress(tarred(files))
-        packed += seal(hashlib.sha256(packed).digest())
+        packed += build_bundle_seal(hashlib.sha256(packed).digest())
         (folder / "acme.tar.zst").write_bytes(packed[: len(packed) - cut])
 
     return build
@@ -306,7 +310,9 @@ def bundle(
 
 def environments(results: Path) -> dict[str, Any]:
     """What a manifest repeats of each system's description."""
-    return {path.stem: environment(path) for path in sorted(results.glob("*/*/systems/*.json"))}
+    return {
+        path.stem: read_run_environment(path) for path in sorted(results.glob("*/*/systems/*.json"))
+    }
 
 
 def tarred(files: dict[str, bytes]) -> bytes:
@@ -338,11 +344,11 @@ def second_scenario(folder: Path) -> None:
 def same_run(folder: Path) -> None:
     """A tree whose second scenario has the times of the first one's runs."""
     making.write_tree(folder, SINGLE, OFF)
-    for path in folder.glob(f"**/Offline/**/{DETAIL}"):
+    for path in folder.glob(f"**/Offline/**/{DETAIL_LOG}"):
         for key in ("power_begin", "power_end"):
             own = next(
                 folder.glob(
-                    f"**/SingleStream/{path.parent.relative_to(next(folder.glob('**/Offline')))}/{DETAIL}"
+                    f"**/SingleStream/{path.parent.relative_to(next(folder.glob('**/Offline')))}/{DETAIL_LOG}"
                 )
             )
             set_value(path, key, value_in(own, key))
@@ -351,8 +357,8 @@ def same_run(folder: Path) -> None:
 def at_one_moment(folder: Path) -> None:
     """A tree whose accuracy runs began with the performance runs."""
     tree(folder)
-    path = next(folder.glob(f"**/accuracy/{DETAIL}"))
-    begin = value_in(next(folder.glob(f"{PERFORMANCE}{DETAIL}")), "power_begin")
+    path = next(folder.glob(f"**/accuracy/{DETAIL_LOG}"))
+    begin = value_in(next(folder.glob(f"{PERFORMANCE}{DETAIL_LOG}")), "power_begin")
     set_value(path, "power_begin", begin.replace(".000", ".250"))
     set_value(path, "power_end", begin.replace(":00.000", ":09.250"))
 
@@ -441,7 +447,7 @@ def relabelled(folder: Path) -> None:
         swap(r"top1=[0-9.]+", "top1=1.000000")(path)
         put(value=1.0)(path.with_name("run.json"))
     for path in folder.glob("**/*_podium_*.json"):
-        put(truth_sha256=folder_sha256(labels.parent))(path)
+        put(truth_sha256=compute_folder_sha256(labels.parent))(path)
 
 
 def two_ceilings(folder: Path) -> None:

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compliance.bundle.archive import unpack
+from compliance.bundle.archive import unpack_bundle
 from suite.errors import JudgedError
 
 
@@ -44,7 +44,7 @@ def attempt(tmp_path: Path) -> Callable[[bytes], dict[str, bytes]]:
         bundle, folder = tmp_path / "x.tar.zst", tmp_path / "inside" / "deep"
         bundle.write_bytes(packed)
         folder.mkdir(parents=True)
-        unpack(bundle, folder)
+        unpack_bundle(bundle, folder)
         return {
             str(path.relative_to(folder)): path.read_bytes()
             for path in folder.rglob("*")
@@ -144,7 +144,7 @@ def test_a_damaged_or_padded_archive_is_refused(
 
 def test_a_folder_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="directory"):
-        unpack(tmp_path, tmp_path)
+        unpack_bundle(tmp_path, tmp_path)
 
 
 @settings(
@@ -159,7 +159,7 @@ def test_a_flipped_byte_never_ends_in_a_traceback(
     packed[position % len(packed)] ^= value
     (folder / "x").write_bytes(packed)
     try:
-        unpack(folder / "x", folder / "out")
+        unpack_bundle(folder / "x", folder / "out")
     except JudgedError as error:
         assert "\n" not in str(error)
 

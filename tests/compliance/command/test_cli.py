@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from examples import EXAMPLES, path_of
 
 from compliance.cli import check, explain
-from compliance.rules import catalogue
+from compliance.rules import load_rules
 from suite.errors import RequestError
 
 BASE = EXAMPLES / "base"
@@ -88,7 +88,7 @@ def test_the_text_tells_what_to_fix_first() -> None:
     assert "error training.target" in text
     assert "result_0.txt:6" in text
     assert "expected top1 >= 0.759" in text
-    assert f"-> {catalogue()['training.target'].advice}" in text
+    assert f"-> {load_rules()['training.target'].advice}" in text
 
 
 def test_many_findings_of_a_rule_do_not_push_the_others_off_the_screen(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_file_of_hyperparameters_is_judged_before_the_run(tmp_path: Path) -> N
     assert "name the workload" in str(run("--config", str(path)).exception)
 
 
-@pytest.mark.parametrize("rule", sorted(catalogue()))
+@pytest.mark.parametrize("rule", sorted(load_rules()))
 def test_each_rule_can_be_explained(rule: str) -> None:
     text = run(rule, command=explain).stdout
     assert text.startswith(rule)
@@ -171,7 +171,7 @@ def test_a_rule_that_is_near_none_does_not_list_them_all() -> None:
 
 def test_an_explanation_has_words_of_users() -> None:
     """No name of a class, and each kind of document has its words."""
-    for each in catalogue().values():
+    for each in load_rules().values():
         assert (
             each.document.__name__
             not in run(each.id, command=explain).stdout.partition("\n")[0].split()

@@ -17,27 +17,35 @@ from making import Event, training_events, write_log
 from spoiling import put, resumed, set_value
 
 from compliance.documents.podium import training
-from compliance.documents.podium.inference import mode_of, read_run, read_scores
-from compliance.documents.podium.training import (
-    finite,
-    is_count,
-    reaches,
-    read_log,
-    scores_of,
-    standing,
+from compliance.documents.podium.inference import (
+    parse_run_mode,
+    read_accuracy_scores,
+    read_loadgen_run,
 )
-from compliance.documents.reader import Library, homes_beside, score
-from compliance.logs.mllog.mllog_lines import Event as Logged
-from compliance.logs.mllog.mllog_lines import Record
-from compliance.logs.source_file import Kind, SourceFile
-from compliance.recognition.tree_path import Place, performance_runs
+from compliance.documents.podium.training import (
+    has_reached_target,
+    is_finite_number,
+    is_logged_count,
+    parse_logged_scores,
+    read_training_log,
+    split_voided_records,
+)
+from compliance.documents.reader import (
+    DocumentLibrary,
+    list_division_folders,
+    score_inference_entry,
+)
+from compliance.logs.mllog.mllog_lines import MllogEvent as Logged
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.recognition.tree_path import TreePosition, list_performance_runs
 from suite import registry
-from suite.files.layout import DETAIL
+from suite.files.layout import DETAIL_LOG
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 from suite.workload import Mode
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ENTRY = Path("open", "acme", "results", "box-torch-fp32", "resnet50", "SingleStream")
 
 
@@ -48,9 +56,9 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def place(tree: Path, division: str = "open", org: str = "acme") -> Place:
-    return Place(
-        home=tree / division / org,
+def place(tree: Path, division: str = "open", org: str = "acme") -> TreePosition:
+    return TreePosition(
+        organisation_folder=tree / division / org,
         system="box-torch-fp32",
         benchmark="resnet50",
         scenario=Scenario.SINGLE_STREAM,
@@ -62,7 +70,7 @@ def place(tree: Path, division: str = "open", org: str = "acme") -> Place:
 
 def test_a_log_knows_its_row_by_its_stamps(tmp_path: Path) -> None:
     """Workload and profile decide by which row it is judged."""
-    log = read_log(write_log(tmp_path / "result_7.txt", training_events()), ROUND, None)
+    log = read_training_log(write_log(tmp_path / "result_7.txt", training_events()), ROUND, None)
     assert (log.workload, log.profile, log.number, log.succeeded, log.reached) == (
         "resnet50",
         Profile.SMOKE,
@@ -90,7 +98,7 @@ def test_a_stamp_that_the_round_does_not_know_leads_to_no_row(
     tmp_path: Path, key: str, value: object
 ) -> None:
     """Rules about rows pass over it; training.stamps says what is wrong."""
-    log = read_log(
+    log = read_training_log(
         write_log(tmp_path / "result_0.txt", making.changed(training_events(), key, value=value)),
         ROUND,
         None,
@@ -104,42 +112,47 @@ def test_a_stamp_that_the_round_does_not_know_leads_to_no_row(
 
 def test_a_file_under_another_name_has_no_number(tmp_path: Path) -> None:
     """Its run_index is compared with nothing."""
-    assert read_log(write_log(tmp_path / "log.txt", training_events()), ROUND, None).number is None
+    assert (
+        read_training_log(write_log(tmp_path / "log.txt", training_events()), ROUND, None).number
+        is None
+    )
 
 
 def test_the_first_of_several_values_counts_and_all_are_there(tmp_path: Path) -> None:
     """A second value is for the rule about constancy to find."""
     events = [*training_events(), Event("seed", 9)]
-    log = read_log(write_log(tmp_path / "result_0.txt", events), ROUND, None)
-    assert log.value("seed") == 100 and [record.value for record in log.all("seed")] == [100, 9]
+    log = read_training_log(write_log(tmp_path / "result_0.txt", events), ROUND, None)
+    assert log.find_value("seed") == 100 and [
+        record.value for record in log.list_records("seed")
+    ] == [100, 9]
     assert (
-        log.first("nothing") is None
-        and log.value("nothing") is None
-        and log.line("nothing") is None
+        log.find_first_record("nothing") is None
+        and log.find_value("nothing") is None
+        and log.find_line("nothing") is None
     )
 
 
 def test_what_a_resumed_run_made_void_is_not_judged(tmp_path: Path) -> None:
     """All that was logged behind the checkpoint's offset."""
     resumed(training_events(), epoch=1)(tmp_path)
-    log = read_log(tmp_path / "result_0.txt", ROUND, None)
+    log = read_training_log(tmp_path / "result_0.txt", ROUND, None)
     assert (
         len(log.void) == 7
-        and len(log.all("resumed")) == 1
-        and len(log.all("eval_accuracy")) == len(making.SCORES)
+        and len(log.list_records("resumed")) == 1
+        and len(log.list_records("eval_accuracy")) == len(making.SCORES)
     )
 
 
-def record(key: str, offset: int, **metadata: Any) -> Record:
-    return Record(
+def record(key: str, offset: int, **metadata: Any) -> MllogRecord:
+    return MllogRecord(
         offset + 1,
         offset,
         Logged(key=key, value=None, time_ms=0, event_type="POINT_IN_TIME", metadata=metadata),
     )
 
 
-def stood(*records: Record) -> list[str]:
-    return [record.key for record in standing(iter(records))[0]]
+def stood(*records: MllogRecord) -> list[str]:
+    return [record.key for record in split_voided_records(iter(records))[0]]
 
 
 def test_two_interruptions_void_what_each_names() -> None:
@@ -162,13 +175,13 @@ def test_an_offset_that_is_no_count_voids_nothing(offset: object) -> None:
 @given(st.lists(st.integers(0, 200), max_size=4))
 def test_voiding_never_loses_a_record(offsets: list[int]) -> None:
     """Whatever stands or is void, together they are the file."""
-    records: list[Record] = []
+    records: list[MllogRecord] = []
     for number, offset in enumerate(offsets):
         records += [
             record("x", 50 * number),
             record("resumed", 50 * number + 25, log_offset=offset),
         ]
-    live, void = standing(iter(records))
+    live, void = split_voided_records(iter(records))
     assert sorted(live + void, key=lambda each: each.offset) == records
 
 
@@ -191,7 +204,7 @@ def test_an_accuracy_is_a_number_or_a_table_as_the_row_says(
     value: object, metrics: dict[str, str], scores: dict[str, float | None]
 ) -> None:
     """Mask R-CNN has two, and both must reach their targets."""
-    assert scores_of(value, metrics) == scores
+    assert parse_logged_scores(value, metrics) == scores
 
 
 @pytest.mark.parametrize(
@@ -209,7 +222,7 @@ def test_every_metric_reaches_its_target(
     scores: dict[str, float | None], target: dict[str, float], reached: bool
 ) -> None:
     """At the target is reached; one of two is not."""
-    assert reaches(scores, target) is reached
+    assert has_reached_target(scores, target) is reached
 
 
 @pytest.mark.parametrize(
@@ -226,8 +239,12 @@ def test_every_metric_reaches_its_target(
 )
 def test_numbers_and_counts(value: object, number: bool, count: bool) -> None:
     """True is neither; arithmetic on what is too large may overflow."""
-    assert finite(value) is number and is_count(value) is count
-    assert not finite(10**40) and not is_count(10**40) and not finite(float("nan"))
+    assert is_finite_number(value) is number and is_logged_count(value) is count
+    assert (
+        not is_finite_number(10**40)
+        and not is_logged_count(10**40)
+        and not is_finite_number(float("nan"))
+    )
 
 
 def test_a_reference_accuracy_is_taken_where_it_is_well_formed(tmp_path: Path) -> None:
@@ -235,11 +252,14 @@ def test_a_reference_accuracy_is_taken_where_it_is_well_formed(tmp_path: Path) -
     events = making.changed(
         training_events(), "reference_accuracy", value={"top1": 0.9, "top5": "high", "map": None}
     )
-    assert dict(read_log(write_log(tmp_path / "result_0.txt", events), ROUND, None).reference) == {
-        "top1": 0.9
-    }
+    assert dict(
+        read_training_log(write_log(tmp_path / "result_0.txt", events), ROUND, None).reference
+    ) == {"top1": 0.9}
     events = making.changed(training_events(), "reference_accuracy", value=0.9)
-    assert dict(read_log(write_log(tmp_path / "result_1.txt", events), ROUND, None).reference) == {}
+    assert (
+        dict(read_training_log(write_log(tmp_path / "result_1.txt", events), ROUND, None).reference)
+        == {}
+    )
 
 
 # ---- LoadGen runs ----
@@ -256,15 +276,15 @@ def test_a_reference_accuracy_is_taken_where_it_is_well_formed(tmp_path: Path) -
 )
 def test_a_folders_name_says_what_a_run_was_for(name: str, mode: Mode) -> None:
     """Submissions spell it in both cases."""
-    assert mode_of(Path("any") / name) is mode
+    assert parse_run_mode(Path("any") / name) is mode
 
 
 def test_performance_runs_come_by_number(tmp_path: Path) -> None:
     """run_10 behind run_9; what is no run is not among them."""
     for name in ("run_10", "run_9", "run_1", "run_x", "run_²", "run_2.partial", "notes"):
         (tmp_path / "performance" / name).mkdir(parents=True)
-    assert [path.name for path in performance_runs(tmp_path)] == ["run_1", "run_9", "run_10"]
-    assert list(performance_runs(tmp_path / "nothing")) == []
+    assert [path.name for path in list_performance_runs(tmp_path)] == ["run_1", "run_9", "run_10"]
+    assert list(list_performance_runs(tmp_path / "nothing")) == []
 
 
 @pytest.mark.parametrize(
@@ -292,20 +312,23 @@ def test_accuracy_txt_has_one_line_per_metric(
     path.write_text(text)
     source = SourceFile(path)
     assert {
-        metric: score for metric, (score, _, _) in read_scores(source).items()
-    } == metrics and len(source.flaws) == flaws
+        metric: score for metric, (score, _, _) in read_accuracy_scores(source).items()
+    } == metrics and len(source.parse_errors) == flaws
 
 
 def test_a_runs_scenario_is_its_folders_or_else_its_records(tmp_path: Path) -> None:
     """A run on its own still knows what it was."""
     making.write_run(tmp_path / "run", making.LOADS[Scenario.SERVER], "performance")
-    assert read_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario is Scenario.SERVER
     assert (
-        read_run(tmp_path / "run", Mode.PERFORMANCE, Scenario.OFFLINE, ROUND).scenario
+        read_loadgen_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario
+        is Scenario.SERVER
+    )
+    assert (
+        read_loadgen_run(tmp_path / "run", Mode.PERFORMANCE, Scenario.OFFLINE, ROUND).scenario
         is Scenario.OFFLINE
     )
     (tmp_path / "run" / "run.json").unlink()
-    assert read_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario is None
+    assert read_loadgen_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario is None
 
 
 def test_values_of_the_detail_log_are_numbers_only_where_they_are(tmp_path: Path) -> None:
@@ -313,12 +336,15 @@ def test_values_of_the_detail_log_are_numbers_only_where_they_are(tmp_path: Path
     folder = making.write_run(
         tmp_path / "Server" / "performance" / "run_1", making.LOADS[Scenario.SERVER], "performance"
     )
-    set_value(folder / DETAIL, "result_query_count", "500")
-    run = Library(ROUND, None).run(folder)
-    assert run.value("result_query_count") == "500" and run.number("result_query_count") is None
-    assert run.numbers("result_query_count", "effective_target_qps") is None and run.numbers(
-        "effective_target_qps"
-    ) == (83.0,)
+    set_value(folder / DETAIL_LOG, "result_query_count", "500")
+    run = DocumentLibrary(ROUND, None).read_run(folder)
+    assert (
+        run.find_value("result_query_count") == "500"
+        and run.find_number("result_query_count") is None
+    )
+    assert run.find_numbers(
+        "result_query_count", "effective_target_qps"
+    ) is None and run.find_numbers("effective_target_qps") == (83.0,)
     assert (
         run.scenario is Scenario.SERVER
         and run.wall_ms == 5698.0
@@ -331,12 +357,12 @@ def test_values_of_the_detail_log_are_numbers_only_where_they_are(tmp_path: Path
 def test_stamps_that_cannot_be_read_are_no_time(tmp_path: Path, key: str, value: object) -> None:
     """No exception, and not zero."""
     folder = making.write_run(tmp_path / "run_1", making.LOADS[Scenario.SERVER], "performance")
-    set_value(folder / DETAIL, key, value)
-    assert read_run(folder, Mode.PERFORMANCE, Scenario.SERVER, ROUND).wall_ms is None
+    set_value(folder / DETAIL_LOG, key, value)
+    assert read_loadgen_run(folder, Mode.PERFORMANCE, Scenario.SERVER, ROUND).wall_ms is None
 
 
 @pytest.mark.parametrize(
-    "name", ["mlperf_log_summary.txt", DETAIL, "mlperf_log_accuracy.json", "run.json"]
+    "name", ["mlperf_log_summary.txt", DETAIL_LOG, "mlperf_log_accuracy.json", "run.json"]
 )
 def test_a_run_without_one_of_its_files_is_still_read(tmp_path: Path, name: str) -> None:
     """Everything that is wrong is told, not only the first thing."""
@@ -344,8 +370,10 @@ def test_a_run_without_one_of_its_files_is_still_read(tmp_path: Path, name: str)
         tmp_path / "run_1", making.LOADS[Scenario.SINGLE_STREAM], "performance"
     )
     (folder / name).unlink()
-    run = read_run(folder, Mode.PERFORMANCE, Scenario.SINGLE_STREAM, ROUND)
-    assert [source.path.name for source in run.sources if source.has(Kind.MISSING)] == [name]
+    run = read_loadgen_run(folder, Mode.PERFORMANCE, Scenario.SINGLE_STREAM, ROUND)
+    assert [
+        source.path.name for source in run.sources if source.has_parse_error(ParseErrorKind.MISSING)
+    ] == [name]
 
 
 # ---- what belongs to an entry ----
@@ -353,7 +381,7 @@ def test_a_run_without_one_of_its_files_is_still_read(tmp_path: Path, name: str)
 
 def test_an_entry_finds_its_training_log_in_the_tree(tree: Path) -> None:
     """By the checkpoint's hash, on whatever system it was trained."""
-    entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
+    entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree))
     assert [log.path.parent.parent.name for log in entry.origins] == ["box-torch-bf16"]
     assert (
         entry.measurements is not None
@@ -370,12 +398,12 @@ def test_training_in_the_other_division_is_found(tree: Path) -> None:
     shutil.move(tree / "open" / "acme" / "results" / "box-torch-bf16", tree / "moved")
     (tree / "closed" / "acme" / "results").mkdir(parents=True)
     shutil.move(tree / "moved", tree / "closed" / "acme" / "results" / "box-torch-bf16")
-    assert len(Library(ROUND, None).entry(tree / ENTRY, place(tree)).origins) == 1
-    assert homes_beside(tree / "open" / "acme") == [
+    assert len(DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree)).origins) == 1
+    assert list_division_folders(tree / "open" / "acme") == [
         tree / "open" / "acme",
         tree / "closed" / "acme",
     ]
-    assert homes_beside(tree / "acme") == [tree / "acme"]
+    assert list_division_folders(tree / "acme") == [tree / "acme"]
 
 
 def test_training_of_another_organisation_is_not(tree: Path) -> None:
@@ -383,12 +411,12 @@ def test_training_of_another_organisation_is_not(tree: Path) -> None:
     shutil.move(tree / "open" / "acme" / "results" / "box-torch-bf16", tree / "moved")
     (tree / "open" / "beta" / "results").mkdir(parents=True)
     shutil.move(tree / "moved", tree / "open" / "beta" / "results" / "box-torch-bf16")
-    assert Library(ROUND, None).entry(tree / ENTRY, place(tree)).origins == ()
+    assert DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree)).origins == ()
 
 
 def test_outside_a_tree_nothing_belongs_to_an_entry(tree: Path) -> None:
     """Neither training logs nor measurements nor truth."""
-    entry = Library(ROUND, None).entry(tree / ENTRY, None)
+    entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, None)
     assert (entry.origins, entry.measurements, entry.system, entry.truth, entry.scores) == (
         (),
         None,
@@ -410,7 +438,7 @@ def test_truth_that_is_given_is_found_in_every_usual_place(
     shutil.move(tree / "open" / "acme" / "truth" / "resnet50", tmp_path / "labels")
     given_folder = tmp_path / "given"
     shutil.copytree(tmp_path / "labels", given_folder / below)
-    entry = Library(ROUND, given_folder).entry(tree / ENTRY, place(tree))
+    entry = DocumentLibrary(ROUND, given_folder).read_entry(tree / ENTRY, place(tree))
     assert entry.truth == given_folder / below and entry.scores == {"top1": 0.875}
 
 
@@ -418,16 +446,16 @@ def test_truth_of_the_tree_goes_before_what_is_given(tree: Path, tmp_path: Path)
     """The judge scores against what was packed; another truth would be another result."""
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "labels.txt").write_text("1\n")
-    assert Library(ROUND, tmp_path / "given").entry(tree / ENTRY, place(tree)).scores == {
-        "top1": 0.875
-    }
+    assert DocumentLibrary(ROUND, tmp_path / "given").read_entry(
+        tree / ENTRY, place(tree)
+    ).scores == {"top1": 0.875}
 
 
 @pytest.mark.parametrize("labels", ["", "one\n", "9" * 5000, "1.5\n", "\u00e4\n"])
 def test_a_truth_that_the_scorer_cannot_read_is_said(tree: Path, labels: str) -> None:
     """As a reason, not as a traceback: truth is anybody's bytes."""
     (tree / "open" / "acme" / "truth" / "resnet50" / "labels.txt").write_text(labels)
-    entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
+    entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree))
     assert (
         entry.scores is None
         and entry.unscored is not None
@@ -442,7 +470,7 @@ def test_an_entry_of_another_workload_says_what_is_missing(tree: Path) -> None:
     (tree / "open" / "acme" / "truth" / "resnet50").rename(
         tree / "open" / "acme" / "truth" / "resnet51"
     )
-    entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
+    entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree))
     assert (
         entry.scores is None
         and entry.unscored is not None
@@ -454,9 +482,9 @@ def test_an_entry_of_another_workload_says_what_is_missing(tree: Path) -> None:
 def test_without_an_accuracy_run_nothing_is_scored(tree: Path) -> None:
     """A performance run has a sample of the answers alone."""
     shutil.rmtree(tree / ENTRY / "accuracy")
-    entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
+    entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree))
     assert (
-        score(entry) == (None, "no accuracy run with a record")
+        score_inference_entry(entry) == (None, "no accuracy run with a record")
         and entry.record is not None
         and len(entry.runs) == 1
     )
@@ -467,31 +495,32 @@ def test_what_is_not_finished_is_named_with_the_entry(tree: Path) -> None:
     (tree / ENTRY / "accuracy.partial").mkdir()
     (tree / ENTRY / "performance" / "run_2.partial").mkdir()
     assert [
-        path.name for path in Library(ROUND, None).entry(tree / ENTRY, place(tree)).unfinished
+        path.name
+        for path in DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree)).unfinished
     ] == ["accuracy.partial", "run_2.partial"]
 
 
 def test_a_log_is_read_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four scenarios trace their checkpoint to it."""
     calls: list[Path] = []
-    real = training.read_log
+    real = training.read_training_log
 
     def counted(path: Path, round: Any, where: Any) -> Any:
         calls.append(path)
         return real(path, round, where)
 
-    monkeypatch.setattr("compliance.documents.reader.read_log", counted)
-    library = Library(ROUND, None)
+    monkeypatch.setattr("compliance.documents.reader.read_training_log", counted)
+    library = DocumentLibrary(ROUND, None)
     for _ in range(3):
-        library.entry(tree / ENTRY, place(tree))
+        library.read_entry(tree / ENTRY, place(tree))
     assert len(calls) == 1
 
 
 def test_a_library_tells_what_it_has_read(tree: Path) -> None:
     """Bundles are compared with it: a file that nobody read is part of no result."""
-    library = Library(ROUND, None)
-    library.entry(tree / ENTRY, place(tree))
-    names = {path.name for path in library.read()}
+    library = DocumentLibrary(ROUND, None)
+    library.read_entry(tree / ENTRY, place(tree))
+    names = {path.name for path in library.iterate_read_files()}
     assert {
         "result_0.txt",
         "accuracy.txt",
@@ -501,20 +530,22 @@ def test_a_library_tells_what_it_has_read(tree: Path) -> None:
 
 
 @pytest.fixture(params=["record", "log"])
-def checkpoint(tree: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Library, Path]]:
+def checkpoint(
+    tree: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[DocumentLibrary, Path]]:
     """A checkpoint's folder, with or without its logs read before."""
-    library = Library(ROUND, None)
+    library = DocumentLibrary(ROUND, None)
     if request.param == "log":
-        library.set(tree / "open" / "acme" / "results" / "box-torch-bf16" / "resnet", None)
+        library.read_set(tree / "open" / "acme" / "results" / "box-torch-bf16" / "resnet", None)
     yield library, next((tree / "checkpoints" / "resnet50").iterdir())
 
 
 def test_a_checkpoints_record_is_read_with_the_logs_of_its_tree(
-    checkpoint: tuple[Library, Path],
+    checkpoint: tuple[DocumentLibrary, Path],
 ) -> None:
     """Those that were read; a record without any says nothing against it."""
     library, folder = checkpoint
-    found = library.checkpoint(folder)
+    found = library.read_checkpoint(folder)
     assert (
         found is not None
         and found.record.sha256 == folder.name
@@ -526,10 +557,13 @@ def test_a_record_that_is_none_is_a_flaw_not_a_document(tree: Path) -> None:
     """file.shape tells."""
     folder = next((tree / "checkpoints" / "resnet50").iterdir())
     (folder / "record.json").write_text(json.dumps({"workload": "resnet50"}))
-    library = Library(ROUND, None)
-    assert library.checkpoint(folder) is None and library.sources[folder][0].has(Kind.SHAPE)
+    library = DocumentLibrary(ROUND, None)
+    assert library.read_checkpoint(folder) is None and library.sources[folder][0].has_parse_error(
+        ParseErrorKind.SHAPE
+    )
     assert (
-        list(library.checkpoints(tree)) == [folder] and list(library.checkpoints(tree / "no")) == []
+        list(library.iterate_checkpoint_folders(tree)) == [folder]
+        and list(library.iterate_checkpoint_folders(tree / "no")) == []
     )
 
 
@@ -538,5 +572,5 @@ def test_a_workload_whose_name_is_a_path_has_no_truth(tree: Path, name: str) -> 
     """`/` in run.json had the judge look through every folder of the machine."""
     for path in (tree / ENTRY).rglob("run.json"):
         put(workload=name)(path)
-    entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
+    entry = DocumentLibrary(ROUND, None).read_entry(tree / ENTRY, place(tree))
     assert entry.truth is None and entry.scores is None

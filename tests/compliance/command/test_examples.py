@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from examples import BASES, EXAMPLES, INVALID, result_of, seen, write
 
-from compliance.rules import catalogue
-from compliance.rules.example_findings import sightings
-from compliance.verdict import Result, Severity, Verdict
+from compliance.rules import load_rules
+from compliance.rules.example_findings import load_example_findings
+from compliance.verdict import PathJudgement, Severity, Verdict
 
 OURS = sorted(
-    rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance.")
+    rule.id for rule in load_rules().values() if rule.check.__module__.startswith("compliance.")
 )
 LIMIT_BYTES = 50_000
 """Of a rule's examples, valid and invalid, and its share of the bases."""
 
 
 @cache
-def judged(folder: Path) -> Result:
+def judged(folder: Path) -> PathJudgement:
     """Judge an example once for all that is asked of it."""
     return result_of(folder)
 
@@ -36,7 +36,7 @@ def test_the_invalid_example_is_found_out(rule: str) -> None:
     result = judged(EXAMPLES / "invalid" / rule)
     found = [finding for finding in result.findings if finding.rule == rule]
     assert found, f"found only {sorted({finding.rule for finding in result.findings})}"
-    if catalogue()[rule].severity is Severity.ERROR and rule != "training.converged":
+    if load_rules()[rule].severity is Severity.ERROR and rule != "training.converged":
         assert result.verdict is not Verdict.VALID
 
 
@@ -104,7 +104,7 @@ def test_what_explain_shows_is_what_each_rule_finds() -> None:
     """`podium explain` shows one finding of each rule; the file with them is made from the
     examples.
     """
-    shown, found = sightings(), seen(EXAMPLES, judged)
+    shown, found = load_example_findings(), seen(EXAMPLES, judged)
     assert shown.keys() == found.keys()
     differing = {rule for rule in shown if shown[rule] != found[rule]}
     assert differing <= NAMING_INSTALLED, (

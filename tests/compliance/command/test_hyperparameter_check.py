@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from compliance.cli import FORMATS, check
-from compliance.hyperparameter_check import line_in_json, line_in_toml
+from compliance.cli import REPORT_FORMATS, check
+from compliance.hyperparameter_check import find_json_line, find_toml_line
 from suite import registry
 from suite.errors import RequestError
 
@@ -147,7 +147,7 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(
         ("c.json", "", "line 1"),
     ],
 )
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", REPORT_FORMATS)
 def test_a_file_that_cannot_be_read_is_broken_in_every_format(
     tmp_path: Path, name: str, text: str | None, message: str, form: str
 ) -> None:
@@ -167,11 +167,11 @@ def test_every_closed_table_of_a_published_round_can_be_asked(tmp_path: Path, na
     """
     path = tmp_path / "c.toml"
     path.write_text("")
-    round = registry.published_training(name)
+    round = registry.load_published_training(name)
     for benchmark in round.benchmarks:
         found = findings("--config", path, "--round", name, "--workload", benchmark)
         assert [each["found"] for each in found] == [
-            f"{key} is missing" for key in round.closed_required(benchmark)
+            f"{key} is missing" for key in round.list_closed_required(benchmark)
         ]
         assert all(each["source"] for each in found)
 
@@ -204,7 +204,7 @@ def test_a_key_that_a_published_round_does_not_know_is_told(tmp_path: Path) -> N
     ],
 )
 def test_a_key_of_toml_is_found_in_its_table(text: str, key: str, line: int | None) -> None:
-    assert line_in_toml(text, key) == line
+    assert find_toml_line(text, key) == line
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_key_of_toml_is_found_in_its_table(text: str, key: str, line: int | No
     [('{\n"a": 1,\n"b" : 2}', "b", 3), ('{"t": {\n"b": 1}}', "t.b", 2), ("{}", "b", None)],
 )
 def test_a_key_of_json_is_found(text: str, key: str, line: int | None) -> None:
-    assert line_in_json(text, key) == line
+    assert find_json_line(text, key) == line
 
 
 @pytest.mark.slow

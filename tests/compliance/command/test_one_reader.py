@@ -14,7 +14,7 @@ import compliance
 import submissions
 from compliance.judge import Judge
 from submissions.score.score import score_paths
-from suite.loadgen.headline import METRICS
+from suite.loadgen.headline import HEADLINE_METRICS
 from suite.loadgen.scenario import Scenario
 
 ROOTS = [Path(next(iter(package.__path__))) for package in (compliance, submissions)]
@@ -120,10 +120,12 @@ def test_who_reads_another_line_reads_it_everywhere(
     """
     root = making.write_tree(tmp_path / "results", Scenario.OFFLINE)
     before = [row.value for row in score_paths([root], []) if row.scenario]
-    assert Judge().result(str(root)).findings == ()
+    assert Judge().judge_path(str(root)).findings == ()
     monkeypatch.setitem(
-        METRICS, Scenario.OFFLINE, ("samples_per_second", "result_99.00_percentile_latency_ns")
+        HEADLINE_METRICS,
+        Scenario.OFFLINE,
+        ("samples_per_second", "result_99.00_percentile_latency_ns"),
     )  # type: ignore[arg-type]
     after = [row.value for row in score_paths([root], []) if row.scenario]
     assert before != after
-    assert "entry.value" in {finding.rule for finding in Judge().result(str(root)).findings}
+    assert "entry.value" in {finding.rule for finding in Judge().judge_path(str(root)).findings}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from examples import EXAMPLES
 
-from compliance.documents.organisation_name import same_name
+from compliance.documents.organisation_name import is_organisation_name
 from compliance.judge import Judge
 
 
@@ -26,7 +26,7 @@ from compliance.judge import Judge
 )
 def test_a_name_may_be_longer_than_its_folder(told: str, folder: str, same: bool) -> None:
     """A legal form or initials are no other organisation; a blank name, or another one, is."""
-    assert same_name(told, folder) is same
+    assert is_organisation_name(told, folder) is same
 
 
 @pytest.mark.parametrize(("name", "accepted"), [("Acme, Inc.", True), ("globex", False)])
@@ -48,7 +48,7 @@ def test_logs_and_descriptions_are_compared_alike(
             path.write_text(
                 re.sub(rf'({re.escape(field)})"[^"]*"', rf'\g<1>"{name}"', path.read_text())
             )
-        found |= {finding.rule for finding in Judge().result(str(tree)).findings}
+        found |= {finding.rule for finding in Judge().judge_path(str(tree)).findings}
     assert (
         not found & {"log.place", "org.description"}
         if accepted

@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 from examples import EXAMPLES, path_of
 from jsonschema import Draft202012Validator
 
-from compliance.cli import FORMATS, check, explain
+from compliance.cli import REPORT_FORMATS, check, explain
 from compliance.documents import json_document
 from compliance.reports import render as report
-from compliance.rules import catalogue
+from compliance.rules import load_rules
 from compliance.verdict import Finding, Severity, Verdict
-from compliance.verdict import Result as Judged
+from compliance.verdict import PathJudgement as Judged
 
 BASE = EXAMPLES / "base"
 NASTY = "a\nb\r%0A::error::x,y:z\x1b[31m\0\ud800\udcff\ufffe<&\"']]>\N{GRINNING FACE}"
@@ -48,7 +48,7 @@ def result(*findings: Finding, path: str = "results") -> Judged:
 
 
 def render(form: str, *results: Judged) -> str:
-    return report.render(results, form).decode()
+    return report.render_judge_report(results, form).decode()
 
 
 def run(*words: str) -> Result:
@@ -62,7 +62,7 @@ def text_of(*results: Judged) -> list[str]:
 # ---- every format ----
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", REPORT_FORMATS)
 def test_a_format_holds_whatever_a_file_may_bring(form: str) -> None:
     """Names and values come from anybody's files: none may break the report, or be carried out by a
     terminal or a workflow.
@@ -80,7 +80,7 @@ def test_a_format_holds_whatever_a_file_may_bring(form: str) -> None:
         json.loads(text)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", REPORT_FORMATS)
 def test_on_stdout_stands_the_format_alone_and_the_exit_code_tells_the_verdict(form: str) -> None:
     for path, code in ((BASE / "tree", 0), (path_of(EXAMPLES / "invalid" / "training.target"), 1)):
         ended = run(str(path), "--format", form)
@@ -97,7 +97,7 @@ def test_a_name_in_another_encoding_is_no_crash(tmp_path: Path) -> None:
     """File names are bytes: Python gives halves of pairs, which UTF-8 cannot write."""
     path = tmp_path / "caf\udce9.txt"
     path.write_text("nothing\n")
-    for form in FORMATS:
+    for form in REPORT_FORMATS:
         command = [sys.executable, "-m", "compliance", "check", str(path), "--format", form]
         ended = subprocess.run(
             command,
@@ -115,7 +115,7 @@ def test_the_command_line_offers_each_format_that_there_is() -> None:
         "__init__",
         "limits",
         "render",
-    } == set(FORMATS)
+    } == set(REPORT_FORMATS)
 
 
 @pytest.mark.parametrize("form", ["json", "junit", "sarif", "github"])
@@ -245,7 +245,7 @@ def test_json_has_every_finding_and_keeps_the_published_shape() -> None:
         result(*(finding(line=number) for number in range(1, 60)), path="a"),
         result(path="b"),
     )
-    assert list(json_document.problems("report.json", json.loads(text))) == []
+    assert list(json_document.check_document_schema("report.json", json.loads(text))) == []
     assert [len(each["findings"]) for each in json.loads(text)["results"]] == [59, 0]
 
 
@@ -457,9 +457,9 @@ def test_sarif_points_at_the_rule_and_the_line() -> None:
     assert [rule["id"] for rule in rules] == ["x", "training.target"]
     assert all(rules[found["ruleIndex"]]["id"] == found["ruleId"] for found in run_["results"])
     assert [found["level"] for found in run_["results"]] == ["warning", "error"]
-    assert rules[1]["shortDescription"]["text"] == catalogue()["training.target"].text
+    assert rules[1]["shortDescription"]["text"] == load_rules()["training.target"].text
     assert "What to do" not in rules[1]["help"]["text"]
-    assert catalogue()["training.target"].advice in rules[1]["help"]["text"]
+    assert load_rules()["training.target"].advice in rules[1]["help"]["text"]
     place = run_["results"][1]["locations"][0]["physicalLocation"]
     assert place == {
         "artifactLocation": {"uri": "results/result_0.txt", "uriBaseId": "SRCROOT"},
@@ -524,6 +524,6 @@ def test_a_warning_is_explained_as_one() -> None:
 
 
 def test_lines_of_an_explanation_fit_a_screen() -> None:
-    for rule in catalogue():
+    for rule in load_rules():
         text = explained(rule)
         assert all(len(line) <= 100 or " " not in line.strip() for line in text.splitlines()), text

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from compliance import rules
-from compliance.rules import catalogue, rule
-from compliance.verdict import Fault, Finding, Result, Severity, Verdict, verdict
+from compliance.rules import load_rules, rule
+from compliance.verdict import Fault, Finding, PathJudgement, Severity, Verdict, compute_verdict
 from suite.rounds import RoundKind
 
 
@@ -87,30 +87,34 @@ def test_a_workloads_own_rules_apply_to_it_alone_and_in_their_rounds(
         "c": rule("test.c", int)(check),
         "d": rule("test.d", str)(check),  # type: ignore[arg-type]
     }
-    monkeypatch.setattr(rules, "catalogue", lambda kind: made)
-    monkeypatch.setattr(rules, "rules_by_document", rules.rules_by_document.__wrapped__)
-    assert [each.rule for each in rules.judge(3, "new", "theirs")] == ["test.c"]
-    assert [each.rule for each in rules.judge(3, "old", "mine")] == ["test.a", "test.b", "test.c"]
+    monkeypatch.setattr(rules, "load_rules", lambda kind: made)
+    monkeypatch.setattr(rules, "group_rules_by_document", rules.group_rules_by_document.__wrapped__)
+    assert [each.rule for each in rules.judge_document(3, "new", "theirs")] == ["test.c"]
+    assert [each.rule for each in rules.judge_document(3, "old", "mine")] == [
+        "test.a",
+        "test.b",
+        "test.c",
+    ]
 
 
 def test_two_rules_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     twins = [rule("test.twin", int)(check), rule("test.twin", int)(check)]
-    monkeypatch.setattr(rules, "members", lambda module: iter(twins))
-    catalogue.cache_clear()
+    monkeypatch.setattr(rules, "iterate_module_rules", lambda module: iter(twins))
+    load_rules.cache_clear()
     with pytest.raises(TypeError, match=r"test\.twin"):
-        catalogue()
+        load_rules()
     monkeypatch.undo()
-    catalogue.cache_clear()
+    load_rules.cache_clear()
 
 
 def test_a_kind_of_round_loads_its_own_rules_and_everybodys() -> None:
     """Starting costs time: whoever checks a training log waits for no parser of LoadGen's."""
-    everything = catalogue()
+    everything = load_rules()
     for kind in RoundKind:
-        loaded = catalogue(kind)
+        loaded = load_rules(kind)
         assert loaded.keys() < everything.keys()
         assert {"file.present"} <= loaded.keys()
-    each = [set(catalogue(kind)) for kind in RoundKind]
+    each = [set(load_rules(kind)) for kind in RoundKind]
     assert set.union(*each) == everything.keys()
     shared = {
         id
@@ -125,20 +129,23 @@ def test_a_kind_of_round_loads_its_own_rules_and_everybodys() -> None:
 
 
 def test_only_errors_weigh_and_the_worst_counts() -> None:
-    assert verdict([]) is Verdict.VALID
-    assert verdict([finding(Severity.WARNING), finding(Severity.INFO)]) is Verdict.VALID
-    assert verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED)]) is Verdict.NOT_CONVERGED
+    assert compute_verdict([]) is Verdict.VALID
+    assert compute_verdict([finding(Severity.WARNING), finding(Severity.INFO)]) is Verdict.VALID
     assert (
-        verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED), finding(Severity.ERROR)])
+        compute_verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED)]) is Verdict.NOT_CONVERGED
+    )
+    assert (
+        compute_verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED), finding(Severity.ERROR)])
         is Verdict.BROKEN
     )
     assert (
-        Result(path="p", round="r", findings=(finding(Severity.ERROR),)).verdict is Verdict.BROKEN
+        PathJudgement(path="p", round="r", findings=(finding(Severity.ERROR),)).verdict
+        is Verdict.BROKEN
     )
 
 
 def test_ids_are_words_that_people_can_type() -> None:
-    for id, each in catalogue().items():
+    for id, each in load_rules().items():
         assert id == each.id
         assert id.replace(".", "").replace("_", "").isalnum()
         assert id.islower()
@@ -154,6 +161,6 @@ def test_a_crash_in_a_rule_is_a_crash_and_no_verdict(monkeypatch: pytest.MonkeyP
         """
         raise ZeroDivisionError
 
-    monkeypatch.setattr(rules, "catalogue", lambda kind: {"a": rule("test.crash", int)(broken)})
+    monkeypatch.setattr(rules, "load_rules", lambda kind: {"a": rule("test.crash", int)(broken)})
     with pytest.raises(ZeroDivisionError):
-        list(rules.judge(1, "any"))
+        list(rules.judge_document(1, "any"))

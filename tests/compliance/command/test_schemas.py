@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from compliance.bundle import manifest
 from compliance.documents import json_document
 from compliance.documents.podium import audit, checkpoint, inference, system_description
-from compliance.documents.podium.training import read_log
+from compliance.documents.podium.training import read_training_log
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_log, summary
 from compliance.logs.mllog import mllog_lines
@@ -28,12 +28,12 @@ TREE = EXAMPLES / "base" / "tree"
 RUN = next(TREE.glob("**/performance/run_1"))
 LOG = EXAMPLES / "base" / "log" / "result_0.txt"
 DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    "mllog-event.json": mllog_lines.DECODER,
-    "run.json": inference.RECORD,
-    "measurements.json": inference.MEASUREMENTS,
-    "system.json": system_description.DECODER,
-    "checkpoint.json": checkpoint.DECODER,
-    "audit.json": audit.RECORD,
+    "mllog-event.json": mllog_lines.EVENT_DECODER,
+    "run.json": inference.RUN_RECORD_DECODER,
+    "measurements.json": inference.MEASUREMENTS_DECODER,
+    "system.json": system_description.SYSTEM_DECODER,
+    "checkpoint.json": checkpoint.CHECKPOINT_FILE_DECODER,
+    "audit.json": audit.AUDIT_DECODER,
     "manifest.json": msgspec.json.Decoder(manifest.Manifest),
 }
 SAMPLES = {
@@ -62,7 +62,7 @@ SAMPLES = {
 OTHERS: list[Any] = [None, True, 3, 3.5, "text", [], {}, [1], {"a": 1}]
 
 
-def summary_document(told: summary.Summary) -> dict[str, Any]:
+def summary_document(told: summary.LoadGenSummary) -> dict[str, Any]:
     """Give LoadGen's summary as the schema loadgen-summary.json has it."""
     return {
         "values": {name: value.text for name, value in told.values.items()},
@@ -82,12 +82,12 @@ def accepted(name: str, document: Any) -> bool:
 
 def good(name: str, document: Any) -> bool:
     """What the published schema says."""
-    return not list(json_document.problems(name, document))
+    return not list(json_document.check_document_schema(name, document))
 
 
-@pytest.mark.parametrize("name", sorted(json_document.schemas()))
+@pytest.mark.parametrize("name", sorted(json_document.read_published_schemas()))
 def test_a_schema_is_one_and_says_what_it_is_about(name: str) -> None:
-    schema = json_document.schemas()[name]
+    schema = json_document.read_published_schemas()[name]
     Draft202012Validator.check_schema(schema)
     assert schema["$id"].endswith(name)
     assert schema["title"]
@@ -142,10 +142,10 @@ def test_answers_agree_with_their_schema() -> None:
         ({"seq_id": 0, "qsl_idx": 1, "data": "", "more": 1}, False),
     ):
         source = SourceFile(Path("x"), lines=1)
-        found = accuracy_log.Answers(Path("x"))
-        accuracy_log.keep(found, source, json.dumps(answer).encode(), 0)
+        found = accuracy_log.AnswerIndex(Path("x"))
+        accuracy_log.index_answer_line(found, source, json.dumps(answer).encode(), 0)
         assert good("loadgen-accuracy.json", [answer]) is held
-        assert bool(source.flaws) is not held
+        assert bool(source.parse_errors) is not held
 
 
 def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
@@ -158,22 +158,24 @@ def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
         run.with_name("mlperf_log_summary.txt")
         for run in EXAMPLES.glob("base/**/performance/run_1/run.json")
     ):
-        assert good("loadgen-summary.json", summary_document(summary.read(SourceFile(path))))
+        assert good(
+            "loadgen-summary.json", summary_document(summary.read_loadgen_summary(SourceFile(path)))
+        )
     for path in (
         path
         for base in ("log", "full", "set")
         for path in (EXAMPLES / "base" / base).glob("result_*.txt")
     ):
-        log = read_log(path, registry.round(), None)
-        assert good("training.podium-v1.resnet50.json", json_document.training_document(log))
+        log = read_training_log(path, registry.load_round(), None)
+        assert good("training.podium-v1.resnet50.json", json_document.build_training_document(log))
 
 
 def test_the_report_has_the_published_shape() -> None:
     results = [
-        Judge().result(str(EXAMPLES / "invalid" / rule))
+        Judge().judge_path(str(EXAMPLES / "invalid" / rule))
         for rule in ("entry.value", "tree.contents", "training.target")
     ]
-    assert good("report.json", json.loads(render.render(results, "json")))
+    assert good("report.json", json.loads(render.render_judge_report(results, "json")))
 
 
 @pytest.mark.parametrize(
@@ -183,9 +185,11 @@ def test_the_report_has_the_published_shape() -> None:
 )
 def test_what_the_training_schema_refuses_the_rules_refuse_too(path: Path) -> None:
     """A single log is judged without jsonschema: no fact may pass there that a set would not."""
-    log = read_log(path, registry.round(), None)
-    if not good("training.podium-v1.resnet50.json", json_document.training_document(log)):
-        assert any(finding.severity == "error" for finding in Judge().result(str(path)).findings)
+    log = read_training_log(path, registry.load_round(), None)
+    if not good("training.podium-v1.resnet50.json", json_document.build_training_document(log)):
+        assert any(
+            finding.severity == "error" for finding in Judge().judge_path(str(path)).findings
+        )
 
 
 @pytest.mark.parametrize(
@@ -211,6 +215,8 @@ def test_rules_refuse_each_fact_that_the_schema_refuses(
     lines[place] = ":::MLLOG " + json.dumps(document) + "\n"
     path = tmp_path / "result_0.txt"
     path.write_text("".join(lines))
-    log = read_log(path, registry.round(), None)
-    broken = any(finding.severity == "error" for finding in Judge().result(str(path)).findings)
-    assert broken or good("training.podium-v1.resnet50.json", json_document.training_document(log))
+    log = read_training_log(path, registry.load_round(), None)
+    broken = any(finding.severity == "error" for finding in Judge().judge_path(str(path)).findings)
+    assert broken or good(
+        "training.podium-v1.resnet50.json", json_document.build_training_document(log)
+    )

@@ -15,11 +15,11 @@ from spoiling import put
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
-from suite.files.layout import ACCURACY
+from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 from workloads.common.text import references
-from workloads.common.text.token_answers import packed
+from workloads.common.text.token_answers import pack_token_ids
 from workloads.gnmt import scoring as gnmt
 from workloads.transformer import scoring as transformer
 from workloads.transformer import subwords
@@ -41,13 +41,15 @@ def lines(workload: str) -> list[str]:
 
 def gnmt_subject(folder: Path) -> Subject:
     """Answers by pieces of words."""
-    texts, tokens = lines("gnmt"), [*gnmt.SPECIAL, *WORDS, "."]
+    texts, tokens = lines("gnmt"), [*gnmt.GNMT_SPECIAL_TOKENS, *WORDS, "."]
 
     def write(folder: Path) -> None:
-        references.write(folder, texts)
-        gnmt.write_vocabulary(folder, tokens)
+        references.write_references(folder, texts)
+        gnmt.write_gnmt_vocabulary(folder, tokens)
 
-    answers = [packed([*map(tokens.index, answered(text)), gnmt.END]) for text in texts]
+    answers = [
+        pack_token_ids([*map(tokens.index, answered(text)), gnmt.GNMT_END_ID]) for text in texts
+    ]
     write(folder)
     return Subject(
         workload="gnmt",
@@ -61,9 +63,12 @@ def gnmt_subject(folder: Path) -> Subject:
 def transformer_subject(folder: Path) -> Subject:
     """The same by subtokens."""
     texts = lines("transformer")
-    words = subwords.build(texts, 100)
-    write = partial(transformer.write_truth, right=texts, words=words)
-    answers = [packed([*words.encode(" ".join(answered(text))), subwords.EOS_ID]) for text in texts]
+    words = subwords.build_subtoken_vocabulary(texts, 100)
+    write = partial(transformer.write_transformer_truth, reference_texts=texts, words=words)
+    answers = [
+        pack_token_ids([*words.encode_text(" ".join(answered(text))), subwords.EOS_ID])
+        for text in texts
+    ]
     write(folder)
     served = transformer.score(dict(enumerate(answers)), folder)["bleu"]
     return Subject(
@@ -99,7 +104,7 @@ def tree(subject: Subject, tmp_path: Path) -> Path:
 def errors(tree: Path) -> set[str]:
     return {
         finding.rule
-        for finding in Judge().result(str(tree)).findings
+        for finding in Judge().judge_path(str(tree)).findings
         if finding.severity is Severity.ERROR
     }
 
@@ -110,7 +115,7 @@ def edited(pattern: str, change: Callable[[bytes], bytes], sample: int | None = 
     """
 
     def spoil(tree: Path) -> None:
-        for path in tree.rglob(f"{pattern}/{ACCURACY}"):
+        for path in tree.rglob(f"{pattern}/{ACCURACY_LOG}"):
             rows = path.read_text().splitlines(keepends=True)
             for place, row in enumerate(rows):
                 if f'"qsl_idx" : {sample},' in row or (sample is None and place == 1):
@@ -123,7 +128,7 @@ def edited(pattern: str, change: Callable[[bytes], bytes], sample: int | None = 
 
 def other_word(answer: bytes) -> bytes:
     """The first token replaced."""
-    return packed([7 if answer[:4] != packed([7]) else 8]) + answer[4:]
+    return pack_token_ids([7 if answer[:4] != pack_token_ids([7]) else 8]) + answer[4:]
 
 
 def beginning(answer: bytes) -> bytes:
@@ -170,8 +175,8 @@ def test_a_near_tie_of_a_performance_run_is_accepted(tree: Path) -> None:
         (edited("accuracy", beginning, sample=3), "accuracy.score"),
         (edited("accuracy", lambda answer: answer[:-1], sample=3), "accuracy.score"),
         (edited("accuracy", other_word, sample=3), "accuracy.score"),
-        (swapped(references.REFERENCES), "accuracy.score"),
-        (swapped(gnmt.VOCABULARY), "accuracy.truth"),
+        (swapped(references.REFERENCES_FILE), "accuracy.score"),
+        (swapped(gnmt.GNMT_VOCABULARY_FILE), "accuracy.truth"),
         (
             in_log(
                 '"key": "reference_accuracy", "value": {"bleu": 0.',
@@ -214,7 +219,7 @@ def rules_of(tmp_path: Path, subject: Subject, changes: Mapping[str, Any]) -> se
     told = next(event.value for event in events if event.key == "settings") | changes
     told = {key: value for key, value in told.items() if value is not None}
     path = making.write_log(tmp_path / "result_0.txt", changed(events, "settings", value=told))
-    return {finding.rule for finding in Judge().result(str(path)).findings}
+    return {finding.rule for finding in Judge().judge_path(str(path)).findings}
 
 
 @pytest.mark.parametrize(
@@ -253,7 +258,7 @@ def test_the_closed_division_is_trained_on_its_own_corpus(
     """Pairs before the limit of length, which is free: the sentences of the test alone would be a
     closed training set otherwise.
     """
-    fewest, most = subject.row.training[Profile.FULL].samples()["corpus_samples"]
+    fewest, most = subject.row.training[Profile.FULL].collect_sample_limits()["corpus_samples"]
     events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)
     value = {"fewest": fewest, "most": most}.get(str(found), found)
     told = (
@@ -264,7 +269,7 @@ def test_the_closed_division_is_trained_on_its_own_corpus(
     rules = {
         finding.rule
         for finding in (
-            Judge().result(str(making.write_log(tmp_path / "result_0.txt", told))).findings
+            Judge().judge_path(str(making.write_log(tmp_path / "result_0.txt", told))).findings
         )
     }
     assert ("training.samples" not in rules) is accepted

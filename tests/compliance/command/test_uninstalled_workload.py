@@ -60,7 +60,7 @@ def test_a_bundle_of_a_plugin_that_is_not_here(
     """
     bundle(spoil)(tmp_path)
     path = str(tmp_path / "acme.tar.zst")
-    result = Judge().result(path)
+    result = Judge().judge_path(path)
     assert result.verdict is verdict, result.findings
     run = CliRunner().invoke(check, [path], standalone_mode=False)
     assert run.return_value == code

@@ -10,8 +10,8 @@ import pytest
 from making_inference import LOADS, OFF, Load, write_entry, write_run
 
 from compliance.judge import Judge
-from suite.audits.filed import recomputed
-from suite.files.layout import ACCURACY, SUMMARY
+from suite.audits.filed import recompute_audit_comparison
+from suite.files.layout import ACCURACY_LOG, SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 
 FAILED = (
@@ -38,14 +38,14 @@ def outcome(
     for name, content in files.items():
         (test / "accuracy").mkdir(exist_ok=True)
         (test / "accuracy" / name).write_text(content)
-    findings = Judge(truth=truth).result(str(entry)).findings
+    findings = Judge(truth=truth).judge_path(str(entry)).findings
     return [finding.severity.value for finding in findings if finding.rule == "filed.audit_passed"]
 
 
 @pytest.mark.parametrize(
     ("text", "files", "expected"),
     [
-        (FAILED, {ACCURACY: LOG}, ["warning"]),
+        (FAILED, {ACCURACY_LOG: LOG}, ["warning"]),
         (FAILED, {"accuracy.txt": "mAP=20.1%\n"}, ["warning"]),
         (FAILED, {"accuracy.txt": "mAP=12.1%\n"}, ["error"]),
         (FAILED, {"accuracy.txt": "hash=0123456789abcdef0123456789abcdef\n"}, ["warning"]),
@@ -104,7 +104,7 @@ def test_the_quality_is_counted_again_where_labels_are_given(
         for sample in range(100)
     ]
     files = {
-        ACCURACY: "[\n" + ",\n".join(rows) + "\n]\n",
+        ACCURACY_LOG: "[\n" + ",\n".join(rows) + "\n]\n",
         "accuracy.txt": "accuracy=76.100%, good=76, total=100\n",
     }
     assert (
@@ -128,12 +128,12 @@ def speeds(
     tests = entry.parents[3].joinpath("audit", *entry.parts[-3:])
     for name, change in summary_of.items():
         shutil.rmtree(tests / name, ignore_errors=True)
-        path = write_run(tests / name / "performance" / "run_1", load) / SUMMARY
+        path = write_run(tests / name / "performance" / "run_1", load) / SUMMARY_LOG
         old, _, new = change.partition(" -> ")
         path.write_text(path.read_text().replace(old, new))
     found = [
         finding
-        for finding in Judge().result(str(entry)).findings
+        for finding in Judge().judge_path(str(entry)).findings
         if finding.rule == "filed.audit_speed"
     ]
     assert all(f"/{test}/" in finding.file for finding in found)
@@ -194,7 +194,7 @@ def test_limits_of_latencies_are_those_of_the_scripts(latency_ns: int, passed: b
     """A latency of 1.1 times the other passes where a rate of 0.9 times does: not the same share of
     speed.
     """
-    found = recomputed(
+    found = recompute_audit_comparison(
         "inference-v0.5", "TEST01", Scenario.SINGLE_STREAM, "latency_ns", 100_000_000, latency_ns
     )
     assert found is not None and found.passed is passed
@@ -213,7 +213,9 @@ def test_each_round_has_the_limits_of_its_tests(
     name: str, test: str, highest: float | None
 ) -> None:
     """TEST06 compares no speeds."""
-    found = recomputed(name, test, Scenario.OFFLINE, "samples_per_second", 100.0, 100.0)
+    found = recompute_audit_comparison(
+        name, test, Scenario.OFFLINE, "samples_per_second", 100.0, 100.0
+    )
     assert (found and found.highest) == highest
 
 
@@ -229,12 +231,14 @@ def test_answers_with_another_tail_are_found_where_the_script_saw_none(tmp_path:
         '{ "seq_id" : 1, "qsl_idx" : 17, "data" : "4A62" }',
         '{ "seq_id" : 2, "qsl_idx" : 0, "data" : "4A63" }',
     ]
-    (test / "performance" / "run_1" / ACCURACY).write_text("[\n" + ",\n".join(rows) + "\n]\n")
+    (test / "performance" / "run_1" / ACCURACY_LOG).write_text("[\n" + ",\n".join(rows) + "\n]\n")
     (test / "verify_accuracy.txt").write_text(
         FAILED.replace("mismatch = 7", "mismatch = 0").replace("FAIL", "PASS")
     )
     (finding,) = [
-        each for each in Judge().result(str(entry)).findings if each.rule == "filed.audit_answers"
+        each
+        for each in Judge().judge_path(str(entry)).findings
+        if each.rule == "filed.audit_answers"
     ]
     assert (
         finding.found == "other answers to 2 of 2 samples: 17, 0"

@@ -12,13 +12,13 @@ from counting import Counts
 from mutants_inference import bases, copied
 from mutants_inference_kinds import KINDS
 
-from compliance.documents.inference.entry import headline
-from compliance.documents.inference.top1 import count, labels
+from compliance.documents.inference.entry import read_entry_headline
+from compliance.documents.inference.top1 import count_correct_answers, read_validation_labels
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts
 from compliance.logs.source_file import SourceFile
-from compliance.verdict import Finding, Result, Severity, Verdict
-from suite.files.layout import ACCURACY
+from compliance.verdict import Finding, PathJudgement, Severity, Verdict
+from suite.files.layout import ACCURACY_LOG
 
 pytestmark = needs_corpus
 ROOT = CORPUS / "inference_v0.5"
@@ -50,7 +50,7 @@ def judge() -> Judge:
     return Judge(truth=CORPUS)
 
 
-def upheld(result: Result) -> list[Finding]:
+def upheld(result: PathJudgement) -> list[Finding]:
     """Errors about files that are there: what is left out of the corpus need not be the submitter's
     fault.
     """
@@ -69,23 +69,23 @@ def test_no_accepted_entry_is_called_broken(judge: Judge, name: str) -> None:
     """The official checker calls some of these bad: a description that counts virtual processors,
     which the rules allow.
     """
-    result = judge.result(str(ROOT / name))
+    result = judge.judge_path(str(ROOT / name))
     assert result.round == "inference-v0.5"
     assert upheld(result) == []
 
 
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_the_result_is_the_official_one(name: str) -> None:
-    found = headline(ROOT / name)
+    found = read_entry_headline(ROOT / name)
     assert found is not None
     assert found.value == float(OFFICIAL[name]["result"])
 
 
 @pytest.mark.parametrize("name", TOP1)
 def test_top1_is_counted_to_the_picture(name: str) -> None:
-    top1 = count(
-        accuracy_counts.read(SourceFile(ROOT / name / "accuracy" / ACCURACY)),
-        labels(CORPUS / "imagenet" / "val_map.txt"),
+    top1 = count_correct_answers(
+        accuracy_counts.count_accuracy_answers(SourceFile(ROOT / name / "accuracy" / ACCURACY_LOG)),
+        read_validation_labels(CORPUS / "imagenet" / "val_map.txt"),
     )
     row = TOP1[name]
     assert top1 is not None
@@ -105,7 +105,7 @@ def test_top1_is_counted_to_the_picture(name: str) -> None:
     "path", sorted(ROOT.glob("*/*/systems/*.json")), ids=lambda path: path.stem
 )
 def test_systems_are_described_as_the_rules_want(judge: Judge, path: Path) -> None:
-    assert judge.result(str(path)).verdict is Verdict.VALID
+    assert judge.judge_path(str(path)).verdict is Verdict.VALID
 
 
 @pytest.mark.slow
@@ -114,13 +114,13 @@ def test_systems_are_described_as_the_rules_want(judge: Judge, path: Path) -> No
     "path", sorted(ROOT.glob("*/*")), ids=lambda path: "-".join(path.parts[-2:])
 )
 def test_organisations_are_judged_whole(judge: Judge, path: Path) -> None:
-    assert upheld(judge.result(str(path))) == []
+    assert upheld(judge.judge_path(str(path))) == []
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("counted_once")
 def test_the_whole_submission_is_judged(judge: Judge) -> None:
-    assert upheld(judge.result(str(ROOT))) == []
+    assert upheld(judge.judge_path(str(ROOT))) == []
 
 
 def inside() -> Iterator[Path]:
@@ -137,7 +137,7 @@ def inside() -> Iterator[Path]:
 
 @pytest.mark.parametrize("path", list(inside()), ids=lambda path: path.name)
 def test_any_path_is_judged_in_its_place(judge: Judge, path: Path) -> None:
-    result = judge.result(str(path))
+    result = judge.judge_path(str(path))
     assert (result.round, upheld(result)) == ("inference-v0.5", [])
 
 
@@ -149,7 +149,7 @@ def good(counts: Counts) -> list[Path]:
         return [
             entry
             for entry in bases(ROOT)
-            if Judge(truth=CORPUS).result(str(entry)).verdict is Verdict.VALID
+            if Judge(truth=CORPUS).judge_path(str(entry)).verdict is Verdict.VALID
         ]
 
 
@@ -166,7 +166,7 @@ def test_mutants_of_real_entries_are_caught(good: list[Path], tmp_path: Path) ->
             mutant = copied(entry, tmp_path / name / str(number), audit=name.startswith("audit"))
             if done < EACH and kind(mutant):
                 done += 1
-                if Judge(truth=CORPUS).result(str(mutant.entry)).verdict is not Verdict.BROKEN:
+                if Judge(truth=CORPUS).judge_path(str(mutant.entry)).verdict is not Verdict.BROKEN:
                     missed.setdefault(name, []).append(str(entry.relative_to(ROOT)))
             if done == EACH:
                 break

@@ -13,13 +13,13 @@ from spoiling import put
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
-from suite.files.layout import ACCURACY_TEXT, DETAIL
+from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG
 
 
 def severities(path: Path, rule: str) -> list[str]:
     return [
         finding.severity.value
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.rule == rule
     ]
 
@@ -36,7 +36,7 @@ def test_test05_tests_nothing_with_the_seeds_of_the_result(
     tmp_path: Path, seed: str, expected: list[str]
 ) -> None:
     entry = write_entry(tmp_path, LOADS[OFF])
-    log = next((entry.parents[3] / "audit").rglob(f"TEST05/**/{DETAIL}"))
+    log = next((entry.parents[3] / "audit").rglob(f"TEST05/**/{DETAIL_LOG}"))
     log.write_text(log.read_text().replace("qsl_rng_seed : 195", f"qsl_rng_seed : {seed}"))
     assert severities(entry, "filed.audit_settings") == expected
 
@@ -173,7 +173,7 @@ def test_an_unknown_field_of_a_description_is_a_warning(tmp_path: Path) -> None:
     put(cooling_fans=3)(entry.parents[3] / "systems" / f"{SYSTEM}.json")
     told = [
         finding
-        for finding in Judge().result(str(entry)).findings
+        for finding in Judge().judge_path(str(entry)).findings
         if finding.rule == "org.filed_fields"
     ]
     assert [finding.severity for finding in told] == [Severity.WARNING]

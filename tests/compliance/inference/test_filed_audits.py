@@ -37,7 +37,7 @@ def recomputed() -> tuple[Counter[tuple[str, bool]], list[Finding]]:
         found = [
             finding
             for tree in trees
-            for finding in Judge(truth=CORPUS).result(str(tree)).findings
+            for finding in Judge(truth=CORPUS).judge_path(str(tree)).findings
             if finding.rule in RULES
         ]
     return seen, found

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from corpus import CORPUS, needs_corpus
 
-from compliance.documents.inference.served import read_run, scenario_folder
+from compliance.documents.inference.served import parse_scenario_folder, read_later_run
 from compliance.judge import Judge
 from compliance.verdict import Severity, Verdict
-from submissions.result_index import asked
-from submissions.score.published import served_value
-from submissions.score.score import score
+from submissions.result_index import find_requested_results
+from submissions.score.published import find_served_result
+from submissions.score.score import score_result
 from suite import registry
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
@@ -48,7 +48,7 @@ def has_logs(entry: Path) -> bool:
 def test_every_entry_is_valid_and_of_its_round(version: str) -> None:
     judge = Judge()
     for entry in filter(has_logs, entries(version)):
-        result = judge.result(str(entry))
+        result = judge.judge_path(str(entry))
         assert (result.round, result.verdict) == (f"inference-{version}", Verdict.VALID), entry
 
 
@@ -67,13 +67,13 @@ def test_figures_are_those_of_the_published_tables(version: str) -> None:
         )
         if not has_logs(entry):
             continue
-        named = scenario_folder(entry.name)
+        named = parse_scenario_folder(entry.name)
         scenario = next((each for each in Scenario if each.folder == named), None)
-        found = served_value(
-            read_run(
+        found = find_served_result(
+            read_later_run(
                 entry / "performance" / "run_1",
                 Mode.PERFORMANCE,
-                registry.served_round(f"inference-{version}"),
+                registry.load_served_round(f"inference-{version}"),
             ),
             scenario,
         )
@@ -100,7 +100,7 @@ def test_each_organisation_of_a_mixed_tree_is_judged_by_its_own_round(tmp_path: 
     for version, org in (("v5.1", "ASUSTeK"), ("v6.0", "Intel")):
         (tmp_path / "closed" / org).parent.mkdir(exist_ok=True)
         (tmp_path / "closed" / org).symlink_to(CORPUS / f"inference_{version}" / "closed" / org)
-    result = Judge().result(str(tmp_path))
+    result = Judge().judge_path(str(tmp_path))
     assert (result.round, result.verdict) == ("inference-v5.1, inference-v6.0", Verdict.VALID)
 
 
@@ -110,7 +110,7 @@ def test_results_of_a_round_to_come_are_unknown_and_not_broken(
 ) -> None:
     """Its seeds are those of no known round."""
     folder = next(filter(has_logs, entries(version)))
-    seed = str(registry.served_round(f"inference-{version}").rules.qsl_rng_seed)
+    seed = str(registry.load_served_round(f"inference-{version}").rules.qsl_rng_seed)
     run = (
         tmp_path
         / "closed"
@@ -125,7 +125,7 @@ def test_results_of_a_round_to_come_are_unknown_and_not_broken(
     run.mkdir(parents=True)
     for path in (folder / "performance" / "run_1").glob("*.txt"):
         (run / path.name).write_text(path.read_text().replace(seed, "4711"))
-    result = Judge().result(str(tmp_path))
+    result = Judge().judge_path(str(tmp_path))
     assert result.verdict is Verdict.UNKNOWN
     assert "4711" in result.findings[0].found
     assert "inference-v0.5 to v6.1" in result.findings[0].required
@@ -160,14 +160,14 @@ def test_a_run_without_tokens_does_not_count(
     (run / "mlperf_log_detail.txt").write_text(
         re.sub(rf'("{key}", "value": )[^,]*', rf"\g<1>{value}", text)
     )
-    found = {finding.rule for finding in Judge().result(str(run)).findings}
+    found = {finding.rule for finding in Judge().judge_path(str(run)).findings}
     assert found & {rule, "file.number"}, found
 
 
 def test_interactive_is_scored_beside_server() -> None:
     """LoadGen calls both Server."""
     folder = next(path.parent for path in entries("v5.1") if path.name == "Interactive")
-    rows = {row.scenario: row for row in map(score, asked(folder))}
+    rows = {row.scenario: row for row in map(score_result, find_requested_results(folder))}
     assert {"Interactive", "Server"} <= rows.keys()
     assert rows["Interactive"].value < rows["Server"].value
     assert rows["Interactive"].unit == "tokens/s"
@@ -205,7 +205,7 @@ def test_what_the_checker_of_that_time_only_logged_of_a_tests_run_is_a_warning(
         f"compliance/*/*/*/{log}",
         *changes,
     )
-    result = Judge().result(str(home))
+    result = Judge().judge_path(str(home))
     told = {finding.severity for finding in result.findings if finding.rule == "later.test_seeds"}
     assert (result.verdict, told) == (
         verdict,
@@ -225,7 +225,7 @@ def test_a_run_of_v1_with_other_seeds_is_broken_although_its_checker_only_logged
     )
     errors = {
         finding.rule
-        for finding in Judge().result(str(home)).findings
+        for finding in Judge().judge_path(str(home)).findings
         if finding.severity is Severity.ERROR
     }
     assert "later.seeds" in errors
@@ -252,7 +252,7 @@ def test_a_board_whose_clock_was_never_set_is_a_warning(
         "results/**/mlperf_log_detail.txt",
         change,
     )
-    result = Judge().result(str(home))
+    result = Judge().judge_path(str(home))
     assert {finding.severity for finding in result.findings if finding.rule == "later.date"} == {
         severity
     }

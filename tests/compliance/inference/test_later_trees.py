@@ -10,7 +10,7 @@ import pytest
 from kinds.served import HASH, LANGUAGE, since
 
 from compliance.judge import Judge
-from compliance.rules.known_round import ranges
+from compliance.rules.known_round import format_round_ranges
 from compliance.verdict import Finding, Severity, Verdict
 from suite import registry
 from suite.files.layout import ACCURACY_TEXT
@@ -45,9 +45,9 @@ def test_a_tree_without_a_result_is_not_valid(
     tree: Path, change: Callable[[Path], None], below: str
 ) -> None:
     """It was, without a word: a broken result could be hidden by renaming its folder."""
-    assert Judge().result(str(tree / below)).verdict is Verdict.VALID
+    assert Judge().judge_path(str(tree / below)).verdict is Verdict.VALID
     change(tree)
-    assert Judge(ROUND).result(str(tree / below)).verdict is not Verdict.VALID
+    assert Judge(ROUND).judge_path(str(tree / below)).verdict is not Verdict.VALID
 
 
 def test_of_two_organisations_one_without_results_is_told(tree: Path) -> None:
@@ -56,7 +56,7 @@ def test_of_two_organisations_one_without_results_is_told(tree: Path) -> None:
     shutil.rmtree(tree / "closed" / "other" / "results" / "box")
     found = [
         finding
-        for finding in Judge(ROUND).result(str(tree)).findings
+        for finding in Judge(ROUND).judge_path(str(tree)).findings
         if finding.found == "no scenario's folder"
     ]
     assert [(finding.severity, "/other/" in finding.file) for finding in found] == [
@@ -70,7 +70,7 @@ def test_runs_in_a_folder_that_is_no_scenario_are_told(tree: Path) -> None:
     shutil.copytree(box / "Offline", box / "Ofline")
     (found,) = [
         finding
-        for finding in Judge(ROUND).result(str(tree)).findings
+        for finding in Judge(ROUND).judge_path(str(tree)).findings
         if "runs in a folder called Ofline" in finding.found
     ]
     assert found.severity is Severity.WARNING and "Offline" in found.required
@@ -78,7 +78,7 @@ def test_runs_in_a_folder_that_is_no_scenario_are_told(tree: Path) -> None:
 
 def findings(folder: Path, rule: str) -> list[Finding]:
     return [
-        finding for finding in Judge(ROUND).result(str(folder)).findings if finding.rule == rule
+        finding for finding in Judge(ROUND).judge_path(str(folder)).findings if finding.rule == rule
     ]
 
 
@@ -125,7 +125,7 @@ def test_what_accuracy_txt_tells_in_an_odd_way_is_a_warning(
 
 def test_known_rounds_are_told_as_ranges() -> None:
     """A list of thirty names was cut in the middle of one."""
-    told = list(ranges(registry.round_names()))
+    told = list(format_round_ranges(registry.list_round_names()))
     assert told[1:] == ["podium-v1", "training-v0.6 to v6.1"] and told[0].startswith(
         "inference-v0.5 to v"
     )

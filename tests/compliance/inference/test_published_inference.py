@@ -24,51 +24,55 @@ from making_inference import (
     write_run,
 )
 
-from compliance.documents.inference.entry import Headline, headline
+from compliance.documents.inference.entry import EntryHeadline, read_entry_headline
 from compliance.documents.inference.entry_files import (
-    implementation_of,
+    find_implementation_file,
     read_claims,
-    read_configuration,
+    read_loadgen_configuration,
 )
-from compliance.documents.inference.top1 import count
+from compliance.documents.inference.top1 import count_correct_answers
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts, legacy_detail, legacy_summary
-from compliance.logs.loadgen.accuracy_counts import Tally
-from compliance.logs.source_file import Kind, SourceFile
-from compliance.verdict import Result, Severity, Verdict
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from compliance.logs.loadgen.accuracy_counts import AnswerCounts
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.verdict import PathJudgement, Severity, Verdict
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 
 Change = Callable[[str], str]
 
 
-def tally(tmp_path: Path, content: str | bytes) -> tuple[Tally, list[Kind]]:
-    path = tmp_path / ACCURACY
+def tally(tmp_path: Path, content: str | bytes) -> tuple[AnswerCounts, list[ParseErrorKind]]:
+    path = tmp_path / ACCURACY_LOG
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     source = SourceFile(path)
-    return accuracy_counts.read(source), [flaw.kind for flaw in source.flaws]
+    return accuracy_counts.count_accuracy_answers(source), [
+        flaw.kind for flaw in source.parse_errors
+    ]
 
 
-def logged(tmp_path: Path, content: str | bytes) -> tuple[legacy_detail.DetailLog, SourceFile]:
-    path = tmp_path / DETAIL
+def logged(
+    tmp_path: Path, content: str | bytes
+) -> tuple[legacy_detail.LegacyDetailLog, SourceFile]:
+    path = tmp_path / DETAIL_LOG
     path.write_bytes(content.encode("latin-1") if isinstance(content, str) else content)
     source = SourceFile(path)
-    return legacy_detail.read(source), source
+    return legacy_detail.read_legacy_detail(source), source
 
 
-def summarised(tmp_path: Path, content: str) -> tuple[legacy_summary.ServedSummary, SourceFile]:
-    path = tmp_path / SUMMARY
+def summarised(tmp_path: Path, content: str) -> tuple[legacy_summary.LegacySummary, SourceFile]:
+    path = tmp_path / SUMMARY_LOG
     path.write_bytes(content.encode("latin-1"))
     source = SourceFile(path)
-    return legacy_summary.read(source), source
+    return legacy_summary.read_legacy_summary(source), source
 
 
-def errors(result: Result) -> set[str]:
+def errors(result: PathJudgement) -> set[str]:
     return {finding.rule for finding in result.findings if finding.severity is Severity.ERROR}
 
 
-def judged(path: Path, truth: Path | None = None) -> Result:
-    return Judge(truth=truth).result(str(path))
+def judged(path: Path, truth: Path | None = None) -> PathJudgement:
+    return Judge(truth=truth).judge_path(str(path))
 
 
 def changed(
@@ -170,7 +174,7 @@ def test_accuracy_logs_are_read_whatever_their_layout(
     """459 accepted entries of one submitter have their keys in another order, and were broken at
     their first answer.
     """
-    monkeypatch.setattr(accuracy_counts, "CHUNK", chunk)
+    monkeypatch.setattr(accuracy_counts, "ACCURACY_CHUNK_BYTES", chunk)
     text = answers(LOADS[OFF])
     found, flaws = tally(tmp_path, change(text))
     usual, _ = tally(tmp_path, text)
@@ -212,11 +216,11 @@ def test_a_rewritten_log_that_is_no_list_of_answers_is_a_flaw(
 @pytest.mark.slow
 def test_a_rewritten_log_needs_little_memory(tmp_path: Path) -> None:
     row = '    {\n        "data": "00802044",\n        "qsl_idx": %d\n    }'
-    (tmp_path / ACCURACY).write_text(
+    (tmp_path / ACCURACY_LOG).write_text(
         "[\n" + ",\n".join(row % (place % 1000) for place in range(60_000)) + "\n]\n"
     )
     tracemalloc.start()
-    found = accuracy_counts.read(SourceFile(tmp_path / ACCURACY))
+    found = accuracy_counts.count_accuracy_answers(SourceFile(tmp_path / ACCURACY_LOG))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (found.answers, found.distinct) == (60_000, 1000)
@@ -275,11 +279,11 @@ def test_an_accuracy_log_needs_little_memory(tmp_path: Path) -> None:
     the file.
     """
     row = '{ "seq_id" : %d, "qsl_idx" : %d, "data" : "00802044" }'
-    (tmp_path / ACCURACY).write_text(
+    (tmp_path / ACCURACY_LOG).write_text(
         "[\n" + ",\n".join(row % (place, place % 1000) for place in range(100_000)) + "\n]\n"
     )
     tracemalloc.start()
-    found = accuracy_counts.read(SourceFile(tmp_path / ACCURACY))
+    found = accuracy_counts.count_accuracy_answers(SourceFile(tmp_path / ACCURACY_LOG))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (found.answers, found.distinct) == (100_000, 1000)
@@ -292,7 +296,7 @@ def test_an_accuracy_log_needs_little_memory(tmp_path: Path) -> None:
 def test_a_detail_log_is_read(tmp_path: Path) -> None:
     log, source = logged(tmp_path, detail(LOADS[SRV], "Performance"))
     (phase,) = log.phases
-    assert source.flaws == []
+    assert source.parse_errors == []
     assert (log.version and log.version.text, log.hashes["/loadgen.cc"].text[:8]) == (
         ".5a1 @ 33ff466d0a",
         "19242fc8",
@@ -305,7 +309,7 @@ def test_a_detail_log_is_read(tmp_path: Path) -> None:
         phase.generated[0].queries,
         phase.loaded[0].distinct,
         len(phase.power),
-        log.backwards,
+        log.clock_steps_back,
     ) == (90112, 40, 2, [])
     assert log.effective["qsl_rng_seed"].line == next(
         number
@@ -338,7 +342,7 @@ def test_quirks_of_accepted_logs_are_no_faults(
         tmp_path / scenario.folder / "performance" / "run_1",
         replace(LOADS[scenario], queries=LOADS[scenario].queries),
     )
-    for name in (DETAIL, SUMMARY):
+    for name in (DETAIL_LOG, SUMMARY_LOG):
         (folder / name).write_bytes(change((folder / name).read_text()).encode("latin-1"))
     assert errors(judged(folder)) == set()
 
@@ -357,8 +361,8 @@ def test_quirks_of_accepted_logs_are_no_faults(
 )
 def test_what_is_no_detail_log_is_a_flaw(tmp_path: Path, content: bytes) -> None:
     log, source = logged(tmp_path, content)
-    assert log.stamped <= 1
-    assert source.flaws or log.stamped
+    assert log.stamped_lines <= 1
+    assert source.parse_errors or log.stamped_lines
 
 
 @pytest.mark.parametrize("listed", ["1,2,x", "1,,2", "", "99999999999999999999", "-4", "1,2"])
@@ -369,7 +373,7 @@ def test_a_list_of_samples_that_is_none_is_a_flaw(tmp_path: Path, listed: str) -
         '"pid": 1, "tid": 1, "ts": 1ns : Starting performance mode:\n"ts": 2ns : Loading QSL :'
         f' "set" : "[{listed}{end}\n',
     )
-    assert source.has(Kind.RECORD)
+    assert source.has_parse_error(ParseErrorKind.RECORD)
     assert log.phases[0].loaded == []
 
 
@@ -380,7 +384,7 @@ def test_gnmt_lists_millions_of_samples(tmp_path: Path) -> None:
         tmp_path,
         f'"ts": 1ns : Starting performance mode:\n"ts": 2ns : Loading QSL : "set" : "[{listed}]"\n',
     )
-    assert source.flaws == []
+    assert source.parse_errors == []
     assert (
         log.phases[0].loaded[0].count,
         log.phases[0].loaded[0].distinct,
@@ -394,13 +398,13 @@ def test_multi_stream_has_three_lists_of_percentiles(tmp_path: Path) -> None:
     found, source = summarised(
         tmp_path, summary(LOADS[MULTI], "Performance").replace(f"{told}0", f"{told}1", 1)
     )
-    assert source.flaws == []
+    assert source.parse_errors == []
     names = (
         "query 99.00 percentile latency",
         "99.00 percentile latency",
         "interval 99.00 percentile",
     )
-    assert [found.number(name) for name in names] == [90_000_001, 90_000_000, 1]
+    assert [found.find_number(name) for name in names] == [90_000_001, 90_000_000, 1]
     assert (found.parameters["target_latency_ns"].text, found.errors and found.errors.text) == (
         "100000000",
         "0",
@@ -409,14 +413,14 @@ def test_multi_stream_has_three_lists_of_percentiles(tmp_path: Path) -> None:
 
 def test_the_summary_of_an_accuracy_run_tells_no_results(tmp_path: Path) -> None:
     found, source = summarised(tmp_path, summary(LOADS[OFF], "Accuracy"))
-    assert (found.of_performance, source.flaws) == (False, [])
+    assert (found.has_results, source.parse_errors) == (False, [])
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_a_summary_of_two_bytes_a_letter_is_no_summary(tmp_path: Path, encoding: str) -> None:
     """With a byte order mark or without one: NUL bytes in names are accepted, UTF-16 is not."""
     run = write_run(tmp_path / "SingleStream" / "performance" / "run_1", LOADS[SINGLE])
-    summary = run / SUMMARY
+    summary = run / SUMMARY_LOG
     summary.write_bytes(summary.read_text().encode(encoding))
     assert "file.record" in errors(judged(run))
 
@@ -424,7 +428,7 @@ def test_a_summary_of_two_bytes_a_letter_is_no_summary(tmp_path: Path, encoding:
 def test_both_logs_name_one_system(tmp_path: Path) -> None:
     """The summary of another system, put beside this detail log, is told."""
     assert changed(
-        tmp_path, SUMMARY, lambda text: text.replace("SUT name : Box", "SUT name : Other")
+        tmp_path, SUMMARY_LOG, lambda text: text.replace("SUT name : Box", "SUT name : Other")
     ) == {"served.parameters"}
 
 
@@ -435,7 +439,7 @@ def test_a_value_that_stands_twice_is_a_flaw(tmp_path: Path) -> None:
             "Result is : VALID", "Result is : INVALID\nResult is : VALID"
         ),
     )
-    assert source.has(Kind.DUPLICATE)
+    assert source.has_parse_error(ParseErrorKind.DUPLICATE)
 
 
 # ---- what is filed ----
@@ -481,7 +485,7 @@ def test_a_measurements_file_is_named_in_several_ways(
     name: str, implementation: str | None
 ) -> None:
     """With or without the scenario, or the implementation: accepted entries have all of these."""
-    assert implementation_of(["README.md", name], "box", "Server")[1] == implementation
+    assert find_implementation_file(["README.md", name], "box", "Server")[1] == implementation
 
 
 def test_a_configuration_file_is_read(tmp_path: Path) -> None:
@@ -489,7 +493,9 @@ def test_a_configuration_file_is_read(tmp_path: Path) -> None:
         "# ours\n\n*.Server.target_qps = 12.5 # fast\nresnet50.*.min_duration=60000\nnonsense\na"
         " = b\n"
     )
-    assert [line[:4] for line in read_configuration(SourceFile(tmp_path / "user.conf"))] == [
+    assert [
+        line[:4] for line in read_loadgen_configuration(SourceFile(tmp_path / "user.conf"))
+    ] == [
         ("*", "Server", "target_qps", "12.5"),
         ("resnet50", "*", "min_duration", "60000"),
     ]
@@ -516,7 +522,7 @@ def test_top1_is_counted_whatever_the_answers_bytes_are(
         for sample in range(40)
     ]
     found, _ = tally(tmp_path, "[\n" + ",\n".join(rows) + "\n]\n")
-    top1 = count(found, truth)
+    top1 = count_correct_answers(found, truth)
     assert top1 is not None
     right = sum((42 if sample < 30 else 7) == truth[sample] for sample in range(40))
     assert (top1.good, top1.format, top1.offset, top1.samples) == (right, format, offset, 40)
@@ -526,25 +532,25 @@ def test_top1_is_counted_whatever_the_answers_bytes_are(
 def test_the_headline_is_the_summarys(tmp_path: Path, scenario: Scenario) -> None:
     entry = write_entry(tmp_path, LOADS[scenario])
     expected = {
-        SINGLE: Headline("90th percentile latency", 50_000_000, "ns", (50_000_000,)),
-        MULTI: Headline("Samples per query", 8, "samples/query", (8,)),
-        SRV: Headline("Scheduled samples per second", 499.79, "queries/s", (499.79,) * 5),
-        OFF: Headline("Samples per second", 400, "samples/s", (400,)),
+        SINGLE: EntryHeadline("90th percentile latency", 50_000_000, "ns", (50_000_000,)),
+        MULTI: EntryHeadline("Samples per query", 8, "samples/query", (8,)),
+        SRV: EntryHeadline("Scheduled samples per second", 499.79, "queries/s", (499.79,) * 5),
+        OFF: EntryHeadline("Samples per second", 400, "samples/s", (400,)),
     }
-    assert headline(entry) == expected[scenario]
+    assert read_entry_headline(entry) == expected[scenario]
 
 
 def test_of_several_runs_the_lowest_result_counts(tmp_path: Path) -> None:
     entry = write_entry(tmp_path, LOADS[SRV])
-    file = entry / "performance" / "run_4" / SUMMARY
+    file = entry / "performance" / "run_4" / SUMMARY_LOG
     file.write_text(file.read_text().replace("499.79", "498.5"))
-    assert headline(entry) == Headline(
+    assert read_entry_headline(entry) == EntryHeadline(
         "Scheduled samples per second", 498.5, "queries/s", (499.79, 499.79, 499.79, 498.5, 499.79)
     )
 
 
 def test_a_folder_without_runs_has_no_headline(tmp_path: Path) -> None:
-    assert headline(tmp_path / "Server") is None
+    assert read_entry_headline(tmp_path / "Server") is None
 
 
 # ---- rules ----
@@ -624,7 +630,7 @@ def test_a_smaller_minimum_is_excused_by_another_reason_only(
     asked for less.
     """
     folder = write_run(tmp_path / "run", LOADS[scenario])
-    for name in (DETAIL, SUMMARY):
+    for name in (DETAIL_LOG, SUMMARY_LOG):
         text = (folder / name).read_text()
         for spelt in (f"{old} : ", f"{old}_ms : ", f"{old} (ms): "):
             for value in ("60000", "1024"):
@@ -641,7 +647,7 @@ def test_changed_sources_of_loadgen_are_an_error_in_closed(
     tmp_path: Path, division: str, weight: Severity
 ) -> None:
     entry = write_entry(tmp_path, LOADS[OFF], division=division)
-    file = entry / "performance" / "run_1" / DETAIL
+    file = entry / "performance" / "run_1" / DETAIL_LOG
     file.write_text(file.read_text().replace("git_status :\n", "git_status :\n\n M loadgen.cc\n"))
     assert [
         finding.severity for finding in judged(entry).findings if finding.rule == "served.version"
@@ -658,7 +664,7 @@ def test_a_source_of_loadgen_that_differs_between_runs_is_told(
     changed.
     """
     entry = write_entry(tmp_path, LOADS[OFF], division=division)
-    file = entry / "performance" / "run_1" / DETAIL
+    file = entry / "performance" / "run_1" / DETAIL_LOG
     file.write_text(
         file.read_text().replace(" /loadgen.cc\n", f" /loadgen.cc\n{'1' * 40} /loadgen.h\n")
     )
@@ -670,7 +676,7 @@ def test_a_source_of_loadgen_that_differs_between_runs_is_told(
 def test_loadgen_may_be_built_outside_a_repository(tmp_path: Path) -> None:
     """Then it tells NA where git would have told something; nothing was changed."""
     entry = write_entry(tmp_path, LOADS[OFF])
-    for file in entry.rglob(DETAIL):
+    for file in entry.rglob(DETAIL_LOG):
         file.write_text(file.read_text().replace("git_status :\n", "git_status :\n\nNA\n"))
     assert not [finding for finding in judged(entry).findings if finding.rule == "served.version"]
 
@@ -684,13 +690,13 @@ RAN_OUT = (
 @pytest.mark.parametrize("text", [RAN_OUT, "CAS failed."])
 def test_errors_that_the_round_accepts_are_none(tmp_path: Path, text: str) -> None:
     folder = write_run(tmp_path / "run", LOADS[OFF])
-    log = (folder / DETAIL).read_text()
+    log = (folder / DETAIL_LOG).read_text()
     start = log.rindex('"pid"', 0, log.index("Log Contention"))
-    (folder / DETAIL).write_text(
+    (folder / DETAIL_LOG).write_text(
         log[:start] + log[start : log.index("Log Contention")] + f"ERROR : {text}\n" + log[start:]
     )
-    (folder / SUMMARY).write_text(
-        (folder / SUMMARY)
+    (folder / SUMMARY_LOG).write_text(
+        (folder / SUMMARY_LOG)
         .read_text()
         .replace("No errors encountered during test.", "1 ERROR encountered. See detailed log.")
     )
@@ -700,7 +706,7 @@ def test_errors_that_the_round_accepts_are_none(tmp_path: Path, text: str) -> No
 def test_the_clocks_hour_in_spring_is_no_fault(tmp_path: Path) -> None:
     """POWER_END an hour later than it was: clocks are set forwards while a run lasts."""
     told = 'POWER_END: "mode" : Performance, "time" : 01-15-2020 0'
-    assert changed(tmp_path, DETAIL, lambda text: text.replace(f"{told}8", f"{told}9")) == set()
+    assert changed(tmp_path, DETAIL_LOG, lambda text: text.replace(f"{told}8", f"{told}9")) == set()
 
 
 def test_the_open_division_chooses_its_bounds(tmp_path: Path) -> None:
@@ -732,7 +738,7 @@ def test_a_later_round_files_its_accuracy_logs_cut(tmp_path: Path) -> None:
     entry = write_entry(
         tmp_path, load, model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True
     )
-    log = entry / "accuracy" / ACCURACY
+    log = entry / "accuracy" / ACCURACY_LOG
     log.write_text(log.read_text()[:400] + "\n...\n" + log.read_text()[-100:])
     result = judged(entry)
     assert (result.round, errors(result)) == ("inference-v0.7", set())
@@ -778,6 +784,8 @@ def test_answers_counted_together_are_counted_as_one_by_one(
         )
         together, flaws = tally(tmp_path, text)
         with monkeypatch.context() as patch:
-            patch.setattr(accuracy_counts.Reader, "many", lambda _reader, _text, at: at)
+            patch.setattr(
+                accuracy_counts.AnswerCounter, "count_short_answers", lambda _reader, _text, at: at
+            )
             assert tally(tmp_path, text) == (together, flaws)
         assert together.answers == 60 and together.whole

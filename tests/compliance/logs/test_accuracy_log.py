@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from compliance.logs.loadgen import accuracy_counts, accuracy_log
-from compliance.logs.loadgen.accuracy_log import Answers
+from compliance.logs.loadgen.accuracy_log import AnswerIndex
 from compliance.logs.source_file import SourceFile
 
 COUNT = 600
@@ -20,7 +20,7 @@ ODD: dict[str, Callable[[int, str], str]] = {
     "a sample twice": lambda number, line: line.replace('"qsl_idx" : 301,', '"qsl_idx" : 299,'),
     "half a byte": lambda number, line: line.replace('" }', '0" }') if number == 300 else line,
     "a sample beyond the limit": lambda number, line: line.replace(
-        '"qsl_idx" : 300,', f'"qsl_idx" : {accuracy_log.DENSE_LIMIT},'
+        '"qsl_idx" : 300,', f'"qsl_idx" : {accuracy_log.MAX_DENSE_SAMPLES},'
     ),
     "no comma": lambda number, line: line.removesuffix(",") if number == 300 else line,
     "a number of 19 digits": lambda number, line: line.replace(
@@ -41,28 +41,31 @@ def lines() -> list[str]:
     ]
 
 
-def read(path: Path) -> tuple[Answers, list[object]]:
+def read(path: Path) -> tuple[AnswerIndex, list[object]]:
     source = SourceFile(path)
-    return accuracy_log.read(source), list(source.flaws)
+    return accuracy_log.index_accuracy_log(source), list(source.parse_errors)
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("held", [accuracy_log.HELD_LIMIT, 1000])
+@pytest.mark.parametrize("held", [accuracy_log.MAX_CACHED_ANSWER_BYTES, 1000])
 def test_blocks_are_read_as_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str, held: int
 ) -> None:
     """Every index, every flaw, and all bytes, also behind what is kept of them."""
-    monkeypatch.setattr(accuracy_log, "HELD_LIMIT", held)
+    monkeypatch.setattr(accuracy_log, "MAX_CACHED_ANSWER_BYTES", held)
     spoilt = [ODD[odd](number, line) for number, line in enumerate(lines())]
     (tmp_path / "log.json").write_text(
         "\n".join(["[", *spoilt[:-1], spoilt[-1].removesuffix(","), "]", ""])
     )
     blocks, flaws = read(tmp_path / "log.json")
     with monkeypatch.context() as patch:
-        patch.setattr(accuracy_log, "several", lambda *_: (0, False))
+        patch.setattr(accuracy_log, "index_usual_lines", lambda *_: (0, False))
         alone, others = read(tmp_path / "log.json")
     assert flaws == others and [*blocks.items()] == [*alone.items()]
-    assert all(blocks.first(sample) == alone.first(sample) for sample in range(-1, 2 * COUNT))
+    assert all(
+        blocks.find_first_position(sample) == alone.find_first_position(sample)
+        for sample in range(-1, 2 * COUNT)
+    )
     for name in (
         "sequence",
         "samples",
@@ -84,8 +87,8 @@ def test_a_match_of_several_answers_ends_behind_one() -> None:
     text = "\n".join(lines()[10:16]).encode() + b"\n"
     for cut in range(len(text)):
         run, short = (
-            accuracy_log.RUN.match(text[:cut]),
-            accuracy_counts.SHORTS.match(b", " + text[:cut]),
+            accuracy_log.USUAL_LINES_PATTERN.match(text[:cut]),
+            accuracy_counts.SHORT_ANSWERS_PATTERN.match(b", " + text[:cut]),
         )
         assert run is not None and run[0] == b"".join(
             line for line in text[:cut].splitlines(keepends=True) if line.endswith(b"\n")

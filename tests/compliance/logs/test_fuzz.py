@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rewriting import rewrite
 
-from compliance.cli import FORMATS
+from compliance.cli import REPORT_FORMATS
 from compliance.judge import Judge
 from compliance.logs.loadgen import (
     accuracy_counts,
@@ -28,10 +28,10 @@ from compliance.logs.loadgen import (
 )
 from compliance.logs.mllog import mllog_lines, published
 from compliance.logs.source_file import SourceFile
-from compliance.recognition.path_kind import recognise
-from compliance.recognition.round import recognised
+from compliance.recognition.path_kind import recognise_path
+from compliance.recognition.round import recognise_path_round
 from compliance.reports import render
-from compliance.verdict import Result, Verdict
+from compliance.verdict import PathJudgement, Verdict
 from suite import registry
 
 quick = settings(
@@ -138,28 +138,28 @@ def value_replaced(content: bytes, at: int, value: bytes) -> bytes:
     return content[: colon + 2] + value + content[end:]
 
 
-def sound(result: Result) -> None:
+def sound(result: PathJudgement) -> None:
     """A result that every format can write; a broken one says why."""
     assert result.findings or result.verdict is Verdict.VALID
     assert all(finding.found and finding.required and finding.file for finding in result.findings)
-    for form in FORMATS:
-        assert render.render([result], form).decode()
+    for form in REPORT_FORMATS:
+        assert render.render_judge_report([result], form).decode()
 
 
 # ---- parsers alone ----
 
 PARSERS: Final = {
-    "mllog": (mllog_lines, NEW),
-    "mllog-old": (mllog_lines, OLD),
-    "published": (published, NEW),
-    "published-old": (published, OLD),
-    "published-text": (published, TEXT),
-    "answers": (accuracy_log, ANSWERS),
-    "loadgen-accuracy": (accuracy_counts, ANSWERS),
-    "summary": (summary, SUMMARY),
-    "loadgen-summary": (legacy_summary, SUMMARY),
-    "loadgen-detail": (legacy_detail, DETAIL),
-    "detail-as-mllog": (mllog_lines, DETAIL),
+    "mllog": (mllog_lines.read_mllog_records, NEW),
+    "mllog-old": (mllog_lines.read_mllog_records, OLD),
+    "published": (published.read_published_records, NEW),
+    "published-old": (published.read_published_records, OLD),
+    "published-text": (published.read_published_records, TEXT),
+    "answers": (accuracy_log.index_accuracy_log, ANSWERS),
+    "loadgen-accuracy": (accuracy_counts.count_accuracy_answers, ANSWERS),
+    "summary": (summary.read_loadgen_summary, SUMMARY),
+    "loadgen-summary": (legacy_summary.read_legacy_summary, SUMMARY),
+    "loadgen-detail": (legacy_detail.read_legacy_detail, DETAIL),
+    "detail-as-mllog": (mllog_lines.read_mllog_records, DETAIL),
 }
 
 
@@ -167,10 +167,10 @@ def parse(name: str, path: Path, content: bytes) -> SourceFile:
     """Read a file to its end."""
     rewrite(path, content)
     found = SourceFile(path)
-    read = PARSERS[name][0].read(found)  # type: ignore[attr-defined]
+    read = PARSERS[name][0](found)
     for _ in read if isinstance(read, Iterator) else ():
         pass
-    assert all(flaw.line is None or flaw.line >= 1 for flaw in found.flaws)
+    assert all(flaw.line is None or flaw.line >= 1 for flaw in found.parse_errors)
     return found
 
 
@@ -209,7 +209,7 @@ def test_a_parser_notes_no_more_than_it_can_hold(tmp_path: Path, name: str) -> N
         tmp_path / "file",
         (b":::MLLOG {\n:::MLL x\nMLPerf: \n{,\n" + bytes(range(256))) * 2000,
     )
-    assert len(found.flaws) < 1500
+    assert len(found.parse_errors) < 1500
 
 
 @pytest.mark.slow
@@ -228,8 +228,8 @@ def test_the_round_of_any_file_is_one_that_there_is_or_none(tmp_path: Path, cont
         "run.json",
     ):
         rewrite(tmp_path / name, content)
-        found = recognised(recognise(tmp_path / name))
-        assert found is None or found.round in (None, *registry.round_names())
+        found = recognise_path_round(recognise_path(tmp_path / name))
+        assert found is None or found.round in (None, *registry.list_round_names())
 
 
 # ---- whole results ----
@@ -266,18 +266,18 @@ def test_a_result_with_a_spoilt_file_is_judged(base: Path, data: st.DataObject) 
     content = path.read_bytes()
     try:
         rewrite(path, data.draw(st.one_of(st.binary(max_size=200), spoilt(content[:20_000]))))
-        sound(Judge().result(str(base)))
-        sound(Judge().result(str(path)))
+        sound(Judge().judge_path(str(base)))
+        sound(Judge().judge_path(str(path)))
     finally:
         rewrite(path, content)
 
 
-@pytest.mark.parametrize("round_name", registry.round_names())
+@pytest.mark.parametrize("round_name", registry.list_round_names())
 def test_a_result_is_judged_by_any_round_that_is_asked_for(base: Path, round_name: str) -> None:
     """--round overrides what the content tells: a tree of the other half is broken, no crash."""
     judge = Judge(round_name)
     for path in (base, *files_of(base)[:12]):
-        result = judge.result(str(path))
+        result = judge.judge_path(str(path))
         assert result.round == round_name
         sound(result)
 
@@ -298,8 +298,8 @@ def test_a_result_whose_files_are_no_files_is_judged(base: Path, make: str) -> N
             path.symlink_to("nowhere")
         elif make == "empty":
             path.touch()
-        sound(Judge().result(str(base)))
-        sound(Judge().result(str(path)))
+        sound(Judge().judge_path(str(base)))
+        sound(Judge().judge_path(str(path)))
         if path.is_dir() and not path.is_symlink():
             path.rmdir()
         else:
@@ -317,7 +317,7 @@ def test_a_folder_that_holds_itself_is_judged(base: Path) -> None:
         (folder / "loop").symlink_to(base)
     try:
         for folder in folders:
-            sound(Judge().result(str(folder)))
+            sound(Judge().judge_path(str(folder)))
     finally:
         for folder in folders:
             (folder / "loop").unlink()
@@ -386,5 +386,5 @@ def test_any_tree_of_known_names_is_judged(
             continue
     judge = Judge()
     for path in (root, *root.rglob("*")):
-        sound(judge.result(str(path)))
+        sound(judge.judge_path(str(path)))
     shutil.rmtree(root)

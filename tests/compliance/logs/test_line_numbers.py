@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from compliance.logs import line_numbers
-from compliance.logs.line_numbers import Lines
+from compliance.logs.line_numbers import LineNumbers
 from compliance.logs.mllog import mllog_lines, published
-from compliance.logs.source_file import Kind, SourceFile
+from compliance.logs.source_file import ParseErrorKind, SourceFile
 
 
 def record(number: int, **more: object) -> str:
@@ -25,10 +25,10 @@ def record(number: int, **more: object) -> str:
     )
 
 
-def read(path: Path, text: str | bytes) -> tuple[list[published.Entry], SourceFile]:
+def read(path: Path, text: str | bytes) -> tuple[list[published.PublishedRecord], SourceFile]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     source = SourceFile(path)
-    return list(published.read(source)), source
+    return list(published.read_published_records(source)), source
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def test_a_late_number_is_the_line_that_the_record_stands_on(
     path: Path, monkeypatch: pytest.MonkeyPatch, size: int, spoilt: bool, end: str
 ) -> None:
     """Whatever the size of a block, and whether its records were decoded together or not."""
-    monkeypatch.setattr(mllog_lines, "CHUNK", size)
-    monkeypatch.setattr(line_numbers, "STEP", 37)
+    monkeypatch.setattr(mllog_lines, "MLLOG_CHUNK_BYTES", size)
+    monkeypatch.setattr(line_numbers, "MAX_COUNTED_STEP_BYTES", 37)
     text = (
         TEXT.replace('"key": "key_7"', '"key" : "key_7"').replace(":::MLLOG ", "[1,0]:::MLLOG ")
         if spoilt
@@ -67,20 +67,20 @@ def test_numbers_are_counted_from_the_nearest_place_that_is_known(
 ) -> None:
     """A hundred findings in a gigabyte must not read it a hundred times."""
     path.write_bytes(b"line\n" * 1000)
-    monkeypatch.setattr(line_numbers, "STEP", 500)
-    told = Lines(path)
-    assert told.at(4999) == 1000
+    monkeypatch.setattr(line_numbers, "MAX_COUNTED_STEP_BYTES", 500)
+    told = LineNumbers(path)
+    assert told.find_line_at(4999) == 1000
     assert len(told.offsets) == len(told.numbers) == 11
     read_bytes = []
-    opened = line_numbers.opened
+    opened = line_numbers.open_regular_file
 
     def counting(name: Path) -> object:
         stream = opened(name)
         read_bytes.append(0)
         return stream
 
-    monkeypatch.setattr(line_numbers, "opened", counting)
-    assert [told.at(offset) for offset in (0, 4, 5, 2500, 4999)] == [1, 1, 2, 501, 1000]
+    monkeypatch.setattr(line_numbers, "open_regular_file", counting)
+    assert [told.find_line_at(offset) for offset in (0, 4, 5, 2500, 4999)] == [1, 1, 2, 501, 1000]
     assert len(told.offsets) == 11
 
 
@@ -114,37 +114,51 @@ def test_a_name_that_stands_twice_is_found_among_thousands_that_do_not(
     found, source = read(path, spoil(TEXT))  # type: ignore[operator]
     assert len(found) == 50
     assert [
-        (flaw.kind, flaw.line is not None) for flaw in source.flaws if flaw.kind is Kind.DUPLICATE
+        (flaw.kind, flaw.line is not None)
+        for flaw in source.parse_errors
+        if flaw.kind is ParseErrorKind.DUPLICATE
     ] != []
 
 
 @pytest.mark.parametrize(
     ("spoil", "kinds"),
     [
-        (lambda text: text.replace(record(3), record(3) + " " + record(60)), {Kind.GLUED}),
+        (
+            lambda text: text.replace(record(3), record(3) + " " + record(60)),
+            {ParseErrorKind.GLUED},
+        ),
         (
             lambda text: text.replace(
                 record(3),
                 record(3) + json.dumps({"time_ms": 1, "key": "hidden", "value": 1, "metadata": {}}),
             ),
-            {Kind.RECORD},
+            {ParseErrorKind.RECORD},
         ),
-        (lambda text: text.replace(record(3), record(3, value=":::MLLOG {")), {Kind.GLUED}),
+        (
+            lambda text: text.replace(record(3), record(3, value=":::MLLOG {")),
+            {ParseErrorKind.GLUED},
+        ),
         (
             lambda text: text.replace(record(3), record(3)[:40] + "\n:::MLLOG " + record(3)[40:]),
-            {Kind.RECORD},
+            {ParseErrorKind.RECORD},
         ),
-        (lambda text: text.replace(record(3), record(3)[:-1] + ', "metadata": [{}'), {Kind.RECORD}),
-        (lambda text: text.replace(record(3), record(3)[:-1]), {Kind.RECORD}),
-        (lambda text: text.replace(record(3), record(3) + "]"), {Kind.RECORD}),
-        (lambda text: text.replace('"value": 3,', '"value": NaN,'), {Kind.FOREIGN}),
+        (
+            lambda text: text.replace(record(3), record(3)[:-1] + ', "metadata": [{}'),
+            {ParseErrorKind.RECORD},
+        ),
+        (lambda text: text.replace(record(3), record(3)[:-1]), {ParseErrorKind.RECORD}),
+        (lambda text: text.replace(record(3), record(3) + "]"), {ParseErrorKind.RECORD}),
+        (lambda text: text.replace('"value": 3,', '"value": NaN,'), {ParseErrorKind.FOREIGN}),
         (
             lambda text: text.replace(":::MLLOG " + record(3)[9:], ":::MLLOG" + record(3)[9:]),
-            {Kind.RECORD},
+            {ParseErrorKind.RECORD},
         ),
-        (lambda text: text.replace('"value": 3, ', ""), {Kind.SHAPE}),
-        (lambda text: text.replace('"key_3"', '""'), {Kind.SHAPE}),
-        (lambda text: text.replace('"time_ms": 1600000000003', '"time_ms": -3'), {Kind.SHAPE}),
+        (lambda text: text.replace('"value": 3, ', ""), {ParseErrorKind.SHAPE}),
+        (lambda text: text.replace('"key_3"', '""'), {ParseErrorKind.SHAPE}),
+        (
+            lambda text: text.replace('"time_ms": 1600000000003', '"time_ms": -3'),
+            {ParseErrorKind.SHAPE},
+        ),
     ],
     ids=[
         "glued",
@@ -162,11 +176,11 @@ def test_a_name_that_stands_twice_is_found_among_thousands_that_do_not(
     ],
 )
 def test_a_record_that_is_none_is_found_among_those_that_are(
-    path: Path, spoil: object, kinds: set[Kind]
+    path: Path, spoil: object, kinds: set[ParseErrorKind]
 ) -> None:
     """One odd line takes its block the slow way; the others are read all the same."""
     found, source = read(path, spoil(TEXT))  # type: ignore[operator]
-    assert kinds <= {flaw.kind for flaw in source.flaws}
+    assert kinds <= {flaw.kind for flaw in source.parse_errors}
     assert {entry.key for entry in found} >= {
         f"key_{number}" for number in range(50) if number != 3
     }

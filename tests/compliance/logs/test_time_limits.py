@@ -12,13 +12,13 @@ from typing import Final
 import pytest
 
 from compliance.documents.inference.entry_files import read_claims
-from compliance.documents.podium.inference import read_scores
-from compliance.hyperparameter_check import line_in_toml
+from compliance.documents.podium.inference import read_accuracy_scores
+from compliance.hyperparameter_check import find_toml_line
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts
-from compliance.logs.source_file import Kind, SourceFile
-from compliance.verdict import Result, Verdict
-from suite.files.untrusted_files import DOCUMENT_LIMIT
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.verdict import PathJudgement, Verdict
+from suite.files.untrusted_files import MAX_DOCUMENT_BYTES
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record"
 CPU_LIMIT_S: Final = 20.0
@@ -28,13 +28,15 @@ its largest.
 PREFIX: Final = b":::MLLOG "
 
 
-def judged(folder: Path, name: str, change: Callable[[bytes], bytes]) -> tuple[Result, float]:
+def judged(
+    folder: Path, name: str, change: Callable[[bytes], bytes]
+) -> tuple[PathJudgement, float]:
     """Judge a valid tree with one changed file; the processor seconds that it took."""
     tree = shutil.copytree(EXAMPLE, folder / "tree")
     for path in tree.rglob(name):
         path.write_bytes(change(path.read_bytes()))
     begin = time.process_time()
-    result = Judge().result(str(tree))
+    result = Judge().judge_path(str(tree))
     return result, time.process_time() - begin
 
 
@@ -107,9 +109,9 @@ def test_the_judge_is_done_in_seconds(
 )
 def test_a_document_of_a_size_that_nobody_reads_is_a_finding(tmp_path: Path, name: str) -> None:
     """64 MB of JSON took 1.9 GB of memory."""
-    result, _ = judged(tmp_path, name, lambda text: b" " * DOCUMENT_LIMIT + text)
+    result, _ = judged(tmp_path, name, lambda text: b" " * MAX_DOCUMENT_BYTES + text)
     assert any(
-        finding.rule == "file.readable" and f"more than {DOCUMENT_LIMIT} bytes" in finding.found
+        finding.rule == "file.readable" and f"more than {MAX_DOCUMENT_BYTES} bytes" in finding.found
         for finding in result.findings
     )
 
@@ -125,8 +127,8 @@ def test_blanks_in_a_published_accuracy_log_take_no_time(tmp_path: Path, text: b
     path.write_bytes(text)
     begin = time.process_time()
     source = SourceFile(path)
-    accuracy_counts.read(source)
-    assert time.process_time() - begin < CPU_LIMIT_S / 10 and source.flaws
+    accuracy_counts.count_accuracy_answers(source)
+    assert time.process_time() - begin < CPU_LIMIT_S / 10 and source.parse_errors
 
 
 @pytest.mark.slow
@@ -141,8 +143,8 @@ def test_an_answer_without_an_end_takes_no_time(tmp_path: Path, text: bytes) -> 
     path.write_bytes(text)
     begin = time.process_time()
     source = SourceFile(path)
-    accuracy_counts.read(source)
-    assert time.process_time() - begin < CPU_LIMIT_S / 2 and source.flaws
+    accuracy_counts.count_accuracy_answers(source)
+    assert time.process_time() - begin < CPU_LIMIT_S / 2 and source.parse_errors
 
 
 @pytest.mark.slow
@@ -167,14 +169,16 @@ def test_digits_in_podiums_own_scores_take_no_time(tmp_path: Path) -> None:
     begin = time.process_time()
     source = SourceFile(path)
     assert (
-        not read_scores(source) and source.flaws and time.process_time() - begin < CPU_LIMIT_S / 10
+        not read_accuracy_scores(source)
+        and source.parse_errors
+        and time.process_time() - begin < CPU_LIMIT_S / 10
     )
 
 
 def test_a_line_of_a_settings_file_is_found_in_no_time() -> None:
     """A bracket and blanks looked like the beginning of a table's name."""
     begin = time.process_time()
-    assert line_in_toml("a = [\n[" + " " * 60_000 + "\n]]\nb = 1\n[ c ]\nd = 2", "c.d") == 6
+    assert find_toml_line("a = [\n[" + " " * 60_000 + "\n]]\nb = 1\n[ c ]\nd = 2", "c.d") == 6
     assert time.process_time() - begin < CPU_LIMIT_S / 10
 
 
@@ -183,10 +187,10 @@ def test_garbage_of_many_lines_is_counted_and_not_kept(tmp_path: Path) -> None:
     source = SourceFile(tmp_path / "x")
     begin = time.process_time()
     for number in range(300_000):
-        for kind in (Kind.RECORD, Kind.SHAPE, Kind.NUMBER):
-            source.add(kind, "x", "y", number)
+        for kind in (ParseErrorKind.RECORD, ParseErrorKind.SHAPE, ParseErrorKind.NUMBER):
+            source.add_parse_error(kind, "x", "y", number)
     assert (
-        len(source.flaws) == 300
-        and source.counts[Kind.SHAPE] == 300_000
+        len(source.parse_errors) == 300
+        and source.counts[ParseErrorKind.SHAPE] == 300_000
         and time.process_time() - begin < CPU_LIMIT_S / 10
     )

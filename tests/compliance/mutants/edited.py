@@ -35,7 +35,7 @@ COUNTED: Final = {
     "opt_learning_rate_decay_steps": "llama31_8b",
     "eval_samples": "dlrm_dcnv2",
 }
-FIELDS: Final = registry.published_training("training-v5.1").rules.system_fields
+FIELDS: Final = registry.load_published_training("training-v5.1").rules.system_fields
 
 
 def warmed_up(value: Any) -> Callable[[Log], bool]:

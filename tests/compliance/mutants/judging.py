@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.judge import Judge
-from compliance.verdict import Result, Verdict
+from compliance.verdict import PathJudgement, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,10 @@ class Court:
 
     truth: Path | None = None
 
-    def result(self, path: Path) -> Result | str:
+    def result(self, path: Path) -> PathJudgement | str:
         """Judge a path; the name of an exception where that fails."""
         try:
-            return Judge(None, self.truth).result(str(path))
+            return Judge(None, self.truth).judge_path(str(path))
         except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
             return f"{type(error).__name__}: {error}"
 
@@ -51,7 +51,7 @@ class Court:
         )
 
 
-def told(result: Result) -> str:
+def told(result: PathJudgement) -> str:
     """Name the rules that found errors."""
     return " ".join(
         sorted({finding.rule for finding in result.findings if finding.severity == "error"})

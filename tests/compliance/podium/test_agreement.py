@@ -14,9 +14,9 @@ from making import LOADS, write_run
 from spoiling import put, set_value
 
 from compliance.judge import Judge
-from compliance.rules.podium.inference.run_record import echoed
-from compliance.rules.podium.training.hyperparameters import alike
-from suite.files.layout import DETAIL
+from compliance.rules.podium.inference.run_record import is_echoed_setting
+from compliance.rules.podium.training.hyperparameters import is_equal_setting
+from suite.files.layout import DETAIL_LOG
 from suite.loadgen.scenario import Scenario
 
 SERVER = Scenario.SERVER
@@ -31,7 +31,7 @@ def found(path: Path) -> dict[str, str]:
     """Rule -> what was found, of everything but the number of runs."""
     return {
         finding.rule: finding.found
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.rule not in ("entry.runs", "entry.distinct")
     }
 
@@ -96,7 +96,7 @@ def test_an_accuracy_run_of_another_length_is_accepted(tree: Path) -> None:
     the accuracy runs.
     """
     change(tree, ACCURATE, **{"settings__loadgen.min_duration_ms": 9000})
-    path = next(tree.glob(f"**/accuracy/{DETAIL}"))
+    path = next(tree.glob(f"**/accuracy/{DETAIL_LOG}"))
     for key in (
         "requested_min_duration_ms",
         "effective_min_duration_ms",
@@ -157,7 +157,7 @@ def test_loadgens_echo_of_a_setting(name: str, setting: object, told: float, rig
     """Counts to the last one; rates to LoadGen's six digits; microseconds are what is left of
     nanoseconds, as six digits have them.
     """
-    assert echoed(name, setting, told) is right
+    assert is_echoed_setting(name, setting, told) is right
 
 
 PAIRS = [((1, 2), [1, 2], True), ([1, 2], [1, 3], False), (1, True, False), (0, False, False)]
@@ -171,7 +171,7 @@ def test_settings_are_alike_whatever_list_they_stand_in(
     left: object, right: object, equal: bool
 ) -> None:
     """JSON has one kind of list, Python two; True is no 1."""
-    assert alike(left, right) is equal
+    assert is_equal_setting(left, right) is equal
 
 
 # ---- the checkpoint's record ----
@@ -231,7 +231,7 @@ def test_logs_of_another_tree_are_not_held_against_a_checkpoint(tree: Path, tmp_
             )
     judge = Judge()
     for root in (tree, other, tree):
-        assert [finding.found for finding in judge.result(str(root)).findings] == []
+        assert [finding.found for finding in judge.judge_path(str(root)).findings] == []
 
 
 # ---- the harness ceiling ----
@@ -242,7 +242,7 @@ def ceilings(tree: Path, **fields: Any) -> dict[str, str]:
     change(tree, TIMED, **fields)
     return {
         str(finding.severity): finding.found
-        for finding in Judge().result(str(tree)).findings
+        for finding in Judge().judge_path(str(tree)).findings
         if finding.rule == "entry.ceiling"
     }
 

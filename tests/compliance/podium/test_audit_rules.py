@@ -9,11 +9,17 @@ from kinds.audits import BASES, TESTS, audited
 from spoiling import put, setting
 
 from compliance.judge import Judge
-from compliance.judges.audited import CHANGED, changed_by
-from compliance.rules import catalogue
+from compliance.judges.audited import RULES_REPLACED_BY_SETTING, collect_replaced_rules
+from compliance.rules import load_rules
 from compliance.verdict import Verdict
 from suite.audits.names import AuditTest
-from suite.files.layout import AUDIT_CONFIG, AUDIT_RECORD, DETAIL, RUN_RECORD, VERIFY_PERFORMANCE
+from suite.files.layout import (
+    AUDIT_CONFIG,
+    AUDIT_RECORD,
+    DETAIL_LOG,
+    RUN_RECORD,
+    VERIFY_PERFORMANCE,
+)
 
 NETWORKED = Path(__file__).parents[2] / "examples/base/networked"
 
@@ -36,7 +42,7 @@ test.__test__ = False  # type: ignore[attr-defined]
 def errors(root: Path) -> set[str]:
     return {
         finding.rule
-        for finding in Judge().result(str(root)).findings
+        for finding in Judge().judge_path(str(root)).findings
         if finding.severity == "error"
     }
 
@@ -47,7 +53,7 @@ def test_settings_that_a_record_claims_switch_no_rule_off(tree: Path) -> None:
     told = json.loads(record.read_text())
     put(settings={**told["settings"], "qsl_rng_seed": 1})(record)
     for run in test(tree).glob("performance/run_*"):
-        setting("effective_qsl_rng_seed", 1)(run / DETAIL)
+        setting("effective_qsl_rng_seed", 1)(run / DETAIL_LOG)
     assert "audit.settings" in errors(tree)
 
 
@@ -71,7 +77,7 @@ def test_words_of_success_are_not_believed(tmp_path: Path) -> None:
 def test_a_run_without_its_figure_is_not_passed_over(tmp_path: Path) -> None:
     """Who deletes the figure of one run would else have none compared."""
     audited(AuditTest.TEST04, faster=4.0)(tmp_path)
-    log = test(tmp_path) / "performance" / "run_1" / DETAIL
+    log = test(tmp_path) / "performance" / "run_1" / DETAIL_LOG
     log.write_text(
         "".join(
             line
@@ -109,7 +115,7 @@ def test_a_record_of_another_result_is_refused(tree: Path, field: str, value: st
 
 def test_a_run_at_another_rate_than_the_results_is_refused(tree: Path) -> None:
     """A slower Server has shorter latencies in every run."""
-    setting("requested_min_query_count", 7)(test(tree) / "performance" / "run_2" / DETAIL)
+    setting("requested_min_query_count", 7)(test(tree) / "performance" / "run_2" / DETAIL_LOG)
     assert "audit.result" in errors(tree)
 
 
@@ -119,7 +125,7 @@ def test_answers_to_other_samples_than_the_one_that_is_issued_are_seen(tree: Pat
         test(tree) / AUDIT_RECORD
     )
     for run in test(tree).glob("performance/run_*"):
-        setting("effective_performance_issue_same_index", 4)(run / DETAIL)
+        setting("effective_performance_issue_same_index", 4)(run / DETAIL_LOG)
     assert "audit.settings" in errors(tree)
 
 
@@ -148,11 +154,14 @@ def test_a_test_without_its_result_is_refused(tree: Path) -> None:
 def test_a_test_is_judged_wherever_it_is_pointed_at(tree: Path) -> None:
     """A path inside a test means the result that it is about."""
     for path in (test(tree), test(tree) / AUDIT_RECORD, test(tree).parent, tree / "open" / "acme"):
-        assert Judge().result(str(path)).verdict is Verdict.VALID
+        assert Judge().judge_path(str(path)).verdict is Verdict.VALID
     put(passed=False)(test(tree) / AUDIT_RECORD)
-    assert Judge().result(str(test(tree))).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(test(tree))).verdict is Verdict.BROKEN
 
 
 def test_only_rules_that_are_there_are_replaced() -> None:
     """A rule that was renamed would hold for tests again, and refuse all of them."""
-    assert changed_by(dict.fromkeys(CHANGED)) <= catalogue("podium").keys()
+    assert (
+        collect_replaced_rules(dict.fromkeys(RULES_REPLACED_BY_SETTING))
+        <= load_rules("podium").keys()
+    )

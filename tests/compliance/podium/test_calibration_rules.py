@@ -14,7 +14,7 @@ from spoiling import put
 
 from compliance.judge import Judge
 from compliance.rules.podium.inference import calibration as rules
-from compliance.rules.podium.inference.calibration import problems
+from compliance.rules.podium.inference.calibration import find_calibration_problems
 from compliance.verdict import Severity
 from suite.records import CalibrationRecord
 
@@ -35,7 +35,7 @@ def errors(path: Path) -> dict[str, str]:
     """Rule -> what it found."""
     return {
         finding.rule: finding.found
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.severity is Severity.ERROR
     }
 
@@ -103,7 +103,7 @@ def test_samples_that_are_not_what_the_list_allows_are_named(
 ) -> None:
     found = [
         text
-        for text, _ in problems(
+        for text, _ in find_calibration_problems(
             used(**changes), of_accuracy_set="touched" in changes and "list" in changes
         )
     ]
@@ -119,8 +119,8 @@ def test_a_list_of_the_accuracy_set_may_touch_it() -> None:
         sha256=tuple(f"{number:064x}" for number in range(500)),
         touched=OTHERS,
     )
-    assert not list(problems(listed, of_accuracy_set=True))
-    assert list(problems(listed, of_accuracy_set=False))
+    assert not list(find_calibration_problems(listed, of_accuracy_set=True))
+    assert list(find_calibration_problems(listed, of_accuracy_set=False))
 
 
 @pytest.mark.parametrize(
@@ -206,4 +206,4 @@ def test_methods_are_those_of_the_setting() -> None:
     """A method that the setting offers and the judge does not know would be refused after hours of
     work.
     """
-    assert tuple(ROUND.settings["calibration.method"].choices) == rules.METHODS
+    assert tuple(ROUND.settings["calibration.method"].choices) == rules.ALLOWED_CALIBRATION_METHODS

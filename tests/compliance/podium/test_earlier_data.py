@@ -13,7 +13,7 @@ from spoiling import put, relabelled
 
 from compliance.judge import Judge
 from suite import registry
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.rounds import Round
 from suite.terms import Profile
 
@@ -25,7 +25,7 @@ WITH_EARLIER = [
 
 
 def rules(path: Path) -> set[str]:
-    return {finding.rule for finding in Judge().result(str(path)).findings}
+    return {finding.rule for finding in Judge().judge_path(str(path)).findings}
 
 
 def subject(workload: str) -> Subject:
@@ -70,7 +70,7 @@ def accept(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
                 benchmarks={**found.benchmarks, making.WORKLOAD: replace(row, inference=halves)},
             )
 
-        original = registry.round
+        original = registry.load_round
         monkeypatch.setattr("compliance.judge.registry.round", rows)
 
     return made
@@ -82,7 +82,7 @@ def test_an_earlier_truth_is_accepted(tmp_path: Path, accept: Callable[[str], No
     assert "accuracy.pinned" in rules(tmp_path)
     accept("7b" * 32)
     assert "accuracy.pinned" in rules(tmp_path)
-    accept(folder_sha256(next(tmp_path.glob("**/labels.txt")).parent))
+    accept(compute_folder_sha256(next(tmp_path.glob("**/labels.txt")).parent))
     assert "accuracy.pinned" not in rules(tmp_path)
 
 
@@ -94,5 +94,5 @@ def test_an_earlier_truth_counts_for_smoke_alone(
     for path in tmp_path.glob("**/run.json"):
         put(profile="full")(path)
     assert "entry.profile" not in rules(tmp_path)
-    accept(folder_sha256(next(tmp_path.glob("**/labels.txt")).parent))
+    accept(compute_folder_sha256(next(tmp_path.glob("**/labels.txt")).parent))
     assert "entry.profile" in rules(tmp_path)

@@ -15,17 +15,17 @@ from examples import EXAMPLES
 from spoiling import put, set_value, swap
 
 from compliance.documents.podium.inference import Measurements
-from compliance.documents.reader import Library
+from compliance.documents.reader import DocumentLibrary
 from compliance.judge import Judge
-from compliance.recognition.path_kind import recognise
+from compliance.recognition.path_kind import recognise_path
 from compliance.rules.podium.inference import answers as answer_rules
-from compliance.rules.podium.inference.entry import MEASURED, evaluated
-from compliance.rules.podium.inference.run_record import EQUAL
+from compliance.rules.podium.inference.entry import MEASURED_RECORD_FIELDS, evaluated
+from compliance.rules.podium.inference.run_record import EQUAL_RECORD_FIELDS
 from compliance.verdict import Finding, Severity, Verdict
-from suite.files.layout import DETAIL
+from suite.files.layout import DETAIL_LOG
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from suite.terms import Profile
 
 ENTRY = Path("open", "acme", "results", "box-torch-fp32", "resnet50", "SingleStream")
@@ -53,7 +53,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def findings(path: Path) -> list[Finding]:
-    return list(Judge().result(str(path)).findings)
+    return list(Judge().judge_path(str(path)).findings)
 
 
 def errors(path: Path) -> dict[str, list[str]]:
@@ -77,10 +77,10 @@ def test_training_and_serving_share_a_set_unless_the_row_says_otherwise(
     """
     swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')(tree / LOG)
     row = replace(making.ROW, served_metrics=served_metrics)
-    library = Library(
+    library = DocumentLibrary(
         replace(making.ROUND, benchmarks={**making.ROUND.benchmarks, making.WORKLOAD: row}), None
     )
-    entry = library.entry(tree / ENTRY, recognise(tree / ENTRY).place)
+    entry = library.read_entry(tree / ENTRY, recognise_path(tree / ENTRY).position)
     assert [fault.found for fault in evaluated.check(entry)] == found
 
 
@@ -97,7 +97,7 @@ def test_another_workloads_name_does_not_excuse_the_samples(tree: Path) -> None:
 # ---- records ----
 
 
-@pytest.mark.parametrize("field", EQUAL)
+@pytest.mark.parametrize("field", EQUAL_RECORD_FIELDS)
 @pytest.mark.parametrize("record", [ACCURATE, TIMED])
 def test_each_field_that_records_share_is_compared(tree: Path, field: str, record: str) -> None:
     """A campaign in which one run was another system's, or another checkpoint's, is none; of an
@@ -134,7 +134,7 @@ def test_every_field_of_a_record_is_looked_at_by_some_rule(tree: Path) -> None:
         "instances",
         "loadgen_cores",
     }
-    assert {field.name for field in fields(RunRecord)} == {*EQUAL, *own}
+    assert {field.name for field in fields(RunRecord)} == {*EQUAL_RECORD_FIELDS, *own}
 
 
 @pytest.mark.parametrize("mode", ["performance", "accuracy", "both"])
@@ -179,7 +179,7 @@ def test_records_that_agree_with_one_another_still_agree_with_their_folders(
     """A whole entry that was copied from elsewhere."""
     for path in tree.rglob("run.json"):
         put(**{field: value})(path)
-    assert Judge().result(str(tree)).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(tree)).verdict is Verdict.BROKEN
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,10 @@ def test_a_closed_entry_is_served_with_the_row_s_settings(
     """Smaller pictures, or a narrower search, are another benchmark; how a system batches, and what
     the closed division allows in training, is free.
     """
-    settings = {**settle(making.ROUND, "resnet50", Profile.FULL, {}, serving=True), **changes}
+    settings = {
+        **resolve_settings(making.ROUND, "resnet50", Profile.FULL, {}, serving=True),
+        **changes,
+    }
     for path in tree.rglob("run.json"):
         put(
             profile="full",
@@ -246,7 +249,7 @@ def test_an_open_entry_may_be_served_with_any_settings(tree: Path) -> None:
 # ---- measurements ----
 
 
-@pytest.mark.parametrize("field", MEASURED)
+@pytest.mark.parametrize("field", MEASURED_RECORD_FIELDS)
 def test_each_field_of_the_measurements_is_compared(tree: Path, field: str) -> None:
     """What an entry was made of is read there by the official tools."""
     put(**{field: OTHER.get(field, "other")})(tree / MEASURES)
@@ -263,7 +266,7 @@ def test_every_own_field_of_the_measurements_is_looked_at() -> None:
         "weight_transformations",
     }
     others = {"reference_accuracy", "truth_sha256", "settings", "engine_description", "calibration"}
-    assert set(Measurements.__struct_fields__) == {*MEASURED, *official, *others}
+    assert set(Measurements.__struct_fields__) == {*MEASURED_RECORD_FIELDS, *official, *others}
 
 
 @pytest.mark.parametrize(
@@ -370,14 +373,14 @@ def test_a_run_that_is_there_twice_is_found_whatever_was_changed_in_its_settings
         ("requested_single_stream_expected_latency_ns", 400_000),
         ("effective_target_qps", 2500.0),
     ):
-        set_value(folder / "run_2" / DETAIL, key, value)
+        set_value(folder / "run_2" / DETAIL_LOG, key, value)
     assert "entry.distinct" in errors(tree)
 
 
 @pytest.mark.parametrize("key", ["loadgen_version"])
 def test_one_loadgen_made_all_runs_of_an_entry(tree: Path, key: str) -> None:
     """Another one may measure otherwise."""
-    set_value(tree / ENTRY / "accuracy" / DETAIL, key, "5.0.1 @ 0123456789")
+    set_value(tree / ENTRY / "accuracy" / DETAIL_LOG, key, "5.0.1 @ 0123456789")
     assert "entry.version" in errors(tree)
 
 
@@ -564,13 +567,13 @@ def test_sequence_numbers_stand_once_and_were_issued(
     """Above the marked numbers and below: a number that stands twice, and one that was never
     issued.
     """
-    monkeypatch.setattr(answer_rules, "MARKED", marked)
-    assert list(answer_rules.astray([0, 9, 1, 9, 1, 12, -1], 12.0)) == [
+    monkeypatch.setattr(answer_rules, "MARKED_SEQUENCE_NUMBERS", marked)
+    assert list(answer_rules.find_invalid_sequence_numbers([0, 9, 1, 9, 1, 12, -1], 12.0)) == [
         (3, True),
         (4, True),
         (5, False),
         (6, False),
     ]
-    assert list(answer_rules.astray([0], -8.0)) == [
+    assert list(answer_rules.find_invalid_sequence_numbers([0], -8.0)) == [
         (0, False)
     ]  # a log may say that fewer than none were issued

@@ -22,7 +22,7 @@ def found(
     )(tmp_path)
     return [
         (str(each.severity), each.found)
-        for each in Judge().result(str(tmp_path)).findings
+        for each in Judge().judge_path(str(tmp_path)).findings
         if each.rule == "loadgen.instances"
     ]
 

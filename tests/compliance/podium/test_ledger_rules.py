@@ -12,7 +12,7 @@ from spoiling import bundle, edit_member
 
 from compliance.judge import Judge
 from compliance.verdict import Severity, Verdict
-from suite.ledger.steps import Step, StepKind
+from suite.ledger.steps import LedgerStep, StepKind
 
 TREE = EXAMPLES / "base" / "ledger"
 BUNDLE = EXAMPLES / "base" / "bundle-with-ledger" / "acme.tar.zst"
@@ -28,27 +28,27 @@ def errors(path: Path) -> set[str]:
     """Name the rules that a path breaks."""
     return {
         finding.rule
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.severity is Severity.ERROR
     }
 
 
-def relink(tree: Path, edit: Callable[[list[Step]], list[Step]]) -> None:
+def relink(tree: Path, edit: Callable[[list[LedgerStep]], list[LedgerStep]]) -> None:
     """Change the steps as somebody would who links them again."""
     (tree / LEDGER).write_bytes(chained(edit(read(tree / LEDGER))))
 
 
 def test_a_tree_and_a_bundle_with_a_ledger_are_valid() -> None:
     assert (
-        Judge().result(str(TREE)).verdict is Verdict.VALID
-        and Judge().result(str(BUNDLE)).verdict is Verdict.VALID
+        Judge().judge_path(str(TREE)).verdict is Verdict.VALID
+        and Judge().judge_path(str(BUNDLE)).verdict is Verdict.VALID
     )
 
 
 def test_results_without_a_ledger_are_judged_as_before() -> None:
     """They were made before there was one: a folder, and a bundle of format 1."""
     for path in (EXAMPLES / "base" / "tree", EXAMPLES / "base" / "bundle" / "acme.tar.zst"):
-        assert Judge().result(str(path)).verdict is Verdict.VALID
+        assert Judge().judge_path(str(path)).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize("place", range(LINES - 1))
@@ -78,7 +78,9 @@ def test_a_torn_last_line_is_a_warning_where_people_work_and_an_error_in_a_bundl
         stream.write(b'{"n": 99')
     assert errors(tree) == set()
     assert [
-        finding.rule for finding in Judge().result(str(tree)).findings if finding.rule == "file.cut"
+        finding.rule
+        for finding in Judge().judge_path(str(tree)).findings
+        if finding.rule == "file.cut"
     ] == ["file.cut"]
 
     def torn(files: dict[str, bytes]) -> None:
@@ -103,10 +105,10 @@ def test_a_superseded_run_in_the_place_of_the_kept_one_is_refused(tree: Path) ->
     breaks another rule.
     """
 
-    def other(steps: list[Step]) -> list[Step]:
+    def other(steps: list[LedgerStep]) -> list[LedgerStep]:
         kept = steps[-2]
         assert kept.step is StepKind.SERVED
-        gone = Step(
+        gone = LedgerStep(
             n=0,
             step=StepKind.SUPERSEDED,
             utc=kept.utc,
@@ -149,7 +151,7 @@ def test_serving_before_the_checkpoint_is_refused(tree: Path) -> None:
 def test_results_that_were_there_before_the_ledger_count(tree: Path) -> None:
     """The first line names them; they came in no order that anybody knows."""
 
-    def adopted(steps: list[Step]) -> list[Step]:
+    def adopted(steps: list[LedgerStep]) -> list[LedgerStep]:
         made = {
             path: sha256
             for step in steps
@@ -240,7 +242,7 @@ def test_a_log_lasts_as_long_as_its_ledger_says(
     verdict stays.
     """
 
-    def edit(steps: list[Step]) -> list[Step]:
+    def edit(steps: list[LedgerStep]) -> list[LedgerStep]:
         return [
             replace(steps[0], utc=begun or steps[0].utc),
             replace(steps[1], utc=trained or steps[1].utc),
@@ -248,7 +250,7 @@ def test_a_log_lasts_as_long_as_its_ledger_says(
         ]
 
     relink(tree, edit)
-    result = Judge().result(str(tree))
+    result = Judge().judge_path(str(tree))
     told = [finding for finding in result.findings if finding.rule == "ledger.times"]
     assert len(told) == found and all(finding.severity is Severity.WARNING for finding in told), (
         told

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from making import LOADS, Load, write_run
 from spoiling import put, set_value, swap, value_in
 
-from compliance.documents.podium.inference import POWER_TIME
+from compliance.documents.podium.inference import POWER_TIME_FORMAT
 from compliance.judge import Judge
 from compliance.rules.podium.inference import loadgen_numbers
-from compliance.rules.podium.inference.answers import surprise
+from compliance.rules.podium.inference.answers import compute_count_surprise
 from compliance.verdict import Severity, Verdict
-from suite.files.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SERVER, OFFLINE = (
@@ -38,7 +38,7 @@ SINGLE, MULTI, SERVER, OFFLINE = (
 def broken(folder: Path) -> set[str]:
     return {
         finding.rule
-        for finding in Judge().result(str(folder)).findings
+        for finding in Judge().judge_path(str(folder)).findings
         if finding.severity is not Severity.INFO
     }
 
@@ -54,7 +54,7 @@ def make(tmp_path: Path) -> Callable[..., Path]:
         shutil.rmtree(folder, ignore_errors=True)
         write_run(folder, load or LOADS[scenario], "performance")
         if key:
-            set_value(folder / DETAIL, key, value)
+            set_value(folder / DETAIL_LOG, key, value)
         return folder
 
     return build
@@ -115,7 +115,7 @@ def test_a_changed_value_is_found_by_its_rule(
         if key == "requested_server_coalesce_queries":
             folder = make(scenario)
             line = making.line(key, value, 0.1, {})
-            path = folder / DETAIL
+            path = folder / DETAIL_LOG
             path.write_text(line + path.read_text())
             assert "loadgen.settings" in broken(folder)
         else:
@@ -156,7 +156,7 @@ def test_a_key_that_was_taken_out_is_missed_in_both_modes(
         tmp_path / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
     )
     write_run(folder, LOADS[scenario], mode)
-    set_value(folder / DETAIL, key, ...)
+    set_value(folder / DETAIL_LOG, key, ...)
     assert "loadgen.keys" in broken(folder)
 
 
@@ -226,7 +226,7 @@ def test_an_accuracy_run_is_judged_as_strictly(
     write_run(folder, LOADS[scenario], "accuracy")
     assert broken(folder) == set()
     for key, value in edits.items():
-        set_value(folder / DETAIL, key, value)
+        set_value(folder / DETAIL_LOG, key, value)
     assert rule in broken(folder)
 
 
@@ -239,8 +239,8 @@ def test_offlines_minimum_of_queries_counts_samples(make: Callable[..., Path], l
     assert ("loadgen.effective" in broken(folder)) is (least > 1), (
         "one query of 22 samples holds no 24,576"
     )
-    set_value(folder / DETAIL, "effective_samples_per_query", max(22, least))
-    set_value(folder / DETAIL, "effective_min_sample_count", max(22, least))
+    set_value(folder / DETAIL_LOG, "effective_samples_per_query", max(22, least))
+    set_value(folder / DETAIL_LOG, "effective_min_sample_count", max(22, least))
     assert "loadgen.effective" not in broken(folder)
 
 
@@ -250,7 +250,7 @@ def test_a_rate_is_compared_as_far_as_six_digits_go(
 ) -> None:
     """One over 512 ns is 1,953,125 queries/s, a whole number, and LoadGen prints 1.95312e+06."""
     folder = make(SINGLE, "requested_single_stream_expected_latency_ns", latency_ns)
-    set_value(folder / DETAIL, "effective_target_qps", float(f"{1e9 / latency_ns:.6g}"))
+    set_value(folder / DETAIL_LOG, "effective_target_qps", float(f"{1e9 / latency_ns:.6g}"))
     assert "loadgen.effective" not in broken(folder)
 
 
@@ -267,7 +267,10 @@ def test_single_streams_rate_ends_where_the_last_query_begins() -> None:
     run: Any = SimpleNamespace(
         scenario=SINGLE, number=told.get, numbers=lambda *keys: [told[key] for key in keys]
     )
-    claimed, (least, most) = loadgen_numbers.claimed_ms(run), loadgen_numbers.last_ms(run)
+    claimed, (least, most) = (
+        loadgen_numbers.compute_claimed_ms(run),
+        loadgen_numbers.compute_last_query_ms(run),
+    )
     assert claimed == pytest.approx(12_342, abs=1) and claimed + least < 12_491 < claimed + most
 
 
@@ -282,7 +285,7 @@ def test_the_wall_clock_may_be_a_little_off(
     """
     folder = make(SINGLE)
     span_ms = sum(LOADS[SINGLE].latencies) / 1e6 * 1.01
-    set_value(folder / DETAIL, "power_end", making.wall(span_ms + shift_ms))
+    set_value(folder / DETAIL_LOG, "power_end", making.wall(span_ms + shift_ms))
     assert ("loadgen.span" not in broken(folder)) is known
 
 
@@ -296,8 +299,8 @@ def test_a_run_begins_as_long_after_its_test_as_the_log_says(
     """LoadGen cuts the date of a test to whole seconds; its power stamps may be of another time
     zone.
     """
-    log = make(SINGLE) / DETAIL
-    tested = datetime.strptime(value_in(log, "power_begin"), POWER_TIME) + timedelta(
+    log = make(SINGLE) / DETAIL_LOG
+    tested = datetime.strptime(value_in(log, "power_begin"), POWER_TIME_FORMAT) + timedelta(
         seconds=later_s
     )
     set_value(log, "test_datetime", f"{tested:%Y-%m-%dT%H:%M:%SZ}")
@@ -340,13 +343,13 @@ def test_a_changed_summary_is_found_by_its_rule(
     make: Callable[..., Path], change: Callable[[Path], None], rule: str
 ) -> None:
     folder = make(SERVER)
-    change(folder / SUMMARY)
+    change(folder / SUMMARY_LOG)
     assert rule in broken(folder)
 
 
 def with_errors(folder: Path, *texts: str) -> Path:
     """Let LoadGen have logged errors while the queries were issued."""
-    lines = (folder / DETAIL).read_text().splitlines(keepends=True)
+    lines = (folder / DETAIL_LOG).read_text().splitlines(keepends=True)
     place = next(number for number, line in enumerate(lines) if '"key": "power_begin"' in line)
     record = json.loads(lines[place].removeprefix(":::MLLOG ")) | {"key": "error_runtime"}
     marked = [
@@ -354,11 +357,11 @@ def with_errors(folder: Path, *texts: str) -> Path:
         for text in texts
     ]
     lines[place:place] = [f":::MLLOG {json.dumps(each)}\n" for each in marked]
-    (folder / DETAIL).write_text("".join(lines))
-    set_value(folder / DETAIL, "num_errors", len(texts))
+    (folder / DETAIL_LOG).write_text("".join(lines))
+    set_value(folder / DETAIL_LOG, "num_errors", len(texts))
     ending = "1 ERROR" if len(texts) == 1 else f"{len(texts)} ERRORS"
     swap("No errors encountered during test.", f"{ending} encountered. See detailed log.")(
-        folder / SUMMARY
+        folder / SUMMARY_LOG
     )
     return folder
 
@@ -372,7 +375,7 @@ def test_a_harmless_race_of_loadgens_logger_is_accepted(
     """
     folder = with_errors(make(SERVER), *["CAS failed."] * count)
     assert broken(folder) == set()
-    swap(f"{count} ERRORS?", f"{count + 1} ERRORS")(folder / SUMMARY)
+    swap(f"{count} ERRORS?", f"{count + 1} ERRORS")(folder / SUMMARY_LOG)
     assert broken(folder) == {"loadgen.errors"}
 
 
@@ -391,14 +394,14 @@ def test_any_other_error_is_not(make: Callable[..., Path], text: str) -> None:
 def test_a_warning_of_the_loggers_own_is_no_matter(make: Callable[..., Path]) -> None:
     """LoadGen 6.0.17 tells of the race as a warning."""
     folder = make(SERVER)
-    swap('"metadata": {}', '"metadata": {"is_warning": true}')(folder / DETAIL)
+    swap('"metadata": {}', '"metadata": {"is_warning": true}')(folder / DETAIL_LOG)
     assert broken(folder) == {"loadgen.warnings"}
     key = json.loads(
         next(
-            line for line in (folder / DETAIL).read_text().splitlines() if "is_warning" in line
+            line for line in (folder / DETAIL_LOG).read_text().splitlines() if "is_warning" in line
         ).removeprefix(":::MLLOG ")
     )["key"]
-    set_value(folder / DETAIL, key, "CAS failed.")
+    set_value(folder / DETAIL_LOG, key, "CAS failed.")
     assert "loadgen.warnings" not in broken(folder)
 
 
@@ -408,14 +411,14 @@ def test_a_multi_stream_summary_tells_of_queries(make: Callable[..., Path]) -> N
     """
     folder = make(MULTI)
     assert broken(folder) == set()
-    set_value(folder / DETAIL, "result_90.00_percentile_per_query_latency_ns", 1)
+    set_value(folder / DETAIL_LOG, "result_90.00_percentile_per_query_latency_ns", 1)
     assert "loadgen.summary" in broken(folder)
 
 
 def test_the_last_digit_of_a_rate_may_differ_between_the_files(make: Callable[..., Path]) -> None:
     """The detail log prints six digits, the summary two decimals."""
     folder = make(SINGLE)
-    swap(r"(QPS w/o loadgen overhead +: \d+\.\d)\d", r"\g<1>8")(folder / SUMMARY)
+    swap(r"(QPS w/o loadgen overhead +: \d+\.\d)\d", r"\g<1>8")(folder / SUMMARY_LOG)
     assert broken(folder) == set()
 
 
@@ -433,7 +436,7 @@ COUNTS = [
 def test_how_many_sampled_answers_are_to_be_expected(
     found: int, expected: float, surprising: bool
 ) -> None:
-    assert (surprise(found, expected) > 16) is surprising
+    assert (compute_count_surprise(found, expected) > 16) is surprising
 
 
 @pytest.mark.parametrize(
@@ -457,7 +460,7 @@ def test_a_served_model_holds_99_percent(
             )
         if path.suffix == ".json" and "podium_" in path.name or path.name == "record.json":
             put(reference_accuracy={"top1": reference})(path)
-    assert Judge().result(str(root)).verdict is verdict
+    assert Judge().judge_path(str(root)).verdict is verdict
 
 
 ODD = st.sampled_from(
@@ -493,7 +496,7 @@ def test_less_than_one_sample_has_no_percentiles(
     """A count that is cut to 0 would end the judge instead of the run's claim."""
     folder = tmp_path / scenario.folder / "performance" / "run_1"
     write_run(folder, LOADS[scenario], "performance")
-    set_value(folder / DETAIL, key, 1e-308)
+    set_value(folder / DETAIL_LOG, key, 1e-308)
     assert broken(folder)
 
 
@@ -510,10 +513,10 @@ def test_no_value_of_any_kind_makes_the_judge_fail(
     write_run(folder, LOADS[scenario], "performance")
     keys = [
         json.loads(line.removeprefix(":::MLLOG "))["key"]
-        for line in (folder / DETAIL).read_text().splitlines()
+        for line in (folder / DETAIL_LOG).read_text().splitlines()
     ]
     for key in data.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True)):
-        set_value(folder / DETAIL, key, data.draw(ODD))
+        set_value(folder / DETAIL_LOG, key, data.draw(ODD))
     fields = data.draw(
         st.dictionaries(
             st.sampled_from(["value", "sample_count", "threads", "settings", "batches", "ceiling"]),
@@ -539,4 +542,4 @@ def test_no_record_of_any_kind_makes_the_judge_of_an_entry_fail(
         for path in sorted(root.glob(pattern)):
             names = st.sampled_from(sorted(json.loads(path.read_text())))
             put(**data.draw(st.dictionaries(names, ODD, max_size=1)))(path)
-    Judge().result(str(root))
+    Judge().judge_path(str(root))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compliance.documents.podium.conditions import Conditions
+from compliance.documents.podium.conditions import RunConditions
 from compliance.rules.podium import noise
 from suite import registry
 
@@ -24,13 +24,13 @@ more than 3 % in every other run.
 def suspect(slices: Sequence[float]) -> bool:
     """Judge the pace of a run with these rates in ten slices of its time."""
     rates = (slices[:HALF], slices[HALF:])
-    run = Conditions(
+    run = RunConditions(
         path=Path("run_1"),
         telemetry=None,
         window=None,
         resumed=False,
         rates=rates,
-        round=registry.round(),
+        round=registry.load_round(),
     )
     return bool(list(noise.trend(run)))
 
@@ -52,7 +52,7 @@ def test_a_steady_run_is_suspect_as_seldom_as_the_round_says(spread: float):
     """Twenty undisturbed runs have to pass together; where any two halves that lie apart were
     suspect, one run in 126 was.
     """
-    level = registry.round().noise.trend_level  # type: ignore[union-attr]
+    level = registry.load_round().noise.trend_level  # type: ignore[union-attr]
     found = sum(map(suspect, runs(10_000, spread)))
     assert found <= 1.5 * level * 10_000 and (1 - level) ** 20 > 0.95
 
@@ -86,13 +86,13 @@ def test_equal_slices_are_judged_without_a_spread():
 
 def test_without_the_rules_or_the_rates_nothing_is_suspect():
     """Earlier rounds have no limits; a short run has no slices."""
-    run = Conditions(
+    run = RunConditions(
         path=Path("run_1"),
         telemetry=None,
         window=None,
         resumed=False,
         rates=None,
-        round=registry.round(),
+        round=registry.load_round(),
     )
     assert not list(noise.trend(run)) and not list(
         noise.trend(

@@ -14,9 +14,9 @@ from kinds.rates import peak, speed
 from spoiling import put, setting
 
 from compliance.verdict import Severity
-from suite.files.layout import DETAIL, QUERIES
-from suite.studies.documents import STUDY
-from suite.studies.rates import TRIAL, Sought, Trial, answer_of
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
+from suite.studies.documents import STUDY_FILE
+from suite.studies.rates import RATE_ATTEMPT_FILE, PeakRequest, RateAttempt, compute_peak_answer
 
 Edit = Callable[[Path], object]
 
@@ -26,7 +26,7 @@ def found(folder: Path, severity: Severity) -> set[str]:
 
 
 def study_of(folder: Path) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(next(folder.rglob(STUDY)).read_text())
+    made: dict[str, Any] = json.loads(next(folder.rglob(STUDY_FILE)).read_text())
     return made
 
 
@@ -34,7 +34,7 @@ def sought(**changes: Any) -> Edit:
     """Change the request in the table and beside every run."""
 
     def change(folder: Path) -> None:
-        for path in (*folder.rglob(STUDY), *folder.rglob(TRIAL)):
+        for path in (*folder.rglob(STUDY_FILE), *folder.rglob(RATE_ATTEMPT_FILE)):
             put(**{f"sought__{name}": value for name, value in changes.items()})(path)
 
     return change
@@ -44,14 +44,14 @@ def leave_out(folder: Path, keep: Callable[[dict[str, Any]], bool], remove: bool
     """Leave trials out of the table, with the answer that follows, and their folders if so
     wished.
     """
-    (path,) = folder.rglob(STUDY)
+    (path,) = folder.rglob(STUDY_FILE)
     document = study_of(folder)
     if remove:
         for trial in document["trials"]:
             keep(trial) or shutil.rmtree(path.parent / trial["folder"])
     document["trials"] = [trial for trial in document["trials"] if keep(trial)]
-    trials = [Trial(**trial) for trial in document["trials"]]
-    made = answer_of(Sought(**document["sought"]), trials)
+    trials = [RateAttempt(**trial) for trial in document["trials"]]
+    made = compute_peak_answer(PeakRequest(**document["sought"]), trials)
     document["answer"] = {name: getattr(made, name) for name in document["answer"]}
     path.write_text(json.dumps(document))
 
@@ -67,18 +67,18 @@ def not_first(trial: dict[str, Any]) -> bool:
 
 def as_probe(folder: Path) -> None:
     """Tell the first INVALID run as a probe, in both documents."""
-    (path,) = folder.rglob(STUDY)
+    (path,) = folder.rglob(STUDY_FILE)
     document = study_of(folder)
     trial = next(each for each in document["trials"] if not valid(each))
     trial["purpose"] = "probe"
     path.write_text(json.dumps(document))
-    put(trial__purpose="probe")(path.parent / trial["folder"] / TRIAL)
+    put(trial__purpose="probe")(path.parent / trial["folder"] / RATE_ATTEMPT_FILE)
 
 
 def shortened(folder: Path) -> None:
     """Pass a probe as a run: its log asks for fewer queries."""
-    (path,) = folder.rglob(STUDY)
-    log = path.parent / study_of(folder)["trials"][0]["folder"] / DETAIL
+    (path,) = folder.rglob(STUDY_FILE)
+    log = path.parent / study_of(folder)["trials"][0]["folder"] / DETAIL_LOG
     setting("effective_min_query_count", 100)(log)
     setting("effective_min_duration_ms", 1)(log)
 
@@ -96,7 +96,7 @@ def test_the_example_has_valid_and_invalid_runs_and_no_findings(tmp_path: Path) 
         (lambda folder: leave_out(folder, valid), "peak.trials"),
         (lambda folder: leave_out(folder, valid, remove=True), "peak.trials"),
         (lambda folder: leave_out(folder, not_first, remove=True), "peak.trials"),
-        (lambda folder: next(folder.rglob(QUERIES)).unlink(), "peak.trials"),
+        (lambda folder: next(folder.rglob(QUERY_RECORD_FILE)).unlink(), "peak.trials"),
         (as_probe, "peak.trials"),
         (shortened, "peak.trials"),
         (sought(min_queries=1), "peak.answer"),
@@ -131,7 +131,7 @@ def test_speed_alone_tells_all_its_runs_and_that_it_is_no_result(
     """An INVALID run that is left out, or the sentence that is, would make a result of it."""
     speed(tmp_path)
     assert not result_of(tmp_path).findings
-    edit(next(tmp_path.rglob(STUDY)))
+    edit(next(tmp_path.rglob(STUDY_FILE)))
     (finding,) = result_of(tmp_path).findings
     assert (finding.rule, finding.severity, finding.found) == (
         "speed.rows",

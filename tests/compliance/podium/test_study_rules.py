@@ -13,8 +13,8 @@ from making_study import SYSTEM
 from spoiling import put, setting
 
 from compliance.verdict import Severity
-from suite.files.layout import DETAIL, QUERIES, SUMMARY, TELEMETRY
-from suite.studies.documents import POINT, STUDY, share_key
+from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG, TELEMETRY_FILE
+from suite.studies.documents import POINT_FILE, STUDY_FILE, format_percentile_key
 
 Edit = Callable[[Path], object]
 
@@ -53,11 +53,11 @@ def test_a_percentile_that_was_edited_in_log_and_table_alike_is_found(
     answer.
     """
     study(tmp_path)
-    (table,) = tmp_path.rglob(STUDY)
+    (table,) = tmp_path.rglob(STUDY_FILE)
     p50_ns = int(study_in(table)["rows"][0]["p50_ns"] * factor)
     row(p50_ns=float(p50_ns))(table)
-    (log,) = tmp_path.glob(f"**/{SYSTEM}/batch-8/{DETAIL}")
-    setting(share_key("50.00"), p50_ns)(log)
+    (log,) = tmp_path.glob(f"**/{SYSTEM}/batch-8/{DETAIL_LOG}")
+    setting(format_percentile_key("50.00"), p50_ns)(log)
     assert found(tmp_path) == {"study.queries"}
 
 
@@ -65,7 +65,7 @@ def test_a_percentile_that_was_edited_in_log_and_table_alike_is_found(
 def test_a_table_is_held_against_a_log_that_lost_a_latency(share: str, tmp_path: Path) -> None:
     """One line less in the log, and any rate passed."""
     study(tmp_path)
-    (path,) = tmp_path.rglob(STUDY)
+    (path,) = tmp_path.rglob(STUDY_FILE)
     first = study_in(path)["rows"][0]
     made = {
         "samples_per_second": 2 * first["samples_per_second"],
@@ -83,12 +83,12 @@ def test_a_table_is_held_against_a_log_that_lost_a_latency(share: str, tmp_path:
             {**each, "samples_per_second": made["samples_per_second"]} for each in changed["best"]
         ],
     )(path)
-    for log in tmp_path.rglob(DETAIL):
+    for log in tmp_path.rglob(DETAIL_LOG):
         log.write_text(
             "".join(
                 line
                 for line in log.read_text().splitlines(keepends=True)
-                if share_key(share) not in line
+                if format_percentile_key(share) not in line
             )
         )
     assert "study.figures" in errors(tmp_path)
@@ -101,19 +101,19 @@ def without(name: str) -> Edit:
 
 def table(**changes: Any) -> Edit:
     """Change the table."""
-    return lambda folder: put(**changes)(next(folder.rglob(STUDY)))
+    return lambda folder: put(**changes)(next(folder.rglob(STUDY_FILE)))
 
 
 def of_points(**changes: Any) -> Edit:
     """Change the record of each run alike."""
-    return lambda folder: [put(**changes)(path) for path in folder.rglob(POINT)]
+    return lambda folder: [put(**changes)(path) for path in folder.rglob(POINT_FILE)]
 
 
 def rows(edit: Callable[[list[dict[str, Any]]], object]) -> Edit:
     """Change the rows."""
 
     def change(folder: Path) -> None:
-        path = next(folder.rglob(STUDY))
+        path = next(folder.rglob(STUDY_FILE))
         document = study_in(path)
         edit(document["rows"])
         path.write_text(json.dumps(document))
@@ -147,9 +147,9 @@ REFUSED = {"engine": "torch", "precision": "fp32", "batch": 8, "folder": "", "wh
             ),
             "study.folders",
         ),
-        (without(TELEMETRY), "study.folders"),
-        (without(QUERIES), "study.folders"),
-        (without(SUMMARY), "file.present"),
+        (without(TELEMETRY_FILE), "study.folders"),
+        (without(QUERY_RECORD_FILE), "study.folders"),
+        (without(SUMMARY_LOG), "file.present"),
         (table(system="h200"), "study.points"),
         (rows(lambda every: every[0].update(why="slow")), "study.points"),
         (rows(lambda every: every[0].update(times=2)), "study.points"),
@@ -170,7 +170,7 @@ def test_what_was_removed_or_edited_is_found(edit: Edit, rule: str, tmp_path: Pa
 def test_other_files_and_what_an_unfinished_sweep_lacks_are_warnings(tmp_path: Path) -> None:
     """A sweep that was killed has measured what it says."""
     study(tmp_path)
-    next(tmp_path.rglob(STUDY)).with_name("note.txt").write_text("as it was\n")
+    next(tmp_path.rglob(STUDY_FILE)).with_name("note.txt").write_text("as it was\n")
     table(finished=False, drift=[])(tmp_path)
     assert not errors(tmp_path) and warnings(tmp_path) == {"study.request", "study.folders"}
 
@@ -180,19 +180,19 @@ def test_a_study_of_an_earlier_version_is_judged_as_before(tmp_path: Path) -> No
     batches nevertheless.
     """
     study(tmp_path)
-    path = next(tmp_path.rglob(STUDY))
+    path = next(tmp_path.rglob(STUDY_FILE))
     document = study_in(path)
     for name in ("command", "asked", "finished", "reference"):
         del document[name]
     path.write_text(json.dumps(document))
-    for record in tmp_path.rglob(POINT):
+    for record in tmp_path.rglob(POINT_FILE):
         point = {
             name: value
             for name, value in study_in(record).items()
             if name not in ("system", "times", "lost")
         }
         record.write_text(json.dumps({**point, "settings": {"batching.max_batch": 8}}))
-        (record.parent / TELEMETRY).unlink()
+        (record.parent / TELEMETRY_FILE).unlink()
     assert not errors(tmp_path) and warnings(tmp_path) == {"study.request"}
     of_points(settings={"x": 1})(tmp_path)
     assert errors(tmp_path) == {"study.points"}

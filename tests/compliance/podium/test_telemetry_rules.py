@@ -22,7 +22,7 @@ from compliance.logs import telemetry
 from compliance.logs.source_file import SourceFile
 from compliance.rules.podium import noise
 from compliance.verdict import Severity, Verdict
-from suite.files.layout import QUERIES, TELEMETRY
+from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
 
 Edit = Callable[[str], str]
 
@@ -32,7 +32,7 @@ def findings(folder: Path, edit: Edit = lambda text: text, **sampled: Any) -> li
     verdict stays.
     """
     recorded(**sampled)(folder)
-    (path,) = folder.glob(f"**/{TELEMETRY}")
+    (path,) = folder.glob(f"**/{TELEMETRY_FILE}")
     path.write_text(edit(path.read_text()))
     result = result_of(folder)
     assert result.verdict is Verdict.VALID and all(
@@ -44,7 +44,7 @@ def findings(folder: Path, edit: Edit = lambda text: text, **sampled: Any) -> li
 def test_a_run_without_records_is_judged_as_before(tmp_path: Path):
     """Bundles from before they were kept have neither file."""
     recorded()(tmp_path)
-    for name in (QUERIES, TELEMETRY):
+    for name in (QUERY_RECORD_FILE, TELEMETRY_FILE):
         next(tmp_path.glob(f"**/{name}")).unlink()
     assert result_of(tmp_path).findings == ()
 
@@ -114,17 +114,22 @@ def test_a_resumed_run_may_have_a_segment_that_was_killed():
     """kill -9 leaves no last line; the log says that the run was resumed."""
     first, second = (text_of(BEGIN_NS + n * 10**11, UTC_NS + n * 10**11, 3) for n in range(2))
     source = SourceFile(Path("x"))
-    found = telemetry.Telemetry(source=source)
+    found = telemetry.TelemetryFile(source=source)
     for number, line in enumerate((lines_without(first, range(4, 5)) + second).splitlines(), 1):
-        telemetry.take(found, number, line.encode())
-    assert not source.flaws and [segment.end is None for segment in found.segments] == [True, False]
+        telemetry.parse_telemetry_line(found, number, line.encode())
+    assert not source.parse_errors and [segment.end is None for segment in found.segments] == [
+        True,
+        False,
+    ]
 
 
 def test_a_short_disturbance_is_seen_in_a_long_run():
     """Ten seconds at 40 % hide in the average of an hour."""
     told = [(10**9, 0.01)] * 60 + [(10**9, 0.4)] * 10 + [(10**9, 0.01)] * 60
-    assert noise.mean(told) < 0.1 and noise.peak_of(told, 10) == pytest.approx(0.4)
-    assert noise.peak_of(told[:5], 10) == 0 and noise.peak_of(
+    assert noise.compute_mean_share(told) < 0.1 and noise.compute_peak_share(
+        told, 10
+    ) == pytest.approx(0.4)
+    assert noise.compute_peak_share(told[:5], 10) == 0 and noise.compute_peak_share(
         [(30 * 10**9, 0.3)], 10
     ) == pytest.approx(0.3)
 
@@ -162,9 +167,13 @@ def test_telemetry_of_a_training_set_is_judged_with_it(tmp_path: Path):
     """Also as a single file, and where its log is missing."""
     observed(host=lambda second: {"steal": 0.5})(tmp_path)
     for path in (tmp_path, tmp_path / "telemetry_0.jsonl"):
-        assert [finding.rule for finding in Judge().result(str(path)).findings] == ["noise.steal"]
+        assert [finding.rule for finding in Judge().judge_path(str(path)).findings] == [
+            "noise.steal"
+        ]
     (tmp_path / "telemetry_0.jsonl").rename(tmp_path / "telemetry_3.jsonl")
-    assert [finding.rule for finding in Judge().result(str(tmp_path)).findings] == ["file.foreign"]
+    assert [finding.rule for finding in Judge().judge_path(str(tmp_path)).findings] == [
+        "file.foreign"
+    ]
 
 
 LINES = [
@@ -197,13 +206,15 @@ def test_the_published_schema_and_the_reader_agree(line: dict[str, Any], data: s
     field = data.draw(st.sampled_from(sorted(table)))
     table[field] = data.draw(LEAVES)
     source = SourceFile(Path("x"))
-    found = telemetry.Telemetry(source=source)
+    found = telemetry.TelemetryFile(source=source)
     for number, each in enumerate(([] if "telemetry" in line else LINES[:1]) + [line], 1):
-        telemetry.take(found, number, json.dumps(each).encode())
+        telemetry.parse_telemetry_line(found, number, json.dumps(each).encode())
     if (
         "telemetry" not in line or table["channels"] != []
     ):  # without channels nothing can follow: the schema takes a line alone
-        assert bool(source.flaws) == bool(list(json_document.problems("telemetry.json", line)))
+        assert bool(source.parse_errors) == bool(
+            list(json_document.check_document_schema("telemetry.json", line))
+        )
 
 
 @pytest.mark.parametrize(
@@ -237,7 +248,7 @@ def test_telemetry_of_a_training_run_ends_with_its_clock(
     (tmp_path / "telemetry_0.jsonl").write_text(text * segments)
     assert [
         finding.found
-        for finding in Judge().result(str(tmp_path)).findings
+        for finding in Judge().judge_path(str(tmp_path)).findings
         if finding.rule == "telemetry.outside"
     ] == found
 
@@ -261,9 +272,9 @@ def test_telemetry_is_of_the_described_host(
     """
     hosted(12_288.0)(tmp_path)
     put(host_memory_capacity=memory)(tmp_path / "open/acme/systems/box-torch-fp32.json")
-    for path in tmp_path.glob(f"**/{TELEMETRY}"):
+    for path in tmp_path.glob(f"**/{TELEMETRY_FILE}"):
         path.write_text(path.read_text().replace('"cores":2', f'"cores":{cores}'))
-    result = Judge().result(str(tmp_path))
+    result = Judge().judge_path(str(tmp_path))
     assert [finding.found for finding in result.findings if finding.rule == "tree.host"] == found
     assert result.verdict is Verdict.VALID
 
@@ -272,7 +283,9 @@ def test_the_machine_that_asks_over_a_network_is_not_the_described_one(tmp_path:
     """Its memory says nothing of the system behind the network."""
     networked(tmp_path)
     for path in tmp_path.glob("**/performance/run_1"):
-        (path / TELEMETRY).write_text(
+        (path / TELEMETRY_FILE).write_text(
             text_of(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": 10.0**6})
         )
-    assert "tree.host" not in {finding.rule for finding in Judge().result(str(tmp_path)).findings}
+    assert "tree.host" not in {
+        finding.rule for finding in Judge().judge_path(str(tmp_path)).findings
+    }

@@ -10,10 +10,14 @@ import pytest
 from making import Event, changed, training_events, without, write_log
 from spoiling import resumed
 
-from compliance.documents.podium.training import reaches, read_log, scores_of
+from compliance.documents.podium.training import (
+    has_reached_target,
+    parse_logged_scores,
+    read_training_log,
+)
 from compliance.judge import Judge
 from compliance.rules.podium.training import hyperparameters
-from compliance.rules.podium.training.quality import evaluations_due
+from compliance.rules.podium.training.quality import list_due_epochs
 from compliance.verdict import Severity, Verdict
 from suite import registry
 from suite.terms import Profile
@@ -26,7 +30,7 @@ AFTER = ("checkpoint_sha256", "reference_accuracy")
 def broken(tmp_path: Path, events: Sequence[Event]) -> set[str]:
     """The rules that a log breaks, warnings too."""
     path = write_log(tmp_path / "result_0.txt", events)
-    return {finding.rule for finding in Judge().result(str(path)).findings}
+    return {finding.rule for finding in Judge().judge_path(str(path)).findings}
 
 
 def aborted(events: Sequence[Event]) -> list[Event]:
@@ -97,11 +101,11 @@ def test_last_evaluation_and_reference_are_scores_of_the_same_weights(
 def test_two_metrics_must_both_reach_their_targets() -> None:
     """Mask R-CNN has a box and a mask target; one of them is not enough."""
     target, keys = {"box": 0.377, "mask": 0.339}, {"box": "BBOX", "mask": "SEGM"}
-    assert reaches(scores_of({"BBOX": 0.377, "SEGM": 0.339}, keys), target)
-    assert not reaches(scores_of({"BBOX": 0.5, "SEGM": 0.338}, keys), target)
-    assert not reaches(scores_of({"BBOX": 0.5}, keys), target)
-    assert not reaches(scores_of(0.5, keys), target)
-    assert not reaches({}, target)
+    assert has_reached_target(parse_logged_scores({"BBOX": 0.377, "SEGM": 0.339}, keys), target)
+    assert not has_reached_target(parse_logged_scores({"BBOX": 0.5, "SEGM": 0.338}, keys), target)
+    assert not has_reached_target(parse_logged_scores({"BBOX": 0.5}, keys), target)
+    assert not has_reached_target(parse_logged_scores(0.5, keys), target)
+    assert not has_reached_target({}, target)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +150,11 @@ def test_evaluations_come_at_every_kth_epoch_or_at_those_that_the_row_names(
     """SSD's rules name epochs 40, 50, 55 and so on: one that is left out, or one more, is another
     schedule.
     """
-    row = registry.round().benchmark("resnet50").training[FULL]
+    row = registry.load_round().benchmark("resnet50").training[FULL]
     own = replace(
         row, evaluate_every_epochs=4, evaluate_offset_epochs=(0, 1), evaluation_epochs=named
     )
-    assert evaluations_due(own, last) == due
+    assert list_due_epochs(own, last) == due
 
 
 @pytest.mark.parametrize(
@@ -385,7 +389,9 @@ def test_only_marks_behind_the_checkpoint_become_void(
     tmp_path: Path, changes: dict[str, Any], rule: str | None
 ) -> None:
     resumed(training_events(), **changes)(tmp_path)
-    found = {finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings}
+    found = {
+        finding.rule for finding in Judge().judge_path(str(tmp_path / "result_0.txt")).findings
+    }
     assert found == set() if rule is None else rule in found
 
 
@@ -421,7 +427,7 @@ def test_an_interrupted_run_stop_becomes_void(tmp_path: Path) -> None:
         broken(tmp_path, [*events[:at], Event("run_stop", None, ABORTED), back, *events[at:]])
         == set()
     )
-    log = read_log(tmp_path / "result_0.txt", registry.round(), None)
+    log = read_training_log(tmp_path / "result_0.txt", registry.load_round(), None)
     assert log.status == "success"
     assert [record.key for record in log.void] == ["run_stop"]
 
@@ -458,7 +464,7 @@ def test_no_network_is_trained_in_an_instant(tmp_path: Path, workload: str) -> N
     """An epoch of 1 ms, throughput typed to match: no device makes its steps so fast, whatever the
     network.
     """
-    row = registry.round().benchmark(workload)
+    row = registry.load_round().benchmark(workload)
     smoke = row.training[Profile.SMOKE]
     told = {
         "podium_workload": workload,
@@ -485,7 +491,7 @@ def test_no_target_is_reached_in_one_epoch_where_no_run_has_reached_it(
     """GNMT and Transformer reach smoke's target in their first epoch, and Transformer full's in its
     second: there one is none too few.
     """
-    row = registry.round().benchmark(workload).training[profile]
+    row = registry.load_round().benchmark(workload).training[profile]
     at_once = workload == "transformer" or (workload == "gnmt" and profile is Profile.SMOKE)
     assert row.fewest_epochs == 1 if at_once else 1 < row.fewest_epochs < row.max_epochs
 
@@ -512,7 +518,7 @@ def test_more_runs_than_asked_for_tell_more_but_in_full(
             training_events(index, profile),
             making.START_MS + index * 10**8,
         )
-    found = {finding.rule for finding in Judge().result(str(tmp_path / "resnet")).findings}
+    found = {finding.rule for finding in Judge().judge_path(str(tmp_path / "resnet")).findings}
     assert ("set.runs" in found) is broken
 
 
@@ -545,7 +551,7 @@ def test_a_loss_that_was_typed_for_all_epochs_is_found(
     tmp_path: Path, losses: Sequence[float], severities: Sequence[Severity]
 ) -> None:
     """Weights that learn change it; one pair alone may still be chance."""
-    result = Judge().result(str(write_log(tmp_path / "result_0.txt", losing(*losses))))
+    result = Judge().judge_path(str(write_log(tmp_path / "result_0.txt", losing(*losses))))
     assert [
         finding.severity for finding in result.findings if finding.rule == "training.losses"
     ] == severities
@@ -628,7 +634,7 @@ def test_a_setting_that_an_older_podium_did_not_know_is_a_warning(
     )
     others = {key for key in row.settings if key.startswith(OTHER_OPTIMIZER)}
     for key in sorted(set(row.settings) - set(row.required) - others):
-        result = Judge().result(
+        result = Judge().judge_path(
             str(write_log(tmp_path / key / "result_0.txt", lacking(events, key)))
         )
         found = {(finding.rule, finding.severity) for finding in result.findings}
@@ -660,7 +666,7 @@ def test_no_optimizer_hides_behind_another_ones_name(tmp_path: Path, hidden: boo
         training_events(), "settings", value=others if hidden else {**others, "opt_name": "sgd"}
     )
     assert "training.settings" in broken(tmp_path, events)
-    assert Judge().result(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
 
 
 def of_minigo() -> list[Event]:
@@ -681,7 +687,7 @@ def test_a_hyperparameter_that_is_derived_is_no_setting_and_still_logged(tmp_pat
     """
     derived = "actual_selfplay_games_per_generation"
     assert not {"training.settings", "training.hyperparameters"} & broken(tmp_path, of_minigo())
-    result = Judge().result(
+    result = Judge().judge_path(
         str(write_log(tmp_path / "without" / "result_0.txt", without(of_minigo(), derived)))
     )
     assert ("training.hyperparameters", f"no {derived}") in {
@@ -695,17 +701,19 @@ def test_a_derived_hyperparameter_that_no_row_requires_is_missed(
     """It stands in no list of settings, so nothing else would ask for it; a log from before the
     workload had it stays valid.
     """
-    monkeypatch.setattr(hyperparameters, "made_of_settings", lambda log: {"opt_of_tomorrow": 3})
-    result = Judge().result(str(write_log(tmp_path / "result_0.txt", training_events())))
+    monkeypatch.setattr(
+        hyperparameters, "compute_workload_hyperparameters", lambda log: {"opt_of_tomorrow": 3}
+    )
+    result = Judge().judge_path(str(write_log(tmp_path / "result_0.txt", training_events())))
     assert [(finding.rule, finding.severity) for finding in result.findings] == [
         ("training.hyperparameters", Severity.WARNING)
     ]
     monkeypatch.setattr(
         hyperparameters,
-        "made_of_settings",
+        "compute_workload_hyperparameters",
         lambda log: {"opt_of_tomorrow": 3, "lars_opt_momentum": 0.5},
     )
-    assert Judge().result(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
 
 
 @pytest.mark.parametrize(("samples", "rules"), [(288, set()), (228, {"training.samples"})])
@@ -723,7 +731,7 @@ def test_a_setting_that_is_logged_but_not_listed_was_cut_out(tmp_path: Path) -> 
     """Whoever logs a hyperparameter knows it as a setting."""
     events = lacking(training_events(), "lars_opt_momentum", records=False)
     assert broken(tmp_path, events) == {"training.settings"}
-    assert Judge().result(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
 
 
 @pytest.mark.parametrize("key", ["sgd.nesterov", "lars_opt_momentum"])
@@ -733,7 +741,7 @@ def test_a_setting_that_is_left_out_softens_no_other_rule(tmp_path: Path, key: s
     """
     path = write_log(tmp_path / "result_0.txt", lacking(training_events(scores=(0.875,)), key))
     assert ("training.fewest_epochs", Severity.ERROR) in {
-        (finding.rule, finding.severity) for finding in Judge().result(str(path)).findings
+        (finding.rule, finding.severity) for finding in Judge().judge_path(str(path)).findings
     }
     full = changed(
         training_events(0, FULL, scores=(*making.RISING, 0.77)),

@@ -10,10 +10,10 @@ from examples import EXAMPLES
 from making import training_events, write_log
 from spoiling import put
 
-from compliance.bundle.archive import unpack
-from compliance.bundle.seal import SIZE
+from compliance.bundle.archive import unpack_bundle
+from compliance.bundle.seal import SEAL_BYTES
 from compliance.judge import Judge
-from compliance.recognition.path_kind import Kind, recognise
+from compliance.recognition.path_kind import PathKind, recognise_path
 from compliance.verdict import Verdict
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
@@ -26,28 +26,28 @@ ENTRY = f"{HOME}/results/box-torch-fp32/resnet50/SingleStream"
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("", Kind.TREE),
-        ("open", Kind.TREE),
-        (HOME, Kind.ORGANISATION),
-        (f"{HOME}/results", Kind.ORGANISATION),
-        (f"{HOME}/results/box-torch-fp32", Kind.SYSTEM),
-        (f"{HOME}/results/box-torch-bf16/resnet", Kind.BENCHMARK),
-        (f"{HOME}/results/box-torch-bf16/resnet/result_0.txt", Kind.LOG),
-        (ENTRY, Kind.ENTRY),
-        (f"{ENTRY}/accuracy", Kind.RUN),
-        (f"{ENTRY}/performance/run_1", Kind.RUN),
-        (f"{ENTRY}/performance/run_1/mlperf_log_detail.txt", Kind.RUN),
-        (f"{HOME}/systems/box-torch-fp32.json", Kind.SYSTEM_FILE),
+        ("", PathKind.TREE),
+        ("open", PathKind.TREE),
+        (HOME, PathKind.ORGANISATION),
+        (f"{HOME}/results", PathKind.ORGANISATION),
+        (f"{HOME}/results/box-torch-fp32", PathKind.SYSTEM),
+        (f"{HOME}/results/box-torch-bf16/resnet", PathKind.BENCHMARK),
+        (f"{HOME}/results/box-torch-bf16/resnet/result_0.txt", PathKind.LOG),
+        (ENTRY, PathKind.ENTRY),
+        (f"{ENTRY}/accuracy", PathKind.RUN),
+        (f"{ENTRY}/performance/run_1", PathKind.RUN),
+        (f"{ENTRY}/performance/run_1/mlperf_log_detail.txt", PathKind.RUN),
+        (f"{HOME}/systems/box-torch-fp32.json", PathKind.SYSTEM_FILE),
     ],
 )
-def test_each_level_of_a_tree_is_recognised_and_valid(path: str, kind: Kind) -> None:
-    target = recognise(TREE / path)
+def test_each_level_of_a_tree_is_recognised_and_valid(path: str, kind: PathKind) -> None:
+    target = recognise_path(TREE / path)
     assert target.kind is kind
-    assert Judge().result(str(TREE / path)).verdict is Verdict.VALID
+    assert Judge().judge_path(str(TREE / path)).verdict is Verdict.VALID
 
 
 def test_the_place_is_read_from_the_folders() -> None:
-    place = recognise(TREE / ENTRY).place
+    place = recognise_path(TREE / ENTRY).position
     assert place is not None
     assert (place.org, place.system, place.benchmark) == ("acme", "box-torch-fp32", "resnet50")
     assert (place.scenario, place.division) == (Scenario.SINGLE_STREAM, Division.OPEN)
@@ -56,8 +56,8 @@ def test_the_place_is_read_from_the_folders() -> None:
 def test_a_results_folder_that_is_called_results_is_a_tree(tmp_path: Path) -> None:
     """`results/open/acme/results/...`: the outer folder is no organisation's."""
     shutil.copytree(TREE, tmp_path / "results")
-    assert recognise(tmp_path / "results").kind is Kind.TREE
-    assert Judge().result(str(tmp_path / "results")).verdict is Verdict.VALID
+    assert recognise_path(tmp_path / "results").kind is PathKind.TREE
+    assert Judge().judge_path(str(tmp_path / "results")).verdict is Verdict.VALID
 
 
 def test_a_published_training_tree_has_no_division(tmp_path: Path) -> None:
@@ -65,22 +65,22 @@ def test_a_published_training_tree_has_no_division(tmp_path: Path) -> None:
     published.
     """
     shutil.copytree(TREE / HOME, tmp_path / "acme")
-    target = recognise(tmp_path / "acme" / "results" / "box-torch-bf16" / "resnet")
-    assert target.kind is Kind.BENCHMARK
-    assert target.place is not None
-    assert target.place.division is None
+    target = recognise_path(tmp_path / "acme" / "results" / "box-torch-bf16" / "resnet")
+    assert target.kind is PathKind.BENCHMARK
+    assert target.position is not None
+    assert target.position.division is None
 
 
 @pytest.mark.parametrize(
     ("base", "kind"),
     [
-        ("set", Kind.SET),
-        ("server/Server/performance/run_1", Kind.RUN),
-        ("bundle/acme.tar.zst", Kind.BUNDLE),
+        ("set", PathKind.SET),
+        ("server/Server/performance/run_1", PathKind.RUN),
+        ("bundle/acme.tar.zst", PathKind.BUNDLE),
     ],
 )
-def test_what_lies_outside_a_tree_is_recognised_by_what_it_is(base: str, kind: Kind) -> None:
-    assert recognise(EXAMPLES / "base" / base).kind is kind
+def test_what_lies_outside_a_tree_is_recognised_by_what_it_is(base: str, kind: PathKind) -> None:
+    assert recognise_path(EXAMPLES / "base" / base).kind is kind
 
 
 def test_an_entry_is_judged_with_its_trees_context(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_an_entry_is_judged_with_its_trees_context(tmp_path: Path) -> None:
             '"reference_accuracy", "value": {"top1": 0.9}',
         )
     )
-    rules = {finding.rule for finding in Judge().result(str(tmp_path / "t" / ENTRY)).findings}
+    rules = {finding.rule for finding in Judge().judge_path(str(tmp_path / "t" / ENTRY)).findings}
     assert "accuracy.reference" in rules
 
 
@@ -102,21 +102,21 @@ def test_a_system_is_judged_without_its_neighbours(tmp_path: Path) -> None:
     put(system_name="other")(tmp_path / "t" / HOME / "systems" / "box-torch-bf16.json")
     judge = Judge()
     assert (
-        judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-fp32")).verdict
+        judge.judge_path(str(tmp_path / "t" / HOME / "results" / "box-torch-fp32")).verdict
         is Verdict.VALID
     )
     assert (
-        judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-bf16")).verdict
+        judge.judge_path(str(tmp_path / "t" / HOME / "results" / "box-torch-bf16")).verdict
         is Verdict.BROKEN
     )
 
 
 def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> None:
-    unpack(EXAMPLES / "base" / "bundle" / "acme.tar.zst", tmp_path / "b")
+    unpack_bundle(EXAMPLES / "base" / "bundle" / "acme.tar.zst", tmp_path / "b")
     judge = Judge()
-    assert judge.result(str(tmp_path / "b")).verdict is Verdict.VALID
+    assert judge.judge_path(str(tmp_path / "b")).verdict is Verdict.VALID
     (tmp_path / "b" / "more.txt").write_text("added")
-    assert {finding.rule for finding in judge.result(str(tmp_path / "b")).findings} == {
+    assert {finding.rule for finding in judge.judge_path(str(tmp_path / "b")).findings} == {
         "bundle.files"
     }
 
@@ -131,7 +131,7 @@ def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> Non
 )
 def test_what_is_none_of_these_is_broken(tmp_path: Path, make: object) -> None:
     make(tmp_path / "thing")  # type: ignore[operator]
-    result = Judge().result(str(tmp_path / "thing"))
+    result = Judge().judge_path(str(tmp_path / "thing"))
     assert result.verdict is Verdict.BROKEN
     assert result.findings
 
@@ -144,8 +144,8 @@ def test_a_folder_that_may_not_be_searched_is_broken(
     def denied(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("compliance.logs.mllog.mllog_lines.opened", denied)
-    result = Judge().result(str(write_log(tmp_path / "result_0.txt", training_events())))
+    monkeypatch.setattr("compliance.logs.mllog.mllog_lines.open_regular_file", denied)
+    result = Judge().judge_path(str(write_log(tmp_path / "result_0.txt", training_events())))
     assert [finding.rule for finding in result.findings] == ["file.readable"]
 
 
@@ -155,7 +155,7 @@ def test_no_byte_of_a_bundle_may_change(tmp_path: Path, place: int, word: str) -
     content = bytearray((EXAMPLES / "base" / "bundle" / "acme.tar.zst").read_bytes())
     content[place] ^= 1
     (tmp_path / "b.tar.zst").write_bytes(content)
-    findings = Judge().result(str(tmp_path / "b.tar.zst")).findings
+    findings = Judge().judge_path(str(tmp_path / "b.tar.zst")).findings
     assert {finding.rule for finding in findings} == {"bundle.archive"}
     assert word in findings[0].found
 
@@ -163,6 +163,6 @@ def test_no_byte_of_a_bundle_may_change(tmp_path: Path, place: int, word: str) -
 def test_a_bundle_without_a_seal_is_none(tmp_path: Path) -> None:
     """Whoever packs by hand leaves the seal out."""
     content = (EXAMPLES / "base" / "bundle" / "acme.tar.zst").read_bytes()
-    (tmp_path / "b.tar.zst").write_bytes(content[:-SIZE])
-    [found] = Judge().result(str(tmp_path / "b.tar.zst")).findings
+    (tmp_path / "b.tar.zst").write_bytes(content[:-SEAL_BYTES])
+    [found] = Judge().judge_path(str(tmp_path / "b.tar.zst")).findings
     assert (found.rule, found.found) == ("bundle.archive", "no seal at its end")

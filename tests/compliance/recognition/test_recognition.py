@@ -16,8 +16,8 @@ from examples import EXAMPLES
 from compliance.commands import check_paths
 from compliance.judge import Judge
 from compliance.recognition import evidence
-from compliance.recognition.path_kind import Kind, recognise
-from compliance.recognition.round import recognised, told
+from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.recognition.round import decide_round_by_files, recognise_path_round
 from compliance.verdict import Verdict
 from suite import registry
 
@@ -38,7 +38,7 @@ SERVED = (
 
 
 def round_at(path: Path) -> str | None:
-    found = recognised(recognise(path))
+    found = recognise_path_round(recognise_path(path))
     return (found.round or UNKNOWN) if found else None
 
 
@@ -151,7 +151,7 @@ def test_a_file_is_known_by_what_it_says(
 def test_a_summary_with_other_seeds_tells_nothing(tmp_path: Path) -> None:
     """Its lines are the same in all rounds: the detail log beside it decides."""
     assert (
-        evidence.witness(
+        evidence.read_round_evidence(
             put(tmp_path / "mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "7"))
         )
         is None
@@ -171,15 +171,18 @@ def test_a_record_that_a_chunk_cuts_in_two_is_found(
 ) -> None:
     path = put(tmp_path / "result_0.txt", "x\n" * 100 + NEW)
     for size in (1, 7, 203):
-        monkeypatch.setattr(evidence, "CHUNK", size)
+        monkeypatch.setattr(evidence, "EVIDENCE_CHUNK_BYTES", size)
         assert round_at(path) == "training-v0.7"
 
 
 def test_little_is_read_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recognition comes before reading, for each PATH: a gigabyte must not be read twice."""
     path = put(tmp_path / "result_0.txt", NEW + "x" * (8 << 20))
-    assert len(evidence.first_record(path)) <= evidence.CHUNK + evidence.HEAD
-    monkeypatch.setattr(evidence, "READ_LIMIT", 1 << 20)
+    assert (
+        len(evidence.read_first_record(path))
+        <= evidence.EVIDENCE_CHUNK_BYTES + evidence.EVIDENCE_HEAD_BYTES
+    )
+    monkeypatch.setattr(evidence, "MAX_SEARCHED_BYTES", 1 << 20)
     path.write_bytes(b"x\n" * (2 << 20) + NEW.encode())
     assert round_at(path) is None
 
@@ -211,7 +214,7 @@ def test_podiums_stamps_decide_alone(tmp_path: Path) -> None:
     for number in range(5):
         put(tmp_path / f"result_{number}.txt", LOG if number == 3 else NEW)
     assert round_at(tmp_path) == "podium-v1"
-    assert told([]) is None
+    assert decide_round_by_files([]) is None
 
 
 @pytest.mark.parametrize("content", ["", "garbage\n", b"\xff\xfe\0"])
@@ -251,7 +254,7 @@ def test_where_no_content_tells_the_folders_name_does(
     "path", [path.relative_to(PODIUM) for path in (PODIUM, *sorted(PODIUM.rglob("*")))], ids=str
 )
 def test_everything_that_podium_makes_is_podiums(path: Path) -> None:
-    assert Judge().round_for(recognise(PODIUM / path)) == "podium-v1"
+    assert Judge().resolve_round_name(recognise_path(PODIUM / path)) == "podium-v1"
 
 
 # ---- what a path is ----
@@ -287,50 +290,50 @@ def published(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("path", "kind", "below"),
     [
-        (".", Kind.ORGANISATION, "."),
-        ("results", Kind.ORGANISATION, "results"),
-        ("systems", Kind.ORGANISATION, "systems"),
-        ("measurements", Kind.ORGANISATION, "results"),
-        ("code/resnet", Kind.ORGANISATION, "code/resnet"),
-        ("results/box", Kind.SYSTEM, "results/box"),
-        ("measurements/box", Kind.SYSTEM, "results/box"),
-        ("results/box/resnet", Kind.BENCHMARK, "results/box/resnet"),
-        ("results/box/resnet/Server", Kind.ENTRY, "results/box/resnet/Server"),
-        ("measurements/box/resnet/Server", Kind.ENTRY, "results/box/resnet/Server"),
+        (".", PathKind.ORGANISATION, "."),
+        ("results", PathKind.ORGANISATION, "results"),
+        ("systems", PathKind.ORGANISATION, "systems"),
+        ("measurements", PathKind.ORGANISATION, "results"),
+        ("code/resnet", PathKind.ORGANISATION, "code/resnet"),
+        ("results/box", PathKind.SYSTEM, "results/box"),
+        ("measurements/box", PathKind.SYSTEM, "results/box"),
+        ("results/box/resnet", PathKind.BENCHMARK, "results/box/resnet"),
+        ("results/box/resnet/Server", PathKind.ENTRY, "results/box/resnet/Server"),
+        ("measurements/box/resnet/Server", PathKind.ENTRY, "results/box/resnet/Server"),
         (
             "measurements/box/resnet/Server/user.conf",
-            Kind.MEASUREMENTS,
+            PathKind.MEASUREMENTS,
             "measurements/box/resnet/Server/user.conf",
         ),
-        ("results/box/resnet/Server/accuracy", Kind.RUN, "results/box/resnet/Server/accuracy"),
+        ("results/box/resnet/Server/accuracy", PathKind.RUN, "results/box/resnet/Server/accuracy"),
         (
             "results/box/resnet/Server/performance",
-            Kind.RUNS,
+            PathKind.RUNS,
             "results/box/resnet/Server/performance",
         ),
         (
             "results/box/resnet/Server/performance/run_2",
-            Kind.RUN,
+            PathKind.RUN,
             "results/box/resnet/Server/performance/run_2",
         ),
         (
             "results/box/resnet/Server/accuracy/mlperf_log_accuracy.json",
-            Kind.RUN,
+            PathKind.RUN,
             "results/box/resnet/Server/accuracy",
         ),
-        ("audit/box/resnet/Server", Kind.AUDIT, "audit/box/resnet/Server"),
-        ("audit/box/resnet/Server/TEST01", Kind.AUDIT, "audit/box/resnet/Server/TEST01"),
-        ("systems/box.json", Kind.SYSTEM_FILE, "systems/box.json"),
-        ("../../closed", Kind.TREE, "../../closed"),
-        ("../..", Kind.TREE, "../.."),
+        ("audit/box/resnet/Server", PathKind.AUDIT, "audit/box/resnet/Server"),
+        ("audit/box/resnet/Server/TEST01", PathKind.AUDIT, "audit/box/resnet/Server/TEST01"),
+        ("systems/box.json", PathKind.SYSTEM_FILE, "systems/box.json"),
+        ("../../closed", PathKind.TREE, "../../closed"),
+        ("../..", PathKind.TREE, "../.."),
     ],
 )
 def test_every_part_of_a_published_tree_is_what_it_is(
-    published: Path, path: str, kind: Kind, below: str
+    published: Path, path: str, kind: PathKind, below: str
 ) -> None:
-    target = recognise(published / path)
+    target = recognise_path(published / path)
     assert (target.kind, target.path) == (kind, (published / below).resolve())
-    assert (found := recognised(target)) is not None
+    assert (found := recognise_path_round(target)) is not None
     assert found.round == "inference-v0.5"
 
 
@@ -338,45 +341,45 @@ def test_logs_may_lie_in_performance_itself(published: Path) -> None:
     run = published / "results" / "box" / "resnet" / "Server" / "performance"
     shutil.rmtree(run)
     put(run / "mlperf_log_detail.txt", DETAIL)
-    assert recognise(run).kind is Kind.RUN
+    assert recognise_path(run).kind is PathKind.RUN
 
 
 @pytest.mark.parametrize(
     ("files", "kind"),
     [
-        (("result_0.txt",), Kind.SET),
-        (("mlperf_log_summary.txt",), Kind.RUN),
-        (("run_1/mlperf_log_summary.txt", "run_2/mlperf_log_summary.txt"), Kind.RUNS),
-        (("accuracy/mlperf_log_summary.txt",), Kind.ENTRY),
-        (("Server/performance/run_1/mlperf_log_detail.txt",), Kind.BENCHMARK),
-        (("resnet/Server/performance/run_1/mlperf_log_detail.txt",), Kind.SYSTEM),
-        (("resnet/result_0.txt", "ssd/result_0.txt"), Kind.SYSTEM),
-        (("closed/Org/results/box/resnet/result_0.txt",), Kind.TREE),
-        (("Org/results/box/resnet/result_0.txt", "Org/systems/box.json"), Kind.TREE),
-        (("Org/results/box/resnet/result_0.txt",), Kind.TREE),
-        (("results/box/resnet/result_0.txt", "systems/box.json"), Kind.ORGANISATION),
-        (("record.json",), Kind.CHECKPOINT),
-        (("manifest.json",), Kind.BUNDLE),
-        ((".keep",), Kind.EMPTY),
-        ((), Kind.EMPTY),
-        (("notes.txt",), Kind.UNKNOWN),
+        (("result_0.txt",), PathKind.SET),
+        (("mlperf_log_summary.txt",), PathKind.RUN),
+        (("run_1/mlperf_log_summary.txt", "run_2/mlperf_log_summary.txt"), PathKind.RUNS),
+        (("accuracy/mlperf_log_summary.txt",), PathKind.ENTRY),
+        (("Server/performance/run_1/mlperf_log_detail.txt",), PathKind.BENCHMARK),
+        (("resnet/Server/performance/run_1/mlperf_log_detail.txt",), PathKind.SYSTEM),
+        (("resnet/result_0.txt", "ssd/result_0.txt"), PathKind.SYSTEM),
+        (("closed/Org/results/box/resnet/result_0.txt",), PathKind.TREE),
+        (("Org/results/box/resnet/result_0.txt", "Org/systems/box.json"), PathKind.TREE),
+        (("Org/results/box/resnet/result_0.txt",), PathKind.TREE),
+        (("results/box/resnet/result_0.txt", "systems/box.json"), PathKind.ORGANISATION),
+        (("record.json",), PathKind.CHECKPOINT),
+        (("manifest.json",), PathKind.BUNDLE),
+        ((".keep",), PathKind.EMPTY),
+        ((), PathKind.EMPTY),
+        (("notes.txt",), PathKind.UNKNOWN),
     ],
 )
 def test_a_folder_outside_a_tree_is_known_by_what_is_in_it(
-    tmp_path: Path, files: tuple[str, ...], kind: Kind
+    tmp_path: Path, files: tuple[str, ...], kind: PathKind
 ) -> None:
     folder = tmp_path / "thing"
     folder.mkdir()
     for name in files:
         put(folder / name, "")
-    assert recognise(folder).kind is kind
+    assert recognise_path(folder).kind is kind
 
 
 def test_a_folder_named_results_makes_no_organisation_of_the_one_above(tmp_path: Path) -> None:
     """~/results/box/resnet: `home` filed nothing, and no log need name it."""
     path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
-    assert recognise(path).place is None
-    assert recognise(path.parent).kind is Kind.SET
+    assert recognise_path(path).position is None
+    assert recognise_path(path.parent).kind is PathKind.SET
 
 
 @pytest.mark.parametrize(
@@ -387,14 +390,14 @@ def test_a_sign_of_who_filed_makes_one(tmp_path: Path, sign: str) -> None:
     path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
     (tmp_path / "other" / "results").mkdir(parents=True)
     put(tmp_path / sign, "{}")
-    place = recognise(path).place
+    place = recognise_path(path).position
     assert place is not None
     assert (place.org, place.system, place.benchmark) == ("home", "box", "resnet")
 
 
 def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:
     put(tmp_path / "Org" / "systems" / "box.json", "{}")
-    place = recognise(put(tmp_path / "Org" / "results" / "box" / "result_1.txt", NEW)).place
+    place = recognise_path(put(tmp_path / "Org" / "results" / "box" / "result_1.txt", NEW)).position
     assert place is not None
     assert (place.system, place.benchmark) == ("box", None)
 
@@ -413,7 +416,7 @@ def test_a_folder_with_nothing_to_judge_says_what_would_be(
     folder.mkdir()
     for name in files:
         put(folder / name, NEW)
-    result = Judge().result(str(folder))
+    result = Judge().judge_path(str(folder))
     assert result.verdict is Verdict.BROKEN
     assert [finding.found for finding in result.findings] == [found]
 
@@ -424,14 +427,14 @@ def test_results_trees_in_a_folder_are_judged_each_by_its_own_round(tmp_path: Pa
     """
     shutil.copytree(PODIUM, tmp_path / "mine" / "deep" / "podium")
     shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "mine" / "round")
-    result = Judge().result(str(tmp_path / "mine"))
+    result = Judge().judge_path(str(tmp_path / "mine"))
     assert (result.verdict, result.round, result.findings) == (
         Verdict.VALID,
         "podium-v1, training-v0.7",
         (),
     )
     (tmp_path / "mine" / "round" / "acme" / "results" / "box" / "resnet" / "result_3.txt").unlink()
-    result = Judge().result(str(tmp_path / "mine"))
+    result = Judge().judge_path(str(tmp_path / "mine"))
     assert result.verdict is Verdict.BROKEN
     assert {
         Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme")
@@ -444,14 +447,14 @@ def test_a_log_of_podiums_under_another_name_is_no_set(tmp_path: Path) -> None:
     nothing to judge.
     """
     put(tmp_path / "result_old.txt", LOG)
-    assert Judge().result(str(tmp_path)).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(tmp_path)).verdict is Verdict.BROKEN
 
 
 @pytest.mark.parametrize("content", ["{}", NEW, '{"a": [1, 2]}', ""])
 def test_a_json_file_of_another_kind_is_no_training_log(tmp_path: Path, content: str) -> None:
     """Nothing is said of missing records in a file that is no log; with --round neither."""
     for judge in (Judge(), Judge("training-v0.7"), Judge("inference-v0.5")):
-        result = judge.result(str(put(tmp_path / "package.json", content)))
+        result = judge.judge_path(str(put(tmp_path / "package.json", content)))
         assert [finding.found for finding in result.findings] == ["an unrecognised JSON file"]
 
 
@@ -460,7 +463,7 @@ def test_utf_16_is_named_first_with_a_mark_and_without(tmp_path: Path, encoding:
     """An editor saved it so: that explains all that follows."""
     path = tmp_path / "result_0.txt"
     path.write_bytes(LOG.encode(encoding))
-    first = Judge().result(str(path)).findings[0]
+    first = Judge().judge_path(str(path)).findings[0]
     assert (first.rule, first.found) == ("file.encoding", "UTF-16 text")
 
 
@@ -477,24 +480,26 @@ def test_utf_16_is_named_first_with_a_mark_and_without(tmp_path: Path, encoding:
     ],
 )
 def test_every_part_of_podiums_tree_can_be_given(path: str, verdict: Verdict) -> None:
-    assert Judge().result(str(PODIUM / path)).verdict is verdict
+    assert Judge().judge_path(str(PODIUM / path)).verdict is verdict
 
 
 def test_the_record_of_a_checkpoint_is_judged_with_the_logs_of_its_tree(tmp_path: Path) -> None:
     shutil.copytree(PODIUM, tmp_path / "t")
     path = next((tmp_path / "t" / "checkpoints").rglob("record.json"))
-    assert Judge().result(str(path)).verdict is Verdict.VALID
-    assert Judge().result(str(path.parent)).verdict is Verdict.VALID
+    assert Judge().judge_path(str(path)).verdict is Verdict.VALID
+    assert Judge().judge_path(str(path.parent)).verdict is Verdict.VALID
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {"reference_accuracy": {"top1": 0.5}}))
-    assert [finding.rule for finding in Judge().result(str(path)).findings] == ["checkpoint.record"]
+    assert [finding.rule for finding in Judge().judge_path(str(path)).findings] == [
+        "checkpoint.record"
+    ]
 
 
 def test_a_system_outside_a_tree_is_judged_set_by_set(tmp_path: Path) -> None:
     for name in ("resnet", "resnet-again"):
         put(tmp_path / "box" / name / "result_0.txt", LOG)
-    assert recognise(tmp_path / "box").kind is Kind.SYSTEM
-    assert Judge().result(str(tmp_path / "box")).verdict is Verdict.VALID
+    assert recognise_path(tmp_path / "box").kind is PathKind.SYSTEM
+    assert Judge().judge_path(str(tmp_path / "box")).verdict is Verdict.VALID
 
 
 def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None:
@@ -516,7 +521,9 @@ def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None
         next((tmp_path / "t").rglob("run_1")),
     ):
         errors = [
-            finding for finding in Judge().result(str(path)).findings if finding.severity == "error"
+            finding
+            for finding in Judge().judge_path(str(path)).findings
+            if finding.severity == "error"
         ]
         assert [finding.rule for finding in errors] == ["tree.installed"], path
         assert "'toy'" in errors[0].found
@@ -534,12 +541,12 @@ def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
             tmp_path / "bert" / f"result_{number}.txt",
             NEW.replace('"time_ms": 16000', '"time_ms": 17600').replace("resnet", "bert"),
         )
-    result = Judge().result(str(tmp_path / "bert"))
+    result = Judge().judge_path(str(tmp_path / "bert"))
     assert (result.round, result.verdict) == ("unknown", Verdict.UNKNOWN)
     (finding,) = result.findings
     assert finding.found == "10 training logs, among them of bert from 2025-10-09"
     assert "podium-v1, training-v0.6 to v6.1" in finding.required
-    assert Judge("training-v0.7").result(str(tmp_path / "bert")).round == "training-v0.7"
+    assert Judge("training-v0.7").judge_path(str(tmp_path / "bert")).round == "training-v0.7"
 
 
 def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
@@ -591,7 +598,7 @@ def test_organisations_of_several_rounds_are_judged_each_by_its_own(tmp_path: Pa
     """
     filed(tmp_path / "new", "box", "llama31_8b", 17570)
     filed(tmp_path / "old", "box", "resnet", 16200)
-    assert Judge().result(str(tmp_path)).round == "training-v1.0, training-v5.1"
+    assert Judge().judge_path(str(tmp_path)).round == "training-v1.0, training-v5.1"
 
 
 def test_sets_of_several_rounds_in_one_organisation_are_judged_each_by_its_own(
@@ -602,14 +609,14 @@ def test_sets_of_several_rounds_in_one_organisation_are_judged_each_by_its_own(
     """
     filed(tmp_path / "acme", "new", "stable_diffusion", 17460)
     old = filed(tmp_path / "acme", "old", "gnn", 17280)
-    assert Judge().result(str(old)).round == "training-v4.1"
+    assert Judge().judge_path(str(old)).round == "training-v4.1"
     for path in (
         tmp_path,
         tmp_path / "acme",
         tmp_path / "acme" / "results",
         tmp_path / "acme" / "systems",
     ):
-        assert Judge().result(str(path)).round == "training-v4.1, training-v5.0", path
+        assert Judge().judge_path(str(path)).round == "training-v4.1, training-v5.0", path
 
 
 def test_systems_of_several_rounds_of_inference_are_judged_each_by_its_own(tmp_path: Path) -> None:
@@ -627,7 +634,7 @@ def test_systems_of_several_rounds_of_inference_are_judged_each_by_its_own(tmp_p
             SERVED.replace("SEED", seed),
         )
     for path in (tmp_path, tmp_path / "closed" / "acme"):
-        assert Judge().result(str(path)).round == "inference-v1.0, inference-v3.0", path
+        assert Judge().judge_path(str(path)).round == "inference-v1.0, inference-v3.0", path
 
 
 @pytest.mark.parametrize("folder", ["training_results_v4.1", "results"])
@@ -637,7 +644,7 @@ def test_one_log_of_another_benchmark_does_not_change_the_round(
     """v4.1 has no ResNet, v4.0 has: the set was judged by v4.0. Now that log alone is at fault."""
     own = filed(tmp_path / folder / "acme", "box", "ssd", 17280, stray="resnet")
     for path in (own / "result_2.txt", own, own.parents[2], tmp_path / folder):
-        result = Judge().result(str(path))
+        result = Judge().judge_path(str(path))
         assert result.round == "training-v4.1", path
         wrong = [
             finding
@@ -685,9 +692,9 @@ def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
     """Three in a hundred published logs are called so: their folders held no set."""
     for number in range(5):
         put(tmp_path / "resnet" / f"result_20210517_{number}.txt", NEW)
-    assert recognise(tmp_path / "resnet").kind is Kind.SET
+    assert recognise_path(tmp_path / "resnet").kind is PathKind.SET
     put(tmp_path / "other" / "results_1.txt", NEW)
-    assert recognise(tmp_path / "other").kind is Kind.UNKNOWN
+    assert recognise_path(tmp_path / "other").kind is PathKind.UNKNOWN
 
 
 @needs_corpus
@@ -726,10 +733,10 @@ def test_every_part_of_a_later_round_is_of_it(tmp_path: Path, path: Path) -> Non
 def test_every_published_file_is_of_its_round(folder: str) -> None:
     """Content alone, without the folders' names: of logs, and of every level above them."""
     wanted = folder.replace("_", "-")
-    assert wanted in registry.round_names()
+    assert wanted in registry.list_round_names()
     for path in (CORPUS / folder).rglob("*"):
         if path.name.startswith(("result_", "mlperf_log_detail")) and path.stat().st_size:
-            assert (told := evidence.witness(path)) is not None, path
+            assert (told := evidence.read_round_evidence(path)) is not None, path
             assert told.round == wanted, path
         if path.is_dir():
             assert round_at(path) == wanted, path

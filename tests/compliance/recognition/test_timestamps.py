@@ -13,12 +13,12 @@ import pytest
 from making_inference import LOADS, SINGLE, write_run
 from making_training import START_MS, Record, double, drop, move, new, old, older, put, run
 
-from compliance.documents.timestamps import misdated
+from compliance.documents.timestamps import find_date_problem
 from compliance.judge import Judge
 from compliance.logs.source_file import SourceFile
-from compliance.rules.inference.audit import contradicted
+from compliance.rules.inference.audit import check_printed_counts
 from compliance.verdict import Finding, Severity
-from suite.files.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 
 DAY_S = 86_400
 YEAR_S = 365.25 * DAY_S
@@ -30,7 +30,9 @@ def found(folder: Path, text: str, rule: str, round_name: str | None = None) -> 
     path = folder / "result_0.txt"
     path.write_text(text)
     return [
-        finding for finding in Judge(round_name).result(str(path)).findings if finding.rule == rule
+        finding
+        for finding in Judge(round_name).judge_path(str(path)).findings
+        if finding.rule == rule
     ]
 
 
@@ -50,14 +52,14 @@ def severities(findings: list[Finding]) -> list[str]:
 def test_years_from_the_round_are_told_and_decades_are_an_error(
     seconds: float, severity: Severity | None
 ) -> None:
-    wrong = misdated(seconds, PUBLISHED)
+    wrong = find_date_problem(seconds, PUBLISHED)
     assert (wrong and wrong.severity) == severity
 
 
 def test_tomorrow_may_be_today_elsewhere() -> None:
     """No alarm for a clock that shows the local time of another place."""
-    assert misdated(time.time() + 14 * 3600) is None
-    assert misdated(time.time() + 3 * DAY_S) is not None
+    assert find_date_problem(time.time() + 14 * 3600) is None
+    assert find_date_problem(time.time() + 3 * DAY_S) is not None
 
 
 def test_a_run_of_years_later_is_a_warning(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_a_seed_that_one_log_of_a_set_lacks_is_told(tmp_path: Path) -> None:
         (tmp_path / f"result_{number}.txt").write_text(text)
     told = [
         (finding.rule, finding.severity.value, Path(finding.file).name)
-        for finding in Judge().result(str(tmp_path)).findings
+        for finding in Judge().judge_path(str(tmp_path)).findings
     ]
     assert told == [("runs.seeds", "warning", "result_3.txt")]
 
@@ -169,13 +171,13 @@ def test_an_evaluation_that_takes_no_time_is_told(tmp_path: Path) -> None:
     ) == ["info"]
 
 
-def served(folder: Path, old_text: str, new_text: str, name: str = DETAIL) -> list[Finding]:
+def served(folder: Path, old_text: str, new_text: str, name: str = DETAIL_LOG) -> list[Finding]:
     write_run(folder / "SingleStream" / "performance" / "run_1", LOADS[SINGLE], "Performance")
     path = folder / "SingleStream" / "performance" / "run_1" / name
     text = path.read_text()
     assert old_text in text, text[:3000]
     path.write_text(text.replace(old_text, new_text))
-    return list(Judge().result(str(path.parent)).findings)
+    return list(Judge().judge_path(str(path.parent)).findings)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_stamps_of_one_run_are_of_one_day(
 
 def test_counts_of_the_summary_are_those_of_the_detail_log(tmp_path: Path) -> None:
     """Three warnings where the log has one are a claim that its own log contradicts."""
-    told = served(tmp_path, "No warnings encountered", "3 warnings encountered", SUMMARY)
+    told = served(tmp_path, "No warnings encountered", "3 warnings encountered", SUMMARY_LOG)
     assert [(finding.rule, finding.required) for finding in told] == [
         ("served.errors", "0, as in the detail log")
     ]
@@ -219,7 +221,7 @@ def test_example_files_bear_a_day_that_has_come() -> None:
     """Else the examples would break their own rules."""
     examples = Path(__file__).parents[2] / "examples" / "valid" / "training.clock" / "result_0.txt"
     first = json.loads(examples.read_text().partition("\n")[0].removeprefix(":::MLLOG "))
-    assert misdated(first["time_ms"] / 1000) is None
+    assert find_date_problem(first["time_ms"] / 1000) is None
 
 
 COUNTS = """num_perf_log_entries = {entries}
@@ -248,5 +250,5 @@ def test_a_test_that_passed_has_numbers_that_say_so(
     apart.
     """
     text = COUNTS.format(entries=entries, matches=matches, differing=differing, missing=missing)
-    told = list(contradicted(SourceFile(tmp_path / "verify_accuracy.txt"), text))
+    told = list(check_printed_counts(SourceFile(tmp_path / "verify_accuracy.txt"), text))
     assert [fault.severity for fault in told] == [None] * faults

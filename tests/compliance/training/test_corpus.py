@@ -14,12 +14,12 @@ from log_text import Unfit, fresh, parse, written
 from mutants_sets import KINDS as SET_KINDS
 from mutants_training import KINDS
 
-from compliance.documents.training.log import PublishedLog, read_log, read_set
+from compliance.documents.training.log import PublishedLog, read_published_log, read_published_set
 from compliance.judge import Judge
 from compliance.judges.training import TrainingJudge
-from compliance.logs.source_file import Kind as FlawKind
-from compliance.recognition.path_kind import Kind, Target, recognise
-from compliance.verdict import Severity, Verdict, verdict
+from compliance.logs.source_file import ParseErrorKind as FlawKind
+from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
+from compliance.verdict import Severity, Verdict, compute_verdict
 from suite import registry
 
 pytestmark = needs_corpus
@@ -41,7 +41,9 @@ def rows(name: str) -> Iterator[Mapping[str, str]]:
 
 @cache
 def read(path: Path, round_name: str) -> PublishedLog:
-    return read_log(path, registry.published_training(round_name), recognise(path).place)
+    return read_published_log(
+        path, registry.load_published_training(round_name), recognise_path(path).position
+    )
 
 
 def logs(round_name: str) -> Iterator[tuple[Mapping[str, str], PublishedLog]]:
@@ -77,7 +79,7 @@ def test_minutes_status_and_target_are_as_established(round_name: str) -> None:
         assert log.reached == (row["last_eval_reaches_target"] == "True"), log.path
         assert row["status"] in ("n/a", log.status), log.path
         assert row["division"] in ("", log.division), log.path
-        batch = log.value("global_batch_size")
+        batch = log.find_value("global_batch_size")
         assert row["global_batch_size"] in ("", str(batch)), log.path
 
 
@@ -85,9 +87,9 @@ def test_minutes_status_and_target_are_as_established(round_name: str) -> None:
 def test_every_log_is_well_formed(round_name: str) -> None:
     """What accepted logs do must not be told as a flaw that weighs."""
     for _, log in logs(round_name):
-        assert not [flaw for flaw in log.source.flaws if flaw.kind not in log.source.leniency], (
-            log.path
-        )
+        assert not [
+            flaw for flaw in log.source.parse_errors if flaw.kind not in log.source.leniency
+        ], log.path
         assert log.benchmark
         assert len(log.dialects) == 1
 
@@ -98,7 +100,7 @@ def test_no_accepted_log_is_broken() -> None:
     for path in (
         path for name in ROUNDS for path in folder_of(name).glob("*/results/*/*/result_*.txt")
     ):
-        result = judge.result(str(path))
+        result = judge.judge_path(str(path))
         errors = {finding.rule for finding in result.findings if finding.severity is Severity.ERROR}
         if str(path.relative_to(CORPUS)) in NOT_CONVERGED:
             assert (result.verdict, errors) == (Verdict.NOT_CONVERGED, {"log.converged"})
@@ -109,7 +111,7 @@ def test_no_accepted_log_is_broken() -> None:
 @pytest.mark.slow
 def test_every_set_is_valid_also_the_one_with_a_run_that_did_not_converge() -> None:
     judge = Judge()
-    assert {str(folder): judge.result(str(folder)).verdict for folder in sets()} == {
+    assert {str(folder): judge.judge_path(str(folder)).verdict for folder in sets()} == {
         str(folder): Verdict.VALID for folder in sets()
     }
 
@@ -118,7 +120,7 @@ def test_every_set_is_valid_also_the_one_with_a_run_that_did_not_converge() -> N
 def test_organisations_and_rounds_have_no_error() -> None:
     judge = Judge()
     for name in ROUNDS:
-        result = judge.result(str(folder_of(name)))
+        result = judge.judge_path(str(folder_of(name)))
         assert result.round == name
         assert result.verdict is Verdict.VALID, [
             finding for finding in result.findings if finding.severity is Severity.ERROR
@@ -137,7 +139,7 @@ def test_what_the_official_checker_accepts_is_valid_here(round_name: str) -> Non
     ]
     assert len(accepted) > 30
     for path in accepted:
-        assert judge.result(str(folder_of(round_name) / path)).verdict is Verdict.VALID, path
+        assert judge.judge_path(str(folder_of(round_name) / path)).verdict is Verdict.VALID, path
 
 
 @pytest.mark.slow
@@ -147,7 +149,7 @@ def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
     told = {
         (finding.severity, finding.rule)
         for folder in sets()
-        for finding in judge.result(str(folder)).findings
+        for finding in judge.judge_path(str(folder)).findings
     }
     assert told == {
         (Severity.INFO, "file.cut"),  # no newline at the end
@@ -169,7 +171,7 @@ def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
 
 def test_a_set_reads_its_logs_by_number() -> None:
     folder = folder_of("training-v0.7") / "Fujitsu/results/gx_V100x8_ngc20.06_pytorch/gnmt"
-    group = read_set(folder, registry.published_training("training-v0.7"))
+    group = read_published_set(folder, registry.load_published_training("training-v0.7"))
     assert [log.number for log in group.logs] == list(range(1, 11))
     assert group.benchmark == "gnmt"
     assert group.row is not None
@@ -183,7 +185,7 @@ def bases() -> list[tuple[str, Path]]:
         name = next(name for name in ROUNDS if folder.is_relative_to(folder_of(name)))
         path = sorted(folder.glob("result_*.txt"))[1]
         if (
-            FlawKind.FOREIGN not in [flaw.kind for flaw in read(path, name).source.flaws]
+            FlawKind.FOREIGN not in [flaw.kind for flaw in read(path, name).source.parse_errors]
             and b":::MLL" in path.read_bytes()
         ):
             found.append((name, path))
@@ -193,7 +195,7 @@ def bases() -> list[tuple[str, Path]]:
 @pytest.mark.slow
 def test_mutants_of_logs_are_broken(tmp_path: Path) -> None:
     """Each kind breaks one rule, and counts only where it is caught in every log that it fits."""
-    judges = {name: TrainingJudge(registry.published_training(name)) for name in ROUNDS}
+    judges = {name: TrainingJudge(registry.load_published_training(name)) for name in ROUNDS}
     parsed = [(name, path, parse(path.read_text("latin-1"))) for name, path in bases()]
     mutant, missed, unused = tmp_path / "result_0.txt", {}, set(KINDS)
     for kind, mutation in KINDS.items():
@@ -204,8 +206,10 @@ def test_mutants_of_logs_are_broken(tmp_path: Path) -> None:
                 continue
             unused.discard(kind)
             mutant.write_bytes((made if isinstance(made, str) else written(made)).encode("latin-1"))
-            found = judges[name].findings(Target(path=mutant, kind=Kind.LOG), mutant)
-            if verdict(found) is not Verdict.BROKEN:
+            found = judges[name].judge_target(
+                RecognisedPath(path=mutant, kind=PathKind.LOG), mutant
+            )
+            if compute_verdict(found) is not Verdict.BROKEN:
                 missed.setdefault(kind, []).append(str(path))
     assert not unused
     assert len(missed) <= (1 - FEWEST_CAUGHT) * len(KINDS), missed
@@ -245,7 +249,7 @@ def test_mutants_of_sets_are_broken(tmp_path: Path) -> None:
                 continue
             unused.discard(kind)
             path = made if made.is_dir() else next(into.iterdir())
-            if judge.result(str(path)).verdict is not Verdict.BROKEN:
+            if judge.judge_path(str(path)).verdict is not Verdict.BROKEN:
                 missed.append((kind, str(folder)))
             shutil.rmtree(into)
     assert not unused

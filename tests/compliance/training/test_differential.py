@@ -69,7 +69,7 @@ def accepted(path: Path) -> bool:
 
 
 def valid(path: Path) -> bool:
-    return JUDGE.result(str(path)).verdict is Verdict.VALID
+    return JUDGE.judge_path(str(path)).verdict is Verdict.VALID
 
 
 def made(
@@ -97,7 +97,7 @@ def test_both_accept_what_podium_writes(log: str) -> None:
     """
     path = EXAMPLES / "base" / log
     assert accepted(path)
-    assert Judge().result(str(path)).verdict is Verdict.VALID
+    assert Judge().judge_path(str(path)).verdict is Verdict.VALID
 
 
 VALUES: Final = (None, "x", -1, 1e9, "1", [1], True, float("nan"), {})

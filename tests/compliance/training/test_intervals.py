@@ -43,7 +43,7 @@ def weighed(
     path.write_text(new([*kept[:stop], *scores, *kept[stop:]], LATE_MS))
     return {
         finding.severity
-        for finding in Judge(round_name).result(str(path)).findings
+        for finding in Judge(round_name).judge_path(str(path)).findings
         if finding.rule == "log.interval"
     }
 
@@ -159,7 +159,7 @@ def test_evaluations_that_ended_have_a_result(tmp_path: Path) -> None:
     )
     found = [
         finding.found
-        for finding in Judge("training-v5.1").result(str(path)).findings
+        for finding in Judge("training-v5.1").judge_path(str(path)).findings
         if finding.rule == "log.interval" and finding.severity is ERROR
     ]
     assert "1 eval_accuracy for 4 eval_stop" in found

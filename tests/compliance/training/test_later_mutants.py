@@ -87,12 +87,14 @@ def test_what_published_results_hold_too_is_a_warning(
     seen = 0
     for base in all_bases:
         before, a_set = (
-            {each.rule for each in Judge().result(str(base.folder)).findings},
+            {each.rule for each in Judge().judge_path(str(base.folder)).findings},
             base.a_set(tmp_path / "aside"),
         )
         if base.folder.name == "minigo" or not kind.change(a_set):
             continue
-        assert {each.rule for each in Judge().result(str(base.folder)).findings} - before, base.name
+        assert {each.rule for each in Judge().judge_path(str(base.folder)).findings} - before, (
+            base.name
+        )
         a_set.undo.back()
         seen += 1
     assert seen > 5

@@ -12,12 +12,16 @@ from examples import EXAMPLES
 from kinds.training import lately, lately_set
 from making_training import LATE_MS, drop, measured, new, put
 
-from compliance.documents.training.convergence import Convergence, Outcome, convergence_of
-from compliance.documents.training.log import read_set
+from compliance.documents.training.convergence import (
+    Convergence,
+    ConvergenceOutcome,
+    judge_set_convergence,
+)
+from compliance.documents.training.log import read_published_set
 from compliance.judge import Judge
-from compliance.recognition.path_kind import recognise
-from compliance.recognition.training_rounds import Told, round_of
-from compliance.reports.text import lines
+from compliance.recognition.path_kind import recognise_path
+from compliance.recognition.training_rounds import TrainingLogEvidence, choose_training_round
+from compliance.reports.text import format_result_lines
 from compliance.verdict import Severity, Verdict
 from suite import registry
 
@@ -31,8 +35,8 @@ def sets() -> list[Path]:
 
 
 def held(folder: Path) -> Convergence | None:
-    round = registry.published_training(Judge().round_for(recognise(folder)))
-    return convergence_of(read_set(folder, round, recognise(folder).place))
+    round = registry.load_published_training(Judge().resolve_round_name(recognise_path(folder)))
+    return judge_set_convergence(read_published_set(folder, round, recognise_path(folder).position))
 
 
 @pytest.mark.slow
@@ -41,7 +45,7 @@ def test_every_published_set_is_valid_and_of_its_round() -> None:
     """An accepted set that is called broken is a false alarm."""
     judge = Judge()
     for folder in sets():
-        result = judge.result(str(folder))
+        result = judge.judge_path(str(folder))
         assert (result.round, result.verdict) == (
             folder.relative_to(CORPUS).parts[0].replace("_", "-"),
             Verdict.VALID,
@@ -56,9 +60,9 @@ def test_a_set_is_of_its_round_also_where_no_folder_says_so(tmp_path: Path) -> N
         home = tmp_path / f"{number}" / origin.name
         shutil.copytree(origin, home)
         for folder in (path for path in home.glob("results/*/*") if path.is_dir()):
-            assert Judge().round_for(recognise(folder)) == origin.parent.name.replace("_", "-"), (
-                folder
-            )
+            assert Judge().resolve_round_name(recognise_path(folder)) == origin.parent.name.replace(
+                "_", "-"
+            ), folder
 
 
 @pytest.mark.slow
@@ -79,18 +83,21 @@ def test_factors_are_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evaluations", "outcome"), [(16, Outcome.PASS), (15, Outcome.PASS), (13, Outcome.FAIL)]
+    ("evaluations", "outcome"),
+    [(16, ConvergenceOutcome.PASS), (15, ConvergenceOutcome.PASS), (13, ConvergenceOutcome.FAIL)],
 )
 def test_a_set_is_held_against_its_point(
-    tmp_path: Path, evaluations: int, outcome: Outcome
+    tmp_path: Path, evaluations: int, outcome: ConvergenceOutcome
 ) -> None:
     lately_set(evaluations)(tmp_path)
     found = held(tmp_path)
     assert found is not None
     assert found.outcome is outcome
     assert found.mean == evaluations * 12_288
-    result = Judge().result(str(tmp_path))
-    assert result.verdict is (Verdict.BROKEN if outcome is Outcome.FAIL else Verdict.VALID)
+    result = Judge().judge_path(str(tmp_path))
+    assert result.verdict is (
+        Verdict.BROKEN if outcome is ConvergenceOutcome.FAIL else Verdict.VALID
+    )
 
 
 def test_a_set_that_is_a_little_faster_gets_a_factor(tmp_path: Path) -> None:
@@ -102,7 +109,7 @@ def test_a_set_that_is_a_little_faster_gets_a_factor(tmp_path: Path) -> None:
         )
     found = held(tmp_path)
     assert found is not None
-    assert found.outcome is Outcome.FACTOR
+    assert found.outcome is ConvergenceOutcome.FACTOR
     assert found.point is not None
     assert found.mean is not None
     assert found.factor == pytest.approx(found.point.mean / found.mean)
@@ -115,20 +122,22 @@ def test_before_a_set_is_whole_it_says_what_the_others_need(tmp_path: Path) -> N
         (tmp_path / f"result_{number}.txt").unlink()
     found = held(tmp_path)
     assert found is not None
-    assert (found.outcome, found.missing) == (Outcome.INCOMPLETE, 6)
+    assert (found.outcome, found.missing) == (ConvergenceOutcome.INCOMPLETE, 6)
     assert found.others_need is not None
     assert found.least is not None
     assert found.others_need > found.least
     told = [
         finding
-        for finding in Judge().result(str(tmp_path)).findings
+        for finding in Judge().judge_path(str(tmp_path)).findings
         if finding.rule == "runs.convergence"
     ]
     assert [finding.severity for finding in told] == [Severity.INFO]
 
 
-@pytest.mark.parametrize(("batch", "outcome"), [(8, Outcome.PASS), (500, Outcome.MISSING)])
-def test_a_batch_without_a_point(tmp_path: Path, batch: int, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("batch", "outcome"), [(8, ConvergenceOutcome.PASS), (500, ConvergenceOutcome.MISSING)]
+)
+def test_a_batch_without_a_point(tmp_path: Path, batch: int, outcome: ConvergenceOutcome) -> None:
     """Below all points what needs no less than the smallest passes; above all, a point is
     missing.
     """
@@ -174,14 +183,16 @@ def test_days_and_benchmarks_tell_the_round(
     """Old logs are filed again, a clock may be wrong, and a round that nobody knows is unknown."""
     from datetime import datetime
 
-    from suite.files.layout import fold
+    from suite.files.layout import fold_name
 
     logs = [
-        Told(int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()), fold(name))
+        TrainingLogEvidence(
+            int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()), fold_name(name)
+        )
         for day in days
         for name in benchmarks
     ]
-    assert round_of(logs) == round_name
+    assert choose_training_round(logs) == round_name
 
 
 @pytest.mark.parametrize("change", ["bench", "day"])
@@ -191,7 +202,7 @@ def test_a_round_that_does_not_exist_yet_is_unknown(tmp_path: Path, change: str)
     (tmp_path / "result_0.txt").write_text(
         text.replace("llama31_8b", "mind_reading") if change == "bench" else text
     )
-    result = Judge().result(str(tmp_path / "result_0.txt"))
+    result = Judge().judge_path(str(tmp_path / "result_0.txt"))
     assert (result.verdict, [finding.rule for finding in result.findings]) == (
         Verdict.UNKNOWN,
         ["round.known"],
@@ -203,7 +214,7 @@ def test_a_round_that_does_not_exist_yet_is_unknown(tmp_path: Path, change: str)
 def test_a_loss_is_better_where_it_is_lower(tmp_path: Path) -> None:
     lately(put("eval_accuracy", -1, value=3.4))(tmp_path)
     assert {
-        finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings
+        finding.rule for finding in Judge().judge_path(str(tmp_path / "result_0.txt")).findings
     } == {"log.target"}
 
 
@@ -214,7 +225,7 @@ def test_every_run_logs_a_seed(tmp_path: Path) -> None:
     )
     errors = [
         finding
-        for finding in Judge().result(str(tmp_path)).findings
+        for finding in Judge().judge_path(str(tmp_path)).findings
         if finding.severity is Severity.ERROR
     ]
     assert [(finding.rule, Path(finding.file).name) for finding in errors] == [
@@ -227,17 +238,17 @@ def test_a_bare_set_may_be_of_a_later_round_and_the_report_says_so(tmp_path: Pat
     were certain.
     """
     lately_set(15)(tmp_path)
-    result = Judge().result(str(tmp_path))
-    assert (result.round, result.verdict, result.others) == (
+    result = Judge().judge_path(str(tmp_path))
+    assert (result.round, result.verdict, result.other_rounds) == (
         "training-v5.1",
         Verdict.VALID,
         ("training-v6.0", "training-v6.1"),
     )
-    assert result.seen.startswith("10 training logs, among them of llama31_8b from 20")
+    assert result.recognised_by.startswith("10 training logs, among them of llama31_8b from 20")
     assert "also possible: training-v6.0, training-v6.1 (--round ROUND decides)" in "\n".join(
-        lines(result)
+        format_result_lines(result)
     )
-    assert not Judge("training-v5.1").result(str(tmp_path)).others
+    assert not Judge("training-v5.1").judge_path(str(tmp_path)).other_rounds
 
 
 @needs_corpus
@@ -258,11 +269,11 @@ def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(
                 if '"submission_status"' not in line
             )
         )
-    assert Judge("training-v4.0").result(str(bare)).verdict is Verdict.BROKEN
-    result = Judge().result(str(bare))
+    assert Judge("training-v4.0").judge_path(str(bare)).verdict is Verdict.BROKEN
+    result = Judge().judge_path(str(bare))
     assert (result.round, result.verdict) == ("training-v4.1", Verdict.VALID)
-    assert result.seen.endswith("by training-v4.0 it is broken")
-    assert "training-v4.0" in result.others
+    assert result.recognised_by.endswith("by training-v4.0 it is broken")
+    assert "training-v4.0" in result.other_rounds
 
 
 @needs_corpus
@@ -277,7 +288,7 @@ def test_a_tree_whose_newest_round_breaks_it_is_judged_by_organisation(tmp_path:
         home = CORPUS / origin
         shutil.copytree(home, tmp_path / home.parents[1].name / "results" / home.name)
         shutil.copytree(home.parents[1] / "systems", tmp_path / home.parents[1].name / "systems")
-    result = Judge().result(str(tmp_path))
+    result = Judge().judge_path(str(tmp_path))
     assert (result.round, result.verdict) == ("training-v3.0, training-v5.1", Verdict.VALID)
 
 
@@ -287,9 +298,9 @@ def test_what_a_submitter_asks_the_official_checker_to_pass_over_is_a_warning(
 ) -> None:
     """The package checker reads options from a file in the set's folder, and accepts the set."""
     lately_set(13)(tmp_path)
-    assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN
+    assert Judge("training-v5.1").judge_path(str(tmp_path)).verdict is Verdict.BROKEN
     (tmp_path / "package_checker_params").write_text(content)
-    result = Judge("training-v5.1").result(str(tmp_path))
+    result = Judge("training-v5.1").judge_path(str(tmp_path))
     (told,) = [finding for finding in result.findings if finding.rule == "runs.convergence"]
     assert (result.verdict, told.severity) == (Verdict.VALID, Severity.WARNING)
     assert told.required.endswith("/package_checker_params with rcp-bypass)")
@@ -315,7 +326,7 @@ def test_an_option_of_a_system_counts_for_its_sets_and_another_one_does_not(tmp_
         (folder.parent / "package_checker_params").write_text(option)
         told = [
             finding
-            for finding in Judge("training-v5.1").result(str(folder)).findings
+            for finding in Judge("training-v5.1").judge_path(str(folder)).findings
             if finding.rule == "runs.seeds"
         ]
         assert {finding.severity for finding in told} == {severity}
@@ -328,14 +339,14 @@ def test_a_published_log_needs_no_number(tmp_path: Path) -> None:
     lately_set(15)(tmp_path)
     for number in (3, 7):
         (tmp_path / f"result_{number}.txt").rename(tmp_path / f"result_run{number}.txt")
-    result = Judge().result(str(tmp_path))
+    result = Judge().judge_path(str(tmp_path))
     assert (result.round, result.verdict) == ("training-v5.1", Verdict.VALID)
     told = [finding for finding in result.findings if finding.severity is Severity.WARNING]
     assert [(finding.rule, finding.found) for finding in told] == [
         ("runs.numbers", "result_run3.txt, result_run7.txt")
     ]
     (tmp_path / "result_last.txt").write_text((tmp_path / "result_0.txt").read_text())
-    assert "runs.count" in {finding.rule for finding in Judge().result(str(tmp_path)).findings}
+    assert "runs.count" in {finding.rule for finding in Judge().judge_path(str(tmp_path)).findings}
 
 
 @pytest.mark.parametrize(
@@ -352,7 +363,7 @@ def test_an_empty_folder_of_a_system_needs_no_description(
         (empty / name).mkdir()
     told = [
         finding
-        for finding in Judge().result(str(tmp_path / "t")).findings
+        for finding in Judge().judge_path(str(tmp_path / "t")).findings
         if finding.rule == "org.described"
     ]
     assert [finding.severity for finding in told] == [severity]
@@ -388,13 +399,15 @@ def test_one_run_of_a_set_may_have_been_stopped(
     lately_set(15)(tmp_path)
     for number in logs:
         cut(tmp_path / f"result_{number}.txt", evaluations)
-    result = Judge("training-v5.1").result(str(tmp_path))
+    result = Judge("training-v5.1").judge_path(str(tmp_path))
     assert result.verdict is verdict
     told = [finding for finding in result.findings if finding.rule == "log.present"]
     assert {(finding.found, finding.severity) for finding in told} == {
         ("no run_stop", Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR)
     }
-    assert Judge("training-v5.1").result(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
+    assert (
+        Judge("training-v5.1").judge_path(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
+    )
 
 
 def test_a_log_in_which_no_run_began_is_no_stopped_run(tmp_path: Path) -> None:
@@ -404,4 +417,4 @@ def test_a_log_in_which_no_run_began_is_no_stopped_run(tmp_path: Path) -> None:
     path.write_text(
         "".join(lines[: next(index for index, line in enumerate(lines) if '"run_start"' in line)])
     )
-    assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN
+    assert Judge("training-v5.1").judge_path(str(tmp_path)).verdict is Verdict.BROKEN

@@ -23,10 +23,10 @@ from making_training import (
     run,
 )
 
-from compliance.documents.training.system_description import read_described
+from compliance.documents.training.system_description import read_described_system
 from compliance.judge import Judge
-from compliance.recognition.tree_path import Place
-from compliance.rules import judge
+from compliance.recognition.tree_path import TreePosition
+from compliance.rules import judge_document
 from compliance.verdict import Severity
 from suite import registry
 
@@ -45,7 +45,7 @@ def told(
     path.write_text(new(records, LATE_MS))
     return {
         finding.rule
-        for finding in Judge("training-v5.1").result(str(path)).findings
+        for finding in Judge("training-v5.1").judge_path(str(path)).findings
         if finding.severity is severity
     }
 
@@ -102,7 +102,7 @@ def test_a_key_of_another_optimizer_may_be_null(
         Record("sgd_opt_end_learning_rate", None, 9004),
     ]
     path.write_text(new(records, OTHER_OPTIMIZER_MS))
-    findings = Judge("training-v1.0").result(str(path)).findings
+    findings = Judge("training-v1.0").judge_path(str(path)).findings
     assert (
         any(finding.found.startswith("sgd_opt_end_learning_rate None") for finding in findings)
         is not holds
@@ -111,22 +111,24 @@ def test_a_key_of_another_optimizer_may_be_null(
 
 def described(home: Path, round_name: str, **fields: Any) -> set[tuple[str, Severity]]:
     """Judge the description of a system of a round, with fields changed; ... leaves one out."""
-    rules = registry.published_training(round_name).rules
+    rules = registry.load_published_training(round_name).rules
     whole = (
         dict.fromkeys(rules.system_fields, "1")
         | {"status": (rules.system_statuses or ("onprem",))[0]}
         | fields
     )
     describe(home / "acme", **whole)
-    system = read_described(
+    system = read_described_system(
         home / "acme/systems/box.json",
-        Place(home=home / "acme", system="box"),
-        registry.published_training(round_name),
+        TreePosition(organisation_folder=home / "acme", system="box"),
+        registry.load_published_training(round_name),
     )
-    return {(finding.rule, finding.severity) for finding in judge(system, round_name)}
+    return {(finding.rule, finding.severity) for finding in judge_document(system, round_name)}
 
 
-@pytest.mark.parametrize("field", registry.published_training("training-v5.1").rules.system_fields)
+@pytest.mark.parametrize(
+    "field", registry.load_published_training("training-v5.1").rules.system_fields
+)
 def test_each_field_of_a_description_is_asked_for(tmp_path: Path, field: str) -> None:
     """The rounds' own checker refuses a description without it; of old rounds few descriptions are
     at hand.
@@ -173,7 +175,7 @@ def diffusing(
     path.write_text(new(records, DIFFUSED_MS))
     return {
         finding.rule
-        for finding in Judge("training-v5.0").result(str(path)).findings
+        for finding in Judge("training-v5.0").judge_path(str(path)).findings
         if finding.severity is severity
     }
 
@@ -223,7 +225,7 @@ def test_clocks_of_several_processes_are_seconds_apart(
     path.write_text(new(records, LATE_MS))
     found = [
         finding
-        for finding in Judge("training-v5.0").result(str(path)).findings
+        for finding in Judge("training-v5.0").judge_path(str(path)).findings
         if finding.rule in ("log.clock", "log.span")
     ]
     assert found
@@ -276,7 +278,7 @@ def copy_of(folder: Path, which: int, noise_ms: int, digits: int) -> list[tuple[
         )
         lines.append(f":::MLLOG {json.dumps(told)}\n")
     (folder / "result_7.txt").write_text("".join(lines))
-    found = Judge("training-v5.1").result(str(folder)).findings
+    found = Judge("training-v5.1").judge_path(str(folder)).findings
     return [
         (finding.severity, finding.found) for finding in found if finding.rule == "runs.distinct"
     ]
@@ -295,7 +297,7 @@ def test_separate_runs_are_told_apart(tmp_path: Path) -> None:
     lately_runs(tmp_path)
     assert not [
         finding
-        for finding in Judge("training-v5.1").result(str(tmp_path)).findings
+        for finding in Judge("training-v5.1").judge_path(str(tmp_path)).findings
         if finding.rule == "runs.distinct"
     ]
 

@@ -26,12 +26,17 @@ from making_training import (
 )
 
 from compliance.documents.training import retention
-from compliance.documents.training.log import PublishedLog, evaluations_of, read_log, read_set
-from compliance.documents.training.values import number, scores_of
-from compliance.logs.line_numbers import Lines
+from compliance.documents.training.log import (
+    PublishedLog,
+    parse_evaluations,
+    read_published_log,
+    read_published_set,
+)
+from compliance.documents.training.values import parse_finite_number, parse_published_scores
+from compliance.logs.line_numbers import LineNumbers
 from compliance.logs.mllog import mllog_lines
-from compliance.logs.mllog.published import Dialect, Entry, read
-from compliance.logs.source_file import Kind, SourceFile
+from compliance.logs.mllog.published import Dialect, PublishedRecord, read_published_records
+from compliance.logs.source_file import ParseErrorKind, SourceFile
 from suite import registry
 
 V06, V07 = "training-v0.6", "training-v0.7"
@@ -44,18 +49,20 @@ def written(folder: Path, text: str | bytes, name: str = "result_0.txt") -> Path
     return path
 
 
-def parsed(folder: Path, text: str | bytes) -> tuple[list[Entry], SourceFile]:
+def parsed(folder: Path, text: str | bytes) -> tuple[list[PublishedRecord], SourceFile]:
     source = SourceFile(written(folder, text))
-    return list(read(source)), source
+    return list(read_published_records(source)), source
 
 
-def flaws(source: SourceFile) -> list[tuple[Kind, int | None]]:
+def flaws(source: SourceFile) -> list[tuple[ParseErrorKind, int | None]]:
     """Those that weigh."""
-    return [(flaw.kind, flaw.line) for flaw in source.flaws if flaw.kind not in source.leniency]
+    return [
+        (flaw.kind, flaw.line) for flaw in source.parse_errors if flaw.kind not in source.leniency
+    ]
 
 
 def log(folder: Path, text: str, round_name: str = V07) -> PublishedLog:
-    return read_log(written(folder, text), registry.published_training(round_name))
+    return read_published_log(written(folder, text), registry.load_published_training(round_name))
 
 
 # ---- records ----
@@ -116,51 +123,53 @@ def test_a_record_is_read_wherever_it_stands_on_its_line(tmp_path: Path, line: s
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        (LINE[:-1], Kind.RECORD),
-        (LINE[:-30], Kind.RECORD),
-        (LINE + " and more", Kind.RECORD),
-        (LINE + LINE, Kind.GLUED),
-        (LINE + " " + LINE, Kind.GLUED),
-        (":::MLLOG " + LINE, Kind.GLUED),
-        (LINE.replace("7", '":::MLLOG {}"'), Kind.GLUED),
-        (LINE.replace("7", "NaN"), Kind.NUMBER),
-        (LINE.replace("7", "-Infinity"), Kind.NUMBER),
-        (LINE.replace('"value": 7', '"value": 7, "value": 8'), Kind.DUPLICATE),
-        (LINE.replace('"lineno": 3', '"lineno": 3, "lineno": 4'), Kind.DUPLICATE),
-        (LINE.replace('"value": 7', '"value": {"a": 1, "a": 2}'), Kind.DUPLICATE),
-        (LINE.replace('"value": 7, ', ""), Kind.SHAPE),
-        (LINE.replace(', "metadata": {"lineno": 3}', ""), Kind.SHAPE),
-        (LINE.replace('{"lineno": 3}', "[]"), Kind.SHAPE),
-        (LINE.replace('{"lineno": 3}', "null"), Kind.SHAPE),
-        (LINE.replace('"time_ms": 1594210618449, ', ""), Kind.SHAPE),
-        (LINE.replace("1594210618449", '"1594210618449"'), Kind.SHAPE),
-        (LINE.replace("1594210618449", "-5"), Kind.SHAPE),
-        (LINE.replace("1594210618449", "1e300"), Kind.SHAPE),
-        (LINE.replace("1594210618449", "true"), Kind.SHAPE),
-        (LINE.replace("1594210618449", "9" * 400), Kind.SHAPE),
-        (LINE.replace('"seed"', "null"), Kind.SHAPE),
-        (LINE.replace('"seed"', '""'), Kind.SHAPE),
-        (LINE.replace('"key": "seed", ', ""), Kind.SHAPE),
-        (":::MLLOG [1, 2]", Kind.RECORD),
-        (":::MLLOG 7", Kind.RECORD),
-        (":::MLLOG ", Kind.RECORD),
-        (":::MLLOG", Kind.RECORD),
-        (":::MLLX 1.0 seed: {}", Kind.RECORD),
-        (LINE.replace("7", "[" * 5000 + "]" * 5000), Kind.RECORD),
-        (LINE.replace("7", "[" * 201 + "]" * 201), Kind.RECORD),
-        (LINE[:30] + "\x00\x01" + LINE[32:], Kind.RECORD),
-        (':::MLL x seed: {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL 1.0 seed {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL nan seed: {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL -1.0 seed: {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL 1e99 seed: {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL 1.0 : {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL 1.0 se ed: {"value": 7, "metadata": {}}', Kind.RECORD),
-        (':::MLL 1.0 seed: {"metadata": {}}', Kind.SHAPE),
-        (':::MLL 1.0 seed: {"value": 7}', Kind.SHAPE),
+        (LINE[:-1], ParseErrorKind.RECORD),
+        (LINE[:-30], ParseErrorKind.RECORD),
+        (LINE + " and more", ParseErrorKind.RECORD),
+        (LINE + LINE, ParseErrorKind.GLUED),
+        (LINE + " " + LINE, ParseErrorKind.GLUED),
+        (":::MLLOG " + LINE, ParseErrorKind.GLUED),
+        (LINE.replace("7", '":::MLLOG {}"'), ParseErrorKind.GLUED),
+        (LINE.replace("7", "NaN"), ParseErrorKind.NUMBER),
+        (LINE.replace("7", "-Infinity"), ParseErrorKind.NUMBER),
+        (LINE.replace('"value": 7', '"value": 7, "value": 8'), ParseErrorKind.DUPLICATE),
+        (LINE.replace('"lineno": 3', '"lineno": 3, "lineno": 4'), ParseErrorKind.DUPLICATE),
+        (LINE.replace('"value": 7', '"value": {"a": 1, "a": 2}'), ParseErrorKind.DUPLICATE),
+        (LINE.replace('"value": 7, ', ""), ParseErrorKind.SHAPE),
+        (LINE.replace(', "metadata": {"lineno": 3}', ""), ParseErrorKind.SHAPE),
+        (LINE.replace('{"lineno": 3}', "[]"), ParseErrorKind.SHAPE),
+        (LINE.replace('{"lineno": 3}', "null"), ParseErrorKind.SHAPE),
+        (LINE.replace('"time_ms": 1594210618449, ', ""), ParseErrorKind.SHAPE),
+        (LINE.replace("1594210618449", '"1594210618449"'), ParseErrorKind.SHAPE),
+        (LINE.replace("1594210618449", "-5"), ParseErrorKind.SHAPE),
+        (LINE.replace("1594210618449", "1e300"), ParseErrorKind.SHAPE),
+        (LINE.replace("1594210618449", "true"), ParseErrorKind.SHAPE),
+        (LINE.replace("1594210618449", "9" * 400), ParseErrorKind.SHAPE),
+        (LINE.replace('"seed"', "null"), ParseErrorKind.SHAPE),
+        (LINE.replace('"seed"', '""'), ParseErrorKind.SHAPE),
+        (LINE.replace('"key": "seed", ', ""), ParseErrorKind.SHAPE),
+        (":::MLLOG [1, 2]", ParseErrorKind.RECORD),
+        (":::MLLOG 7", ParseErrorKind.RECORD),
+        (":::MLLOG ", ParseErrorKind.RECORD),
+        (":::MLLOG", ParseErrorKind.RECORD),
+        (":::MLLX 1.0 seed: {}", ParseErrorKind.RECORD),
+        (LINE.replace("7", "[" * 5000 + "]" * 5000), ParseErrorKind.RECORD),
+        (LINE.replace("7", "[" * 201 + "]" * 201), ParseErrorKind.RECORD),
+        (LINE[:30] + "\x00\x01" + LINE[32:], ParseErrorKind.RECORD),
+        (':::MLL x seed: {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL 1.0 seed {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL nan seed: {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL -1.0 seed: {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL 1e99 seed: {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL 1.0 : {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL 1.0 se ed: {"value": 7, "metadata": {}}', ParseErrorKind.RECORD),
+        (':::MLL 1.0 seed: {"metadata": {}}', ParseErrorKind.SHAPE),
+        (':::MLL 1.0 seed: {"value": 7}', ParseErrorKind.SHAPE),
     ],
 )
-def test_a_record_that_is_none_is_a_flaw_of_its_line(tmp_path: Path, line: str, kind: Kind) -> None:
+def test_a_record_that_is_none_is_a_flaw_of_its_line(
+    tmp_path: Path, line: str, kind: ParseErrorKind
+) -> None:
     """The official checker drops such records unseen, or ends with a traceback."""
     _, source = parsed(tmp_path, f"noise\n{LINE}\n{line}\n{LINE}\n")
     assert (kind, 3) in flaws(source)
@@ -177,7 +186,7 @@ def test_a_loss_that_is_no_number_on_the_way_does_not_weigh(tmp_path: Path) -> N
     accuracy = LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": NaN')
     found, source = parsed(tmp_path, f"{stats}\n{accuracy}\n{LINE}\n")
     assert [entry.key for entry in found] == ["tracked_stats", "eval_accuracy", "seed"]
-    assert flaws(source) == [(Kind.NUMBER, 2)]
+    assert flaws(source) == [(ParseErrorKind.NUMBER, 2)]
 
 
 @pytest.mark.parametrize(
@@ -195,14 +204,17 @@ def test_a_loss_that_is_no_number_on_the_way_does_not_weigh(tmp_path: Path) -> N
             LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace(
                 '"metadata": {', '"metadata": {"epoch_num": NaN, '
             ),
-            [Kind.NUMBER],
+            [ParseErrorKind.NUMBER],
         ),
-        (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": [0.7, NaN]'), [Kind.NUMBER]),
-        (LINE.replace('"value": 7', '"value": -Infinity'), [Kind.NUMBER]),
+        (
+            LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": [0.7, NaN]'),
+            [ParseErrorKind.NUMBER],
+        ),
+        (LINE.replace('"value": 7', '"value": -Infinity'), [ParseErrorKind.NUMBER]),
     ],
 )
 def test_a_number_that_is_none_weighs_where_a_rule_reads_it(
-    tmp_path: Path, line: str, kinds: list[Kind]
+    tmp_path: Path, line: str, kinds: list[ParseErrorKind]
 ) -> None:
     """A submitter's own records may hold anything; a result, a setting or its place in training may
     not.
@@ -214,8 +226,8 @@ def test_a_number_that_is_none_weighs_where_a_rule_reads_it(
 def test_many_numbers_that_are_none_are_not_told_as_broken_records(tmp_path: Path) -> None:
     """Of a hundred flaws of a kind on, the rest is only counted."""
     _, source = parsed(tmp_path, (LINE.replace('"value": 7', '"value": NaN') + "\n") * 150)
-    assert {flaw.kind for flaw in source.flaws} == {Kind.NUMBER}
-    assert source.counts[Kind.NUMBER] == 150
+    assert {flaw.kind for flaw in source.parse_errors} == {ParseErrorKind.NUMBER}
+    assert source.counts[ParseErrorKind.NUMBER] == 150
 
 
 def test_glued_records_are_all_read(tmp_path: Path) -> None:
@@ -230,7 +242,7 @@ def test_a_good_record_behind_broken_ones_of_its_line_is_read(tmp_path: Path) ->
     """A record that another process cut off must not hide the next one."""
     entries, source = parsed(tmp_path, ':::MLLOG {"time_ms": 15:::MLLOG :::MLL {"a' + LINE + "\n")
     assert [entry.key for entry in entries] == ["seed"]
-    assert (Kind.GLUED, 1) in flaws(source)
+    assert (ParseErrorKind.GLUED, 1) in flaws(source)
 
 
 def test_garbage_costs_no_look_for_each_of_its_lines(
@@ -240,15 +252,21 @@ def test_garbage_costs_no_look_for_each_of_its_lines(
     line only so many records.
     """
     looks: list[int] = []
-    monkeypatch.setattr(Lines, "of", lambda self, order: looks.append(order) or 1)
-    _, source = parsed(tmp_path, ":::MLLOG \n" * 500 + ":::MLLOG {" * 4 * mllog_lines.PARTS)
+    monkeypatch.setattr(
+        LineNumbers, "find_record_line", lambda self, order: looks.append(order) or 1
+    )
+    _, source = parsed(
+        tmp_path, ":::MLLOG \n" * 500 + ":::MLLOG {" * 4 * mllog_lines.MAX_CONCATENATED_RECORDS
+    )
     assert (
         len(looks)
-        == len([flaw for flaw in source.flaws if flaw.line and flaw.kind not in source.leniency])
+        == len(
+            [flaw for flaw in source.parse_errors if flaw.line and flaw.kind not in source.leniency]
+        )
         < 200
     )
-    assert f"{mllog_lines.PARTS} records on a line" in next(
-        flaw.found for flaw in source.flaws if flaw.kind is Kind.GLUED
+    assert f"{mllog_lines.MAX_CONCATENATED_RECORDS} records on a line" in next(
+        flaw.found for flaw in source.parse_errors if flaw.kind is ParseErrorKind.GLUED
     )
 
 
@@ -268,17 +286,19 @@ def test_one_line_in_another_form_does_not_change_how_the_others_are_read(tmp_pa
 def test_line_numbers_are_those_of_the_file_whatever_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(mllog_lines, "CHUNK", size)
+    monkeypatch.setattr(mllog_lines, "MLLOG_CHUNK_BYTES", size)
     entries, source = parsed(tmp_path, f"\n\n{LINE}\nnoise\r\n{LINE}\n\n\n{LINE}")
     assert [entry.line for entry in entries] == [3, 5, 8]
-    assert [(flaw.kind, flaw.line) for flaw in source.flaws] == [(Kind.CUT, 8)]
+    assert [(flaw.kind, flaw.line) for flaw in source.parse_errors] == [(ParseErrorKind.CUT, 8)]
 
 
 def test_bytes_that_are_no_text_are_told_and_do_not_weigh(tmp_path: Path) -> None:
     entries, source = parsed(tmp_path, b"caf\xe9 \x00\n" + LINE.encode() + b"\n\xff\xfe\n")
     assert len(entries) == 1
     assert flaws(source) == []
-    assert [(flaw.kind, flaw.line) for flaw in source.flaws] == [(Kind.ENCODING, 1)]
+    assert [(flaw.kind, flaw.line) for flaw in source.parse_errors] == [
+        (ParseErrorKind.ENCODING, 1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -297,8 +317,8 @@ def test_what_cannot_be_read_is_a_flaw(tmp_path: Path, make: object) -> None:
     path = tmp_path / "result_0.txt"
     make(path)  # type: ignore[operator]
     source = SourceFile(path)
-    assert list(read(source)) == []
-    assert source.has(Kind.UNREADABLE, Kind.MISSING)
+    assert list(read_published_records(source)) == []
+    assert source.has_parse_error(ParseErrorKind.UNREADABLE, ParseErrorKind.MISSING)
 
 
 # ---- the text form ----
@@ -313,7 +333,7 @@ def test_the_text_form_names_what_later_rounds_name(tmp_path: Path) -> None:
     assert [each.epoch for each in found.evaluations] == [3, 7]
     assert found.evaluations[-1].scores == {"top1": pytest.approx(0.761)}
     assert found.epochs["epoch_start"] == list(range(8))
-    assert found.value("input_batch_size") == 256
+    assert found.find_value("input_batch_size") == 256
     assert flaws(found.source) == []
 
 
@@ -367,22 +387,26 @@ def test_accuracies_are_read_in_every_form_that_accepted_logs_have(
 ) -> None:
     keys = {"box": "BBOX", "mask": "SEGM"}
     assert (
-        tuple(scores_of(value, {metric: keys.get(metric, "") for metric in metrics}).values())
+        tuple(
+            parse_published_scores(
+                value, {metric: keys.get(metric, "") for metric in metrics}
+            ).values()
+        )
         == scores
     )
 
 
 def test_bleu_is_a_share_whichever_unit_the_log_has(tmp_path: Path) -> None:
     """v0.6 has 0-100, and a first evaluation below 1 is no share of 1."""
-    row = registry.published_training(V06).benchmarks["transformer"]
+    row = registry.load_published_training(V06).benchmarks["transformer"]
     records, _ = parsed(
         tmp_path, old([Record("eval_accuracy", 0.6), Record("eval_accuracy", "25.1")])
     )
-    assert [each.scores["bleu"] for each in evaluations_of(records, row)] == [
+    assert [each.scores["bleu"] for each in parse_evaluations(records, row)] == [
         pytest.approx(0.006),
         pytest.approx(0.251),
     ]
-    assert [each.scores["bleu"] for each in evaluations_of(records[:1], row)] == [0.6]
+    assert [each.scores["bleu"] for each in parse_evaluations(records[:1], row)] == [0.6]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +422,7 @@ def test_bleu_is_a_share_whichever_unit_the_log_has(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_are_finite(value: object, told: float | None) -> None:
-    assert number(value) == told
+    assert parse_finite_number(value) == told
 
 
 def test_minutes_are_those_of_the_clock(tmp_path: Path) -> None:
@@ -461,7 +485,7 @@ def test_a_header_may_stand_at_the_end_and_without_a_clock(tmp_path: Path) -> No
     text = new(rest) + new([Record(record.key, record.value) for record in header], start_ms=0)
     found = log(tmp_path, text)
     assert (found.benchmark, found.division, found.closed) == ("resnet", "closed", True)
-    assert found.value("submission_org") == "acme"
+    assert found.find_value("submission_org") == "acme"
 
 
 def test_the_folder_names_the_benchmark_of_a_log_that_does_not(tmp_path: Path) -> None:
@@ -480,7 +504,7 @@ def test_events_that_repeat_without_end_are_counted_and_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log of a gigabyte must not need a gigabyte of memory."""
-    monkeypatch.setattr(retention, "REPEAT_LIMIT", 10)
+    monkeypatch.setattr(retention, "MAX_REPEATED_RECORDS", 10)
     records = run()
     many = [
         *records,
@@ -488,16 +512,16 @@ def test_events_that_repeat_without_end_are_counted_and_not_kept(
         *(Record("max_samples", 1, 9500) for _ in range(100)),
     ]
     found = log(tmp_path, new([*many, Record("max_samples", 2, 9500)]))
-    assert (len(found.all("tracked_stats")), found.counts["tracked_stats"]) == (20, 100)
-    assert (len(found.all("max_samples")), found.counts["max_samples"]) == (11, 101)
-    assert found.all("max_samples")[-1].value == 2
+    assert (len(found.list_records("tracked_stats")), found.counts["tracked_stats"]) == (20, 100)
+    assert (len(found.list_records("max_samples")), found.counts["max_samples"]) == (11, 101)
+    assert found.list_records("max_samples")[-1].value == 2
 
 
 def test_a_run_with_more_events_than_any_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "RUN_LIMIT", 5)
-    assert (Kind.RECORD, None) in flaws(log(tmp_path, new(run())).source)
+    monkeypatch.setattr(retention, "MAX_RUN_EVENTS", 5)
+    assert (ParseErrorKind.RECORD, None) in flaws(log(tmp_path, new(run())).source)
 
 
 def test_a_set_is_read_by_number_and_its_other_files_are_noted(tmp_path: Path) -> None:
@@ -510,8 +534,8 @@ def test_a_set_is_read_by_number_and_its_other_files_are_noted(tmp_path: Path) -
         ".hidden",
     ):
         (tmp_path / name).write_text(new(double("seed")(run())))
-    group = read_set(tmp_path, registry.published_training(V07))
+    group = read_published_set(tmp_path, registry.load_published_training(V07))
     assert [found.number for found in group.logs] == [1, 2, 10]
     assert [path.name for path in group.others] == ["notes.md", "result_3.txt.partial"]
     assert group.benchmark == "resnet"
-    assert not group.flat
+    assert not group.is_flat

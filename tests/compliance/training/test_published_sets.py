@@ -2,7 +2,7 @@
 
 import pytest
 
-from compliance.rules.training.run_set import canonical
+from compliance.rules.training.run_set import format_canonical_value
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from compliance.rules.training.run_set import canonical
     ids=["whole number", "list", "empty list", "text", "zero"],
 )
 def test_the_same_value_in_another_spelling_is_no_difference(left: object, right: object) -> None:
-    assert canonical(left) == canonical(right)
+    assert format_canonical_value(left) == format_canonical_value(right)
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ def test_the_same_value_in_another_spelling_is_no_difference(left: object, right
     ids=["truth", "text", "near", "order", "null", "case"],
 )
 def test_another_value_is_a_difference(left: object, right: object) -> None:
-    assert canonical(left) != canonical(right)
+    assert format_canonical_value(left) != format_canonical_value(right)

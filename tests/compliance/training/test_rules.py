@@ -32,21 +32,21 @@ from making_training import (
     run,
 )
 
-from compliance.documents.training.log import read_log
+from compliance.documents.training.log import read_published_log
 from compliance.judge import Judge
-from compliance.recognition.path_kind import Kind, recognise
-from compliance.verdict import Result, Severity, Verdict
+from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.verdict import PathJudgement, Severity, Verdict
 from suite import registry
 
 V06 = {"settings": LARS_V06, "samples": False}
 
 
-def judged(folder: Path, text: str, name: str = "result_0.txt") -> Result:
+def judged(folder: Path, text: str, name: str = "result_0.txt") -> PathJudgement:
     (folder / name).write_text(text)
-    return Judge().result(str(folder / name))
+    return Judge().judge_path(str(folder / name))
 
 
-def errors(result: Result) -> set[str]:
+def errors(result: PathJudgement) -> set[str]:
     return {finding.rule for finding in result.findings if finding.severity is Severity.ERROR}
 
 
@@ -143,7 +143,7 @@ def test_each_benchmark_has_a_run_that_is_valid(
     assert (result.verdict, result.findings) == (Verdict.VALID, ())
 
 
-def weighed(result: Result, *rules: str) -> list[tuple[str, str]]:
+def weighed(result: PathJudgement, *rules: str) -> list[tuple[str, str]]:
     """Give severity and rule of what was found, of these rules; errors of all."""
     return sorted(
         {
@@ -395,7 +395,9 @@ def test_games_of_v06_have_no_run_stop_and_succeed_by_their_result(
     Python does.
     """
     result = judged(tmp_path, games(metadata))
-    found = read_log(tmp_path / "result_0.txt", registry.published_training("training-v0.6"))
+    found = read_published_log(
+        tmp_path / "result_0.txt", registry.load_published_training("training-v0.6")
+    )
     assert (found.minutes, found.status, found.reached) == (20.0, "success", True)
     assert weighed(result, "file.record", "log.converged", "log.present", "log.target") == []
 
@@ -405,8 +407,8 @@ def test_games_of_v06_have_no_run_stop_and_succeed_by_their_result(
 )
 def test_games_without_a_result_did_not_converge(tmp_path: Path, metadata: str) -> None:
     judged(tmp_path, games(metadata))
-    assert not read_log(
-        tmp_path / "result_0.txt", registry.published_training("training-v0.6")
+    assert not read_published_log(
+        tmp_path / "result_0.txt", registry.load_published_training("training-v0.6")
     ).succeeded
 
 
@@ -686,8 +688,8 @@ def test_epochs_that_nobody_evaluated(tmp_path: Path) -> None:
 )
 def test_a_log_of_another_round_is_told_apart(tmp_path: Path, text: str, other: str) -> None:
     (tmp_path / "result_0.txt").write_text(text)
-    assert Judge().result(str(tmp_path / "result_0.txt")).verdict is Verdict.VALID
-    assert "log.dialect" in errors(Judge(other).result(str(tmp_path / "result_0.txt")))
+    assert Judge().judge_path(str(tmp_path / "result_0.txt")).verdict is Verdict.VALID
+    assert "log.dialect" in errors(Judge(other).judge_path(str(tmp_path / "result_0.txt")))
 
 
 # ---- places ----
@@ -702,14 +704,14 @@ def test_every_path_of_a_tree_is_judged_as_what_it_is(tmp_path: Path) -> None:
     """A PATH inside a tree is judged with that tree's context."""
     place = home(tmp_path)
     for path, kind in (
-        (place, Kind.ORGANISATION),
-        (place / "results/box", Kind.SYSTEM),
-        (place / "results/box/resnet", Kind.BENCHMARK),
-        (place / FIRST, Kind.LOG),
-        (place / "systems/box.json", Kind.SYSTEM_FILE),
+        (place, PathKind.ORGANISATION),
+        (place / "results/box", PathKind.SYSTEM),
+        (place / "results/box/resnet", PathKind.BENCHMARK),
+        (place / FIRST, PathKind.LOG),
+        (place / "systems/box.json", PathKind.SYSTEM_FILE),
     ):
-        assert recognise(path).kind is kind
-        result = Judge().result(str(path))
+        assert recognise_path(path).kind is kind
+        result = Judge().judge_path(str(path))
         assert (result.round, result.verdict, result.findings) == (
             "training-v0.7",
             Verdict.VALID,
@@ -723,7 +725,7 @@ def test_a_fault_in_a_log_is_found_from_every_path_above_it(tmp_path: Path, name
         tmp_path,
         edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "NVIDIA"'),
     )
-    assert "log.place" in errors(Judge().result(str(place / name)))
+    assert "log.place" in errors(Judge().judge_path(str(place / name)))
 
 
 @pytest.mark.parametrize("name", ["ACME", "Acme.", "ac me"])
@@ -732,7 +734,7 @@ def test_an_organisation_is_known_by_its_letters(tmp_path: Path, name: str) -> N
         tmp_path,
         edit(FIRST, '"submission_org", "value": "acme"', f'"submission_org", "value": "{name}"'),
     )
-    assert "log.place" not in errors(Judge().result(str(place / FIRST)))
+    assert "log.place" not in errors(Judge().judge_path(str(place / FIRST)))
 
 
 def test_a_log_of_another_benchmark_is_in_the_wrong_folder(tmp_path: Path) -> None:
@@ -744,13 +746,13 @@ def test_a_log_of_another_benchmark_is_in_the_wrong_folder(tmp_path: Path) -> No
             '"submission_benchmark", "value": "ssd"',
         ),
     )
-    assert "log.place" in errors(Judge().result(str(place / FIRST)))
+    assert "log.place" in errors(Judge().judge_path(str(place / FIRST)))
 
 
 def test_a_log_of_another_division_than_its_system_is_told(tmp_path: Path) -> None:
     place = home(tmp_path, lambda where: describe(where, division="Open"))
-    assert {"log.division", "org.division"} <= errors(Judge().result(str(place)))
-    assert "log.division" in errors(Judge().result(str(place / FIRST)))
+    assert {"log.division", "org.division"} <= errors(Judge().judge_path(str(place)))
+    assert "log.division" in errors(Judge().judge_path(str(place / FIRST)))
 
 
 @pytest.mark.parametrize(
@@ -775,7 +777,7 @@ def test_a_log_of_another_division_than_its_system_is_told(tmp_path: Path) -> No
 def test_one_change_of_a_tree_breaks_the_rule_that_is_about_it(
     tmp_path: Path, step: Callable[[Path], object], rule: str
 ) -> None:
-    assert rule in errors(Judge("training-v0.7").result(str(home(tmp_path, step))))
+    assert rule in errors(Judge("training-v0.7").judge_path(str(home(tmp_path, step))))
 
 
 def test_a_description_of_v06_may_be_lines(tmp_path: Path) -> None:
@@ -799,11 +801,11 @@ def test_a_description_of_v06_may_be_lines(tmp_path: Path) -> None:
             old(run(number=number, scores=scores, **V06), START_MS + number * 10**7)
         )
     (place / "systems/box.json").write_text(text)
-    assert errors(Judge().result(str(place))) == set()
+    assert errors(Judge().judge_path(str(place))) == set()
     (place / "systems/box.json").write_text(text.replace('"acme"', '"globex"'))
-    assert errors(Judge().result(str(place))) == {"org.description"}
+    assert errors(Judge().judge_path(str(place))) == {"org.description"}
     (place / "systems/box.json").write_text(text.replace("status: ", "status "))
-    assert "file.record" in errors(Judge().result(str(place)))
+    assert "file.record" in errors(Judge().judge_path(str(place)))
 
 
 # ---- sets ----
@@ -822,19 +824,19 @@ def test_one_run_of_a_set_may_fail_to_converge(
     tmp_path: Path, changes: list[int], verdict: Verdict
 ) -> None:
     set_of(*((which, change) for which in changes for change in (LOW, MISSED)))(tmp_path)
-    assert Judge().result(str(tmp_path)).verdict is verdict
+    assert Judge().judge_path(str(tmp_path)).verdict is verdict
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_runs_are_numbered_from_0_or_1(tmp_path: Path, first: int) -> None:
     set_of(first=first)(tmp_path)
-    assert Judge().result(str(tmp_path)).findings == ()
+    assert Judge().judge_path(str(tmp_path)).findings == ()
 
 
 @pytest.mark.parametrize("runs", [0, 1, 4, 6])
 def test_a_set_has_as_many_runs_as_the_benchmark_asks_for(tmp_path: Path, runs: int) -> None:
     set_of(runs=runs)(tmp_path)
-    assert Judge("training-v0.7").result(str(tmp_path)).verdict is Verdict.BROKEN
+    assert Judge("training-v0.7").judge_path(str(tmp_path)).verdict is Verdict.BROKEN
 
 
 def test_the_odd_run_out_is_named_whichever_it_is(tmp_path: Path) -> None:
@@ -842,7 +844,7 @@ def test_the_odd_run_out_is_named_whichever_it_is(tmp_path: Path) -> None:
     set_of((0, put("global_batch_size", value=2048)))(tmp_path)
     found = [
         finding
-        for finding in Judge().result(str(tmp_path)).findings
+        for finding in Judge().judge_path(str(tmp_path)).findings
         if finding.rule == "runs.hyperparameters"
     ]
     assert [Path(finding.file).name for finding in found] == ["result_0.txt"]
@@ -852,7 +854,7 @@ def test_the_odd_run_out_is_named_whichever_it_is(tmp_path: Path) -> None:
 
 def test_a_seed_that_is_not_logged_is_not_missed(tmp_path: Path) -> None:
     set_of(*((number, drop("seed")) for number in range(5)))(tmp_path)
-    assert Judge().result(str(tmp_path)).findings == ()
+    assert Judge().judge_path(str(tmp_path)).findings == ()
 
 
 def test_a_copy_is_found_by_its_results_whatever_was_done_to_its_clock(tmp_path: Path) -> None:
@@ -863,13 +865,13 @@ def test_a_copy_is_found_by_its_results_whatever_was_done_to_its_clock(tmp_path:
     (tmp_path / "result_2.txt").write_text(
         text.replace('"value": 101', '"value": 777').replace("21", "22")
     )
-    assert "runs.distinct" in errors(Judge().result(str(tmp_path)))
+    assert "runs.distinct" in errors(Judge().judge_path(str(tmp_path)))
 
 
 def test_a_set_that_holds_a_file_that_is_no_log_is_broken(tmp_path: Path) -> None:
     set_of()(tmp_path)
     (tmp_path / "result_3.txt").write_text("Epoch 1\n")
-    result = Judge().result(str(tmp_path))
+    result = Judge().judge_path(str(tmp_path))
     assert "file.record" in errors(result)
     assert "runs.hyperparameters" not in errors(result)
 
@@ -878,9 +880,9 @@ def test_sets_outside_a_tree_are_judged_one_by_one(tmp_path: Path) -> None:
     for name in ("resnet", "other"):
         (tmp_path / "box" / name).mkdir(parents=True)
         set_of()(tmp_path / "box" / name)
-    assert Judge().result(str(tmp_path / "box")).verdict is Verdict.VALID
+    assert Judge().judge_path(str(tmp_path / "box")).verdict is Verdict.VALID
     (tmp_path / "box/other/result_0.txt").unlink()
-    assert errors(Judge().result(str(tmp_path / "box"))) == {"runs.count"}
+    assert errors(Judge().judge_path(str(tmp_path / "box"))) == {"runs.count"}
 
 
 # ---- forms that other organisations' logs may have ----
@@ -929,7 +931,7 @@ def test_a_submitter_is_known_by_a_longer_name_and_by_initials(
     tmp_path: Path, submitter: str, holds: bool
 ) -> None:
     place = home(tmp_path, lambda where: describe(where, submitter=submitter))
-    assert ("org.description" not in errors(Judge().result(str(place)))) is holds
+    assert ("org.description" not in errors(Judge().judge_path(str(place)))) is holds
 
 
 @pytest.mark.parametrize(
@@ -946,14 +948,18 @@ def test_a_submitter_is_known_by_a_longer_name_and_by_initials(
 )
 def test_a_status_may_be_said_in_other_words(tmp_path: Path, status: str) -> None:
     assert (
-        errors(Judge().result(str(home(tmp_path, lambda where: describe(where, status=status)))))
+        errors(
+            Judge().judge_path(str(home(tmp_path, lambda where: describe(where, status=status))))
+        )
         == set()
     )
 
 
 def test_a_description_may_differ_from_its_folder_in_case_and_punctuation(tmp_path: Path) -> None:
     assert (
-        errors(Judge().result(str(home(tmp_path, rename("systems/box.json", "systems/Bo-x.json")))))
+        errors(
+            Judge().judge_path(str(home(tmp_path, rename("systems/box.json", "systems/Bo-x.json"))))
+        )
         == set()
     )
 
@@ -967,7 +973,7 @@ def test_a_description_of_another_form_is_only_warned(tmp_path: Path) -> None:
         "hardware": "chips",
     }
     place = home(tmp_path, lambda where: (where / "systems/box.json").write_text(json.dumps(told)))
-    assert errors(Judge().result(str(place))) == set()
+    assert errors(Judge().judge_path(str(place))) == set()
 
 
 @pytest.mark.parametrize(

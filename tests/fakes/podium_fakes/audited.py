@@ -17,11 +17,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
 
-from compliance.loadgen_replay import Twister
+from compliance.loadgen_replay import MersenneTwister
 from podium_fakes.fake import probe_briefly
 from suite import registry
 from suite.audits.names import AuditTest
-from suite.audits.rules import all_rules
+from suite.audits.rules import read_audit_rules
 from suite.engine import Engine
 from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Mode, Run, Scores
@@ -54,13 +54,13 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
 def known_orders(cheat: str) -> list[list[int]]:
     """Draw the orders in which samples are loaded, of the seeds that a cheat knows."""
-    seeds = [registry.round().loadgen.qsl_rng_seed] if cheat in ("seeds", "official") else []
+    seeds = [registry.load_round().loadgen.qsl_rng_seed] if cheat in ("seeds", "official") else []
     if cheat == "official":
         seeds += [
             int(rules.tests[AuditTest.TEST05].settings.get("qsl_rng_seed", 0))
-            for rules in all_rules().values()
+            for rules in read_audit_rules().values()
         ]
-    return [Twister(seed).shuffle(list(range(SAMPLES))) for seed in seeds]
+    return [MersenneTwister(seed).shuffle(list(range(SAMPLES))) for seed in seeds]
 
 
 def in_performance_mode() -> bool:

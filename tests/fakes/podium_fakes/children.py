@@ -12,7 +12,7 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from harness.children.process import Abort, in_child, load_ahead
+from harness.children.process import Abort, load_ahead, run_in_child
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.process import garbage
 
@@ -53,7 +53,10 @@ def note_and_sleep(job: str, abort: Abort) -> None:
 
 def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
     """Tell whether a module is loaded, and what was taken over."""
-    assert multiprocessing.get_start_method() == "spawn" and gc.get_threshold() == garbage.USUAL
+    assert (
+        multiprocessing.get_start_method() == "spawn"
+        and gc.get_threshold() == garbage.USUAL_THRESHOLDS
+    )
     assert ("OWN" in os.environ) == (job in sys.modules), (
         "what a module set when it was loaded is kept"
     )
@@ -68,4 +71,4 @@ def parent_of(job: str, abort: Abort) -> int:
 def in_a_process(answer: Connection) -> None:
     """Be a process of multiprocessing that has a child of its own."""
     load_ahead([])
-    answer.send(in_child(whoami, "inside")[0])
+    answer.send(run_in_child(whoami, "inside")[0])

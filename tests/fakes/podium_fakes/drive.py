@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from podium_fakes import STEP_MS
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError
-from suite.files.layout import Entry
+from suite.files.layout import ResultsEntry
 from suite.terms import Division, Precision, Profile
 
 SYSTEM = "testbed"
 T = TypeVar("T")
 
 
-def options(results: Path, *assignments: str, **changes: Any) -> Options:
+def options(results: Path, *assignments: str, **changes: Any) -> RunOptions:
     """Ask for the fake workload on the CPU."""
     usual: dict[str, Any] = {
         "profile": Profile.SMOKE,
@@ -37,7 +37,7 @@ def options(results: Path, *assignments: str, **changes: Any) -> Options:
         "org": "tests",
         "system": SYSTEM,
     }
-    return Options(**{**usual, **changes})
+    return RunOptions(**{**usual, **changes})
 
 
 def words(results: Path, *more: str, workload: str = "fake", framework: str = "fake") -> list[str]:
@@ -109,14 +109,14 @@ def listed(folder: Path, pattern: str) -> list[Path]:
     return []
 
 
-def entry(results: Path, division: Division = Division.OPEN) -> Entry:
+def entry(results: Path, division: Division = Division.OPEN) -> ResultsEntry:
     """Where those results lie."""
-    return Entry(results=results, division=division, org="tests", system=SYSTEM)
+    return ResultsEntry(results=results, division=division, org="tests", system=SYSTEM)
 
 
 def log_path(results: Path, run: int = 0, division: Division = Division.OPEN) -> Path:
     """Where the log of a finished run lies."""
-    return entry(results, division).training_log("resnet", run)
+    return entry(results, division).locate_training_log("resnet", run)
 
 
 def partial(path: Path) -> Path:

@@ -32,7 +32,7 @@ PROBE_S = 0.1
 LOOK_S = 0.05
 
 if BRIEF:
-    cpus.LOOK_S = LOOK_S
+    cpus.CPU_PROBE_S = LOOK_S
 
 
 def probe_briefly() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.serving.harness_ceiling import Ceiling, host_key
-from suite.files.layout import Entry, checkpoint_folder, folder_sha256
+from suite.files.layout import ResultsEntry, compute_folder_sha256, locate_checkpoint_folder
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
 
@@ -27,7 +27,7 @@ def keep_checkpoint(
         round="podium-v1",
         profile="smoke",
         framework="fake",
-        sha256=folder_sha256(folder),
+        sha256=compute_folder_sha256(folder),
         nonce=NONCE,
         seed=1,
         run_index=0,
@@ -39,7 +39,7 @@ def keep_checkpoint(
         version="0",
     )
     record = replace(record, **changes)
-    place = checkpoint_folder(results, workload, record.sha256)
+    place = locate_checkpoint_folder(results, workload, record.sha256)
     place.parent.mkdir(parents=True, exist_ok=True)
     folder.rename(place)
     write_record(place / "record.json", record)
@@ -62,6 +62,6 @@ def run_record(folder: Path) -> RunRecord:
     return msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
 
 
-def run_folders(place: Entry) -> list[Path]:
+def run_folders(place: ResultsEntry) -> list[Path]:
     """Name the folders of all LoadGen runs that are there."""
-    return sorted(path.parent for path in place.benchmark("fake").glob("**/run.json"))
+    return sorted(path.parent for path in place.locate_benchmark("fake").glob("**/run.json"))

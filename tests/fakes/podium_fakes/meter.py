@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.machine.telemetry.sampled import Channel, Kind, Reading
+from harness.machine.telemetry.sampled import ChannelKind, SampledChannel, SampledReading
 
 
 class Meter:
@@ -17,24 +17,24 @@ class Meter:
         self.calls = itertools.count(1)
 
     @property
-    def channels(self) -> Sequence[Channel]:
+    def channels(self) -> Sequence[SampledChannel]:
         """Two."""
         return [
-            Channel(
+            SampledChannel(
                 name="fake:energy",
-                kind=Kind.ENERGY,
+                kind=ChannelKind.ENERGY,
                 facts={"grade": "counter", "scope": ["package0"], "range_uj": 10**9},
             ),
-            Channel(name="fake:power", kind=Kind.POWER),
+            SampledChannel(name="fake:power", kind=ChannelKind.POWER),
         ]
 
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[SampledReading]:
         """Read both, or fail."""
         call = next(self.calls)
         if self.fails_every and call % self.fails_every == 0:
             raise OSError("no answer on purpose")
-        yield Reading(t_ns=time.monotonic_ns(), channel=0, value=call * 10_000_000)
-        yield Reading(t_ns=time.monotonic_ns(), channel=1, value=5_000_000)
+        yield SampledReading(t_ns=time.monotonic_ns(), channel=0, value=call * 10_000_000)
+        yield SampledReading(t_ns=time.monotonic_ns(), channel=1, value=5_000_000)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -44,12 +44,12 @@ class Odd:
     """A state with numbers that are none."""
 
     period_ms = 50
-    channels = (Channel(name="odd", kind=Kind.STATE),)
+    channels = (SampledChannel(name="odd", kind=ChannelKind.STATE),)
 
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[SampledReading]:
         """Give what JSON does not have."""
         state: dict[str, Any] = {"temp_c": float("nan"), "mhz": [float("inf"), 1.0]}
-        yield Reading(t_ns=time.monotonic_ns(), channel=0, value=state)
+        yield SampledReading(t_ns=time.monotonic_ns(), channel=0, value=state)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -163,7 +163,7 @@ def system(
     """Say how it is served; `folder` gets its notes."""
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(
-        round=registry.round(),
+        round=registry.load_round(),
         profile=Profile.SMOKE,
         seed=0,
         data=None,
@@ -193,7 +193,7 @@ def schedule(
     **settings: HyperValue,
 ) -> Schedule:
     """Plan a short run."""
-    return plan(registry.round(), row, scenario, mode, settings, probe, LOG_SEED)
+    return plan(registry.load_round(), row, scenario, mode, settings, probe, LOG_SEED)
 
 
 def job(

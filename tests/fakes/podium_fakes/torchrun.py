@@ -43,7 +43,7 @@ def launch(words: list[str]) -> None:
         *(["torch._dynamo"] if "fake.ddp=true" in words else []),
     ):
         import_module(needed)
-    registry.round()
+    registry.load_round()
     logging.getLogger(TELLS).addFilter(without_traceback)
     place = words.index("-m")
     assert words[place + 1] == "harness"

@@ -17,7 +17,12 @@ from podium_fakes.drive import until
 
 from harness.children import process as child_process
 from harness.children import template
-from harness.children.process import Failure, ending, failure, in_child
+from harness.children.process import (
+    ChildFailure,
+    describe_child_failure,
+    describe_process_end,
+    run_in_child,
+)
 from harness.kernel_errors import KernelError
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.process.signals import Terminated
@@ -38,7 +43,7 @@ def test_a_result_comes_from_another_process_and_its_second_thread():
     """On the main thread StartTest would hold every signal back; an unblocked SIGINT would print a
     traceback.
     """
-    word, pid, on_main, blocked = in_child(whoami, "hello")
+    word, pid, on_main, blocked = run_in_child(whoami, "hello")
     assert (word, on_main, blocked) == ("hello", False, True) and pid != os.getpid()
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
@@ -49,7 +54,7 @@ def test_a_result_comes_from_another_process_and_its_second_thread():
 def test_errors_keep_their_exit_code(job: str, kind: type[PodiumError]):
     """A wrong checkpoint is exit 2 whichever process finds out."""
     with pytest.raises(kind, match=f"^{job} on purpose$"):
-        in_child(fail, job)
+        run_in_child(fail, job)
 
 
 def test_other_exceptions_are_one_sentence_and_carry_their_traceback(
@@ -59,7 +64,7 @@ def test_other_exceptions_are_one_sentence_and_carry_their_traceback(
     the terminal hid it.
     """
     with pytest.raises(JudgedError, match="^the system under test failed") as caught:
-        in_child(fail, "bug")
+        run_in_child(fail, "bug")
     assert str(caught.value) == "the system under test failed: KeyError: 'bug on purpose'"
     assert "in fail" in caught.value.__notes__[0] and "Traceback" not in capfd.readouterr().err
 
@@ -69,7 +74,7 @@ def test_a_processor_without_an_instruction_lacks_something():
     3.
     """
     with pytest.raises(KernelError, match="was ended by SIGILL"):
-        in_child(end, "SIGILL")
+        run_in_child(end, "SIGILL")
 
 
 def test_a_failing_worker_ends_the_process_at_once():
@@ -78,7 +83,7 @@ def test_a_failing_worker_ends_the_process_at_once():
     """
     start = time.monotonic()
     with pytest.raises(JudgedError, match="^worker [012]$"):
-        in_child(abort_elsewhere, "")
+        run_in_child(abort_elsewhere, "")
     assert time.monotonic() - start < 50
 
 
@@ -90,7 +95,7 @@ def test_a_child_that_vanishes_is_told(job: str, words: str):
     with pytest.raises(
         JudgedError, match=rf"the LoadGen process .*{words}; nothing of that run counts"
     ):
-        in_child(end, job)
+        run_in_child(end, job)
 
 
 def test_a_signal_to_the_parent_ends_the_child(tmp_path: Path):
@@ -103,7 +108,7 @@ def test_a_signal_to_the_parent_ends_the_child(tmp_path: Path):
 
     threading.Thread(target=terminate).start()
     with pytest.raises(Terminated):
-        in_child(note_and_sleep, str(note))
+        run_in_child(note_and_sleep, str(note))
     assert not psutil.pid_exists(int(note.read_text()))
 
 
@@ -151,9 +156,9 @@ def test_a_template_that_is_killed_takes_its_child_along(tmp_path: Path, forked:
     with pytest.raises(
         JudgedError, match="the LoadGen process was ended by SIGKILL; nothing of that run counts"
     ):
-        in_child(note_and_sleep, str(note))
+        run_in_child(note_and_sleep, str(note))
     until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=40)
-    assert in_child(whoami, "again")[0] == "again"
+    assert run_in_child(whoami, "again")[0] == "again"
 
 
 def test_a_template_that_cannot_start_means_new_interpreters(monkeypatch: pytest.MonkeyPatch):
@@ -162,23 +167,28 @@ def test_a_template_that_cannot_start_means_new_interpreters(monkeypatch: pytest
     def refused(process: Any) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(template, "start", refused)
+    monkeypatch.setattr(template, "start_child_process", refused)
     child_process.load_ahead([])
-    assert in_child(parent_of, "") == os.getpid()
+    assert run_in_child(parent_of, "") == os.getpid()
 
 
 def test_a_fork_of_its_owner_asks_no_template(forked: bool):
     """It may not wait for it."""
-    in_child(whoami, "first")
+    run_in_child(whoami, "first")
     pid = os.fork()
     if not pid:
-        os._exit(0 if in_child(whoami, "fork")[0] == "fork" else 1)
+        os._exit(0 if run_in_child(whoami, "fork")[0] == "fork" else 1)
     assert os.waitpid(pid, 0)[1] == 0
-    assert in_child(whoami, "after")[0] == "after"
+    assert run_in_child(whoami, "after")[0] == "after"
 
 
 def test_sentences():
     """What stands in the error line."""
-    assert ending(-9) == "was ended by SIGKILL" and ending(3) == "ended with exit status 3"
-    assert failure(MissingError("no GPU")) == Failure(exit_code=3, sentence="no GPU")
-    assert isinstance(Failure(exit_code=99, sentence="x").error(), JudgedError)
+    assert (
+        describe_process_end(-9) == "was ended by SIGKILL"
+        and describe_process_end(3) == "ended with exit status 3"
+    )
+    assert describe_child_failure(MissingError("no GPU")) == ChildFailure(
+        exit_code=3, sentence="no GPU"
+    )
+    assert isinstance(ChildFailure(exit_code=99, sentence="x").build_error(), JudgedError)

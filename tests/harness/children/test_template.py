@@ -103,9 +103,9 @@ def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
 def test_a_process_that_has_asked_for_a_gpu_is_known(tmp_path: Path):
     """CUDA keeps its device files open, and does not work in a fork."""
     (tmp_path / "5").symlink_to("/dev/null")
-    assert not template.holds_gpu(tmp_path) and not template.holds_gpu(tmp_path / "nothing")
+    assert not template.has_open_gpu(tmp_path) and not template.has_open_gpu(tmp_path / "nothing")
     (tmp_path / "6").symlink_to("/dev/nvidiactl")
-    assert template.holds_gpu(tmp_path)
+    assert template.has_open_gpu(tmp_path)
 
 
 @pytest.mark.slow

@@ -118,10 +118,10 @@ def test_weights_have_a_scale_for_each_channel(cache: Path) -> None:
 
 
 def kept(cache: Path, samples: Calibration[Any]) -> Path:
-    from harness.engines.onnx.export import exported
+    from harness.engines.onnx.export import ensure_onnx_export
 
-    source = exported(network(), cache)
-    return source.with_name(f"{quantization.key(source, samples)}.onnx")
+    source = ensure_onnx_export(network(), cache)
+    return source.with_name(f"{quantization.compute_int8_key(source, samples)}.onnx")
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_other_samples_make_another_file_and_the_same_ones_are_not_read_again(
     """A file kept from other samples would carry ranges that the measurements do not tell."""
     samples = calibration(pictures())
     OnnxRuntimeEngine().compile(network(), plan(cache, samples))
-    monkeypatch.setattr(quantization, "quantise", lambda *_: pytest.fail("calibrated again"))
+    monkeypatch.setattr(quantization, "write_int8_onnx", lambda *_: pytest.fail("calibrated again"))
     OnnxRuntimeEngine().compile(network(), plan(cache, samples))
     others = [
         replace(samples, sha256=("f" * 64, *samples.sha256[1:])),
@@ -160,8 +160,10 @@ def test_weights_keep_to_seven_bits_where_sums_of_pairs_would_overflow(
     """Without VNNI two products of bytes are summed in 16 bits, and large ones are cut without a
     word.
     """
-    monkeypatch.setattr(quantization, "cpu_fields", lambda: [{"flags": flags}] if flags else [])
-    assert quantization.narrow() is narrow
+    monkeypatch.setattr(
+        quantization, "read_cpu_fields", lambda: [{"flags": flags}] if flags else []
+    )
+    assert quantization.has_narrow_int8_products() is narrow
 
 
 @pytest.mark.slow
@@ -171,10 +173,10 @@ def test_an_fp16_file_answers_within_its_precision(cache: Path) -> None:
     """
     import onnxruntime
 
-    from harness.engines.onnx.export import exported
+    from harness.engines.onnx.export import ensure_onnx_export
     from harness.engines.onnx.io_binding import BoundCall
 
-    path = quantization.halved(exported(network(), cache))
+    path = quantization.ensure_fp16_onnx(ensure_onnx_export(network(), cache))
     call: Callable[..., Any] = BoundCall(
         onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), network(), "cpu"
     )

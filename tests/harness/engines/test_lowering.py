@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
 SHAPE = (3, 8, 8)
-BLOCKS = 2 * lowering.BLOCK
+BLOCKS = 2 * lowering.WEIGHTS_PER_BLOCK
 
 
 class Small(torch.nn.Module):  # type: ignore[name-defined,misc]
@@ -50,9 +50,9 @@ def pictures(seed: int, count: int) -> Any:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from harness.engines.onnx.export import exported
+    from harness.engines.onnx.export import ensure_onnx_export
 
-    return exported(network(), tmp_path_factory.mktemp("engines"))
+    return ensure_onnx_export(network(), tmp_path_factory.mktemp("engines"))
 
 
 def plan(precision: Precision, source: Path) -> Plan[Any]:
@@ -96,7 +96,9 @@ def test_each_format_answers_near_its_source(source: Path, precision: str, share
     """
     import onnxruntime
 
-    path, facts = lowering.lowered(network(), source, plan(Precision(precision), source))
+    path, facts = lowering.lower_onnx_to_precision(
+        network(), source, plan(Precision(precision), source)
+    )
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     picture_NCHW = pictures(2, 6)
     (found_NK,) = session.run(["logit"], {"picture": picture_NCHW.numpy()})
@@ -110,7 +112,7 @@ def test_bf16_answers_near_its_source(source: Path) -> None:
     """ONNX Runtime's CPU has no kernels for it; ONNX's own evaluator has."""
     from onnx.reference import ReferenceEvaluator
 
-    path, _ = lowering.lowered(network(), source, plan(Precision.BF16, source))
+    path, _ = lowering.lower_onnx_to_precision(network(), source, plan(Precision.BF16, source))
     picture_NCHW = pictures(2, 1)
     (found_NK,) = ReferenceEvaluator(str(path)).run(["logit"], {"picture": picture_NCHW.numpy()})
     wanted_NK = Small()(picture_NCHW).detach()
@@ -124,7 +126,7 @@ def test_int8_is_as_tensorrt_wants_it(source: Path) -> None:
     """Symmetric, Q and DQ on weights and in front of products, biases in floats, nothing behind
     them.
     """
-    path, facts = lowering.lowered(network(), source, plan(Precision.INT8, source))
+    path, facts = lowering.lower_onnx_to_precision(network(), source, plan(Precision.INT8, source))
     model = onnx.load(path)
     zeros = {node.input[2] for node in model.graph.node if node.op_type == "QuantizeLinear"}
     values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -139,14 +141,14 @@ def test_int8_is_as_tensorrt_wants_it(source: Path) -> None:
 @pytest.mark.slow
 def test_fp8_holds_the_same_largest_values(source: Path) -> None:
     """The ranges that the measurements tell are those of the calibration."""
-    path, facts = lowering.lowered(network(), source, plan(Precision.FP8, source))
+    path, facts = lowering.lower_onnx_to_precision(network(), source, plan(Precision.FP8, source))
     assert "FLOAT8E4M3FN" in types(path) and "INT8" not in types(path)
     assert facts[f"{RANGE}picture"] == pytest.approx((-2, 2), rel=0.01)
 
 
 @pytest.mark.slow
 def test_int4_is_for_weights_alone_and_tells_their_ranges(source: Path) -> None:
-    path, facts = lowering.lowered(network(), source, plan(Precision.INT4, source))
+    path, facts = lowering.lower_onnx_to_precision(network(), source, plan(Precision.INT4, source))
     assert "INT4" in types(path)
     (widest,) = [value for name, value in facts.items() if name.startswith(RANGE)]
     assert widest == pytest.approx(
@@ -173,13 +175,15 @@ def test_a_network_that_int4_does_not_fit_is_refused() -> None:
             " multiple of 128"
         ),
     ):
-        lowering.pack_weights("small", bare)
+        lowering.pack_int4_weights("small", bare)
 
 
 @pytest.mark.slow
 def test_formats_that_need_samples_say_so(source: Path) -> None:
     with pytest.raises(RequestError, match="needs calibration samples"):
-        lowering.lowered(network(), source, replace(plan(Precision.FP8, source), calibration=None))
+        lowering.lower_onnx_to_precision(
+            network(), source, replace(plan(Precision.FP8, source), calibration=None)
+        )
 
 
 @pytest.mark.slow
@@ -187,6 +191,6 @@ def test_a_symmetric_file_is_another_than_onnx_runtime_s(source: Path) -> None:
     """Kept under one name, the first engine that came would decide for both."""
     samples = plan(Precision.INT8, source).calibration
     assert samples is not None
-    assert quantization.key(source, samples) != quantization.key(
-        source, samples, lowering.SYMMETRIC
+    assert quantization.compute_int8_key(source, samples) != quantization.compute_int8_key(
+        source, samples, lowering.TENSORRT_INT8_FORM
     )

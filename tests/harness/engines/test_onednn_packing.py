@@ -6,10 +6,11 @@ from torch import nn
 from torch.nn import functional
 
 from harness.engines import onednn_packing
-from harness.engines.onednn_packing import PackedLinear, pack, packable
+from harness.engines.onednn_packing import PackedLinear, is_packable_linear, pack_linear_layers
 
 pytestmark = pytest.mark.skipif(
-    not onednn_packing.can_pack(), reason="this build of PyTorch has no oneDNN to pack weights for"
+    not onednn_packing.can_pack_linear_layers(),
+    reason="this build of PyTorch has no oneDNN to pack weights for",
 )
 
 
@@ -35,8 +36,8 @@ def test_every_linear_layer_of_a_module_is_replaced() -> None:
     """Nested ones too, and none twice where two networks share a part."""
     shared = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
     module = nn.ModuleDict({"a": shared, "b": nn.Sequential(nn.Linear(8, 4), nn.Conv1d(4, 4, 1))})
-    assert pack(module) == 2
-    assert pack(nn.ModuleDict({"again": shared})) == 0
+    assert pack_linear_layers(module) == 2
+    assert pack_linear_layers(nn.ModuleDict({"again": shared})) == 0
     assert isinstance(shared[0], PackedLinear)
 
 
@@ -55,7 +56,7 @@ class Own(nn.Linear):
 )
 def test_what_is_not_a_plain_fp32_layer_stays(layer: nn.Module) -> None:
     """A subclass, another number format, weights elsewhere."""
-    assert not packable(layer)
+    assert not is_packable_linear(layer)
 
 
 def test_a_build_without_these_operators_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,4 +65,4 @@ def test_a_build_without_these_operators_stays_as_it_is(monkeypatch: pytest.Monk
         onednn_packing, "PackedLinear", lambda layer: torch.ops.mkldnn.no_such_operator(layer)
     )
     module = nn.Sequential(nn.Linear(8, 8))
-    assert pack(module) == 0 and type(module[0]) is nn.Linear
+    assert pack_linear_layers(module) == 0 and type(module[0]) is nn.Linear

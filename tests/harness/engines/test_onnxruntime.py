@@ -18,7 +18,7 @@ from harness.engines.onnx import example_sizes, export, io_binding, lowering, qu
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
@@ -141,7 +141,7 @@ def test_what_was_built_is_told(cache: Path) -> None:
         "basic",
         "dynamo",
     )
-    assert float(str(facts["difference"])) < export.TOLERANCE
+    assert float(str(facts["difference"])) < export.EXPORT_TOLERANCE
 
 
 def test_a_second_process_finds_the_export_and_other_weights_make_another(
@@ -150,12 +150,12 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(
     """A stale file would serve the weights of an earlier checkpoint; a needless export takes most
     of a minute.
     """
-    monkeypatch.setattr(export, "export", lambda *_: pytest.fail("exported again"))
+    monkeypatch.setattr(export, "export_to_onnx", lambda *_: pytest.fail("exported again"))
     OnnxRuntimeEngine().compile(small(), plan(cache))
     other = Small()
     with torch.no_grad():
         other.layer.weight[0, 0] += 1
-    assert export.key(small(other)) != export.key(small())
+    assert export.compute_export_key(small(other)) != export.compute_export_key(small())
 
 
 def test_an_export_leaves_no_lock_between_processes(
@@ -169,7 +169,7 @@ def test_an_export_leaves_no_lock_between_processes(
     monkeypatch.setattr(
         synchronize.SemLock, "__init__", lambda lock, *given, **more: made.append(lock)
     )
-    export.exported(small(), tmp_path)
+    export.ensure_onnx_export(small(), tmp_path)
     assert made == []
 
 
@@ -218,8 +218,12 @@ def test_whatever_a_network_computes_with_is_in_the_name_of_its_file() -> None:
         {"choice": Choice()},
         {"choice": Choice(2.0)},
     ]
-    assert len({export.key(small(Varied(**changes))) for changes in varied}) == len(varied)
-    assert export.key(small(Varied(choice=Choice()))) == export.key(small(Varied(choice=Choice())))
+    assert len({export.compute_export_key(small(Varied(**changes))) for changes in varied}) == len(
+        varied
+    )
+    assert export.compute_export_key(small(Varied(choice=Choice()))) == export.compute_export_key(
+        small(Varied(choice=Choice()))
+    )
 
 
 def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(
@@ -234,7 +238,7 @@ def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(
             " def forward(self, x): return scaled(x), x\n"
         )
         linecache.clearcache()
-        keys.add(export.key(small(importlib.import_module("podium_told").Net())))
+        keys.add(export.compute_export_key(small(importlib.import_module("podium_told").Net())))
         sys.modules.pop("podium_told")
         importlib.invalidate_caches()
     assert len(keys) == 2
@@ -244,7 +248,7 @@ def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(
 def test_a_damaged_file_is_named(size: int, tmp_path: Path) -> None:
     """It would be found damaged at every call, and nobody would know which file to remove."""
     (tmp_path / "onnx").mkdir()
-    path = tmp_path / "onnx" / f"{export.key(small())}.onnx"
+    path = tmp_path / "onnx" / f"{export.compute_export_key(small())}.onnx"
     path.write_bytes(b"\x08\x07\x12" + bytes(range(37)) if size else b"")
     with pytest.raises(
         MissingError, match=r"\.onnx: not a complete ONNX file; remove it to export again"
@@ -262,7 +266,7 @@ def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> N
         MissingError,
         match=r"small cannot be exported to ONNX \(paint\): ValueError: no function for this$",
     ):
-        export.attempt(small(), Small(), tmp_path / "x.onnx", by_paint)
+        export.try_exporter(small(), Small(), tmp_path / "x.onnx", by_paint)
 
 
 def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:
@@ -314,10 +318,10 @@ def test_a_recurrent_layer_of_any_length_is_traced_first() -> None:
     file would change without need.
     """
     first = [
-        export.exporters(network, network.module)[0]
+        export.choose_exporters(network, network.module)[0]
         for network in (recurrent("batch", "source"), recurrent("batch"), small())
     ]
-    assert first == [export.by_torchscript, export.by_dynamo, export.by_dynamo]
+    assert first == [export.export_by_torchscript, export.export_by_dynamo, export.export_by_dynamo]
 
 
 def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(
@@ -325,7 +329,11 @@ def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(
 ) -> None:
     """An encoder for sentences of one length; the other exporter does better, and that is told."""
     network = recurrent("batch", "source")
-    monkeypatch.setattr(export, "exporters", lambda *_: (export.by_dynamo, export.by_torchscript))
+    monkeypatch.setattr(
+        export,
+        "choose_exporters",
+        lambda *_: (export.export_by_dynamo, export.export_by_torchscript),
+    )
     executable = OnnxRuntimeEngine().compile(network, plan(tmp_path))
     assert executable.describe()["exporter"] in ("dynamo", "torchscript")
     run = executable.open()
@@ -339,10 +347,14 @@ def test_the_second_look_keeps_what_holds_between_sizes_and_their_limits() -> No
     no caller gives.
     """
     profile = ShapeProfile(minimum=((1, SIDE),), usual=((1, SIDE),), maximum=((3, SIDE),))
-    assert example_sizes.larger(small(), {"batch": 3}) == [{"batch": 6}]
-    assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 1}) == [{"batch": 2}]
-    assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 2}) == [{"batch": 3}]
-    assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 3}) == []
+    assert example_sizes.choose_larger_sizes(small(), {"batch": 3}) == [{"batch": 6}]
+    assert example_sizes.choose_larger_sizes(replace(small(), shapes=profile), {"batch": 1}) == [
+        {"batch": 2}
+    ]
+    assert example_sizes.choose_larger_sizes(replace(small(), shapes=profile), {"batch": 2}) == [
+        {"batch": 3}
+    ]
+    assert example_sizes.choose_larger_sizes(replace(small(), shapes=profile), {"batch": 3}) == []
 
 
 class Drifting(Small):
@@ -370,10 +382,14 @@ def test_small_outputs_are_held_to_their_own_size() -> None:
     with pytest.raises(
         MissingError, match=r"mapped differs from its source by 0\.5 of its largest value"
     ):
-        export.apart(small(), "mapped", torch.full((3,), 2e-3), torch.full((3,), 1e-3).numpy())
+        export.compute_output_difference(
+            small(), "mapped", torch.full((3,), 2e-3), torch.full((3,), 1e-3).numpy()
+        )
     assert (
-        export.apart(small(), "mapped", torch.zeros(3), torch.full((3,), 1e-7).numpy())
-        < export.TOLERANCE
+        export.compute_output_difference(
+            small(), "mapped", torch.zeros(3), torch.full((3,), 1e-7).numpy()
+        )
+        < export.EXPORT_TOLERANCE
     )
 
 
@@ -426,7 +442,7 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
     )
     assert (
         OnnxRuntimeEngine().missing("cpu", Precision.FP32)
-        == f"onnxscript not installed: {install('onnx')}"
+        == f"onnxscript not installed: {format_install_command('onnx')}"
     )
 
 
@@ -441,7 +457,7 @@ def test_a_provider_that_does_not_come_up_is_refused(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ONNX Runtime warns and takes the CPU: its figures would stand under the GPU's name."""
-    monkeypatch.setattr(engine_module, "is_there", lambda _: True)
+    monkeypatch.setattr(engine_module, "is_provider_installed", lambda _: True)
     with pytest.raises(MissingError, match="CUDAExecutionProvider does not start here"):
         OnnxRuntimeEngine().compile(small(), plan(cache, device="cuda"))
 
@@ -450,11 +466,11 @@ def test_tensorrt_s_tf32_is_not_told_as_fp32(cache: Path, monkeypatch: pytest.Mo
     """Its builder rounds to TF32 unless somebody clears a flag, and the provider has no option for
     that.
     """
-    monkeypatch.setattr(engine_module, "is_there", lambda _: True)
+    monkeypatch.setattr(engine_module, "is_provider_installed", lambda _: True)
     with pytest.raises(
         RequestError, match="engine.provider=tensorrt has no fp32 on cuda; available there: cuda"
     ):
-        engine_module.chosen_provider(
+        engine_module.resolve_onnx_provider(
             plan(cache, device="cuda", options={"engine.provider": "tensorrt"})
         )
 
@@ -464,13 +480,17 @@ def test_tensorrt_gets_a_symmetric_file(
     provider: str, symmetric: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It refuses zero points that are not zero (Working with quantized types)."""
-    asked: list[quantization.Form] = []
-    source = export.exported(small(), cache)
-    monkeypatch.setattr(quantization, "quantised", lambda *given: asked.append(given[3]) or source)
-    _, facts = engine_module.lowered(
+    asked: list[quantization.QuantisationForm] = []
+    source = export.ensure_onnx_export(small(), cache)
+    monkeypatch.setattr(
+        quantization, "ensure_int8_onnx", lambda *given: asked.append(given[3]) or source
+    )
+    _, facts = engine_module.lower_onnx_for_provider(
         small(), source, plan(cache, precision=Precision.INT8), provider
     )
-    assert asked == [lowering.SYMMETRIC if symmetric else quantization.usual()]
+    assert asked == [
+        lowering.TENSORRT_INT8_FORM if symmetric else quantization.choose_default_form()
+    ]
     assert str(facts["activations"]).startswith("int8" if symmetric else "uint8")
 
 
@@ -495,12 +515,12 @@ def test_the_caller_s_work_on_a_gpu_is_waited_for(
     monkeypatch.setattr(
         torch.cuda, "current_stream", lambda device: done.append(device) or Stream()
     )
-    io_binding.settle("cpu")
-    io_binding.settle("cuda:1")
+    io_binding.wait_for_device_stream("cpu")
+    io_binding.wait_for_device_stream("cuda:1")
     assert done == ["cuda:1", "waited"]
     own = OnnxRuntimeEngine().compile(small(), plan(cache)).open()
     run = onnxruntime.InferenceSession.run_with_iobinding
-    monkeypatch.setattr(io_binding, "settle", lambda device: done.append(device))
+    monkeypatch.setattr(io_binding, "wait_for_device_stream", lambda device: done.append(device))
     monkeypatch.setattr(
         onnxruntime.InferenceSession,
         "run_with_iobinding",
@@ -518,12 +538,14 @@ def test_networks_of_other_frameworks_are_refused(cache: Path) -> None:
 def test_provider_options_follow_the_plan(cache: Path) -> None:
     """TF32 would be taken for fp32, and TensorRT would build its engine in every process anew."""
     gpu = plan(cache, device="cuda:1")
-    assert engine_module.provider_options("cuda", gpu) == {"device_id": "1", "use_tf32": "0"}
+    assert engine_module.build_provider_options("cuda", gpu) == {"device_id": "1", "use_tf32": "0"}
     assert (
-        engine_module.provider_options("cuda", replace(gpu, precision=Precision.TF32))["use_tf32"]
+        engine_module.build_provider_options("cuda", replace(gpu, precision=Precision.TF32))[
+            "use_tf32"
+        ]
         == "1"
     )
-    built = engine_module.provider_options("tensorrt", replace(gpu, precision=Precision.INT8))
+    built = engine_module.build_provider_options("tensorrt", replace(gpu, precision=Precision.INT8))
     assert (
         built["trt_int8_enable"] == "1"
         and built["trt_engine_cache_enable"] == "1"

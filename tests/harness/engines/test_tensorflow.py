@@ -10,8 +10,8 @@ import pytest
 
 from harness.engines.tensorflow import engine as engine_module
 from harness.engines.tensorflow import saved_model
-from harness.engines.tensorflow.engine import TensorFlowEngine, tf_device
-from harness.engines.tensorflow.saved_model import as_tuple
+from harness.engines.tensorflow.engine import TensorFlowEngine, format_tensorflow_device
+from harness.engines.tensorflow.saved_model import convert_result_to_tuple
 from suite.engine import Network, Plan
 from suite.errors import MissingError, RequestError
 from suite.terms import Precision
@@ -60,12 +60,16 @@ def test_networks_of_other_frameworks_are_refused(monkeypatch: pytest.MonkeyPatc
     ("device", "name"), [("cpu", "/CPU:0"), ("cuda", "/GPU:0"), ("cuda:1", "/GPU:1")]
 )
 def test_devices_have_tensorflow_s_names(device: str, name: str) -> None:
-    assert tf_device(device) == name
+    assert format_tensorflow_device(device) == name
 
 
 def test_outputs_are_a_tuple() -> None:
     """In the order of the module, also where there is but one."""
-    assert (as_tuple([1, 2]), as_tuple((3,)), as_tuple(4)) == ((1, 2), (3,), (4,))
+    assert (
+        convert_result_to_tuple([1, 2]),
+        convert_result_to_tuple((3,)),
+        convert_result_to_tuple(4),
+    ) == ((1, 2), (3,), (4,))
 
 
 def test_asking_imports_nothing_heavy() -> None:
@@ -137,7 +141,10 @@ def test_xla_gives_the_same(tf: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_other_weights_make_another_file(tf: Any) -> None:
     """A stale file would serve the weights of an earlier checkpoint."""
-    assert len({saved_model.key(scaled(tf, factor)) for factor in (2.0, 2.0, 4.0)}) == 2
+    assert (
+        len({saved_model.compute_saved_model_key(scaled(tf, factor)) for factor in (2.0, 2.0, 4.0)})
+        == 2
+    )
 
 
 @pytest.mark.slow
@@ -146,7 +153,7 @@ def test_a_saved_model_that_differs_from_its_source_is_refused(tf: Any) -> None:
     with pytest.raises(
         MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"
     ):
-        saved_model.compare(
+        saved_model.check_frozen_outputs(
             network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2.0, lambda x: [x * 0 + 1.0]
         )
 
@@ -157,7 +164,7 @@ def test_small_outputs_are_held_to_their_own_size(tf: Any) -> None:
     with pytest.raises(
         MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"
     ):
-        saved_model.compare(
+        saved_model.check_frozen_outputs(
             network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2e-3, lambda x: [x * 0 + 1e-3]
         )
 
@@ -168,8 +175,8 @@ def test_files_are_on_the_disk_before_they_have_their_name(
 ) -> None:
     """A folder of empty files after a power cut would be taken for the network for ever."""
     synced: list[str] = []
-    monkeypatch.setattr(saved_model, "sync", lambda path: synced.append(path.name))
-    path = saved_model.saved(scaled(tf, 5.0), tmp_path)
+    monkeypatch.setattr(saved_model, "sync_to_disk", lambda path: synced.append(path.name))
+    path = saved_model.ensure_saved_model(scaled(tf, 5.0), tmp_path)
     assert {each.name for each in path.rglob("*")} <= set(synced) and synced[-2:] == [
         "model",
         "tensorflow",

@@ -17,7 +17,7 @@ from harness.engines.tensorrt.engine import TensorRTEngine, TensorRTExecutable
 from harness.engines.tensorrt.execution import TensorRTCall
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
@@ -282,20 +282,26 @@ def test_timings_of_another_gpu_are_begun_anew(cache: Path) -> None:
 
 def test_whatever_decides_an_engine_is_in_its_name(cache: Path) -> None:
     """A stale file would serve another checkpoint, or be refused by another GPU."""
-    target = trt_plan.Target(tensorrt="11.4.0", device="NVIDIA H200", capability="9.0")
+    target = trt_plan.EngineTarget(tensorrt="11.4.0", device="NVIDIA H200", capability="9.0")
     source = cache / "small.onnx"
     source.write_bytes(b"1")
-    first = trt_plan.wish(small(), plan(cache), source, target)
+    first = trt_plan.build_engine_request(small(), plan(cache), source, target)
     others = [
-        trt_plan.wish(small(), plan(cache), source, replace(target, device="NVIDIA H100")),
-        trt_plan.wish(small(), plan(cache), source, replace(target, capability="8.0")),
-        trt_plan.wish(small(), plan(cache), source, replace(target, tensorrt="10.9")),
-        trt_plan.wish(small(), plan(cache, Precision.TF32), source, target),
-        trt_plan.wish(small(), plan(cache, optimization_level=4), source, target),
-        trt_plan.wish(small(), plan(cache, workspace_mib=1), source, target),
+        trt_plan.build_engine_request(
+            small(), plan(cache), source, replace(target, device="NVIDIA H100")
+        ),
+        trt_plan.build_engine_request(
+            small(), plan(cache), source, replace(target, capability="8.0")
+        ),
+        trt_plan.build_engine_request(
+            small(), plan(cache), source, replace(target, tensorrt="10.9")
+        ),
+        trt_plan.build_engine_request(small(), plan(cache, Precision.TF32), source, target),
+        trt_plan.build_engine_request(small(), plan(cache, optimization_level=4), source, target),
+        trt_plan.build_engine_request(small(), plan(cache, workspace_mib=1), source, target),
     ]
     source.write_bytes(b"2")
-    others.append(trt_plan.wish(small(), plan(cache), source, target))
+    others.append(trt_plan.build_engine_request(small(), plan(cache), source, target))
     assert len({one.key for one in (first, *others)}) == 8
 
 
@@ -310,8 +316,8 @@ def test_an_engine_of_another_gpu_or_library_is_refused(cache: Path, field: str,
     """Copied beside the right name; TensorRT itself would fail deep inside, or worse, not."""
     executable = made(small(), plan(cache))
     (path,) = engines(cache)
-    wished = executable.built.wish
-    trt_plan.write(
+    wished = executable.built.request
+    trt_plan.write_engine_file(
         path, replace(wished, target=replace(wished.target, **{field: "NVIDIA T4"})), b"plan"
     )
     with pytest.raises(MissingError, match=f"was built for {told}.*remove it to build again"):
@@ -321,7 +327,9 @@ def test_an_engine_of_another_gpu_or_library_is_refused(cache: Path, field: str,
 def test_an_engine_of_another_model_is_refused(cache: Path) -> None:
     executable = made(small(), plan(cache))
     (path,) = engines(cache)
-    trt_plan.write(path, replace(executable.built.wish, model_sha256="0" * 64), b"plan")
+    trt_plan.write_engine_file(
+        path, replace(executable.built.request, model_sha256="0" * 64), b"plan"
+    )
     with pytest.raises(MissingError, match="was built for model_sha256 0{64}, here"):
         made(small(), plan(cache))
 
@@ -440,7 +448,7 @@ def test_networks_that_name_no_sizes_are_refused(cache: Path) -> None:
     ):
         made(replace(small(), shapes=None), plan(cache))
     fixed = replace(small(), shapes=None, dimensions=({},))
-    assert trt_plan.profiles(fixed) == ((((1, SIDE),) * 3,),)
+    assert trt_plan.build_shape_profiles(fixed) == ((((1, SIDE),) * 3,),)
 
 
 def test_what_was_built_is_told(cache: Path) -> None:
@@ -491,7 +499,7 @@ def test_what_a_machine_lacks_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine_module, "find_spec", lambda name: object())
-    monkeypatch.setattr(engine_module, "capability_of", lambda number: capability)
+    monkeypatch.setattr(engine_module, "find_gpu_capability", lambda number: capability)
     assert TensorRTEngine().missing(device, precision) == told
 
 
@@ -501,7 +509,7 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
     )
     assert (
         TensorRTEngine().missing("cuda:0", Precision.FP32)
-        == f"tensorrt not installed: {install('tensorrt')}"
+        == f"tensorrt not installed: {format_install_command('tensorrt')}"
     )
     with pytest.raises(MissingError, match="engine tensorrt: tensorrt not installed"):
         TensorRTEngine().compile(small(), plan(Path()))

@@ -231,7 +231,7 @@ def test_layout_and_packed_layers_are_described(tmp_path: Path):
     assert found["layout"] == "contiguous" and found["packed_layers"] == 0
     pair = replace(rows, module=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
     assert TorchEngine().compile(pair, plan(tmp_path)).describe()["packed_layers"] == (
-        2 if onednn_packing.can_pack() else 0
+        2 if onednn_packing.can_pack_linear_layers() else 0
     )
     assert (
         TorchEngine().compile(pair, plan(tmp_path, Precision.BF16)).describe()["packed_layers"] == 0
@@ -275,6 +275,9 @@ def test_what_it_cannot_build_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 def test_outputs_are_a_tuple_whatever_the_module_gives():
     """Detection models give a dict."""
     one, two = torch.zeros(1), torch.ones(1)
-    assert module.as_tuple({"a": one, "b": two}) == (one, two) == module.as_tuple(
-        [one, two]
-    ) and module.as_tuple(one) == (one,)
+    assert module.convert_outputs_to_tuple({"a": one, "b": two}) == (
+        one,
+        two,
+    ) == module.convert_outputs_to_tuple([one, two]) and module.convert_outputs_to_tuple(one) == (
+        one,
+    )

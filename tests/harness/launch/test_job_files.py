@@ -283,21 +283,21 @@ def test_a_results_folder_of_this_machine_alone_is_refused_for_several_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second node would train for an hour, and have nowhere to put its checkpoints."""
-    monkeypatch.setattr(job_file, "file_system", lambda path: "ext4")
+    monkeypatch.setattr(job_file, "find_file_system", lambda path: "ext4")
     words = ["slurm", *FAKE, "--results", str(tmp_path), "--nodes", "2"]
     with pytest.raises(RequestError, match="lies on ext4, which other nodes do not see"):
         CliRunner().invoke(launch, words, catch_exceptions=False)
     assert CliRunner().invoke(launch, [*words, "--shared"]).exit_code == 0
-    monkeypatch.setattr(job_file, "file_system", lambda path: "nfs4")
+    monkeypatch.setattr(job_file, "find_file_system", lambda path: "nfs4")
     assert CliRunner().invoke(launch, words).exit_code == 0
 
 
 def test_the_file_system_is_that_of_the_longest_mount(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"a / ext4 rw 0 0\nb {tmp_path} nfs4 rw 0 0\nc /proc proc rw 0 0\n")
-    assert job_file.file_system(tmp_path / "none" / "here", mounts) == "nfs4"
-    assert job_file.file_system(Path("/"), mounts) == "ext4"
-    assert job_file.file_system(Path("/"), tmp_path / "missing") == ""
+    assert job_file.find_file_system(tmp_path / "none" / "here", mounts) == "nfs4"
+    assert job_file.find_file_system(Path("/"), mounts) == "ext4"
+    assert job_file.find_file_system(Path("/"), tmp_path / "missing") == ""
 
 
 def test_a_scheduler_that_is_not_there_is_said_beside_the_file(

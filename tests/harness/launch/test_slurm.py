@@ -16,10 +16,10 @@ from podium_fakes.drive import log_path, marks, options, partial, until, valid_e
 from podium_fakes.slurm import ASKED_S, Cluster
 
 from harness.launch.command import launch
-from harness.launch.job_file import REQUEUES
-from harness.training.run_set import train_set
-from harness.training.state.checkpointing import generations
-from suite.files.layout import staged_results
+from harness.launch.job_file import MAX_SLURM_REQUEUES
+from harness.training.run_set import train_run_set
+from harness.training.state.checkpointing import list_checkpoint_numbers
+from suite.files.layout import locate_staged_results
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why := slurm.missing()), reason=why)]
 
@@ -119,7 +119,7 @@ def test_a_job_trains_over_two_nodes_and_the_judge_finds_nothing(undisturbed: Pa
 
 def saved(place: Path) -> int:
     """Number the newest checkpoint of an unfinished run."""
-    return max(generations(place / ".podium" / "fake" / "run_0"), default=0)
+    return max(list_checkpoint_numbers(place / ".podium" / "fake" / "run_0"), default=0)
 
 
 def lost(cluster: Cluster, place: Path, found: Callable[[], list[psutil.Process]]) -> None:
@@ -138,8 +138,8 @@ def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_ha
     the job, and its user cancels it and submits it again.
     """
     results = tmp_path / "results"
-    train_set("fake", options(results), seed=1)
-    place, script = staged_results(results, "fake"), training(tmp_path, results)
+    train_run_set("fake", options(results), seed=1)
+    place, script = locate_staged_results(results, "fake"), training(tmp_path, results)
     torchrun(
         tmp_path, f'exec {sys.executable} -m podium_fakes.torchrun "$@"'
     )  # the job that nothing happens to has ranks that load PyTorch themselves
@@ -175,7 +175,7 @@ def test_a_run_that_fails_each_time_leaves_the_queue(cluster: Cluster, tmp_path:
     log.parent.mkdir(parents=True)
     log.touch()
     script = training(tmp_path, tmp_path / "results")
-    script.write_text(script.read_text().replace(f"-lt {REQUEUES}", "-lt 1"))
+    script.write_text(script.read_text().replace(f"-lt {MAX_SLURM_REQUEUES}", "-lt 1"))
     torchrun(tmp_path, 'echo "start $*"; exit 1')
     number = cluster.submit(script, tmp_path)
     found = cluster.wait(number, ("FAILED", "COMPLETED"))

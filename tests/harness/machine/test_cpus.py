@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from harness import thread_count
-from harness.distributed import Alone
+from harness.distributed import SingleRank
 from harness.machine import cpus
-from harness.machine.cpus import look
+from harness.machine.cpus import measure_cpu_use
 from suite import registry
 
 
@@ -15,7 +15,7 @@ from suite import registry
 def host(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Looks to come, on four cores."""
     looks: list[float] = []
-    monkeypatch.setattr(cpus, "look", lambda: looks.pop(0))
+    monkeypatch.setattr(cpus, "measure_cpu_use", lambda: looks.pop(0))
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
     return looks
 
@@ -35,31 +35,31 @@ def test_only_the_cores_that_may_be_used_are_watched(
     """Another user's cores say nothing; a system that tells of none is taken for free."""
     monkeypatch.setattr("psutil.cpu_percent", lambda interval, percpu: shares)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: own)
-    assert look() == pytest.approx(busy)
+    assert measure_cpu_use() == pytest.approx(busy)
 
 
 def test_a_quiet_host_costs_one_look(host: list[float]):
     """Half a second before every run; more would be felt."""
     host += [0.05, 0.9, 0.9]
-    assert cpus.busy_share() == 0.05 and len(host) == 2
+    assert cpus.measure_busy_share() == 0.05 and len(host) == 2
 
 
 def test_work_that_is_over_in_a_moment_does_not_count(host: list[float]):
     """The last writes of an installation would be taken for a busy host."""
     host += [0.9, 0.8, 0.02]
-    assert cpus.busy_share() == 0.02
+    assert cpus.measure_busy_share() == 0.02
     host += [0.9, 0.4, 0.6]
-    assert cpus.busy_share() == 0.4
+    assert cpus.measure_busy_share() == 0.4
 
 
 def test_what_others_use_is_said_in_cores(host: list[float]):
     """A share alone would not tell two busy cores of two from two of sixty-four; a little is not
     worth a line.
     """
-    assert thread_count.told(0.475, 2).startswith(
+    assert thread_count.describe_busy_cores(0.475, 2).startswith(
         "others use 1.9 of 4 cores: times will not mean much; CPU threads taken: 2 "
     )
-    assert thread_count.told(0.1, 4) == ""
+    assert thread_count.describe_busy_cores(0.1, 4) == ""
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_threads_leave_others_their_cores(
     taken, half is a fair share.
     """
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(number)))
-    assert cpus.left(share) == taken
+    assert cpus.choose_core_count(share) == taken
 
 
 def test_large_kernels_keep_every_core():
     """One thread of SSD's training beside two busy loops made a third of the quiet rate, and two
     nearly half, which is a fair share.
     """
-    assert cpus.left(1.0, large_kernels=True) == cpus.available()
+    assert cpus.choose_core_count(1.0, large_kernels=True) == cpus.count_available_cores()
 
 
 def test_a_workload_says_that_its_kernels_are_large(
@@ -100,11 +100,11 @@ def test_a_workload_says_that_its_kernels_are_large(
     """
     host += [0.5, 0.5, 0.5]
     large = {
-        name: thread_count.trains_large_kernels(registry.workload(name))
+        name: thread_count.has_large_training_kernels(registry.load_workload(name))
         for name in ("ssd", "maskrcnn", "gnmt", "resnet50")
     }
     assert large == {"ssd": True, "maskrcnn": True, "gnmt": False, "resnet50": False}
-    assert thread_count.beside_others(0, Alone(), large_kernels=True) == 4
+    assert thread_count.resolve_thread_count(0, SingleRank(), large_kernels=True) == 4
     assert (
         "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4"
         in capsys.readouterr().out
@@ -129,7 +129,7 @@ def test_what_is_asked_for_or_begun_stays(
     """
     host += [0.5, 0.5, 0.5]
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(neighbours))
-    assert thread_count.beside_others(asked, Alone(), begun) == threads
+    assert thread_count.resolve_thread_count(asked, SingleRank(), begun) == threads
     told = (
         f"others use 2.0 of 4 cores: times will not mean much; CPU threads taken: {threads}"
         " (--threads takes another number)\n"
@@ -140,7 +140,7 @@ def test_what_is_asked_for_or_begun_stays(
 def test_nothing_is_said_on_a_quiet_host(host: list[float], capsys: pytest.CaptureFixture[str]):
     """A line before every run would not be read."""
     host += [0.02]
-    assert thread_count.beside_others(0, Alone()) == 4 and capsys.readouterr().out == ""
+    assert thread_count.resolve_thread_count(0, SingleRank()) == 4 and capsys.readouterr().out == ""
 
 
 def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(
@@ -148,7 +148,7 @@ def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(
 ):
     """Ranks that looked at once would take one another for others, and each would say so."""
 
-    class Second(Alone):
+    class Second(SingleRank):
         leads = False
 
         def share(self, value: Any) -> Any:
@@ -156,7 +156,7 @@ def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(
 
     shared = [0.5, 0]
     assert (
-        thread_count.beside_others(0, Second()) == 2
+        thread_count.resolve_thread_count(0, Second()) == 2
         and capsys.readouterr().out == ""
         and not shared
     )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.machine import device as device_module
-from harness.machine.device import devices_of, resolve, several
+from harness.machine.device import has_several_gpus, resolve_device, resolve_serving_devices
 from suite import cli
 from suite.errors import MissingError, RequestError
 
@@ -62,11 +62,11 @@ def test_a_list_names_devices(
 ):
     """In ascending order, so that one set of GPUs has one name."""
     gpus(monkeypatch, count)
-    assert devices_of(option) == found
+    assert resolve_serving_devices(option) == found
 
 
 @pytest.mark.parametrize("option", LISTS)
-@pytest.mark.parametrize("read", [devices_of, resolve])
+@pytest.mark.parametrize("read", [resolve_serving_devices, resolve_device])
 def test_a_list_that_is_none_is_a_wrong_request_on_every_machine(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], option: str
 ):
@@ -92,7 +92,7 @@ def test_gpus_that_are_not_there_are_missing(
     """At once: a range of a million million numbers would fill the memory."""
     gpus(monkeypatch, count)
     with pytest.raises(MissingError, match=words) as caught:
-        devices_of(option)
+        resolve_serving_devices(option)
     assert caught.value.exit_code == 3
 
 
@@ -100,12 +100,12 @@ def test_gpus_that_are_not_there_are_missing(
 def test_most_commands_take_one_device(monkeypatch: pytest.MonkeyPatch, option: str):
     """The first of the list would be measured, and the record would name all."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    assert several(option) and not several("cuda:0")
+    assert has_several_gpus(option) and not has_several_gpus("cuda:0")
     with pytest.raises(
         RequestError,
         match=f"--device {option}: this command takes one device; podium infer takes several",
     ):
-        resolve(option)
+        resolve_device(option)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_commands_end_with_their_codes(
     words: str,
 ):
     """And leave nothing that looks like a result."""
-    monkeypatch.setattr(device_module, "usable_gpus", lambda: count)
+    monkeypatch.setattr(device_module, "count_usable_gpus", lambda: count)
     fake = ["--framework", "fake", "--engine", "fake"] if "fake" in command else []
     monkeypatch.setattr(
         sys,

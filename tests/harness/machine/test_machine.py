@@ -17,14 +17,20 @@ from podium_fakes.drive import entry, options
 
 from harness.cli import doctor as command
 from harness.doctor import report
-from harness.doctor.report import State, examine, examine_engine, lacking, machine
+from harness.doctor.report import (
+    ReadinessState,
+    examine_engine,
+    examine_workload,
+    inspect_machine,
+    list_missing_packages,
+)
 from harness.machine import gpus as gpu_module
 from harness.machine import system_description
-from harness.machine.gpus import Gpu, gpus
-from harness.request import prepare
+from harness.machine.gpus import Gpu, list_gpus
+from harness.request import resolve_request
 from suite.console.screen import Screen
 from suite.errors import MissingError
-from suite.process.installation import install
+from suite.process.installation import format_install_command
 from suite.rounds import Profile
 from suite.terms import QUANTISED, Division, Precision
 
@@ -34,9 +40,9 @@ GPU = Gpu(name="NVIDIA B300", memory_bytes=288 * 2**30, driver="999.1", clock_mh
 @pytest.fixture
 def no_gpus() -> Iterator[None]:
     """Forget what was read, before and after."""
-    gpus.cache_clear()
+    list_gpus.cache_clear()
     yield
-    gpus.cache_clear()
+    list_gpus.cache_clear()
 
 
 class Library:
@@ -78,11 +84,11 @@ def test_every_gpu_of_a_machine_is_read(monkeypatch: pytest.MonkeyPatch):
     """In the driver's order, each with its own memory and clock."""
     library = Library(["NVIDIA H200", b"NVIDIA H100"])
     monkeypatch.setitem(sys.modules, "pynvml", library)
-    assert [(gpu.name, gpu.memory_bytes, gpu.clock_mhz) for gpu in gpus()] == [
+    assert [(gpu.name, gpu.memory_bytes, gpu.clock_mhz) for gpu in list_gpus()] == [
         ("NVIDIA H200", 2**30, 1000),
         ("NVIDIA H100", 2**31, 1001),
     ]
-    assert {gpu.driver for gpu in gpus()} == {"999.1"} and library.open == 0
+    assert {gpu.driver for gpu in list_gpus()} == {"999.1"} and library.open == 0
 
 
 @pytest.mark.usefixtures("no_gpus")
@@ -90,16 +96,19 @@ def test_gpus_are_read_once(monkeypatch: pytest.MonkeyPatch):
     """Opening the library takes a tenth of a second, and the description asks several times."""
     library = Library(["x"])
     monkeypatch.setitem(sys.modules, "pynvml", library)
-    first = gpus()
+    first = list_gpus()
     library.names.append("y")
-    assert gpus() is first
+    assert list_gpus() is first
 
 
 @pytest.mark.usefixtures("no_gpus")
 def test_a_driver_without_gpus_is_no_gpu(monkeypatch: pytest.MonkeyPatch):
     """A container may have the one and not the other."""
     monkeypatch.setitem(sys.modules, "pynvml", Library([]))
-    assert gpus() == () and system_description.accelerators()["accelerator_model_name"] == "N/A"
+    assert (
+        list_gpus() == ()
+        and system_description.describe_accelerators()["accelerator_model_name"] == "N/A"
+    )
 
 
 @pytest.mark.usefixtures("no_gpus")
@@ -110,14 +119,14 @@ def test_a_gpu_that_breaks_while_it_is_read_gives_the_library_back(monkeypatch: 
     library = Library(["x"], broken="nvmlDeviceGetMemoryInfo")
     monkeypatch.setitem(sys.modules, "pynvml", library)
     with pytest.raises(Library.NVMLError):
-        gpus()
+        list_gpus()
     assert library.open == 0
 
 
 @pytest.mark.parametrize(("value", "found"), [("plain", "plain"), (b"bytes", "bytes"), ("", "")])
 def test_names_are_text(value: str | bytes, found: str):
     """The library's older versions give bytes."""
-    assert gpu_module.text(value) == found
+    assert gpu_module.decode_nvml_text(value) == found
 
 
 # ---- the description ----
@@ -125,9 +134,9 @@ def test_names_are_text(value: str | bytes, found: str):
 
 def describe(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> dict[str, Any]:
     """Describe a machine with two large GPUs."""
-    monkeypatch.setattr(system_description, "gpus", lambda: (GPU, GPU))
-    return system_description.describe(
-        entry(folder), prepare(options(folder, **changes), "fake").described
+    monkeypatch.setattr(system_description, "list_gpus", lambda: (GPU, GPU))
+    return system_description.describe_system(
+        entry(folder), resolve_request(options(folder, **changes), "fake").described
     )
 
 
@@ -150,7 +159,7 @@ def test_nodes_are_counted_by_torchruns_variables(
     """Ranks in all, ranks on a machine."""
     monkeypatch.setenv("WORLD_SIZE", world)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", local)
-    assert system_description.nodes() == nodes
+    assert system_description.count_run_nodes() == nodes
 
 
 @pytest.mark.parametrize(
@@ -192,12 +201,12 @@ def test_a_processor_that_says_little_is_null(
 ):
     """Arm and virtual machines leave out most of it."""
     (tmp_path / "cpuinfo").write_text(content)
-    monkeypatch.setattr(system_description, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(system_description, "CPU_INFO_FILE", tmp_path / "cpuinfo")
     monkeypatch.setattr(system_description.platform, "processor", lambda: "")
     assert (
-        system_description.cpu_model() is None
-        and system_description.sockets() is None
-        and system_description.cores_per_processor() is None
+        system_description.read_cpu_model() is None
+        and system_description.count_processors() is None
+        and system_description.count_cores_per_processor() is None
     )
 
 
@@ -239,15 +248,15 @@ def test_storage_is_told_by_what_lies_below_a_partition(
         )
 
     monkeypatch.setattr(Path, "resolve", resolve)
-    assert system_description.storage_type(tmp_path) == kind
+    assert system_description.find_storage_type(tmp_path) == kind
 
 
 def test_what_stands_in_sys_is_read_without_its_newline(tmp_path: Path):
     """And what does not is null."""
     (tmp_path / "governor").write_text("performance\n")
     assert (
-        system_description.read(tmp_path / "governor") == "performance"
-        and system_description.read(tmp_path / "nothing") is None
+        system_description.read_kernel_line(tmp_path / "governor") == "performance"
+        and system_description.read_kernel_line(tmp_path / "nothing") is None
     )
 
 
@@ -260,9 +269,9 @@ def test_a_light_core_still_looks_at_the_machine(monkeypatch: pytest.MonkeyPatch
     """
     monkeypatch.setitem(sys.modules, "psutil", None)
     monkeypatch.setattr(
-        report, "resolve", lambda device: (_ for _ in ()).throw(ImportError("torch"))
+        report, "resolve_device", lambda device: (_ for _ in ()).throw(ImportError("torch"))
     )
-    here = machine()
+    here = inspect_machine()
     assert here.memory_gib is None and here.memory_free_gib is None and here.device == "cpu"
     assert not any("memory" in shortage for shortage in here.short_of)
 
@@ -270,7 +279,7 @@ def test_a_light_core_still_looks_at_the_machine(monkeypatch: pytest.MonkeyPatch
 def test_the_cache_may_not_be_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The disk below the nearest folder that is."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "a" / "b" / "c"))
-    here = machine()
+    here = inspect_machine()
     assert (
         here.cache == str(tmp_path / "a" / "b" / "c")
         and here.disk_free_gib > 0
@@ -288,10 +297,12 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch):
         "pytest; extra == 'test'",
     ]
     monkeypatch.setattr(report, "requires", lambda name: wanted)
-    monkeypatch.setattr(report, "installed", lambda name: name in ("numpy", "click"))
-    assert lacking() == {"run": ["torch"], "onnx": ["onnx"]}
+    monkeypatch.setattr(
+        report, "is_distribution_installed", lambda name: name in ("numpy", "click")
+    )
+    assert list_missing_packages() == {"run": ["torch"], "onnx": ["onnx"]}
     monkeypatch.setattr(report, "requires", lambda name: None)
-    assert lacking() == {}
+    assert list_missing_packages() == {}
 
 
 @pytest.mark.slow
@@ -299,26 +310,30 @@ def test_training_is_examined_in_every_number_format():
     """What `train --precision` takes is more than what the rows ask for; a trial then leaves out
     what there is no code for.
     """
-    found = [finding for finding in examine("fake", "cpu") if finding.half == "training"]
+    found = [finding for finding in examine_workload("fake", "cpu") if finding.half == "training"]
     assert [finding.precision for finding in found] == [*Precision] and all(
-        finding.state is State.READY for finding in found
+        finding.state is ReadinessState.READY for finding in found
     )
 
 
 def test_what_an_engine_lacks_decides_the_state(monkeypatch: pytest.MonkeyPatch):
     """An extra that could be installed is missing; anything else cannot run here."""
     for why, state in (
-        (install("tensorrt"), State.MISSING),
-        ("needs a GPU", State.CANNOT),
-        ("", State.READY),
+        (format_install_command("tensorrt"), ReadinessState.MISSING),
+        ("needs a GPU", ReadinessState.CANNOT),
+        ("", ReadinessState.READY),
     ):
-        monkeypatch.setattr(report, "engine_problem", lambda name, device, precision, why=why: why)
+        monkeypatch.setattr(
+            report, "describe_engine_problem", lambda name, device, precision, why=why: why
+        )
         states = {
             finding.precision: finding.state
             for finding in examine_engine("fake", "torch", "cpu", "")
         }
         quantised = {states.pop(precision) for precision in QUANTISED}
-        assert quantised == {state if why else State.CANNOT}  # the row names no calibration list
+        assert quantised == {
+            state if why else ReadinessState.CANNOT
+        }  # the row names no calibration list
         assert set(states.values()) == {state}
     assert {finding.why for finding in examine_engine("fake", "torch", "cpu", "no torch")} == {
         "no torch"
@@ -327,15 +342,15 @@ def test_what_an_engine_lacks_decides_the_state(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_workload_that_can_do_nothing_here_is_exit_3(monkeypatch: pytest.MonkeyPatch):
     """With the first reason."""
-    lame = report.Finding(
+    lame = report.ReadinessFinding(
         workload="fake",
         half="training",
         engine="torch",
         precision="fp32",
-        state=State.CANNOT,
+        state=ReadinessState.CANNOT,
         why="no memory at all",
     )
-    monkeypatch.setattr(report, "examine", lambda name, device: iter([lame]))
+    monkeypatch.setattr(report, "examine_workload", lambda name, device: iter([lame]))
     outcome = CliRunner().invoke(command, ["fake"], standalone_mode=False)
     assert isinstance(
         outcome.exception, MissingError
@@ -349,11 +364,11 @@ def test_the_table_names_a_reason_once(
     """Six formats that lack the same are one line."""
     monkeypatch.setattr(
         report,
-        "engine_problem",
+        "describe_engine_problem",
         lambda name, device, precision: "needs a GPU" if precision != "fp32" else "",
     )
     with click.Context(command, obj=Screen(verbose=True)):
-        report.report("fake", None, "text")
+        report.print_readiness_report("fake", None, "text")
     told = capsys.readouterr().out
     assert (
         all("tf32, fp16, bf16" in line for line in told.splitlines() if "needs a GPU" in line)

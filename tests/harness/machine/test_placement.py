@@ -10,25 +10,25 @@ import pytest
 
 from harness.machine import placement
 from harness.machine.placement import (
-    Place,
-    by_node,
-    groups,
-    instances_of,
-    loadgen_cores,
-    nodes,
-    place,
-    usual_groups,
+    InstancePlacement,
+    choose_default_core_groups,
+    parse_loadgen_cores,
+    place_instances,
+    read_numa_nodes,
+    resolve_instance_count,
+    sort_by_numa_node,
+    split_cores,
 )
 from suite.errors import RequestError
-from suite.process.devices import written
+from suite.process.devices import format_number_list
 
 
 def test_groups_are_equal_and_disjoint():
     """A core in two groups would be shared by two pinned processes; an uneven group would be the
     slowest.
     """
-    assert groups(range(8), 2) == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert groups([0, 1, 2, 3, 4], 2) == ((0, 1), (2, 3))
+    assert split_cores(range(8), 2) == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert split_cores([0, 1, 2, 3, 4], 2) == ((0, 1), (2, 3))
 
 
 def test_a_group_keeps_to_one_numa_node(tmp_path: Path):
@@ -36,48 +36,51 @@ def test_a_group_keeps_to_one_numa_node(tmp_path: Path):
     for node, cores in {"node0": "0,2,4", "node1": "1,3,5-5\n"}.items():
         (tmp_path / node).mkdir()
         (tmp_path / node / "cpulist").write_text(cores)
-    assert groups(by_node(range(6), nodes(tmp_path)), 2) == ((0, 2, 4), (1, 3, 5))
+    assert split_cores(sort_by_numa_node(range(6), read_numa_nodes(tmp_path)), 2) == (
+        (0, 2, 4),
+        (1, 3, 5),
+    )
 
 
 def test_a_machine_that_tells_no_nodes_keeps_the_order(tmp_path: Path):
     """Containers often hide /sys."""
-    assert by_node([3, 1], nodes(tmp_path / "none")) == [1, 3]
+    assert sort_by_numa_node([3, 1], read_numa_nodes(tmp_path / "none")) == [1, 3]
 
 
 def test_the_usual_groups_are_one_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """What podium doctor prints: two where the machine tells of one node, or of none."""
-    monkeypatch.setattr(placement, "NODES", tmp_path)
+    monkeypatch.setattr(placement, "NUMA_FOLDER", tmp_path)
     monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: set(range(8)))
-    assert usual_groups() == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert choose_default_core_groups() == ((0, 1, 2, 3), (4, 5, 6, 7))
     for node, cores in {"node0": "0,2", "node1": "1,3", "node2": "4-5", "node3": "6-7"}.items():
         (tmp_path / node).mkdir()
         (tmp_path / node / "cpulist").write_text(cores)
-    assert usual_groups() == ((0, 2), (1, 3), (4, 5), (6, 7))
+    assert choose_default_core_groups() == ((0, 2), (1, 3), (4, 5), (6, 7))
     monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0})
-    assert usual_groups() == ((0,),)
+    assert choose_default_core_groups() == ((0,),)
 
 
 @pytest.mark.parametrize("cores", [(0,), (0, 1, 2, 3), (0, 2, 3, 9), ()])
 def test_cores_are_written_as_the_kernel_does(cores: tuple[int, ...]):
     """The text is read back by the reader of the kernel's own lists."""
-    assert tuple(placement.listed(written(cores))) == cores
+    assert tuple(placement.parse_kernel_list(format_number_list(cores))) == cores
 
 
 @pytest.mark.parametrize(("asked", "words"), [(-1, "below 0"), (10**6, "too many for")])
 def test_what_the_machine_cannot_hold_is_refused(asked: int, words: str):
     """Exit code 2, before anything starts."""
     with pytest.raises(RequestError, match=words) as caught:
-        instances_of({"sut.instances": asked})
+        resolve_instance_count({"sut.instances": asked})
     assert caught.value.exit_code == 2
 
 
 def test_instances_are_pinned_only_where_the_cores_are_free(monkeypatch: pytest.MonkeyPatch):
     """Who is pinned cannot avoid another program."""
-    monkeypatch.setattr(placement, "busy_share", lambda: 0.5)
-    assert place(["cpu"], 1) == (Place(device="cpu"),)
-    monkeypatch.setattr(placement, "busy_share", lambda: 0.0)
-    assert set(place(["cpu"], 1)[0].cores) == os.sched_getaffinity(0)
-    assert place(["cpu"], 0) == ()
+    monkeypatch.setattr(placement, "measure_busy_share", lambda: 0.5)
+    assert place_instances(["cpu"], 1) == (InstancePlacement(device="cpu"),)
+    monkeypatch.setattr(placement, "measure_busy_share", lambda: 0.0)
+    assert set(place_instances(["cpu"], 1)[0].cores) == os.sched_getaffinity(0)
+    assert place_instances(["cpu"], 0) == ()
 
 
 @pytest.mark.parametrize(
@@ -90,17 +93,17 @@ def test_the_user_may_decide_whether_instances_are_pinned(
     """A machine whose other load is known to end needs no look; one shared with a daemon that comes
     and goes must not be trusted to it.
     """
-    monkeypatch.setattr(placement, "busy_share", lambda: busy)
-    assert bool(place(["cpu"], 1, {"sut.pin": pin})[0].cores) is pinned
+    monkeypatch.setattr(placement, "measure_busy_share", lambda: busy)
+    assert bool(place_instances(["cpu"], 1, {"sut.pin": pin})[0].cores) is pinned
 
 
 def test_cores_kept_for_loadgen_are_nobody_elses(monkeypatch: pytest.MonkeyPatch):
     """An instance on LoadGen's core would delay the queries of all others."""
-    monkeypatch.setattr(placement, "NODES", Path("/nonexistent"))
+    monkeypatch.setattr(placement, "NUMA_FOLDER", Path("/nonexistent"))
     monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 4, 5})
-    placed = place(["cpu"], 2, {"sut.pin": "on", "sut.loadgen_cores": "0,3"})
+    placed = place_instances(["cpu"], 2, {"sut.pin": "on", "sut.loadgen_cores": "0,3"})
     assert [each.cores for each in placed] == [(1, 2), (4, 5)]
-    assert loadgen_cores({"sut.loadgen_cores": "3,0"}) == (0, 3)
+    assert parse_loadgen_cores({"sut.loadgen_cores": "3,0"}) == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -127,5 +130,5 @@ def test_cores_that_cannot_be_kept_are_refused(
     """A setting without effect would be stamped into the records as if it had one."""
     monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(RequestError, match=words) as caught:
-        instances_of(settings)
+        resolve_instance_count(settings)
     assert caught.value.exit_code == 2

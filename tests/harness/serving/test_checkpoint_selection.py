@@ -8,13 +8,13 @@ import pytest
 from podium_fakes.drive import options
 from podium_fakes.kept import keep_checkpoint
 
-from harness.request import Request, prepare
+from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import choose_checkpoint
 from suite.errors import RequestError
 
 
-def request(results: Path) -> Request:
-    return prepare(options(results), "fake")
+def request(results: Path) -> RunRequest:
+    return resolve_request(options(results), "fake")
 
 
 def age(folder: Path, seconds: float) -> Path:

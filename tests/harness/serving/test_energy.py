@@ -17,7 +17,7 @@ from harness.serving import infer, setup
 from harness.serving.loadgen.result_files import Facts
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
-from suite.measurement.power_readings import IDLE_S
+from suite.measurement.power_readings import IDLE_POWER_S
 
 FAKE = "podium meter fake --watts 50 --period-ms 20"
 
@@ -50,9 +50,9 @@ def served(
     )
     place = entry(results)
     folder = (
-        place.performance("fake", scenario)
+        place.locate_performance_run("fake", scenario)
         if mode == "performance"
-        else place.accuracy("fake", scenario)
+        else place.locate_accuracy_run("fake", scenario)
     )
     found: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return found
@@ -89,18 +89,25 @@ def test_the_idle_machine_is_read_before_the_first_run_alone(
         checkpoint=None,
     )
     first, second = (
-        json.loads((entry(results).performance("fake", each) / "run.json").read_text())
+        json.loads((entry(results).locate_performance_run("fake", each) / "run.json").read_text())
         for each in (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
     )
     assert "idle" not in second
     (idle,) = first["idle"]
-    assert idle["joules"] == pytest.approx(50 * IDLE_S, rel=0.01) and idle["per_sample_j"] is None
+    assert (
+        idle["joules"] == pytest.approx(50 * IDLE_POWER_S, rel=0.01)
+        and idle["per_sample_j"] is None
+    )
     told = capsys.readouterr().out
     runs = len(
         re.findall(r"^Offline performance: (?:IN)?VALID", told, re.MULTILINE)
     )  # more than one on a busy machine
     assert told.count("idle: 50.00 W (meter, grade meter), not subtracted") == runs > 0
-    found = Judge().result(str(entry(results).performance("fake", Scenario.OFFLINE))).findings
+    found = (
+        Judge()
+        .judge_path(str(entry(results).locate_performance_run("fake", Scenario.OFFLINE)))
+        .findings
+    )
     shown = {each.rule for each in found if each.rule.startswith("power.")}
     assert shown <= {
         "power.edge",
@@ -147,7 +154,7 @@ def test_a_run_says_which_of_its_files_were_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A record that is not there must not look like one that was never made."""
-    monkeypatch.setattr("harness.machine.telemetry.process.MODULE", "no_such_sampler")
+    monkeypatch.setattr("harness.machine.telemetry.process.TELEMETRY_MODULE", "no_such_sampler")
     record = served(tmp_path / "results", Scenario.OFFLINE, power="off")
     (lost,) = record["lost"]
     assert (

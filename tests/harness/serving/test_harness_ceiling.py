@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.null import ANSWER, NullEngine, NullInference, NullWorkload
+from harness.engines.null import NULL_ANSWER, NullEngine, NullInference, NullWorkload
 from harness.serving import harness_ceiling
 from harness.serving.harness_ceiling import ceiling_of_host, host_key
 from suite.errors import MissingError
@@ -17,7 +17,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> "Host":
     """A host whose figures and whose other users a test decides."""
     found = Host()
     monkeypatch.setattr(harness_ceiling, "measure", found.measure)
-    monkeypatch.setattr(harness_ceiling, "busy_share", found.look)
+    monkeypatch.setattr(harness_ceiling, "measure_busy_share", found.look)
     return found
 
 
@@ -186,7 +186,7 @@ def test_the_null_system_does_nothing_and_says_so(tmp_path: Path):
     system.close()
     assert (
         system.length(1) == system.length(2)
-        and system.open(0, 1)([1, 2]) == [ANSWER, ANSWER]
+        and system.open(0, 1)([1, 2]) == [NULL_ANSWER, NULL_ANSWER]
         and not list(tmp_path.iterdir())
     )
     assert (

@@ -19,7 +19,7 @@ from harness.serving.run_record import Verdict
 from harness.serving.setup import set_up
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import bound_seed, file_sha256, folder_sha256
+from suite.files.layout import compute_bound_seed, compute_file_sha256, compute_folder_sha256
 from suite.loadgen.advice import Hint
 from suite.loadgen.scenario import Scenario
 from suite.workload import Scores
@@ -88,17 +88,20 @@ def test_every_run_is_in_its_place(ended: Ended):
     """The judge and the official tools look for these names; nothing unfinished stays."""
     place = entry(ended.results)
     for scenario in Scenario:
-        for folder in (place.accuracy("fake", scenario), place.performance("fake", scenario)):
+        for folder in (
+            place.locate_accuracy_run("fake", scenario),
+            place.locate_performance_run("fake", scenario),
+        ):
             assert {path.name for path in folder.iterdir()} >= {
                 "mlperf_log_summary.txt",
                 "mlperf_log_detail.txt",
                 "mlperf_log_accuracy.json",
                 "run.json",
             }
-        assert place.measurements("fake", scenario).is_file()
+        assert place.locate_measurements_file("fake", scenario).is_file()
     assert (
         place.system_file.is_file()
-        and len((place.truth("fake") / "labels.txt").read_text().split()) == 100
+        and len((place.locate_ground_truth("fake") / "labels.txt").read_text().split()) == 100
     )
     assert not list(ended.results.rglob("*.partial"))
 
@@ -114,7 +117,7 @@ def test_both_modes_of_a_scenario_run_on_as_many_threads(
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
     keep_ceiling(tmp_path / "cache")
     serve(tmp_path / "results", *SHORT, mode="accuracy", threads=0)
-    monkeypatch.setattr(cpus, "look", lambda: 0.5)
+    monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.5)
     serve(tmp_path / "results", *SHORT, mode="performance", threads=0)
     assert (
         "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4"
@@ -135,7 +138,7 @@ def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):
     for folder in run_folders(entry(ended.results)):
         record = run_record(folder)
         assert (record.nonce, record.checkpoint_sha256) == (NONCE, ended.checkpoint.name)
-        assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == bound_seed(
+        assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == compute_bound_seed(
             NONCE, ended.checkpoint.name
         )
 
@@ -145,7 +148,7 @@ def test_records_say_what_was_run(ended: Ended):
     """Stamps keep something small from passing for something big; settings make it possible to do
     it again.
     """
-    folder = entry(ended.results).performance("fake", Scenario.SERVER)
+    folder = entry(ended.results).locate_performance_run("fake", Scenario.SERVER)
     record, facts = run_record(folder), read_facts(folder)
     assert (record.workload, record.round, record.profile, record.division, record.org) == (
         "fake",
@@ -193,17 +196,18 @@ def test_metrics_are_loadgens_own(ended: Ended):
         "offline": "result_samples_per_second",
     }
     for name, key in keys.items():
-        folder = entry(ended.results).performance("fake", Scenario(name))
+        folder = entry(ended.results).locate_performance_run("fake", Scenario(name))
         assert run_record(folder).value == read_facts(folder).number(key) > 0
 
 
 @pytest.mark.slow
 def test_accuracy_is_scored_and_hashed(ended: Ended):
     """One line a metric, with the hash of the answers it was computed from."""
-    folder = entry(ended.results).accuracy("fake", Scenario.MULTI_STREAM)
+    folder = entry(ended.results).locate_accuracy_run("fake", Scenario.MULTI_STREAM)
     assert (
-        folder / "accuracy.txt"
-    ).read_text() == f"top1=0.800000, hash={file_sha256(folder / 'mlperf_log_accuracy.json')}\n"
+        (folder / "accuracy.txt").read_text()
+        == f"top1=0.800000, hash={compute_file_sha256(folder / 'mlperf_log_accuracy.json')}\n"
+    )
     record = run_record(folder)
     assert (record.mode, record.verdict, record.metric, record.value, record.ceiling) == (
         "accuracy",
@@ -217,7 +221,9 @@ def test_accuracy_is_scored_and_hashed(ended: Ended):
 @pytest.mark.slow
 def test_measurements_name_weights_engine_and_reference(ended: Ended):
     """MLCommons' fields and ours."""
-    found = json.loads(entry(ended.results).measurements("fake", Scenario.OFFLINE).read_text())
+    found = json.loads(
+        entry(ended.results).locate_measurements_file("fake", Scenario.OFFLINE).read_text()
+    )
     assert {
         "input_data_types",
         "retraining",
@@ -270,7 +276,7 @@ def test_done_again_the_old_runs_are_moved_aside(
     keep_checkpoint(results, 0.9)
     capsys.readouterr()
     serve(results, *SHORT, mode="performance")
-    assert run_folders(place) == [place.performance("fake", Scenario.OFFLINE)]
+    assert run_folders(place) == [place.locate_performance_run("fake", Scenario.OFFLINE)]
     assert "earlier results moved to" in capsys.readouterr().out
     assert standing <= told_by(
         path.parent for path in (results / ".podium" / "superseded").rglob("run.json")
@@ -313,11 +319,13 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(
     """Where a row pins its truth: minutes of LoadGen runs would be in vain."""
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
-    infer.look_at(bench, [Scenario.OFFLINE], bench.entry.truth("fake"))
-    own = folder_sha256(bench.entry.truth("fake"))
+    infer.look_at(bench, [Scenario.OFFLINE], bench.entry.locate_ground_truth("fake"))
+    own = compute_folder_sha256(bench.entry.locate_ground_truth("fake"))
     row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
     capsys.readouterr()
-    infer.look_at(replace(bench, row=row), [Scenario.OFFLINE], bench.entry.truth("fake"))
+    infer.look_at(
+        replace(bench, row=row), [Scenario.OFFLINE], bench.entry.locate_ground_truth("fake")
+    )
     told = (
         "not the embedded data, the only data that the judge accepts in profile smoke"
         in capsys.readouterr().out
@@ -341,7 +349,7 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
         )
     output, record = (
         capsys.readouterr().out,
-        run_record(entry(tmp_path).performance("fake", Scenario.SERVER)),
+        run_record(entry(tmp_path).locate_performance_run("fake", Scenario.SERVER)),
     )
     assert (
         "Server performance: INVALID" in output
@@ -374,7 +382,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
     rates: list[float] = []
-    place = entry(tmp_path).performance("fake", Scenario.SERVER)
+    place = entry(tmp_path).locate_performance_run("fake", Scenario.SERVER)
 
     def attempt(bench: Any, schedule: Any, number: int, probe: Any) -> Verdict:
         rates.append(schedule.rate)
@@ -426,7 +434,7 @@ def test_a_result_near_the_harness_ceiling_is_flagged(
     )
     serve(tmp_path, *SHORT, mode="performance")
     record, output = (
-        run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE)),
+        run_record(entry(tmp_path).locate_performance_run("fake", Scenario.OFFLINE)),
         capsys.readouterr().out,
     )
     assert (
@@ -453,7 +461,7 @@ def test_an_accuracy_that_is_no_number_leaves_no_result(
     wrong way round.
     """
     keep_checkpoint(tmp_path)
-    monkeypatch.setattr(registry, "scorer", lambda name: nan)
+    monkeypatch.setattr(registry, "load_scorer", lambda name: nan)
     with pytest.raises(JudgedError, match="top1 is nan, not a number"):
         serve(tmp_path, mode="accuracy")
     assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial"))
@@ -525,7 +533,7 @@ def test_truth_that_is_the_same_stays_and_other_truth_makes_room(tmp_path: Path)
     """Several systems share it; labels of another data set must not stay under their answers."""
     keep_checkpoint(tmp_path)
     serve(tmp_path, mode="accuracy")
-    labels = entry(tmp_path).truth("fake") / "labels.txt"
+    labels = entry(tmp_path).locate_ground_truth("fake") / "labels.txt"
     before, text = labels.stat().st_mtime_ns, labels.read_text()
     serve(tmp_path, mode="accuracy")
     assert labels.stat().st_mtime_ns == before
@@ -585,7 +593,7 @@ def test_each_run_says_how_long_it_lasts_and_the_last_lines_what_comes_next(ende
     assert "fake: preparing: model, accuracy set, and a probe of its speed" in told
     assert any(line.startswith("SingleStream performance, at least ") for line in told)
     assert any(line.startswith("Offline accuracy, 100 samples, about ") for line in told)
-    place = entry(ended.results).accuracy("fake", Scenario.OFFLINE).parent.parent
+    place = entry(ended.results).locate_accuracy_run("fake", Scenario.OFFLINE).parent.parent
     assert told[-2:] == [f"fake: logs in {place}", f"next: podium check {ended.results}"]
 
 
@@ -598,7 +606,7 @@ def test_an_audit_file_in_the_users_folder_changes_nothing(
     (tmp_path / "audit.config").write_text("*.*.min_duration = 7\n*.*.qsl_rng_seed = 7\n")
     monkeypatch.chdir(tmp_path)
     serve(tmp_path / "results", *SHORT, mode="performance")
-    facts = read_facts(entry(tmp_path / "results").performance("fake", Scenario.OFFLINE))
+    facts = read_facts(entry(tmp_path / "results").locate_performance_run("fake", Scenario.OFFLINE))
     assert (
         facts.values["effective_min_duration_ms"] == 20
         and facts.values["effective_qsl_rng_seed"] != 7
@@ -612,7 +620,7 @@ def test_a_run_whose_record_is_damaged_makes_room(tmp_path: Path, content: bytes
     """
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
-    folder = bench.entry.performance("fake", Scenario.OFFLINE)
+    folder = bench.entry.locate_performance_run("fake", Scenario.OFFLINE)
     folder.mkdir(parents=True)
     (folder / "run.json").write_bytes(content)
     assert staging.foreign(bench, folder.parent)

@@ -16,7 +16,7 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders
 from processes import is_alive
 
 from suite.loadgen.scenario import Scenario
-from suite.process.names import TEMPLATE
+from suite.process.names import TEMPLATE_PROCESS_NAME
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ def running(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     process = start(arguments, env={**os.environ, "PODIUM_CACHE": str(tmp_path / "cache")})
     partial = (
         entry(tmp_path / "results")
-        .performance("fake", Scenario.SINGLE_STREAM)
+        .locate_performance_run("fake", Scenario.SINGLE_STREAM)
         .with_name("run_1.partial")
     )
     try:
@@ -58,7 +58,9 @@ def children(process: "subprocess.Popen[str]") -> list[psutil.Process]:
 def loadgen(process: "subprocess.Popen[str]") -> psutil.Process:
     """Find the child of the template."""
     (template,) = (
-        child for child in psutil.Process(process.pid).children() if child.name() == TEMPLATE
+        child
+        for child in psutil.Process(process.pid).children()
+        if child.name() == TEMPLATE_PROCESS_NAME
     )
     (child,) = template.children()
     return child

@@ -65,7 +65,7 @@ def test_a_run_that_ran_out_of_queries_is_invalid_and_tells_what_to_expect(
         serve(tmp_path, f"{KNOBS[scenario]}=1000000", LONGER, scenario=scenario, mode="performance")
     output, record = (
         capsys.readouterr().out,
-        run_record(entry(tmp_path).performance("fake", scenario)),
+        run_record(entry(tmp_path).locate_performance_run("fake", scenario)),
     )
     hint = next(hint for hint in record.hints if hint.knob == KNOBS[scenario])
     assert (
@@ -104,7 +104,7 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(
     assert (f"repeating with {knob}=" in capsys.readouterr().out) is (
         scenario is not Scenario.SERVER
     )
-    assert run_record(entry(tmp_path).performance("fake", scenario)).verdict == "VALID"
+    assert run_record(entry(tmp_path).locate_performance_run("fake", scenario)).verdict == "VALID"
 
 
 def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
@@ -172,4 +172,7 @@ def test_beside_busy_loops_that_end_a_run_ends_by_its_verdict(tmp_path: Path, sc
         serve(tmp_path, LONGER, scenario=scenario)
     except JudgedError as error:
         assert "performance run 1 is INVALID" in str(error)
-    assert run_record(entry(tmp_path).performance("fake", scenario)).verdict in ("VALID", "INVALID")
+    assert run_record(entry(tmp_path).locate_performance_run("fake", scenario)).verdict in (
+        "VALID",
+        "INVALID",
+    )

@@ -19,7 +19,7 @@ from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from harness.cli import precision as command
-from harness.request import prepare
+from harness.request import resolve_request
 from harness.serving import precision as module
 from suite.errors import JudgedError, MissingError
 from suite.loadgen.scenario import Scenario
@@ -288,7 +288,7 @@ def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
 
 def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> None:
     """A row may name settings for it; what the user sets goes before them."""
-    request = prepare(options(tmp_path), "fake")
+    request = resolve_request(options(tmp_path), "fake")
     more = replace(request, row=replace(request.row, precision_settings={"data.workers": 1}))
     assert module.telling(request) is request
     assert module.telling(more).settings["data.workers"] == 1

@@ -33,7 +33,7 @@ from harness.serving.run_record import (
 )
 from harness.serving.setup import Bench, set_up
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY, file_sha256
+from suite.files.layout import ACCURACY_LOG, compute_file_sha256
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -262,7 +262,7 @@ def answers(folder: Path, right: int) -> Path:
         for place, row in enumerate(rows)
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / ACCURACY).write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    (folder / ACCURACY_LOG).write_text("[\n" + ",\n".join(lines) + "\n]\n")
     truth = folder / "truth"
     truth.mkdir(exist_ok=True)
     (truth / "labels.txt").write_text("".join(f"{label(sample)}\n" for sample in range(SAMPLES)))
@@ -273,7 +273,7 @@ def answers(folder: Path, right: int) -> Path:
 def scored(bench: Bench, tmp_path: Path) -> Path:
     """A folder of answers whose truth lies where the bench looks for it."""
     folder = answers(tmp_path / "run", 87)
-    place = bench.entry.truth("fake")
+    place = bench.entry.locate_ground_truth("fake")
     place.parent.mkdir(parents=True)
     (folder / "truth").rename(place)
     return folder
@@ -284,7 +284,7 @@ def test_a_score_is_written_with_the_hash_of_its_answers(bench: Bench, scored: P
     assert score(bench, scored) == {"top1": 0.87}
     assert (
         scored / "accuracy.txt"
-    ).read_text() == f"top1=0.870000, hash={file_sha256(scored / ACCURACY)}\n"
+    ).read_text() == f"top1=0.870000, hash={compute_file_sha256(scored / ACCURACY_LOG)}\n"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -293,7 +293,7 @@ def test_a_score_that_is_no_number_ends_the_run(
 ):
     """NaN is not below any bound, so it would pass each of them."""
     monkeypatch.setattr(
-        served.registry, "scorer", lambda name: lambda answers, truth: {"top1": value}
+        served.registry, "load_scorer", lambda name: lambda answers, truth: {"top1": value}
     )
     with pytest.raises(JudgedError, match="top1 is (nan|inf), not a number"):
         score(bench, scored)

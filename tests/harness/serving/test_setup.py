@@ -14,13 +14,13 @@ from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import NONCE, keep_checkpoint
 
 from harness import engine_choice
-from harness.request import prepare, served_framework
+from harness.request import choose_served_framework, resolve_request
 from harness.serving.loadgen.batching import Batching
 from harness.serving.setup import Bench, batching_of, set_up
-from harness.training.run_set import train_set
+from harness.training.run_set import train_run_set
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError
-from suite.files.layout import bound_seed
+from suite.files.layout import compute_bound_seed
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision, Profile
 
@@ -36,13 +36,13 @@ def test_a_bench_holds_what_every_run_shares(tmp_path: Path):
     and precision.
     """
     bench = ready(tmp_path, system=None)
-    assert bench.log_seed == bound_seed(NONCE, bench.checkpoint.record.sha256)
+    assert bench.log_seed == compute_bound_seed(NONCE, bench.checkpoint.record.sha256)
     assert bench.entry.system.endswith("-fake-fp32") and bench.entry.division == "open"
     assert (
         bench.system.checkpoint == bench.checkpoint.folder
         and bench.system.run.seed == bench.checkpoint.record.seed
     )
-    assert bench.row == registry.round().benchmark("fake").inference[Profile.SMOKE]
+    assert bench.row == registry.load_round().benchmark("fake").inference[Profile.SMOKE]
 
 
 def test_fp32_is_served_unless_somebody_asks_for_less(tmp_path: Path):
@@ -142,12 +142,14 @@ def test_an_engine_gets_networks_of_a_framework_that_it_takes(
     class Two:
         accepts = frozenset({"second", "third"})
 
-    monkeypatch.setattr(registry, "engine", lambda name: Two())
-    monkeypatch.setattr(registry, "frameworks", lambda workload: frozenset({"first", "second"}))
-    assert served_framework("two", "first", registry.workload("fake")) == "second"
-    assert served_framework("two", "third", registry.workload("fake")) == "third"
-    monkeypatch.setattr(registry, "frameworks", lambda workload: frozenset({"first"}))
-    assert served_framework("two", "first", registry.workload("fake")) == "first"
+    monkeypatch.setattr(registry, "load_engine", lambda name: Two())
+    monkeypatch.setattr(
+        registry, "find_workload_frameworks", lambda workload: frozenset({"first", "second"})
+    )
+    assert choose_served_framework("two", "first", registry.load_workload("fake")) == "second"
+    assert choose_served_framework("two", "third", registry.load_workload("fake")) == "third"
+    monkeypatch.setattr(registry, "find_workload_frameworks", lambda workload: frozenset({"first"}))
+    assert choose_served_framework("two", "first", registry.load_workload("fake")) == "first"
 
 
 def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -155,7 +157,9 @@ def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pyt
     it was settled.
     """
     monkeypatch.setattr(
-        engine_choice.registry, "frameworks", lambda workload: frozenset({"torch", "fake"})
+        engine_choice.registry,
+        "find_workload_frameworks",
+        lambda workload: frozenset({"torch", "fake"}),
     )
     bench = ready(tmp_path, framework="torch")
     assert bench.system.run.framework == bench.request.options.framework == "fake"
@@ -179,7 +183,7 @@ def test_engines_are_asked_with_the_device_and_precision_of_the_run(
             asked.append((device, precision))
             return None
 
-    monkeypatch.setattr(engine_choice.registry, "engine", lambda name: Curious())
+    monkeypatch.setattr(engine_choice.registry, "load_engine", lambda name: Curious())
     ready(tmp_path, precision=Precision.BF16)
     assert asked == [("cpu", Precision.BF16)]
 
@@ -211,7 +215,7 @@ def test_a_quantised_format_without_a_calibration_list_is_refused(
 )
 def test_batching_is_what_the_settings_say(tmp_path: Path, assignment: str, wanted: Batching):
     """One knob each; the others stay the round's."""
-    found = batching_of(prepare(options(tmp_path, assignment), "fake"))
+    found = batching_of(resolve_request(options(tmp_path, assignment), "fake"))
     assert found == replace(
         wanted, max_batch=found.max_batch if "max_batch" not in assignment else wanted.max_batch
     )
@@ -230,7 +234,7 @@ def test_batching_that_makes_no_sense_is_refused(tmp_path: Path, assignment: str
     """No worker answers nothing; a window before now never opens."""
     key, _, value = assignment.partition("=")
     with pytest.raises(RequestError, match=rf"setting {key}: {value} is below"):
-        batching_of(prepare(options(tmp_path, assignment), "fake"))
+        batching_of(resolve_request(options(tmp_path, assignment), "fake"))
 
 
 def test_more_workers_than_a_machine_can_bear_are_refused(
@@ -238,9 +242,12 @@ def test_more_workers_than_a_machine_can_bear_are_refused(
 ):
     """A slip of the finger would bring the machine to a halt."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    assert batching_of(prepare(options(tmp_path, "batching.workers=128"), "fake")).workers == 128
+    assert (
+        batching_of(resolve_request(options(tmp_path, "batching.workers=128"), "fake")).workers
+        == 128
+    )
     with pytest.raises(RequestError, match="129 threads are too many for 2 cores"):
-        batching_of(prepare(options(tmp_path, "batching.workers=129"), "fake"))
+        batching_of(resolve_request(options(tmp_path, "batching.workers=129"), "fake"))
 
 
 def test_an_option_that_an_engine_would_pass_over_is_refused(
@@ -266,26 +273,28 @@ def test_an_option_that_an_engine_would_pass_over_is_refused(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in registry.points(registry.ENGINES) if name != "fake"]
+    "name", [name for name in registry.list_entry_points(registry.ENGINE_GROUP) if name != "fake"]
 )
 def test_engines_take_options_that_there_are(name: str) -> None:
     """A name spelled in another way than the setting's would refuse what it takes."""
     try:
-        taken = registry.options(registry.engine(name))
+        taken = registry.find_engine_options(registry.load_engine(name))
     except MissingError as error:
         pytest.skip(str(error))
-    assert taken is None or taken <= set(registry.round().settings)
+    assert taken is None or taken <= set(registry.load_round().settings)
 
 
 def test_every_option_has_an_engine_that_takes_it() -> None:
     """One that none takes would be refused everywhere."""
     engines = [
         name
-        for name in registry.points(registry.ENGINES)
+        for name in registry.list_entry_points(registry.ENGINE_GROUP)
         if name in ("torch", "onnxruntime", "tensorflow", "tensorrt")
     ]
-    taken = frozenset().union(*(registry.options(registry.engine(name)) or () for name in engines))
-    assert {key for key in registry.round().settings if key.startswith("engine.")} <= taken
+    taken = frozenset().union(
+        *(registry.find_engine_options(registry.load_engine(name)) or () for name in engines)
+    )
+    assert {key for key in registry.load_round().settings if key.startswith("engine.")} <= taken
 
 
 def test_an_engine_that_cannot_serve_is_refused_before_the_training(
@@ -293,10 +302,10 @@ def test_an_engine_that_cannot_serve_is_refused_before_the_training(
 ) -> None:
     """A campaign trains for minutes, or for days, before it serves."""
     with pytest.raises(RequestError, match="engine torch does not accept fake networks"):
-        train_set("fake", options(tmp_path, engine="torch"))
-    monkeypatch.setattr(engine_choice.registry, "engine", lambda name: FakeEngine())
+        train_run_set("fake", options(tmp_path, engine="torch"))
+    monkeypatch.setattr(engine_choice.registry, "load_engine", lambda name: FakeEngine())
     with pytest.raises(MissingError, match="engine torch: has no int4"):
-        train_set("fake", options(tmp_path, engine="torch", precision=Precision.INT4))
+        train_run_set("fake", options(tmp_path, engine="torch", precision=Precision.INT4))
     assert not list(tmp_path.rglob("result_*.txt"))
 
 

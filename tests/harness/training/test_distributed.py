@@ -32,14 +32,22 @@ from processes import children_of, is_alive, rank_of
 from warm import TORCH_RUN, Child, Warm
 
 from harness import distributed
-from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
+from harness.distributed import (
+    RankFailed,
+    RankFailure,
+    RankGroup,
+    RankLost,
+    RankWatch,
+    SingleRank,
+    launched,
+)
 from harness.training import timed_run
-from harness.training.loop import Ending
-from harness.training.seeds import of_rank
-from harness.training.state.checkpointing import generations
+from harness.training.loop import RunEnding
+from harness.training.seeds import compute_rank_seed
+from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.errors import AbortedError, RequestError
-from suite.process.launcher import from_environment
-from suite.process.signals import Terminated, raised
+from suite.process.launcher import read_launcher_variable
+from suite.process.signals import Terminated, raised_signals
 
 RANKS = (
     "--nproc-per-node",
@@ -83,13 +91,13 @@ class Store:
             return self.values.setdefault(key, value) if not expected else self.values[key]
 
 
-def on_all(store: Store, work: Callable[[Group], object], size: int = 3) -> list[object]:
+def on_all(store: Store, work: Callable[[RankGroup], object], size: int = 3) -> list[object]:
     """Run the same on all ranks, each in a thread."""
     results: list[object] = [None] * size
 
     def one(rank: int) -> None:
         try:
-            results[rank] = work(Group(store, rank, rank, size))
+            results[rank] = work(RankGroup(store, rank, rank, size))
         except (RankFailed, RankLost) as error:
             results[rank] = error
 
@@ -107,7 +115,10 @@ def test_all_ranks_get_what_rank_0_says():
     assert (
         on_all(
             Store(),
-            lambda ranks: [ranks.share(f"from {ranks.rank}"), ranks.share({"top1": ranks.rank})],
+            lambda ranks: [
+                ranks.share_value(f"from {ranks.rank}"),
+                ranks.share_value({"top1": ranks.rank}),
+            ],
         )
         == [["from 0", {"top1": 0}]] * 3
     )
@@ -117,10 +128,10 @@ def test_all_ranks_wait_for_the_last():
     """A checkpoint gets its name when every rank has written its part."""
     arrived: list[int] = []
 
-    def work(ranks: Group) -> int:
+    def work(ranks: RankGroup) -> int:
         time.sleep(0.05 * ranks.rank)
         arrived.append(ranks.rank)
-        ranks.wait()
+        ranks.wait_for_ranks()
         return len(arrived)
 
     assert on_all(Store(), work) == [3, 3, 3]
@@ -131,12 +142,12 @@ def test_a_rank_that_fails_ends_the_agreements_of_all():
     that is named.
     """
 
-    def work(ranks: Group) -> object:
+    def work(ranks: RankGroup) -> object:
         if ranks.rank == 1:
-            ranks.fail("disk gone")
-            ranks.fail("a consequence")
-            return ranks.failure()
-        ranks.wait()
+            ranks.report_failure("disk gone")
+            ranks.report_failure("a consequence")
+            return ranks.find_failure()
+        ranks.wait_for_ranks()
         return None
 
     first, second, third = on_all(Store(), work)
@@ -149,12 +160,12 @@ def test_a_rank_that_fails_ends_the_agreements_of_all():
 
 def test_one_process_agrees_with_itself():
     """Without torchrun nothing is exchanged."""
-    ranks = Alone()
-    ranks.wait()
-    ranks.fail("x")
-    assert ranks.share(5) == 5 and ranks.leads and ranks.failure() is None
+    ranks = SingleRank()
+    ranks.wait_for_ranks()
+    ranks.report_failure("x")
+    assert ranks.share_value(5) == 5 and ranks.leads and ranks.find_failure() is None
     with launched("cpu") as (found, watch):
-        assert isinstance(found, Alone) and watch is None
+        assert isinstance(found, SingleRank) and watch is None
 
 
 def test_a_rank_blocked_in_a_collective_is_ended(monkeypatch: pytest.MonkeyPatch):
@@ -162,42 +173,42 @@ def test_a_rank_blocked_in_a_collective_is_ended(monkeypatch: pytest.MonkeyPatch
     the process with it.
     """
     said: list[object] = []
-    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
-    monkeypatch.setattr(distributed, "GRACE_S", 0.05)
+    monkeypatch.setattr(distributed, "WATCH_INTERVAL_S", 0.01)
+    monkeypatch.setattr(distributed, "FAILURE_GRACE_S", 0.05)
     monkeypatch.setattr(os, "_exit", said.append)
     store = Store()
-    watch = Watch(Group(store, 0, 0, 2))
+    watch = RankWatch(RankGroup(store, 0, 0, 2))
     watch.last_words = said.append
-    Group(store, 1, 1, 2).fail("out of memory")
+    RankGroup(store, 1, 1, 2).report_failure("out of memory")
     until(lambda: len(said) == 2)
-    assert said == [Failure(sentence="rank 1: out of memory", lost=False), 1]
+    assert said == [RankFailure(sentence="rank 1: out of memory", lost=False), 1]
 
 
 def test_a_store_that_is_gone_ends_a_rank_too(monkeypatch: pytest.MonkeyPatch):
     """The store goes with the process that held it: whoever is left is alone."""
     said: list[object] = []
-    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
-    monkeypatch.setattr(distributed, "GRACE_S", 0.05)
+    monkeypatch.setattr(distributed, "WATCH_INTERVAL_S", 0.01)
+    monkeypatch.setattr(distributed, "FAILURE_GRACE_S", 0.05)
     monkeypatch.setattr(os, "_exit", said.append)
     monkeypatch.setattr(Store, "check", lambda *_: (_ for _ in ()).throw(ConnectionError("reset")))
-    watch = Watch(Group(Store(), 1, 1, 2))
+    watch = RankWatch(RankGroup(Store(), 1, 1, 2))
     watch.last_words = said.append
     until(lambda: len(said) == 2)
-    assert said == [Failure(sentence="the launcher's store is gone (reset)", lost=True), 75]
+    assert said == [RankFailure(sentence="the launcher's store is gone (reset)", lost=True), 75]
 
 
 def test_a_rank_whose_pulse_stops_is_gone(monkeypatch: pytest.MonkeyPatch):
     """A stopped process or a cut network closes no connection: the others would wait for ever in an
     agreement.
     """
-    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
-    monkeypatch.setattr(distributed, "PULSE_S", 0.2)
-    monkeypatch.setattr(distributed, "GRACE_S", 60.0)
+    monkeypatch.setattr(distributed, "WATCH_INTERVAL_S", 0.01)
+    monkeypatch.setattr(distributed, "MAX_PULSE_SILENCE_S", 0.2)
+    monkeypatch.setattr(distributed, "FAILURE_GRACE_S", 60.0)
     store = Store()
-    watch = Watch(Group(store, 0, 0, 2))
+    watch = RankWatch(RankGroup(store, 0, 0, 2))
     with pytest.raises(RankLost, match="rank 1 is gone: not heard of for") as caught:
-        Group(store, 2, 2, 3).wait()
-    watch.end()
+        RankGroup(store, 2, 2, 3).wait_for_ranks()
+    watch.stop_watching()
     assert caught.value.exit_code == 75
 
 
@@ -205,38 +216,38 @@ def test_the_rank_that_finds_another_gone_says_so_itself(monkeypatch: pytest.Mon
     """Of two ranks only one is left to say it: waiting in the store, it was ended by its watch,
     without a word before the clock.
     """
-    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
-    monkeypatch.setattr(distributed, "PULSE_S", 0.2)
+    monkeypatch.setattr(distributed, "WATCH_INTERVAL_S", 0.01)
+    monkeypatch.setattr(distributed, "MAX_PULSE_SILENCE_S", 0.2)
     monkeypatch.setattr(os, "_exit", lambda _: None)
-    ranks = Group(Store(), 0, 0, 2)
-    watch = Watch(ranks)
+    ranks = RankGroup(Store(), 0, 0, 2)
+    watch = RankWatch(ranks)
     with pytest.raises(RankLost, match="rank 1 is gone: not heard of for"):
-        ranks.wait()
-    watch.end()
+        ranks.wait_for_ranks()
+    watch.stop_watching()
 
 
 def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: pytest.MonkeyPatch):
     """kill -9 leaves no word: the run was called aborted for good, though nothing was wrong with
     it.
     """
-    monkeypatch.setattr(distributed, "WORD_S", 0.1)
+    monkeypatch.setattr(distributed, "MAX_REPORT_WAIT_S", 0.1)
     store = Store()
-    first, second = (Group(store, rank, rank, 2) for rank in range(2))
+    first, second = (RankGroup(store, rank, rank, 2) for rank in range(2))
     broken = RuntimeError(
         "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer"
         " [127.0.0.1]:1"
     )
-    lost = first.cause(broken)
+    lost = first.find_cause(broken)
     assert (
         lost is not None
         and lost.lost
         and "another rank is gone" in lost.sentence
         and "Connection closed by peer" in lost.sentence
     )
-    assert first.cause(ValueError("of its own")) is None
-    monkeypatch.setattr(distributed, "WORD_S", 60.0)
-    threading.Timer(0.05, second.fail, ["out of memory"]).start()
-    assert first.cause(broken) == Failure(sentence="rank 1: out of memory", lost=False)
+    assert first.find_cause(ValueError("of its own")) is None
+    monkeypatch.setattr(distributed, "MAX_REPORT_WAIT_S", 60.0)
+    threading.Timer(0.05, second.report_failure, ["out of memory"]).start()
+    assert first.find_cause(broken) == RankFailure(sentence="rank 1: out of memory", lost=False)
 
 
 @pytest.mark.parametrize(("lost", "ended"), [(False, AbortedError), (True, Terminated)])
@@ -252,33 +263,33 @@ def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(
         os.kill(os.getpid(), signal.SIGTERM)
         ends.append(given[-1])
 
-    monkeypatch.setattr(timed_run.attempts, "finish", finish)
-    monkeypatch.setattr(timed_run, "end_run", lambda *given: ends.append(given[-1]))
+    monkeypatch.setattr(timed_run.attempts, "record_run_end", finish)
+    monkeypatch.setattr(timed_run, "record_run_ending", lambda *given: ends.append(given[-1]))
     job: Any = SimpleNamespace(
         name="fake",
-        ranks=Group(store, 0, 0, 2),
+        ranks=RankGroup(store, 0, 0, 2),
         watch=None,
         place=SimpleNamespace(results=tmp_path),
         state=lambda index: tmp_path,
     )
-    Group(store, 1, 1, 2).fail("broken on purpose", lost=lost)
+    RankGroup(store, 1, 1, 2).report_failure("broken on purpose", lost=lost)
     nothing: Any = None
     reason = "interrupted" if lost else "run 0 aborted: rank 1: broken on purpose"
-    with pytest.raises(ended, match=reason), raised() as job.signals:  # noqa: SIM117
-        with timed_run.inside_clock(job, nothing, 0, nothing):
+    with pytest.raises(ended, match=reason), raised_signals() as job.signals:  # noqa: SIM117
+        with timed_run.handle_timed_failures(job, nothing, 0, nothing):
             raise Terminated("interrupted by SIGTERM")
-    assert ends == ([] if lost else [Ending.BROKEN] * 2)
+    assert ends == ([] if lost else [RunEnding.BROKEN] * 2)
 
 
 def test_a_rank_that_comes_out_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch):
     """gloo raises in the collective: the main thread ends the log then."""
-    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "WATCH_INTERVAL_S", 0.01)
     monkeypatch.setattr(os, "_exit", lambda _: pytest.fail("ended from the side"))
     store = Store()
-    watch = Watch(Group(store, 0, 0, 2))
-    Group(store, 1, 1, 2).fail("x")
+    watch = RankWatch(RankGroup(store, 0, 0, 2))
+    RankGroup(store, 1, 1, 2).report_failure("x")
     time.sleep(0.05)
-    watch.end()
+    watch.stop_watching()
 
 
 def test_wrong_variables_of_the_launcher_are_told(monkeypatch: pytest.MonkeyPatch):
@@ -286,13 +297,13 @@ def test_wrong_variables_of_the_launcher_are_told(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(RequestError, match="torchrun"):
-        from_environment("RANK")
+        read_launcher_variable("RANK")
 
 
 def test_each_rank_has_noise_of_its_own():
     """The same dropout on every rank would waste the batch; rank 0 has the seed that is logged."""
-    seeds = [of_rank(7, rank) for rank in range(4)]
-    assert seeds[0] == 7 and len(set(seeds)) == 4 and of_rank(8, 1) != seeds[1]
+    seeds = [compute_rank_seed(7, rank) for rank in range(4)]
+    assert seeds[0] == 7 and len(set(seeds)) == 4 and compute_rank_seed(8, 1) != seeds[1]
 
 
 @pytest.fixture(scope="module")
@@ -358,7 +369,9 @@ def test_two_ranks_keep_one_log_and_go_on_after_a_kill(
     )
     results = tmp_path / "killed"
     child = ranks_of(warm, words(results, "--seed", "4", *more), env=slowed())
-    until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 4)
+    until(
+        lambda: max(list_checkpoint_numbers(results / ".podium" / "fake" / "run_0"), default=0) >= 4
+    )
     ranks = running(child, set())
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
@@ -429,7 +442,11 @@ def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(warm: Warm, tmp_pat
         words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1"),
         env=slowed(),
     )
-    until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    until(
+        lambda: (
+            max(list_checkpoint_numbers(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2
+        )
+    )
     child.send_signal(signal.SIGTERM)
     child.communicate(timeout=120)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
@@ -530,7 +547,7 @@ def saved(results: Path) -> int:
     return (
         99
         if log_path(results).exists()
-        else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
+        else max(list_checkpoint_numbers(results / ".podium" / "fake" / "run_0"), default=0)
     )
 
 
@@ -558,7 +575,9 @@ def test_whoever_is_left_ends_with_75_and_the_run_goes_on(warm: Warm, tmp_path: 
     pair = [
         by_hand(warm, results, port, each, "--seed", "4", *more, step_ms=100) for each in range(2)
     ]
-    until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    until(
+        lambda: max(list_checkpoint_numbers(results / ".podium" / "fake" / "run_0"), default=0) >= 2
+    )
     pair[rank].send_signal(signal.SIGKILL)
     began = time.monotonic()
     _, told = pair[1 - rank].communicate(timeout=120)

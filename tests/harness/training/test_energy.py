@@ -12,11 +12,11 @@ from podium_fakes.drive import entry, events, keys, log_path, options, partial, 
 from warm import Warm
 
 from compliance.judge import Judge
-from harness.training.energy import clock, sentences
-from harness.training.run_set import train_set
-from suite.energy import GAP_MS
+from harness.training.energy import describe_run_energy, read_run_clock
+from harness.training.run_set import train_run_set
+from suite.energy import MAX_GAP_MS
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
+from suite.measurement.power_readings import MeasuredWork
 
 METER = "podium meter fake --watts 100 --period-ms 20"
 
@@ -26,12 +26,14 @@ def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results"
-    train_set("fake", options(results, power="off", meter=METER), seed=1, runs=1)
-    log, telemetry = log_path(results), entry(results).training_telemetry("resnet", 0)
+    train_run_set("fake", options(results, power="off", meter=METER), seed=1, runs=1)
+    log, telemetry = log_path(results), entry(results).locate_training_telemetry("resnet", 0)
     times = {event["key"]: event["time_ms"] for event in events(log)}
     (logged,) = (event for event in events(log) if event["key"] == "energy")
-    (found,), reasons = power_readings.records(
-        power_readings.read(telemetry), *(clock(log) or (0, 0)), Work(samples=0)
+    (found,), reasons = power_readings.build_energy_records(
+        power_readings.read_power_readings(telemetry),
+        *(read_run_clock(log) or (0, 0)),
+        MeasuredWork(samples=0),
     )
     assert (
         found.joules
@@ -59,18 +61,18 @@ def test_a_run_that_stood_still_for_long_has_no_energy(light: Warm, tmp_path: Pa
     )
     child.send_signal(signal.SIGTERM)
     child.communicate(timeout=40)
-    time.sleep(1.1 * GAP_MS / 1000)
-    train_set("fake", options(results, *slow, power="off", meter=METER), resume=True)
+    time.sleep(1.1 * MAX_GAP_MS / 1000)
+    train_run_set("fake", options(results, *slow, power="off", meter=METER), resume=True)
     found = events(log_path(results))
     (logged,) = (event for event in found if event["key"] == "energy")
     first, last = (event for event in found if event["key"] == "run_stop")
     assert (first["metadata"]["status"], last["metadata"]["status"]) == ("aborted", "success")
-    assert (clock(log_path(results)) or (0, 0))[1] == 1_000_000 * last["time_ms"]
+    assert (read_run_clock(log_path(results)) or (0, 0))[1] == 1_000_000 * last["time_ms"]
     assert logged["value"] == [] and logged["metadata"]["no_energy"][0].startswith(
         "meter: no reading for"
     )
     assert not {"power.window", "power.energy"} & {
-        finding.rule for finding in Judge().result(str(results)).findings
+        finding.rule for finding in Judge().judge_path(str(results)).findings
     }
 
 
@@ -78,8 +80,8 @@ def test_a_run_without_power_says_nothing_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results"
-    train_set("fake", options(results, power="off"), seed=1, runs=1)
+    train_run_set("fake", options(results, power="off"), seed=1, runs=1)
     assert "energy" not in capsys.readouterr().out
     (tmp_path / "telemetry_0.jsonl").write_text(json.dumps({"channels": 1}) + "\n")
-    (sentence,) = sentences(log_path(results), tmp_path / "telemetry_0.jsonl")
+    (sentence,) = describe_run_energy(log_path(results), tmp_path / "telemetry_0.jsonl")
     assert sentence.startswith("no energy: telemetry_0.jsonl")

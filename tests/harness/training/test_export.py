@@ -11,23 +11,36 @@ import msgspec
 import pytest
 from podium_fakes.drive import events, log_path, options, partial
 
-from harness.distributed import Alone
-from harness.request import Request, prepare
+from harness.distributed import SingleRank
+from harness.request import RunRequest, resolve_request
 from harness.training import export as sealing
-from harness.training.export import Stopped, export, place, record_of, scored, seal, stopped_run
-from harness.training.loop import Ending, Outcome
-from harness.training.mllog_writer import Log
-from harness.training.run_context import Job
-from harness.training.state.set_state import Campaign, state_of
+from harness.training.export import (
+    StoppedRun,
+    build_checkpoint_record,
+    export_weights,
+    move_exported_weights,
+    read_stopped_run,
+    score_exported_weights,
+    seal_training_run,
+)
+from harness.training.loop import RunEnding, TrainingOutcome
+from harness.training.mllog_writer import MllogWriter
+from harness.training.run_context import TrainingJob
+from harness.training.state.set_state import TrainingSetState, get_run_state_folder
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, file_sha256, folder_sha256
+from suite.files.layout import (
+    CHECKPOINT_RECORD,
+    compute_file_sha256,
+    compute_folder_sha256,
+    locate_checkpoint_folder,
+)
 from suite.ledger.steps import StepKind
 from suite.records import CheckpointRecord
 from suite.terms import Division, Precision, Profile
 from suite.workload import Scores
 
-OUTCOME = Outcome(ending=Ending.REACHED, scores={"top1": 0.8}, minutes=1.0, epoch=3)
-CAMPAIGN = Campaign(
+OUTCOME = TrainingOutcome(ending=RunEnding.REACHED, scores={"top1": 0.8}, minutes=1.0, epoch=3)
+CAMPAIGN = TrainingSetState(
     nonce="ab" * 16,
     seed=40,
     runs=3,
@@ -49,20 +62,20 @@ class Weights:
 
 
 @pytest.fixture
-def request_here(tmp_path: Path) -> Request:
-    return prepare(options(tmp_path), "fake")
+def request_here(tmp_path: Path) -> RunRequest:
+    return resolve_request(options(tmp_path), "fake")
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    return state_of(tmp_path, "fake", 0)
+    return get_run_state_folder(tmp_path, "fake", 0)
 
 
 @pytest.fixture
-def job(request_here: Request) -> Job:
+def job(request_here: RunRequest) -> TrainingJob:
     """A job of one rank."""
-    entry = request_here.entry(Division.OPEN, "fake", Precision.FP32)
-    return Job(
+    entry = request_here.build_entry(Division.OPEN, "fake", Precision.FP32)
+    return TrainingJob(
         request=request_here,
         row=request_here.row.training[Profile.SMOKE],
         hyper={},
@@ -71,7 +84,7 @@ def job(request_here: Request) -> Job:
         place=entry,
         system={},
         threads=1,
-        ranks=Alone(),
+        ranks=SingleRank(),
         watch=None,
         signals=None,  # type: ignore[arg-type]
     )
@@ -83,67 +96,71 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stopped(state: Path, path: Path) -> Stopped:
+def stopped(state: Path, path: Path) -> StoppedRun:
     """A run whose clock has stopped, with a log that ends with run_stop."""
-    with Log(path) as log:
-        log.stop("run_stop", status="success")
-        return export(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
+    with MllogWriter(path) as log:
+        log.log_stop("run_stop", status="success")
+        return export_weights(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
 
 
 def keys(path: Path) -> list[str]:
     return [event["key"] for event in events(path)]
 
 
-def test_what_is_exported_is_noted_with_its_hash(stopped: Stopped, state: Path, path: Path):
+def test_what_is_exported_is_noted_with_its_hash(stopped: StoppedRun, state: Path, path: Path):
     """A second process can go on from the note alone."""
-    assert stopped_run(state) == stopped and stopped.sha256 == folder_sha256(state / "exported")
+    assert read_stopped_run(state) == stopped and stopped.sha256 == compute_folder_sha256(
+        state / "exported"
+    )
     assert stopped.log_offset == partial(path).stat().st_size and stopped.outcome == OUTCOME
-    assert stopped_run(state.with_name("run_1")) is None
+    assert read_stopped_run(state.with_name("run_1")) is None
 
 
-def test_an_export_begins_with_an_empty_folder(stopped: Stopped, state: Path, tmp_path: Path):
+def test_an_export_begins_with_an_empty_folder(stopped: StoppedRun, state: Path, tmp_path: Path):
     """What an interrupted export left would change the hash."""
     (state / "exported" / "left-over").write_text("x")
-    with Log(tmp_path / "other") as log:
-        again = export(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
+    with MllogWriter(tmp_path / "other") as log:
+        again = export_weights(Weights(), OUTCOME, log, state)  # type: ignore[arg-type]
     assert again.sha256 == stopped.sha256 and not (state / "exported" / "left-over").exists()
 
 
 def test_sealing_finishes_the_log_and_moves_the_weights(
-    job: Job, stopped: Stopped, state: Path, path: Path, tmp_path: Path
+    job: TrainingJob, stopped: StoppedRun, state: Path, path: Path, tmp_path: Path
 ):
     """The last two lines name the checkpoint and its reference accuracy."""
-    assert seal(job, CAMPAIGN, 0, stopped) == stopped.sha256
+    assert seal_training_run(job, CAMPAIGN, 0, stopped) == stopped.sha256
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
     last = events(path)[-1]
     assert (
         last["value"] == {"top1": 0.8} and last["metadata"]["checkpoint_sha256"] == stopped.sha256
     )
-    folder = checkpoint_folder(tmp_path, "fake", stopped.sha256)
-    assert folder_sha256(folder) == stopped.sha256 and not (state / "exported").exists()
-    trained, exported = job.ledger.steps()
+    folder = locate_checkpoint_folder(tmp_path, "fake", stopped.sha256)
+    assert compute_folder_sha256(folder) == stopped.sha256 and not (state / "exported").exists()
+    trained, exported = job.ledger.read_steps()
     assert (trained.step, trained.files) == (
         StepKind.TRAINED,
-        {path.relative_to(tmp_path).as_posix(): file_sha256(path)},
+        {path.relative_to(tmp_path).as_posix(): compute_file_sha256(path)},
     )
     assert exported.step is StepKind.EXPORTED and list(exported.files.values()) == [
-        file_sha256(folder / CHECKPOINT_RECORD)
+        compute_file_sha256(folder / CHECKPOINT_RECORD)
     ]
 
 
 def test_sealing_twice_scores_once(
-    job: Job, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch
+    job: TrainingJob, stopped: StoppedRun, path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The log is there: whatever came after it is done, or is done now."""
-    seal(job, CAMPAIGN, 0, stopped)
+    seal_training_run(job, CAMPAIGN, 0, stopped)
     text = path.read_bytes()
-    monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: pytest.fail("scored again"))
-    assert seal(job, CAMPAIGN, 0, stopped) == stopped.sha256 and path.read_bytes() == text
+    monkeypatch.setattr(sealing, "score_reference_accuracy", lambda *_: pytest.fail("scored again"))
+    assert (
+        seal_training_run(job, CAMPAIGN, 0, stopped) == stopped.sha256 and path.read_bytes() == text
+    )
 
 
 def test_an_interruption_between_log_and_weights_is_mended(
-    job: Job,
-    stopped: Stopped,
+    job: TrainingJob,
+    stopped: StoppedRun,
     state: Path,
     path: Path,
     tmp_path: Path,
@@ -151,21 +168,25 @@ def test_an_interruption_between_log_and_weights_is_mended(
 ):
     """The log names a checkpoint that still lies in the state's folder."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(sealing, "place", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        seal(job, CAMPAIGN, 0, stopped)
+        patch.setattr(
+            sealing, "move_exported_weights", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        seal_training_run(job, CAMPAIGN, 0, stopped)
     assert path.exists() and (state / "exported" / CHECKPOINT_RECORD).exists()
-    seal(job, CAMPAIGN, 0, stopped)
+    seal_training_run(job, CAMPAIGN, 0, stopped)
     assert (
-        checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir()
+        locate_checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir()
         and keys(path).count("checkpoint_sha256") == 1
     )
 
 
-def test_lines_of_an_interrupted_sealing_do_not_stand_twice(job: Job, stopped: Stopped, path: Path):
+def test_lines_of_an_interrupted_sealing_do_not_stand_twice(
+    job: TrainingJob, stopped: StoppedRun, path: Path
+):
     """They are cut off at the offset that was noted when the clock stopped."""
-    with Log(path) as log:
-        log.point("checkpoint_sha256", "half-done")
-    seal(job, CAMPAIGN, 0, stopped)
+    with MllogWriter(path) as log:
+        log.log_point("checkpoint_sha256", "half-done")
+    seal_training_run(job, CAMPAIGN, 0, stopped)
     assert (
         keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
         and "half-done" not in path.read_text()
@@ -174,17 +195,17 @@ def test_lines_of_an_interrupted_sealing_do_not_stand_twice(job: Job, stopped: S
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_reference_that_is_no_number_is_refused(
-    job: Job,
-    stopped: Stopped,
+    job: TrainingJob,
+    stopped: StoppedRun,
     state: Path,
     path: Path,
     monkeypatch: pytest.MonkeyPatch,
     value: float,
 ):
     """Every served result would hold 99 % of NaN."""
-    monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: {"top1": value})
+    monkeypatch.setattr(sealing, "score_reference_accuracy", lambda *_: {"top1": value})
     with pytest.raises(JudgedError, match="reference accuracy is not a number"):
-        seal(job, CAMPAIGN, 0, stopped)
+        seal_training_run(job, CAMPAIGN, 0, stopped)
     assert not path.exists() and (state / "exported").is_dir(), "it can be scored again"
 
 
@@ -196,34 +217,38 @@ def failing(error: Exception) -> Callable[..., Scores]:
 
 
 def test_a_failure_of_the_inference_half_is_told_with_its_traceback(
-    request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch
+    request_here: RunRequest, state: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Hours of training stand behind it: whoever mends it finds the whole story."""
-    monkeypatch.setattr(sealing, "reference_accuracy", failing(ZeroDivisionError("no samples")))
+    monkeypatch.setattr(
+        sealing, "score_reference_accuracy", failing(ZeroDivisionError("no samples"))
+    )
     with pytest.raises(
         JudgedError, match="could not be scored: ZeroDivisionError: no samples; traceback in"
     ) as caught:
-        scored(request_here, state / "exported", 1)
+        score_exported_weights(request_here, state / "exported", 1)
     assert "no samples" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
 
 
 @pytest.mark.parametrize("error", [MissingError("no engine"), JudgedError("data broken")])
 def test_a_plain_sentence_stays_plain(
-    request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    request_here: RunRequest, state: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ):
     """With its own exit code."""
-    monkeypatch.setattr(sealing, "reference_accuracy", failing(error))
+    monkeypatch.setattr(sealing, "score_reference_accuracy", failing(error))
     with pytest.raises(type(error), match=f"^{error}$"):
-        scored(request_here, state / "exported", 1)
+        score_exported_weights(request_here, state / "exported", 1)
 
 
-@pytest.mark.parametrize(("ending", "reached"), [(Ending.REACHED, True), (Ending.MISSED, False)])
-def test_the_record_tells_how_it_ended(request_here: Request, ending: Ending, reached: bool):
+@pytest.mark.parametrize(
+    ("ending", "reached"), [(RunEnding.REACHED, True), (RunEnding.MISSED, False)]
+)
+def test_the_record_tells_how_it_ended(request_here: RunRequest, ending: RunEnding, reached: bool):
     """`podium infer` takes only what reached its target; each run of a set has its own seed and
     log.
     """
-    outcome = Outcome(ending=ending, scores={"top1": 0.5}, minutes=1.0, epoch=3)
-    record = record_of(request_here, CAMPAIGN, 2, "cd" * 32, outcome, {"top1": 0.49})
+    outcome = TrainingOutcome(ending=ending, scores={"top1": 0.5}, minutes=1.0, epoch=3)
+    record = build_checkpoint_record(request_here, CAMPAIGN, 2, "cd" * 32, outcome, {"top1": 0.49})
     assert (
         record.target_reached is reached
         and record.scores == {"top1": 0.5}
@@ -237,29 +262,29 @@ def test_the_record_tells_how_it_ended(request_here: Request, ending: Ending, re
     assert record.settings == request_here.settings and record.nonce == CAMPAIGN.nonce
 
 
-def test_the_same_weights_again_bring_a_new_record_only(request_here: Request, tmp_path: Path):
+def test_the_same_weights_again_bring_a_new_record_only(request_here: RunRequest, tmp_path: Path):
     """Two runs of one seed: the folder is named by the hash, and the record is the newer one's."""
     for index in (0, 1):
         exported = tmp_path / f"exported-{index}"
         exported.mkdir()
         Weights().export(exported)
-        record = record_of(
-            request_here, CAMPAIGN, index, folder_sha256(exported), OUTCOME, {"top1": 0.8}
+        record = build_checkpoint_record(
+            request_here, CAMPAIGN, index, compute_folder_sha256(exported), OUTCOME, {"top1": 0.8}
         )
         (exported / CHECKPOINT_RECORD).write_bytes(msgspec.json.encode(record))
-        place(exported, tmp_path, "fake")
+        move_exported_weights(exported, tmp_path, "fake")
         assert not exported.exists()
     (folder,) = (tmp_path / "checkpoints" / "fake").iterdir()
     found = msgspec.json.decode((folder / CHECKPOINT_RECORD).read_bytes(), type=CheckpointRecord)
-    assert found.run_index == 1 and folder_sha256(folder) == found.sha256 == folder.name
+    assert found.run_index == 1 and compute_folder_sha256(folder) == found.sha256 == folder.name
 
 
 @pytest.mark.parametrize("content", [b'{"sha256": "\xff"}', b"[" * 100_000, b"[]", b""])
 def test_a_note_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     """stopped.json, and the record beside weights that wait for their place."""
     for path, call in (
-        (tmp_path / "stopped.json", lambda: stopped_run(tmp_path)),
-        (tmp_path / CHECKPOINT_RECORD, lambda: place(tmp_path, tmp_path, "fake")),
+        (tmp_path / "stopped.json", lambda: read_stopped_run(tmp_path)),
+        (tmp_path / CHECKPOINT_RECORD, lambda: move_exported_weights(tmp_path, tmp_path, "fake")),
     ):
         path.write_bytes(content)
         with pytest.raises(RequestError, match="without --resume"):

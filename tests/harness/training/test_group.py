@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import distributed
-from harness.distributed import Group
+from harness.distributed import RankGroup
 
 
 class SlowStore:
@@ -23,7 +23,7 @@ class SlowStore:
 
     def check(self, keys: list[str]) -> bool:
         self.asked += 1
-        return keys != [distributed.FAILED] and self.now_s >= self.after_s
+        return keys != [distributed.FAILURE_KEY] and self.now_s >= self.after_s
 
     def get(self, _: str) -> str:
         return '"there"'
@@ -31,7 +31,7 @@ class SlowStore:
 
 def shared(monkeypatch: pytest.MonkeyPatch, store: Any, world_size: int) -> Any:
     monkeypatch.setattr("harness.distributed.time.sleep", store.sleep)
-    return Group(store, 1, 1, world_size).share(None)
+    return RankGroup(store, 1, 1, world_size).share_value(None)
 
 
 def test_a_rank_that_waits_asks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_a_rank_that_waits_asks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     store = SlowStore(after_s=60.0)
     assert shared(monkeypatch, store, 2) == "there"
-    assert 2 * 60 / distributed.WATCH_S <= store.asked < 2 * 60 * 110
+    assert 2 * 60 / distributed.WATCH_INTERVAL_S <= store.asked < 2 * 60 * 110
 
 
 def test_a_rank_that_waits_for_a_moment_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:

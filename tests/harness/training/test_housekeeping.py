@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 from podium_fakes.drive import options
 
-from harness.distributed import Alone
-from harness.failures import noted, sentence
-from harness.machine.device import resolve
-from harness.request import Request, prepare
+from harness.distributed import SingleRank
+from harness.failures import describe_exception, write_traceback
+from harness.machine.device import resolve_device
+from harness.request import RunRequest, resolve_request
 from harness.training import log_header, seeds
-from harness.training.run_context import Job
+from harness.training.run_context import TrainingJob
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.cache import cache_folder
-from suite.files.superseded import Moved, supersede
+from suite.files.cache import locate_cache_folder
+from suite.files.superseded import SupersededFiles, supersede
 from suite.process import lock
 from suite.process.lock import exclusive
-from suite.process.signals import Unheard
+from suite.process.signals import UnheardSignals
 from suite.terms import Division, Precision, Profile
 
 # ---- making room ----
@@ -49,7 +49,7 @@ def test_what_makes_room_keeps_its_path(tmp_path: Path, capsys: pytest.CaptureFi
     assert (
         not old.exists()
         and kept.read_text() == "old"
-        and moved == Moved(pairs=((old, kept),), results=True)
+        and moved == SupersededFiles(pairs=((old, kept),), has_results=True)
     )
     assert (
         f"earlier results moved to {tmp_path / '.podium' / 'superseded' / '1'}"
@@ -59,7 +59,7 @@ def test_what_makes_room_keeps_its_path(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_nothing_to_move_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A first run has no history, and no folder for one."""
-    assert supersede(tmp_path, [tmp_path / "never"]) == Moved()
+    assert supersede(tmp_path, [tmp_path / "never"]) == SupersededFiles()
     assert capsys.readouterr().out == "" and not (tmp_path / ".podium").exists()
 
 
@@ -68,7 +68,7 @@ def test_state_of_an_unfinished_run_moves_without_a_word(
 ):
     """ "earlier results moved" for results that never were sends people searching."""
     state = fill(tmp_path / ".podium" / "fake" / "campaign.json", "{}")
-    supersede(tmp_path, [state]).undo()
+    supersede(tmp_path, [state]).move_back()
     assert state.exists() and capsys.readouterr().out == ""
 
 
@@ -93,12 +93,12 @@ def test_a_refused_run_gives_back_what_made_room_for_it(
     )
     moved = supersede(tmp_path, [folder, file])
     fill(folder / "result_0.txt.partial", "half")
-    moved.undo()
+    moved.move_back()
     assert file.read_text() == "good" and [path.name for path in folder.iterdir()] == [
         "result_0.txt"
     ]
     assert "earlier results put back" in capsys.readouterr().out
-    Moved().undo()
+    SupersededFiles().move_back()
     assert capsys.readouterr().out == ""
 
 
@@ -242,7 +242,7 @@ def test_a_rank_takes_its_own_gpu(
 ):
     """Unless one is named."""
     monkeypatch.setitem(sys.modules, "torch", torch_with(gpus))
-    assert resolve(device, rank) == found
+    assert resolve_device(device, rank) == found
 
 
 @pytest.mark.parametrize(("device", "gpus"), [("cuda", 0), ("cuda:2", 2)])
@@ -252,7 +252,7 @@ def test_a_gpu_that_is_not_there_is_missing(
     """Exit 3: the request would do on another machine."""
     monkeypatch.setitem(sys.modules, "torch", torch_with(gpus))
     with pytest.raises(MissingError, match=f"this machine has {gpus} usable GPUs"):
-        resolve(device)
+        resolve_device(device)
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:one", "cuda:-1", "", "cpu:x", "mps"])
@@ -263,10 +263,10 @@ def test_a_device_that_nobody_knows_is_a_wrong_request(
     monkeypatch.setitem(sys.modules, "torch", None)
     if device == "cuda:":
         with pytest.raises(ImportError):
-            resolve(device)
+            resolve_device(device)
         return
     with pytest.raises(RequestError, match="write auto, cpu, cuda or cuda:N"):
-        resolve(device)
+        resolve_device(device)
 
 
 # ---- seeds ----
@@ -274,12 +274,14 @@ def test_a_device_that_nobody_knows_is_a_wrong_request(
 
 def test_ranks_have_seeds_of_their_own_that_all_know():
     """Dropout must differ among ranks, and be the same when the run is repeated."""
-    assert seeds.of_rank(7, 0) == 7
-    others = [seeds.of_rank(7, rank) for rank in range(1, 64)]
-    assert len({7, *others}) == 64 and others == [seeds.of_rank(7, rank) for rank in range(1, 64)]
-    assert all(0 <= seed < seeds.SEED_LIMIT for seed in others) and seeds.of_rank(
+    assert seeds.compute_rank_seed(7, 0) == 7
+    others = [seeds.compute_rank_seed(7, rank) for rank in range(1, 64)]
+    assert len({7, *others}) == 64 and others == [
+        seeds.compute_rank_seed(7, rank) for rank in range(1, 64)
+    ]
+    assert all(0 <= seed < seeds.SEED_LIMIT for seed in others) and seeds.compute_rank_seed(
         8, 1
-    ) != seeds.of_rank(7, 1)
+    ) != seeds.compute_rank_seed(7, 1)
 
 
 def test_the_same_seed_starts_the_same_numbers():
@@ -287,14 +289,14 @@ def test_the_same_seed_starts_the_same_numbers():
     np = pytest.importorskip("numpy")
     found = []
     for seed in (5, 5, 6):
-        seeds.start(seed, 0, "none")
+        seeds.seed_generators(seed, 0, "none")
         found.append((random.random(), float(np.random.random())))
     assert found[0] == found[1] != found[2]
 
 
 def test_drawn_seeds_are_in_range_and_not_one():
     """A set whose seeds repeat is no set."""
-    drawn = {seeds.draw() for _ in range(50)}
+    drawn = {seeds.generate_random_seed() for _ in range(50)}
     assert len(drawn) > 45 and all(0 <= seed < seeds.SEED_LIMIT for seed in drawn)
 
 
@@ -318,7 +320,7 @@ def test_a_request_is_refused_before_anything_is_written(
 ):
     """Names with their nearest, folders with what is wrong with them."""
     with pytest.raises(RequestError, match=words):
-        prepare(replace(options(tmp_path / "results"), **changes), "fake")
+        resolve_request(replace(options(tmp_path / "results"), **changes), "fake")
     assert not list(tmp_path.rglob("*.json"))
 
 
@@ -326,12 +328,12 @@ def test_a_results_folder_that_cannot_be_made_is_told(tmp_path: Path):
     """A file lies in its place."""
     (tmp_path / "results").write_text("a file")
     with pytest.raises(RequestError, match="--results .*results"):
-        prepare(options(tmp_path / "results"), "fake")
+        resolve_request(options(tmp_path / "results"), "fake")
 
 
 def test_what_the_user_chose_is_kept_apart_from_what_the_round_says(tmp_path: Path):
     """Advice may change the one, never the other."""
-    request = prepare(options(tmp_path, "server.target_qps=5", "fake.steps=3"), "fake")
+    request = resolve_request(options(tmp_path, "server.target_qps=5", "fake.steps=3"), "fake")
     assert request.chosen == {"server.target_qps": 5.0, "fake.steps": 3}
     assert (
         request.settings.items() > request.chosen.items() and request.settings["fake.gain"] == 0.06
@@ -342,10 +344,10 @@ def test_an_own_system_name_gets_no_suffix(tmp_path: Path):
     """The name is the user's; a detected one says engine and precision, so that two never share a
     folder.
     """
-    named = prepare(options(tmp_path, system="My Box"), "fake").entry(
+    named = resolve_request(options(tmp_path, system="My Box"), "fake").build_entry(
         Division.OPEN, "fake", Precision.BF16
     )
-    detected = prepare(options(tmp_path, system=None), "fake").entry(
+    detected = resolve_request(options(tmp_path, system=None), "fake").build_entry(
         Division.OPEN, "fake", Precision.BF16
     )
     assert named.system == "my-box" and detected.system.endswith("-fake-bf16")
@@ -368,22 +370,22 @@ def test_where_the_cache_lies(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert cache_folder() == Path(folder)
+    assert locate_cache_folder() == Path(folder)
 
 
 # ---- the job ----
 
 
 @pytest.fixture
-def request_here(tmp_path: Path) -> Request:
-    return prepare(options(tmp_path, "fake.steps=4"), "fake")
+def request_here(tmp_path: Path) -> RunRequest:
+    return resolve_request(options(tmp_path, "fake.steps=4"), "fake")
 
 
-def job(request: Request, **changes: Any) -> Job:
+def job(request: RunRequest, **changes: Any) -> TrainingJob:
     """A job of one rank."""
-    entry = request.entry(Division.OPEN, "fake", Precision.FP32)
+    entry = request.build_entry(Division.OPEN, "fake", Precision.FP32)
     row = request.row.training[Profile.SMOKE]
-    usual = Job(
+    usual = TrainingJob(
         request=request,
         row=row,
         hyper={},
@@ -392,16 +394,16 @@ def job(request: Request, **changes: Any) -> Job:
         place=entry,
         system={},
         threads=2,
-        ranks=Alone(),
+        ranks=SingleRank(),
         watch=None,
-        signals=Unheard(),
+        signals=UnheardSignals(),
     )
     return replace(usual, **changes)
 
 
-def test_a_jobs_identity_is_json_and_names_every_setting(request_here: Request):
+def test_a_jobs_identity_is_json_and_names_every_setting(request_here: RunRequest):
     """It decides whether an unfinished run may go on: what is not in it may differ unnoticed."""
-    identity = job(request_here).identity()
+    identity = job(request_here).collect_identity()
     assert json.loads(json.dumps(identity)) == identity
     assert {f"setting {key}" for key in request_here.settings} <= identity.keys() and identity[
         "setting fake.steps"
@@ -421,16 +423,16 @@ def test_a_jobs_identity_is_json_and_names_every_setting(request_here: Request):
     } <= identity.keys()
 
 
-def test_a_run_is_told_the_jobs_threads(request_here: Request):
+def test_a_run_is_told_the_jobs_threads(request_here: RunRequest):
     """They are counted once a set: a second count on a busier host would be another run."""
     own = job(request_here, threads=5)
-    assert own.run(1).threads == own.identity()["threads"] == 5
+    assert own.build_run(1).threads == own.collect_identity()["threads"] == 5
 
 
 def test_an_error_is_one_line():
     """However many it had."""
-    assert sentence(RequestError("plain words")) == "plain words"
-    assert sentence(ValueError("first\n   second")) == "ValueError: first second"
+    assert describe_exception(RequestError("plain words")) == "plain words"
+    assert describe_exception(ValueError("first\n   second")) == "ValueError: first second"
 
 
 def test_the_traceback_is_kept_for_whoever_has_to_mend_it(tmp_path: Path):
@@ -438,7 +440,7 @@ def test_the_traceback_is_kept_for_whoever_has_to_mend_it(tmp_path: Path):
     try:
         raise ValueError("deep inside")
     except ValueError as error:
-        told = noted(tmp_path / "state", 3, error)
+        told = write_traceback(tmp_path / "state", 3, error)
     assert told == f"traceback in {tmp_path / 'state' / 'traceback-3.txt'}"
     assert "in test_the_traceback_is_kept" in (tmp_path / "state" / "traceback-3.txt").read_text()
 
@@ -446,7 +448,7 @@ def test_the_traceback_is_kept_for_whoever_has_to_mend_it(tmp_path: Path):
 def test_a_traceback_that_cannot_be_kept_hides_no_error(tmp_path: Path):
     """A full disk may be the very error."""
     (tmp_path / "state").write_text("a file in the folder's place")
-    assert "could not be kept" in noted(tmp_path / "state", 0, ValueError("x"))
+    assert "could not be kept" in write_traceback(tmp_path / "state", 0, ValueError("x"))
 
 
 # ---- the file cache ----
@@ -457,6 +459,6 @@ def test_the_file_cache_is_cleared_where_that_is_allowed(
 ):
     """MLPerf asks for it before a run that counts; who may not is told why."""
     monkeypatch.setattr(log_header, "DROP_CACHES", tmp_path / "drop_caches")
-    assert log_header.clear_cache() is None and (tmp_path / "drop_caches").read_text() == "3\n"
+    assert log_header.clear_file_cache() is None and (tmp_path / "drop_caches").read_text() == "3\n"
     monkeypatch.setattr(log_header, "DROP_CACHES", tmp_path / "no" / "drop_caches")
-    assert "No such file or directory" in str(log_header.clear_cache())
+    assert "No such file or directory" in str(log_header.clear_file_cache())

@@ -26,8 +26,12 @@ from podium_fakes.drive import (
 )
 from warm import Warm
 
-from harness.training.run_set import train_set
-from harness.training.state.checkpointing import Keeper, Position, generations
+from harness.training.run_set import train_run_set
+from harness.training.state.checkpointing import (
+    CheckpointKeeper,
+    TrainingPosition,
+    list_checkpoint_numbers,
+)
 from suite.errors import JudgedError
 from suite.process.signals import Interrupted
 
@@ -41,7 +45,7 @@ def state(results: Path) -> Path:
 
 def reference(folder: Path, *more: str) -> Path:
     """Run the same without an interruption."""
-    train_set("fake", options(folder, *SLOW, *more), seed=4)
+    train_run_set("fake", options(folder, *SLOW, *more), seed=4)
     return folder
 
 
@@ -50,7 +54,7 @@ def interrupt(
 ) -> tuple[int, str]:
     """Start a run, wait for checkpoints, send a signal; exit code and stderr."""
     child = light.start(words(results, "--seed", "4", *SET, *more), slowed())
-    until(lambda: max(generations(state(results)), default=0) >= checkpoints)
+    until(lambda: max(list_checkpoint_numbers(state(results)), default=0) >= checkpoints)
     child.send_signal(how)
     _, stderr = child.communicate(timeout=40)
     return child.returncode, stderr
@@ -71,10 +75,12 @@ def test_a_killed_run_goes_on_to_the_same_weights(light: Warm, tmp_path: Path, i
     assert code == -signal.SIGKILL and not log_path(results).exists()
     assert not (results / "checkpoints").exists(), "nothing may read as valid"
     at = json.loads(
-        (state(results) / f"at_{generations(state(results))[-1]}" / "position.json").read_text()
+        (
+            state(results) / f"at_{list_checkpoint_numbers(state(results))[-1]}" / "position.json"
+        ).read_text()
     )
     assert (at["phase"] == "inside") is inside or at["phase"] == "evaluated"
-    train_set("fake", options(results, *SLOW, setting), resume=True)
+    train_run_set("fake", options(results, *SLOW, setting), resume=True)
     assert weights(results) == weights(whole)
     assert marks(log_path(results)) == marks(log_path(whole))
     assert (
@@ -89,12 +95,12 @@ def test_a_run_may_be_killed_again_and_again(light: Warm, tmp_path: Path):
     whole = reference(tmp_path / "whole", "checkpoint.interval_s=0.04")
     results, more = tmp_path / "killed", ("--set", "checkpoint.interval_s=0.04")
     interrupt(light, results, signal.SIGKILL, *more, checkpoints=3)
-    before = generations(state(results))[-1]
+    before = list_checkpoint_numbers(state(results))[-1]
     child = light.start(words(results, "--resume", *SET, *more), slowed())
-    until(lambda: generations(state(results))[-1] >= before + 4)
+    until(lambda: list_checkpoint_numbers(state(results))[-1] >= before + 4)
     child.kill()
     child.communicate()
-    train_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
+    train_run_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
     assert weights(results) == weights(whole) and marks(log_path(results)) == marks(log_path(whole))
     assert keys(log_path(results)).count("resumed") == 2
 
@@ -115,7 +121,7 @@ def test_a_signal_ends_the_run_and_leaves_it_resumable(
     assert not log_path(results).exists() and not (results / "checkpoints").exists()
     last = events(partial(log_path(results)))[-1]
     assert last["key"] == "run_stop" and last["metadata"]["status"] == "aborted"
-    train_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
+    train_run_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
     assert [key for key, *_ in marks(log_path(results))].count("run_stop") == 1
     assert (
         next(event for event in valid_events(log_path(results)) if event["key"] == "run_stop")[
@@ -141,7 +147,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(light: Warm, tmp_
     child.kill()
     child.communicate()
     nonce = json.loads((results / ".podium" / "fake" / "campaign.json").read_text())["nonce"]
-    train_set("fake", options(results, *SLOW), resume=True)
+    train_run_set("fake", options(results, *SLOW), resume=True)
     found = {event["key"]: event["value"] for event in events(log_path(results))}
     assert found["campaign_nonce"] == nonce and found["seed"] == 4 and "resumed" not in found
     assert list((results / ".podium" / "superseded").rglob("result_0.txt.partial"))
@@ -153,7 +159,7 @@ def test_without_resume_an_unfinished_run_is_moved_aside(light: Warm, tmp_path: 
     results = tmp_path / "results"
     interrupt(light, results, signal.SIGKILL)
     old = json.loads((results / ".podium" / "fake" / "campaign.json").read_text())["nonce"]
-    train_set("fake", options(results, "fake.gain=0.06"), seed=1)
+    train_run_set("fake", options(results, "fake.gain=0.06"), seed=1)
     assert old not in log_path(results).read_text() and not partial(log_path(results)).exists()
     assert list((results / ".podium" / "superseded" / "1").rglob("result_0.txt.partial"))
     assert list((results / ".podium" / "superseded" / "1").rglob("campaign.json"))
@@ -183,7 +189,7 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
     with pytest.raises(
         JudgedError
     ):  # so small a gain misses the target, but the run comes to its end
-        train_set("fake", options(results, *SLOW, "fake.gain=0.01"), resume=True)
+        train_run_set("fake", options(results, *SLOW, "fake.gain=0.01"), resume=True)
     assert log_path(results).exists() and keys(log_path(results)).count("resumed") == 1
 
 
@@ -202,7 +208,7 @@ def test_a_killed_torch_run_goes_on_bit_by_bit(light: Warm, tmp_path: Path):
         *[word for setting in more for word in ("--set", setting)],
         checkpoints=8,
     )
-    train_set("fake", options(results, *SLOW, *more), resume=True)
+    train_run_set("fake", options(results, *SLOW, *more), resume=True)
     assert "model.safetensors" in weights(whole) and weights(results) == weights(whole)
     assert drive.keys(log_path(results)).count("resumed") == 1
 
@@ -216,10 +222,15 @@ def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(
     converge.
     """
     results, setting, last = tmp_path / "results", f"fake.torch={torch}", 10
-    step = Keeper.step
+    step = CheckpointKeeper.save_if_due_in_epoch
 
     def stopped(
-        keeper: Keeper, training: Any, epoch: int, number: int, samples: int, at: Position
+        keeper: CheckpointKeeper,
+        training: Any,
+        epoch: int,
+        number: int,
+        samples: int,
+        at: TrainingPosition,
     ) -> None:
         """A signal comes while the last step is taken."""
         if (epoch, number) == (2, last):
@@ -227,12 +238,12 @@ def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(
             keeper._countdown = 0
         step(keeper, training, epoch, number, samples, at)
 
-    train_set("fake", options(tmp_path / "whole", setting), seed=4, runs=1)
-    monkeypatch.setattr(Keeper, "step", stopped)
+    train_run_set("fake", options(tmp_path / "whole", setting), seed=4, runs=1)
+    monkeypatch.setattr(CheckpointKeeper, "save_if_due_in_epoch", stopped)
     with pytest.raises(Interrupted):
-        train_set("fake", options(results, setting), seed=4, runs=1)
+        train_run_set("fake", options(results, setting), seed=4, runs=1)
     monkeypatch.undo()
-    train_set("fake", options(results, setting), resume=True)
+    train_run_set("fake", options(results, setting), resume=True)
     losses = [
         [
             event["value"]["loss"]

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from podium_fakes.drive import events, partial
 
-from harness.distributed import Alone
+from harness.distributed import SingleRank
 from harness.progress import Progress
-from harness.training.loop import Ending, Goal, Outcome, train_to_quality
-from harness.training.mllog_writer import Log, LogError
-from harness.training.state.checkpointing import Keeper
-from suite.process.signals import Unheard
+from harness.training.loop import RunEnding, TrainingGoal, TrainingOutcome, train_to_quality
+from harness.training.mllog_writer import LogError, MllogWriter
+from harness.training.state.checkpointing import CheckpointKeeper
+from suite.process.signals import UnheardSignals
 from suite.workload import Block
 
-ONE = Goal(targets={"top1": 0.7}, metrics={"top1": ""})
-TWO = Goal(targets={"box": 0.3, "mask": 0.2}, metrics={"box": "BBOX", "mask": "SEGM"})
+ONE = TrainingGoal(targets={"top1": 0.7}, metrics={"top1": ""})
+TWO = TrainingGoal(targets={"box": 0.3, "mask": 0.2}, metrics={"box": "BBOX", "mask": "SEGM"})
 
 
 class Script:
@@ -66,15 +66,17 @@ class Script:
         """Nothing to export."""
 
 
-def run(folder: Path, training: Script, goal: Goal = ONE, interval_s: float = 1e9) -> Outcome:
-    with Log(folder / "log") as log:
+def run(
+    folder: Path, training: Script, goal: TrainingGoal = ONE, interval_s: float = 1e9
+) -> TrainingOutcome:
+    with MllogWriter(folder / "log") as log:
         progress = Progress("script", 8, training.loss, goal.targets, silent=True)
         return train_to_quality(
             training,
             goal,
             log,
-            Keeper(folder / "state", log, Alone(), Unheard(), interval_s),
-            Alone(),
+            CheckpointKeeper(folder / "state", log, SingleRank(), UnheardSignals(), interval_s),
+            SingleRank(),
             progress,
         )
 
@@ -102,7 +104,7 @@ def test_the_markers_stand_in_the_order_of_the_rules(tmp_path: Path):
     assert told(tmp_path)[:12] == [("run_start", None), *one, *end]
     assert (
         told(tmp_path)[-1] == ("run_stop", None)
-        and outcome.ending is Ending.REACHED
+        and outcome.ending is RunEnding.REACHED
         and outcome.epoch == 4
     )
 
@@ -125,7 +127,7 @@ def test_every_metric_has_to_reach_its_target(tmp_path: Path):
         for event in events(partial(tmp_path / "log"))
         if event["key"] == "eval_accuracy"
     ]
-    assert outcome.ending is Ending.REACHED and values == [
+    assert outcome.ending is RunEnding.REACHED and values == [
         {"BBOX": 0.4, "SEGM": 0.1},
         {"BBOX": 0.3, "SEGM": 0.2},
     ]
@@ -133,7 +135,7 @@ def test_every_metric_has_to_reach_its_target(tmp_path: Path):
 
 def test_epochs_that_run_out_are_a_target_missed(tmp_path: Path):
     """The status is aborted, and the log says so in its last line."""
-    assert run(tmp_path, Script({"top1": 0.1})).ending is Ending.MISSED
+    assert run(tmp_path, Script({"top1": 0.1})).ending is RunEnding.MISSED
     assert events(partial(tmp_path / "log"))[-1]["metadata"]["status"] == "aborted"
 
 
@@ -146,7 +148,7 @@ def test_epochs_that_run_out_are_a_target_missed(tmp_path: Path):
 )
 def test_a_number_that_is_none_stops_the_run(tmp_path: Path, training: Script):
     """NaN compares false with everything: it must neither pass nor train on; the log stays JSON."""
-    assert run(tmp_path, training).ending is Ending.NOT_A_NUMBER and len(training.scores) == 1
+    assert run(tmp_path, training).ending is RunEnding.NOT_A_NUMBER and len(training.scores) == 1
     last = events(partial(tmp_path / "log"))
     assert last[-1]["metadata"]["status"] == "aborted"
     assert None in [
@@ -176,7 +178,11 @@ def test_the_generator_is_closed_when_the_loop_leaves_it(
 ):
     """An open generator keeps its loader's workers."""
     training = Script({"top1": 0.9})
-    monkeypatch.setattr(Keeper, "step", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(
+        CheckpointKeeper,
+        "save_if_due_in_epoch",
+        lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
+    )
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, training)
     assert training.closed == 1
@@ -187,12 +193,14 @@ def test_a_log_that_cannot_be_written_is_not_written_to_again(
 ):
     """The first error is the cause; a second one would hide it."""
 
-    def full(log: Log, line: str) -> None:
+    def full(log: MllogWriter, line: str) -> None:
         raise LogError("full")
 
     training = Script({"top1": 0.9})
     monkeypatch.setattr(
-        training, "evaluate", lambda: monkeypatch.setattr(Log, "_append", full) or {"top1": 0.1}
+        training,
+        "evaluate",
+        lambda: monkeypatch.setattr(MllogWriter, "_append_line", full) or {"top1": 0.1},
     )
     with pytest.raises(LogError, match="full"):
         run(tmp_path, training)
@@ -219,7 +227,7 @@ def test_a_run_goes_on_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.Monke
         .replace('"step": 0', '"step": 1')
     )
     again = Script({"top1": 0.9}, epochs=2)
-    assert run(tmp_path, again).ending is Ending.REACHED and again.asked == [(2, 1)]
+    assert run(tmp_path, again).ending is RunEnding.REACHED and again.asked == [(2, 1)]
     assert [key for key, _ in told(tmp_path)[before:]] == [
         "resumed",
         "epoch_stop",

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import events, partial
 
-from harness.training.mllog_writer import Log, LogError
+from harness.training.mllog_writer import LogError, MllogWriter
 
 
 def test_a_line_has_the_form_of_mlperf_training_v07(tmp_path: Path):
     """The official parser asks for these members, an integer time and the place in the code."""
-    with Log(tmp_path / "log") as log:
-        log.start("epoch_start", epoch_num=1)
-        log.point("seed", 7)
-        log.stop("run_stop", status="aborted")
+    with MllogWriter(tmp_path / "log") as log:
+        log.log_start("epoch_start", epoch_num=1)
+        log.log_point("seed", 7)
+        log.log_stop("run_stop", status="aborted")
     lines = partial(tmp_path / "log").read_text().splitlines()
     assert all(line.startswith(":::MLLOG {") for line in lines)
     first, second, third = (json.loads(line.removeprefix(":::MLLOG ")) for line in lines)
@@ -36,8 +36,8 @@ def test_a_line_has_the_form_of_mlperf_training_v07(tmp_path: Path):
 
 def test_the_log_has_its_name_only_when_finished(tmp_path: Path):
     """A log that was cut short must not read as a result."""
-    with Log(tmp_path / "a" / "log") as log:
-        log.point("seed", 1)
+    with MllogWriter(tmp_path / "a" / "log") as log:
+        log.log_point("seed", 1)
         assert not (tmp_path / "a" / "log").exists()
         log.finish()
     assert [event["key"] for event in events(tmp_path / "a" / "log")] == ["seed"] and not partial(
@@ -48,20 +48,20 @@ def test_the_log_has_its_name_only_when_finished(tmp_path: Path):
 def test_a_torn_last_line_is_cut_off(tmp_path: Path):
     """A kill within a write leaves half a line; going on behind it would spoil the next one."""
     partial(tmp_path / "log").write_text(':::MLLOG {"key": "whole"}\n:::MLLOG {"ke')
-    with Log(tmp_path / "log") as log:
-        log.point("next")
+    with MllogWriter(tmp_path / "log") as log:
+        log.log_point("next")
         assert log.offset == partial(tmp_path / "log").stat().st_size
     assert [event["key"] for event in events(partial(tmp_path / "log"))] == ["whole", "next"]
 
 
 def test_what_lies_behind_an_offset_can_be_forgotten(tmp_path: Path):
     """Lines after run_stop are written again when scoring is interrupted; twice would be wrong."""
-    with Log(tmp_path / "log") as log:
-        log.point("run_stop")
+    with MllogWriter(tmp_path / "log") as log:
+        log.log_point("run_stop")
         offset = log.offset
-        log.point("checkpoint_sha256", "a")
+        log.log_point("checkpoint_sha256", "a")
         log.truncate(offset)
-        log.point("checkpoint_sha256", "b")
+        log.log_point("checkpoint_sha256", "b")
     assert [event["value"] for event in events(partial(tmp_path / "log"))] == [None, "b"]
 
 
@@ -71,23 +71,23 @@ def test_a_clock_set_back_does_not_disorder_the_log(
     """The judge calls timestamps that go back broken."""
     times = iter([5_000_000, 3_000_000, 9_000_000])
     monkeypatch.setattr(time, "time_ns", lambda: next(times))
-    with Log(tmp_path / "log") as log:
+    with MllogWriter(tmp_path / "log") as log:
         for _ in range(3):
-            log.point("x")
+            log.log_point("x")
     assert [event["time_ms"] for event in events(partial(tmp_path / "log"))] == [5, 5, 9]
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A traceback, or going on with a log that has a hole, would both be wrong."""
-    with Log(tmp_path / "log") as log:
-        log.point("seed", 1)
+    with MllogWriter(tmp_path / "log") as log:
+        log.log_point("seed", 1)
         with (
             Path("/dev/full").open("wb", buffering=0) as full,
             pytest.raises(LogError, match=r"No space left on device; this run does not count"),
         ):
             log._stream.close()
             monkeypatch.setattr(log, "_stream", full)
-            log.point("epoch_start")
+            log.log_point("epoch_start")
     assert not (tmp_path / "log").exists()
 
 
@@ -95,19 +95,19 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path):
     """A results folder that is a file, or read-only, is named."""
     (tmp_path / "file").write_text("")
     with pytest.raises(LogError, match="cannot write the log"):
-        Log(tmp_path / "file" / "log")
+        MllogWriter(tmp_path / "file" / "log")
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path):
     """NaN is no JSON: a log with it could not be read by anybody."""
-    with Log(tmp_path / "log") as log, pytest.raises(ValueError, match="JSON"):
-        log.point("loss", float("nan"))
+    with MllogWriter(tmp_path / "log") as log, pytest.raises(ValueError, match="JSON"):
+        log.log_point("loss", float("nan"))
 
 
 def test_other_ranks_keep_no_log(tmp_path: Path):
     """A second rank that wrote would tear the first one's lines."""
-    with Log(None) as log:
-        log.start("run_start")
+    with MllogWriter(None) as log:
+        log.log_start("run_start")
         log.sync()
         log.truncate(0)
         log.finish()

@@ -18,8 +18,8 @@ from podium_fakes.drive import (
 from warm import Warm
 
 from harness.training.observation import Observation
-from harness.training.run_set import train_set
-from harness.training.state.checkpointing import generations
+from harness.training.run_set import train_run_set
+from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.errors import JudgedError
 
 
@@ -32,7 +32,7 @@ def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
     """It covers the run: sampling begins before the log's first event and ends after its last
     inside the clock.
     """
-    train_set("fake", options(tmp_path), seed=1, runs=2)
+    train_run_set("fake", options(tmp_path), seed=1, runs=2)
     for run in range(2):
         lines = [json.loads(line) for line in telemetry(tmp_path, run).read_text().splitlines()]
         times = {event["key"]: event["time_ms"] for event in events(log_path(tmp_path, run))}
@@ -57,13 +57,17 @@ def test_an_interrupted_run_goes_on_in_its_telemetry(
         words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))),
         slowed(),
     )
-    until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
+    until(
+        lambda: (
+            max(list_checkpoint_numbers(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2
+        )
+    )
     child.send_signal(how)
     child.communicate(timeout=120)
     assert (
         heads_and_ends(partial(telemetry(tmp_path))) == closed and not telemetry(tmp_path).exists()
     )
-    train_set("fake", options(tmp_path, *slow), resume=True)
+    train_run_set("fake", options(tmp_path, *slow), resume=True)
     assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(
         tmp_path.rglob("*.partial")
     )
@@ -81,11 +85,11 @@ def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Observation, "end", killed)
+        patch.setattr(Observation, "finish_telemetry", killed)
         with pytest.raises(KeyboardInterrupt):
-            train_set("fake", options(tmp_path), seed=1)
+            train_run_set("fake", options(tmp_path), seed=1)
     assert partial(telemetry(tmp_path)).exists()
-    train_set("fake", options(tmp_path), resume=True)
+    train_run_set("fake", options(tmp_path), resume=True)
     assert heads_and_ends(telemetry(tmp_path))[-2:] == ["telemetry", "end"] and not list(
         tmp_path.rglob("*.partial")
     )
@@ -95,22 +99,22 @@ def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(
 def test_an_aborted_run_keeps_its_telemetry(tmp_path: Path):
     """Its log is finished, and counts as a run that missed: what disturbed it may stand there."""
     with pytest.raises(JudgedError):
-        train_set("fake", options(tmp_path, "fake.fault=epoch", "fake.gain=0.01"), seed=1)
+        train_run_set("fake", options(tmp_path, "fake.fault=epoch", "fake.gain=0.01"), seed=1)
     assert heads_and_ends(telemetry(tmp_path)) == ["telemetry", "end"]
 
 
 def test_a_run_that_never_began_leaves_no_telemetry(tmp_path: Path):
     """Nothing may read as the record of a run."""
     with pytest.raises(JudgedError):
-        train_set("fake", options(tmp_path, "fake.fault=setup"), seed=1)
+        train_run_set("fake", options(tmp_path, "fake.fault=setup"), seed=1)
     assert not list(tmp_path.rglob("telemetry_*"))
 
 
 @pytest.mark.slow
 def test_a_new_set_moves_the_telemetry_aside_with_the_logs(tmp_path: Path):
     """A file of an earlier run beside a new log would tell of another time."""
-    train_set("fake", options(tmp_path), seed=1, runs=2)
-    train_set("fake", options(tmp_path), seed=2, runs=1)
+    train_run_set("fake", options(tmp_path), seed=1, runs=2)
+    train_run_set("fake", options(tmp_path), seed=2, runs=1)
     (old,) = tmp_path.glob(".podium/superseded/*/open/tests/results/*/resnet")
     assert sorted(path.name for path in old.iterdir()) == [
         "result_0.txt",

@@ -10,9 +10,9 @@ import pytest
 from podium_fakes.drive import log_path, options, partial
 from podium_fakes.fake import FakeTraining
 
-from harness.request import prepare
+from harness.request import resolve_request
 from harness.training.plugin_values import check_hyperparameters
-from harness.training.run_set import train_set, training_row
+from harness.training.run_set import require_training_row, train_run_set
 from suite import registry
 from suite.errors import RequestError
 
@@ -42,9 +42,9 @@ def test_hyperparameters_are_checked_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: object, problem: str
 ) -> None:
     """One sentence that names package and key; no folder is made."""
-    monkeypatch.setattr(type(registry.workload("fake")), "hyperparameters", lambda *_: given)
+    monkeypatch.setattr(type(registry.load_workload("fake")), "hyperparameters", lambda *_: given)
     with pytest.raises(RequestError) as caught:
-        train_set("fake", options(tmp_path), seed=1)
+        train_run_set("fake", options(tmp_path), seed=1)
     assert str(caught.value).startswith(
         "fake: hyperparameters of package podium-fakes 1.0: "
     ) and problem in str(caught.value)
@@ -53,8 +53,8 @@ def test_hyperparameters_are_checked_before_any_work(
 
 def test_what_the_row_requires_is_there(tmp_path: Path) -> None:
     """A log without it is no result."""
-    request = prepare(options(tmp_path), "fake")
-    row = replace(training_row(request), required=("global_batch_size",))
+    request = resolve_request(options(tmp_path), "fake")
+    row = replace(require_training_row(request), required=("global_batch_size",))
     check_hyperparameters(request, row, {"global_batch_size": 4})
     with pytest.raises(
         RequestError,
@@ -82,7 +82,7 @@ def test_facts_are_checked_before_the_clock(
     facts = {key: value for key, value in {**GOOD, **change}.items() if value is not ...}
     monkeypatch.setattr(FakeTraining, "facts", lambda self: facts)
     with pytest.raises(RequestError) as caught:
-        train_set("fake", options(tmp_path), seed=1)
+        train_run_set("fake", options(tmp_path), seed=1)
     assert str(caught.value).startswith(
         "fake: facts of package podium-fakes 1.0: "
     ) and problem in str(caught.value)

@@ -12,7 +12,7 @@ from mlperf_logging.compliance_checker.mlp_parser import parse_file
 from podium_fakes.drive import events, log_path, options
 
 from harness.cli import power
-from harness.training.run_set import train_set
+from harness.training.run_set import train_run_set
 from suite.errors import JudgedError, PodiumError, RequestError
 
 
@@ -20,7 +20,7 @@ from suite.errors import JudgedError, PodiumError, RequestError
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a second beside a meter of 100 W."""
     results = tmp_path_factory.mktemp("metered") / "results"
-    train_set(
+    train_run_set(
         "fake",
         options(
             results,

@@ -7,15 +7,19 @@ import pytest
 from podium_fakes import fake
 from podium_fakes.drive import options
 
-from harness.request import Request, prepare
+from harness.request import RunRequest, resolve_request
 from harness.training import reference_accuracy as reference
-from harness.training.reference_accuracy import answer_all, batches, reference_accuracy
+from harness.training.reference_accuracy import (
+    collect_reference_answers,
+    score_reference_accuracy,
+    split_into_batches,
+)
 from suite.terms import Precision
 
 
 @pytest.fixture
-def request_here(tmp_path: Path) -> Request:
-    return prepare(
+def request_here(tmp_path: Path) -> RunRequest:
+    return resolve_request(
         options(tmp_path, "batching.max_batch=7", "engine.compile=true", precision=Precision.BF16),
         "fake",
     )
@@ -27,29 +31,31 @@ def checkpoint(folder: Path, weight: float) -> Path:
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.37, 1.0])
-def test_the_scorer_gets_every_answer(tmp_path: Path, request_here: Request, weight: float):
+def test_the_scorer_gets_every_answer(tmp_path: Path, request_here: RunRequest, weight: float):
     """A part that is left out would change the share."""
-    assert reference_accuracy(request_here, checkpoint(tmp_path, weight), seed=1) == {
+    assert score_reference_accuracy(request_here, checkpoint(tmp_path, weight), seed=1) == {
         "top1": weight
     }
 
 
 def test_scores_that_the_row_does_not_hold_are_no_reference(
-    tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, request_here: RunRequest, monkeypatch: pytest.MonkeyPatch
 ):
     """A scorer may tell more than MLPerf asks for, as top-5; the training log names the row's
     metrics alone.
     """
     monkeypatch.setattr(
         reference.registry,
-        "scorer",
+        "load_scorer",
         lambda name: lambda answers, truth: {"top1": 0.5, "top5": 0.75},
     )
-    assert reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1) == {"top1": 0.5}
+    assert score_reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1) == {
+        "top1": 0.5
+    }
 
 
 def test_it_is_fp32_and_eager_whatever_was_trained(
-    tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, request_here: RunRequest, monkeypatch: pytest.MonkeyPatch
 ):
     """99 % of an already lossy score would be too little to ask for."""
     seen = []
@@ -57,7 +63,7 @@ def test_it_is_fp32_and_eager_whatever_was_trained(
     monkeypatch.setattr(
         fake.Fake, "inference", lambda self, run, *rest: seen.append(run) or usual(self, run, *rest)
     )
-    reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1)
+    score_reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1)
     assert (
         seen[0].precision is Precision.FP32
         and seen[0].settings["engine.compile"] is False
@@ -97,7 +103,7 @@ def test_no_more_is_held_than_a_performance_run_may():
             return [bytes([sample]) for sample in samples]
 
     system = System()
-    assert answer_all(system, 3) == {sample: bytes([sample]) for sample in range(10)}
+    assert collect_reference_answers(system, 3) == {sample: bytes([sample]) for sample in range(10)}
     assert system.most == 4 and not system.held and system.sizes == [3, 1, 3, 1, 2]
 
 
@@ -119,11 +125,13 @@ def test_an_answer_too_few_is_an_error():
             return [b""]
 
     with pytest.raises(ValueError, match="zip"):
-        answer_all(System(), 8)
+        collect_reference_answers(System(), 8)
 
 
 def test_parts_cover_a_sequence():
     """The last one may be smaller."""
-    assert [list(part) for part in batches(range(5), 2)] == [[0, 1], [2, 3], [4]] and batches(
-        range(0), 2
-    ) == []
+    assert [list(part) for part in split_into_batches(range(5), 2)] == [
+        [0, 1],
+        [2, 3],
+        [4],
+    ] and split_into_batches(range(0), 2) == []

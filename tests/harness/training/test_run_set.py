@@ -20,14 +20,14 @@ from podium_fakes.drive import entry, events, keys, log_path, options, partial
 from harness.distributed import RankLost, Ranks
 from harness.machine import cpus
 from harness.training import log_header, run_set
-from harness.training.run_context import Job
-from harness.training.run_set import train_set
-from harness.training.timed_run import check_data
+from harness.training.run_context import TrainingJob
+from harness.training.run_set import train_run_set
+from harness.training.timed_run import check_data_sizes
 from suite import registry
 from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.process import garbage
-from suite.process.signals import Terminated, raised
+from suite.process.signals import Terminated, raised_signals
 from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
 
@@ -44,10 +44,10 @@ def values(path: Path) -> dict[str, object]:
 @pytest.mark.slow
 def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The whole way: what infer, check and pack build on."""
-    train_set("fake", options(tmp_path, power="off"), seed=1)
+    train_run_set("fake", options(tmp_path, power="off"), seed=1)
     found, kept = values(log_path(tmp_path)), record(tmp_path)
     folder = tmp_path / "checkpoints" / "fake" / str(kept["sha256"])
-    assert folder_sha256(folder) == kept["sha256"] == found["checkpoint_sha256"]
+    assert compute_folder_sha256(folder) == kept["sha256"] == found["checkpoint_sha256"]
     assert (
         kept["target_reached"]
         and kept["nonce"] == found["campaign_nonce"]
@@ -82,7 +82,7 @@ def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.C
 @pytest.mark.slow
 def test_the_log_says_what_was_run(tmp_path: Path):
     """The judge compares these stamps with the path, the round and the bundle."""
-    train_set("fake", options(tmp_path, "global_batch_size=4", power="off"), seed=9)
+    train_run_set("fake", options(tmp_path, "global_batch_size=4", power="off"), seed=9)
     found, order = values(log_path(tmp_path)), keys(log_path(tmp_path))
     assert (
         found["submission_benchmark"],
@@ -128,7 +128,7 @@ def test_the_log_says_what_was_run(tmp_path: Path):
 @pytest.mark.slow
 def test_the_official_checker_accepts_the_log(tmp_path: Path):
     """MLCommons' own rules for training v0.7, open division."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     command = [
         sys.executable,
         "-m",
@@ -149,7 +149,7 @@ def test_the_official_checker_accepts_the_log(tmp_path: Path):
 def test_the_same_seed_gives_the_same_run(tmp_path: Path):
     """A seed that is logged but not used would be worth nothing; a drawn one differs."""
     for name, seed in (("a", 5), ("b", 5), ("c", None)):
-        train_set("fake", options(tmp_path / name), seed=seed)
+        train_run_set("fake", options(tmp_path / name), seed=seed)
     assert (
         record(tmp_path / "a")["sha256"]
         == record(tmp_path / "b")["sha256"]
@@ -164,7 +164,7 @@ def test_a_target_missed_is_exit_1_with_a_finished_log(
 ):
     """Shuffled labels must fail, and be seen to."""
     with pytest.raises(JudgedError, match="1 of 1 runs did not reach the target") as caught:
-        train_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=1)
+        train_run_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=1)
     assert caught.value.exit_code == 1 and "not >= 0.7590" in capsys.readouterr().out
     run_stop = next(event for event in events(log_path(tmp_path)) if event["key"] == "run_stop")
     assert (
@@ -177,7 +177,7 @@ def test_a_target_missed_is_exit_1_with_a_finished_log(
 def test_a_number_that_is_none_leaves_no_checkpoint(tmp_path: Path, fault: str):
     """NaN as accuracy must never become weights that infer takes."""
     with pytest.raises(JudgedError, match="did not reach"):
-        train_set("fake", options(tmp_path, f"fake.fault={fault}", "fake.gain=0.01"), seed=1)
+        train_run_set("fake", options(tmp_path, f"fake.fault={fault}", "fake.gain=0.01"), seed=1)
     assert not (tmp_path / "checkpoints").exists()
     last = events(log_path(tmp_path))[-1]
     assert last["key"] == "run_stop" and last["metadata"]["status"] == "aborted"
@@ -192,7 +192,7 @@ def test_an_exception_in_the_clock_is_an_aborted_run(tmp_path: Path, fault: str)
     with pytest.raises(
         JudgedError, match="run 0 aborted: ValueError: broken on purpose in"
     ) as caught:
-        train_set("fake", options(tmp_path, f"fake.fault={fault}", "fake.gain=0.01"), seed=1)
+        train_run_set("fake", options(tmp_path, f"fake.fault={fault}", "fake.gain=0.01"), seed=1)
     assert caught.value.exit_code == 1 and not (tmp_path / "checkpoints").exists()
     assert (
         events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted"
@@ -212,7 +212,7 @@ def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):
             " primitive"
         ),
     ) as caught:
-        train_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
+        train_run_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
     assert (
         caught.value.exit_code == 3
         and "LSTM" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
@@ -264,7 +264,7 @@ def test_a_number_format_that_cannot_be_trained_in_is_refused_before_anything_is
     """It was noticed inside the clock, after the earlier results had been moved aside."""
     monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
     with pytest.raises(kind, match=words):
-        train_set("fake", options(tmp_path, precision=precision), seed=1)
+        train_run_set("fake", options(tmp_path, precision=precision), seed=1)
     assert not list(tmp_path.rglob("*.*"))
 
 
@@ -274,7 +274,7 @@ def test_an_exception_before_the_clock_leaves_no_log(tmp_path: Path):
     with pytest.raises(
         JudgedError, match="could not be set up: ValueError: broken on purpose in setup"
     ):
-        train_set("fake", options(tmp_path, "fake.fault=setup"), seed=1)
+        train_run_set("fake", options(tmp_path, "fake.fault=setup"), seed=1)
     assert not list((tmp_path / "open" / "tests" / "results").rglob("result_*"))
 
 
@@ -293,10 +293,10 @@ def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(
         pytest.raises(JudgedError, match="could not be scored: OSError: no memory"),
     ):
         patch.setattr(fake.Fake, "inference", broken)
-        train_set("fake", options(tmp_path, power="off"), seed=1)
+        train_run_set("fake", options(tmp_path, power="off"), seed=1)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
     before = keys(partial(log_path(tmp_path)))
-    train_set("fake", options(tmp_path, power="off"), resume=True)
+    train_run_set("fake", options(tmp_path, power="off"), resume=True)
     assert (
         keys(log_path(tmp_path)) == [*before, "checkpoint_sha256", "reference_accuracy"]
         and record(tmp_path)["target_reached"]
@@ -306,7 +306,7 @@ def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(
 @pytest.mark.slow
 def test_a_set_has_as_many_runs_as_the_round_asks_for(tmp_path: Path):
     """Run i has seed + i and a log of its own; all share the nonce."""
-    train_set("fake", options(tmp_path, profile=Profile.QUICK), seed=10)
+    train_run_set("fake", options(tmp_path, profile=Profile.QUICK), seed=10)
     first, second = values(log_path(tmp_path, 0)), values(log_path(tmp_path, 1))
     assert (first["seed"], second["seed"], first["run_index"], second["run_index"]) == (
         10,
@@ -324,25 +324,25 @@ def test_a_set_has_as_many_runs_as_the_round_asks_for(tmp_path: Path):
 @pytest.mark.slow
 def test_the_user_says_how_many_runs(tmp_path: Path):
     """`--runs` goes before the round's number."""
-    train_set("fake", options(tmp_path), seed=1, runs=3)
+    train_run_set("fake", options(tmp_path), seed=1, runs=3)
     assert [log_path(tmp_path, index).exists() for index in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.slow
 def test_one_run_of_a_large_set_may_miss_the_target(tmp_path: Path):
     """training_rules v0.7: one that does not converge counts as the slowest, from five runs on."""
-    train_set("fake", options(tmp_path / "five", "fake.lame_seed=3"), seed=1, runs=5)
+    train_run_set("fake", options(tmp_path / "five", "fake.lame_seed=3"), seed=1, runs=5)
     with pytest.raises(JudgedError, match="1 of 3 runs did not reach the target"):
-        train_set("fake", options(tmp_path / "three", "fake.lame_seed=3"), seed=1, runs=3)
+        train_run_set("fake", options(tmp_path / "three", "fake.lame_seed=3"), seed=1, runs=3)
 
 
 @pytest.mark.slow
 def test_earlier_results_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A second set in the same place neither mixes with the first nor destroys it."""
-    train_set("fake", options(tmp_path), seed=1, runs=2)
+    train_run_set("fake", options(tmp_path), seed=1, runs=2)
     nonce = values(log_path(tmp_path))["campaign_nonce"]
     capsys.readouterr()
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     moved = tmp_path / ".podium" / "superseded" / "1"
     assert (
         values(moved / log_path(tmp_path).relative_to(tmp_path))["campaign_nonce"]
@@ -357,20 +357,20 @@ def test_earlier_results_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.slow
 def test_a_set_that_is_complete_is_not_run_again(tmp_path: Path):
     """`podium run` may be typed twice."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     before = log_path(tmp_path).read_bytes()
-    train_set("fake", options(tmp_path), resume=True)
+    train_run_set("fake", options(tmp_path), resume=True)
     assert log_path(tmp_path).read_bytes() == before
 
 
 @pytest.mark.slow
 def test_a_set_goes_on_only_with_what_it_was_begun_with(tmp_path: Path):
     """Half of a run with other settings would be a run of nothing."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     with pytest.raises(RequestError, match=r"setting global_batch_size 8, not 4"):
-        train_set("fake", options(tmp_path, "global_batch_size=4"), resume=True)
+        train_run_set("fake", options(tmp_path, "global_batch_size=4"), resume=True)
     with pytest.raises(RequestError, match=r"seed 1, not 2"):
-        train_set("fake", options(tmp_path), seed=2, resume=True)
+        train_run_set("fake", options(tmp_path), seed=2, resume=True)
 
 
 @pytest.mark.slow
@@ -381,35 +381,35 @@ def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(
     with other rounding.
     """
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
-    monkeypatch.setattr(cpus, "look", lambda: 0.5)
-    train_set("fake", options(tmp_path, threads=0), seed=1)
+    monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.5)
+    train_run_set("fake", options(tmp_path, threads=0), seed=1)
     assert (
         values(log_path(tmp_path))["threads"] == 2
         and "others use 2.0 of 4 cores" in capsys.readouterr().out
     )
-    monkeypatch.setattr(cpus, "look", lambda: 0.0)
-    train_set("fake", options(tmp_path, threads=0), runs=2, resume=True)
+    monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.0)
+    train_run_set("fake", options(tmp_path, threads=0), runs=2, resume=True)
     assert (
         values(log_path(tmp_path, 1))["threads"] == 2
         and "others use" not in capsys.readouterr().out
     )
-    train_set("fake", options(tmp_path / "new", threads=0), seed=1)
+    train_run_set("fake", options(tmp_path / "new", threads=0), seed=1)
     assert values(log_path(tmp_path / "new"))["threads"] == 4
 
 
 @pytest.mark.slow
 def test_the_number_of_runs_may_grow(tmp_path: Path):
     """`--resume --runs 3` goes on with a set of one."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     before = log_path(tmp_path).read_bytes()
-    train_set("fake", options(tmp_path), runs=3, resume=True)
+    train_run_set("fake", options(tmp_path), runs=3, resume=True)
     assert log_path(tmp_path).read_bytes() == before and log_path(tmp_path, 2).exists()
 
 
 @pytest.mark.slow
 def test_resume_with_nothing_to_go_on_with_begins(tmp_path: Path):
     """`podium run` always asks to go on."""
-    train_set("fake", options(tmp_path), seed=1, resume=True)
+    train_run_set("fake", options(tmp_path), seed=1, resume=True)
     assert log_path(tmp_path).exists()
 
 
@@ -420,7 +420,9 @@ def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
     with pytest.raises(
         RequestError, match=r"sgd_opt_momentum is 0.8, has to be 0.9.*training_rules"
     ) as caught:
-        train_set("fake", options(tmp_path, "sgd_opt_momentum=0.8", profile=Profile.FULL), seed=1)
+        train_run_set(
+            "fake", options(tmp_path, "sgd_opt_momentum=0.8", profile=Profile.FULL), seed=1
+        )
     assert caught.value.exit_code == 2 and not list(tmp_path.rglob("result_*"))
 
 
@@ -437,16 +439,18 @@ def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
     counts: str,
 ):
     """Before the clock: a run that cannot count takes days, and what it replaced is back."""
-    row = registry.round().benchmark("fake").training[profile]
-    monkeypatch.setattr(run_set, "training_row", lambda request: replace(row, train_samples=81))
+    row = registry.load_round().benchmark("fake").training[profile]
+    monkeypatch.setattr(
+        run_set, "require_training_row", lambda request: replace(row, train_samples=81)
+    )
     if counts:
         with pytest.raises(RequestError, match=f"fake: {counts}: in the closed division"):
-            train_set("fake", options(tmp_path, profile=profile), seed=1, runs=1)
+            train_run_set("fake", options(tmp_path, profile=profile), seed=1, runs=1)
         assert not [
             path for path in tmp_path.rglob("*") if path.is_file() and "result_" in path.name
         ]
         return
-    train_set("fake", options(tmp_path, profile=profile), seed=1)
+    train_run_set("fake", options(tmp_path, profile=profile), seed=1)
     assert (
         "fake: train_samples 80, and profile smoke asks for 81: the judge will reject this run"
         in capsys.readouterr().out
@@ -458,9 +462,11 @@ def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
     """Pairs are counted before a limit of length that the user is free to choose; a workload that
     does not tell them has other data.
     """
-    row = replace(registry.round().benchmark("fake").training[Profile.FULL], corpus_samples=(4, 5))
+    row = replace(
+        registry.load_round().benchmark("fake").training[Profile.FULL], corpus_samples=(4, 5)
+    )
     job = cast(
-        Job,
+        TrainingJob,
         SimpleNamespace(
             name="fake",
             row=row,
@@ -476,7 +482,7 @@ def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
             RequestError, match=f"corpus_samples {found}, and profile full asks for 4 to 5"
         )
     ):
-        check_data(job, facts)
+        check_data_sizes(job, facts)
 
 
 @pytest.mark.slow
@@ -487,7 +493,7 @@ def test_the_closed_division_clears_the_cache_or_says_why_not(
     """`true` only where it was really dropped; `full` is logged as closed and on premises."""
     place = tmp_path / "drop_caches" if allowed else tmp_path / "nowhere" / "drop_caches"
     monkeypatch.setattr(log_header, "DROP_CACHES", place)
-    train_set("fake", options(tmp_path, profile=Profile.FULL), seed=1, runs=1)
+    train_run_set("fake", options(tmp_path, profile=Profile.FULL), seed=1, runs=1)
     found = {event["key"]: event for event in events(log_path(tmp_path, division=Division.CLOSED))}
     cleared = found["cache_clear"]
     assert (
@@ -521,7 +527,7 @@ def test_a_wrong_request_is_exit_2(
 ):
     """Told in one sentence with the nearest name, before anything is written."""
     with pytest.raises(RequestError, match=words) as caught:
-        train_set(name, options(tmp_path, **changes), seed=1)
+        train_run_set(name, options(tmp_path, **changes), seed=1)
     assert caught.value.exit_code == 2 and not (tmp_path / ".podium").exists()
 
 
@@ -529,7 +535,7 @@ def test_a_results_folder_that_cannot_be_written_is_refused(tmp_path: Path):
     """Before anything is timed."""
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="--results"):
-        train_set("fake", options(tmp_path / "file" / "results"), seed=1)
+        train_run_set("fake", options(tmp_path / "file" / "results"), seed=1)
 
 
 def test_a_checkpoint_of_another_workload_is_named(tmp_path: Path):
@@ -546,7 +552,7 @@ def test_a_refused_request_leaves_earlier_results_where_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """A typo in --data must not cost the results that are there."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     before = log_path(tmp_path).read_bytes()
 
     def refused(*_: object) -> None:
@@ -554,7 +560,7 @@ def test_a_refused_request_leaves_earlier_results_where_they_were(
 
     monkeypatch.setattr("podium_fakes.fake.Fake.training", refused)
     with pytest.raises(RequestError, match="no pictures"):
-        train_set("fake", options(tmp_path), seed=2)
+        train_run_set("fake", options(tmp_path), seed=2)
     assert log_path(tmp_path).read_bytes() == before
     assert json.loads((tmp_path / ".podium" / "fake" / "campaign.json").read_text())["seed"] == 1
 
@@ -569,10 +575,10 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("harness.training.state.set_state.end_run", killed)
+        patch.setattr("harness.training.state.set_state.record_run_ending", killed)
         with pytest.raises(KeyboardInterrupt):
-            train_set("fake", options(tmp_path), seed=1)
-    train_set("fake", options(tmp_path), resume=True)
+            train_run_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), resume=True)
     assert record(tmp_path)["target_reached"] and not list(
         (tmp_path / ".podium" / "fake").glob("run_*")
     )
@@ -588,10 +594,10 @@ def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(RequestError, match="another podium command"):
-        train_set("fake", options(tmp_path), seed=1)
+        train_run_set("fake", options(tmp_path), seed=1)
     holder.kill()
     holder.communicate()
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     assert log_path(tmp_path).exists()
 
 
@@ -614,13 +620,13 @@ def test_data_of_another_size_are_told_before_the_clock(
     words: list[str],
 ):
     """The run goes on, since somebody may want to see it; that it will not count is said first."""
-    row = registry.round().benchmark("fake").training[Profile.SMOKE]
+    row = registry.load_round().benchmark("fake").training[Profile.SMOKE]
     monkeypatch.setattr(
         run_set,
-        "training_row",
+        "require_training_row",
         lambda request: replace(row, train_samples=train, eval_samples=evaluated),
     )
-    train_set("fake", options(tmp_path), seed=1)
+    train_run_set("fake", options(tmp_path), seed=1)
     told = capsys.readouterr().out
     assert [
         line.split(", and")[0].removeprefix("fake: ")
@@ -637,8 +643,8 @@ def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_co
     ranks = SimpleNamespace(world_size=2)
     with (
         pytest.raises(Terminated) as told,
-        raised() as signals,
-        run_set.telling(cast(Ranks, ranks), signals, "fake", options(tmp_path)),
+        raised_signals() as signals,
+        run_set.report_rank_failures(cast(Ranks, ranks), signals, "fake", options(tmp_path)),
         signals.postponed(),
     ):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -659,8 +665,8 @@ def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: 
     ranks = cast(Ranks, SimpleNamespace(fail=fail))
     with (
         pytest.raises(AbortedError, match="^loss is not a number$"),
-        raised() as signals,
-        run_set.telling(ranks, signals, "fake", options(tmp_path)),
+        raised_signals() as signals,
+        run_set.report_rank_failures(ranks, signals, "fake", options(tmp_path)),
     ):
         raise AbortedError("loss is not a number")
 
@@ -677,6 +683,6 @@ def test_a_training_run_has_the_usual_looks(
         "train_epoch",
         lambda self, *words: seen.append(gc.get_threshold()) or plain(self, *words),
     )
-    gc.set_threshold(garbage.SELDOM)
-    train_set("fake", options(tmp_path), seed=1, runs=2)
-    assert len(seen) > 2 and set(seen) == {garbage.USUAL}
+    gc.set_threshold(garbage.SELDOM_THRESHOLD)
+    train_run_set("fake", options(tmp_path), seed=1, runs=2)
+    assert len(seen) > 2 and set(seen) == {garbage.USUAL_THRESHOLDS}

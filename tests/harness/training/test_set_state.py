@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import entry, log_path, partial
 
-from harness.training.seeds import start
+from harness.training.seeds import seed_generators
 from harness.training.state import set_state
 from suite.errors import RequestError
 from suite.files.superseded import supersede
@@ -14,9 +14,11 @@ from suite.files.superseded import supersede
 SAME = {"profile": "smoke", "setting x": [1, 2]}
 
 
-def begin(results: Path, seed: int | None = 1) -> set_state.Campaign:
-    set_state.begin(entry(results), "resnet", "fake", set_state.new(SAME, seed, 2, {}))
-    found = set_state.last(entry(results), "fake")
+def begin(results: Path, seed: int | None = 1) -> set_state.TrainingSetState:
+    set_state.begin_training_set(
+        entry(results), "resnet", "fake", set_state.create_set_state(SAME, seed, 2, {})
+    )
+    found = set_state.find_newest_set(entry(results), "fake")
     assert found is not None
     return found[1]
 
@@ -24,16 +26,18 @@ def begin(results: Path, seed: int | None = 1) -> set_state.Campaign:
 def test_a_set_is_read_as_it_was_written(tmp_path: Path):
     """Nonce, seed and endings have to survive an interruption."""
     first = begin(tmp_path)
-    after = set_state.end_run(tmp_path, "fake", first, 0, "target reached")
+    after = set_state.record_run_ending(tmp_path, "fake", first, 0, "target reached")
     assert (
-        set_state.read(tmp_path, "fake") == after == set_state.from_plain(set_state.to_plain(after))
+        set_state.read_set_state(tmp_path, "fake")
+        == after
+        == set_state.parse_set_state(set_state.convert_set_state_to_json(after))
     )
     assert (
         after.endings == {"0": "target reached"}
         and after.logs == "open/tests/results/testbed/resnet"
         and len(after.nonce) == 32
     )
-    assert set_state.last(entry(tmp_path), "fake") == (entry(tmp_path), after)
+    assert set_state.find_newest_set(entry(tmp_path), "fake") == (entry(tmp_path), after)
 
 
 def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
@@ -51,7 +55,7 @@ def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
 def test_what_differs_is_named(tmp_path: Path, asked: dict[str, object], words: str):
     """`they differ` alone would leave the user to search."""
     with pytest.raises(RequestError, match=words):
-        set_state.check_same(begin(tmp_path), asked, None)
+        set_state.check_same_request(begin(tmp_path), asked, None)
 
 
 def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Path):
@@ -59,7 +63,7 @@ def test_a_state_that_cannot_be_read_is_told_and_can_be_left_behind(tmp_path: Pa
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_text('{"nonce": ')
     with pytest.raises(RequestError, match="without --resume"):
-        set_state.last(entry(tmp_path), "fake")
+        set_state.find_newest_set(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}
 
 
@@ -70,11 +74,13 @@ def test_unfinished_logs_of_another_system_are_moved_with_their_state(tmp_path: 
     torn.parent.mkdir(parents=True)
     torn.write_text("torn")
     whole.write_text("whole")
-    elsewhere = set_state.Entry(
+    elsewhere = set_state.ResultsEntry(
         results=tmp_path, division=entry(tmp_path).division, org="tests", system="other"
     )
-    set_state.begin(elsewhere, "resnet", "fake", set_state.new(SAME, 1, 1, {}))
-    other = set_state.read(tmp_path, "fake")
+    set_state.begin_training_set(
+        elsewhere, "resnet", "fake", set_state.create_set_state(SAME, 1, 1, {})
+    )
+    other = set_state.read_set_state(tmp_path, "fake")
     assert not torn.exists() and whole.exists() and other is not None and "other" in other.logs
     assert (
         tmp_path / ".podium" / "superseded" / "1" / torn.relative_to(tmp_path)
@@ -105,7 +111,7 @@ def test_what_was_moved_aside_comes_back(tmp_path: Path):
     moved = supersede(tmp_path, [tmp_path / "state", tmp_path / "log"])
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "new").write_text("new")
-    moved.undo()
+    moved.move_back()
     assert [path.name for path in (tmp_path / "state").iterdir()] == ["old"] and (
         tmp_path / "log"
     ).read_text() == "old"
@@ -127,7 +133,7 @@ def test_seeds_start_every_generator():
 
     drawn = []
     for _ in range(2):
-        start(-5, 1, "torch")
+        seed_generators(-5, 1, "torch")
         drawn.append((random.random(), float(np.random.rand()), float(torch.rand(()))))
     assert drawn[0] == drawn[1]
 
@@ -149,5 +155,5 @@ def test_a_state_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     begin(tmp_path)
     (tmp_path / ".podium" / "fake" / "campaign.json").write_bytes(content)
     with pytest.raises(RequestError, match="without --resume"):
-        set_state.last(entry(tmp_path), "fake")
+        set_state.find_newest_set(entry(tmp_path), "fake")
     assert begin(tmp_path).endings == {}

@@ -15,14 +15,21 @@ import pytest
 
 from compliance.verdict import Finding
 from submissions.campaign import replacement, requested_options
-from submissions.campaign.replacement import settle
-from submissions.campaign.state import Stage, State, begin, read_state, state_file, training_states
-from submissions.result_index import BUNDLES, find
+from submissions.campaign.replacement import settle_campaign
+from submissions.campaign.state import (
+    CampaignStage,
+    CampaignState,
+    begin_campaign,
+    list_training_states,
+    locate_campaign_state,
+    read_campaign_state,
+)
+from submissions.result_index import BUNDLES_FOLDER, find_results
 from submissions.score import log_values
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError, RequestError
 from suite.files.json_files import write_json
-from suite.files.layout import STATE, staged_campaign
+from suite.files.layout import STATE_FOLDER, locate_staged_campaign
 from suite.process.signals import Interrupted
 from suite.terms import Profile
 
@@ -31,8 +38,8 @@ OLD, NEW = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 pytestmark = pytest.mark.usefixtures("objections")
 
 
-def options(results: Path, *assignments: str) -> Options:
-    return Options(
+def options(results: Path, *assignments: str) -> RunOptions:
+    return RunOptions(
         profile=Profile.SMOKE,
         framework="torch",
         engine="torch",
@@ -50,7 +57,7 @@ def options(results: Path, *assignments: str) -> Options:
 
 
 def campaign(
-    results: Path, tree: Callable[..., Path], nonce: str, stage: Stage, **changes: Any
+    results: Path, tree: Callable[..., Path], nonce: str, stage: CampaignStage, **changes: Any
 ) -> Path:
     """Leave what a campaign leaves when it is over: its tree, its bundle, and the state of both
     halves.
@@ -58,52 +65,52 @@ def campaign(
     tree(results, nonce=nonce, **changes)
     for partial in results.rglob("*.partial"):
         partial.unlink()
-    (results / BUNDLES).mkdir(exist_ok=True)
-    (results / BUNDLES / "resnet50-smoke-host-torch-fp32.tar.zst").write_text(nonce)
+    (results / BUNDLES_FOLDER).mkdir(exist_ok=True)
+    (results / BUNDLES_FOLDER / "resnet50-smoke-host-torch-fp32.tar.zst").write_text(nonce)
     seed = 1 if nonce == OLD else 2
     write_json(
-        results / STATE / "resnet50" / "campaign.json",
+        results / STATE_FOLDER / "resnet50" / "campaign.json",
         {"nonce": nonce, "seed": seed, "runs": 1, "identity": {}, "endings": {"0": "reached"}},
     )
-    state = State(
-        asked=requested_options.read("resnet50", options(results), seed, None),
+    state = CampaignState(
+        asked=requested_options.parse_requested_options("resnet50", options(results), seed, None),
         stage=stage,
         earlier=(),
     )
-    write_json(state_file(results, "resnet50"), asdict(state))
+    write_json(locate_campaign_state(results, "resnet50"), asdict(state))
     return results
 
 
 @pytest.fixture
 def home(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
     """A finished campaign, and another one that was made beside it."""
-    home = campaign(tmp_path / "results", make_tree, OLD, Stage.FINISHED)
-    campaign(staged_campaign(home, "resnet50"), make_tree, NEW, Stage.FINISHED)
+    home = campaign(tmp_path / "results", make_tree, OLD, CampaignStage.FINISHED)
+    campaign(locate_staged_campaign(home, "resnet50"), make_tree, NEW, CampaignStage.FINISHED)
     return home
 
 
 def nonces(home: Path) -> tuple[set[Any], set[Any]]:
     """Name the campaigns that the training sets and the runs of a results folder belong to."""
-    found = find(home)
+    found = find_results(home)
     runs = [
         folder
         for result in found
         if result.scenario
-        for folder in (result.accuracy, *result.performance)
+        for folder in (result.accuracy_folder, *result.performance_folders)
     ]
-    logs = [log for result in found if not result.scenario for log in result.logs]
-    return {log_values.training(log).stamps["campaign_nonce"] for log in logs}, {
-        log_values.served(folder).nonce for folder in runs
+    logs = [log for result in found if not result.scenario for log in result.training_logs]
+    return {log_values.read_training_values(log).stamps["campaign_nonce"] for log in logs}, {
+        log_values.read_loadgen_run_record(folder).nonce for folder in runs
     }
 
 
 def whole(home: Path, nonce: str) -> bool:
     """Tell whether a results folder holds one campaign, all of it, and its state."""
-    (state,) = training_states(home, "resnet50")
-    bundle = (home / BUNDLES / "resnet50-smoke-host-torch-fp32.tar.zst").read_text()
+    (state,) = list_training_states(home, "resnet50")
+    bundle = (home / BUNDLES_FOLDER / "resnet50-smoke-host-torch-fp32.tar.zst").read_text()
     measured = len(list(home.glob("open/acme/measurements/*/*/*/*.json")))
     return (
-        len(find(home)) == 5
+        len(find_results(home)) == 5
         and nonces(home) == ({nonce}, {nonce})
         and (state.nonce, bundle, measured) == (nonce, nonce, 4)
     )
@@ -114,26 +121,26 @@ def test_a_campaign_that_is_over_takes_the_place_of_the_earlier_one(
 ) -> None:
     """Nothing is lost, and nothing of it is left where it was made."""
     assert whole(home, OLD)
-    settle(home, "resnet50")
-    found = read_state(home, "resnet50")
+    settle_campaign(home, "resnet50")
+    found = read_campaign_state(home, "resnet50")
     assert (
         whole(home, NEW)
         and found
-        and found.stage is Stage.FINISHED
+        and found.stage is CampaignStage.FINISHED
         and found.asked.training["seed"] == 2
     )
-    kept = home / STATE / "superseded" / "1"
+    kept = home / STATE_FOLDER / "superseded" / "1"
     assert (
         nonces(kept) == ({OLD}, {OLD})
-        and len(find(kept)) == 5
-        and (kept / BUNDLES).is_dir()
-        and (kept / STATE / "resnet50" / "campaign.json").is_file()
+        and len(find_results(kept)) == 5
+        and (kept / BUNDLES_FOLDER).is_dir()
+        and (kept / STATE_FOLDER / "resnet50" / "campaign.json").is_file()
     )
     assert (
-        not staged_campaign(home, "resnet50").exists()
+        not locate_staged_campaign(home, "resnet50").exists()
         and capsys.readouterr().out == f"earlier results moved to {kept}\n"
     )
-    settle(home, "resnet50")
+    settle_campaign(home, "resnet50")
     assert whole(home, NEW)
 
 
@@ -149,7 +156,7 @@ def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
         results = home / "open" / "acme" / "results"
         shutil.copytree(results / "host-torch-fp32", results / "host-zz-fp32")
         (results / "host-torch-bf16" / "resnet").rename(results / "host-torch-fp32" / "resnet")
-        made = staged_campaign(home, "resnet50") / "open" / "acme" / "results"
+        made = locate_staged_campaign(home, "resnet50") / "open" / "acme" / "results"
         (made / "host-torch-bf16" / "resnet").rename(made / "host-torch-fp32" / "resnet")
     for moment in count():
         copy = shutil.copytree(home, tmp_path / f"copy-{moment}", copy_function=shutil.copy2)
@@ -170,14 +177,14 @@ def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
                 for name in ("replace", "rename", "rmdir"):
                     patch.setattr(Path, name, cut(getattr(Path, name)))
                 patch.setattr(os, "rmdir", cut(os.rmdir))
-                settle(copy, "resnet50")
+                settle_campaign(copy, "resnet50")
         except KeyboardInterrupt:
             sets, runs = nonces(copy)
             assert len(sets) <= 1 and runs <= sets
         else:
             break
-        settle(copy, "resnet50")
-        assert whole(copy, NEW) and not staged_campaign(copy, "resnet50").exists()
+        settle_campaign(copy, "resnet50")
+        assert whole(copy, NEW) and not locate_staged_campaign(copy, "resnet50").exists()
     assert moment > 20
 
 
@@ -193,30 +200,32 @@ def test_a_signal_waits_and_a_full_disk_is_one_sentence(
         monkeypatch.context() as patch,
         pytest.raises(JudgedError, match="^x: No space left on device$"),
     ):
-        patch.setattr(replacement, "bring", full)
-        settle(home, "resnet50")
-    moving = replacement.bring
+        patch.setattr(replacement, "move_campaign_part", full)
+        settle_campaign(home, "resnet50")
+    moving = replacement.move_campaign_part
 
     def disturbed(*given: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         moving(*given)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(replacement, "bring", disturbed)
-        settle(home, "resnet50")
+        patch.setattr(replacement, "move_campaign_part", disturbed)
+        settle_campaign(home, "resnet50")
     assert whole(home, NEW)
 
 
 def test_an_unfinished_campaign_stays_where_it_is(home: Path) -> None:
     """And what was stopped before it had a state goes."""
-    made = staged_campaign(home, "resnet50")
-    state = read_state(made, "resnet50")
+    made = locate_staged_campaign(home, "resnet50")
+    state = read_campaign_state(made, "resnet50")
     assert state
-    write_json(state_file(made, "resnet50"), asdict(replace(state, stage=Stage.RUNNING)))
-    settle(home, "resnet50")
+    write_json(
+        locate_campaign_state(made, "resnet50"), asdict(replace(state, stage=CampaignStage.RUNNING))
+    )
+    settle_campaign(home, "resnet50")
     assert whole(home, OLD) and whole(made, NEW)
-    state_file(made, "resnet50").unlink()
-    settle(home, "resnet50")
+    locate_campaign_state(made, "resnet50").unlink()
+    settle_campaign(home, "resnet50")
     assert whole(home, OLD) and not made.exists()
 
 
@@ -230,14 +239,14 @@ def test_one_that_missed_its_target_is_kept_aside_where_a_good_one_stands(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Where the judge accepts nothing of what stands there, the later miss says more."""
-    made = staged_campaign(home, "resnet50")
+    made = locate_staged_campaign(home, "resnet50")
     shutil.rmtree(made)
-    campaign(made, make_tree, NEW, Stage.MISSED, scenarios=())
+    campaign(made, make_tree, NEW, CampaignStage.MISSED, scenarios=())
     objections.extend([objection] * refused)
-    settle(home, "resnet50")
+    settle_campaign(home, "resnet50")
     assert not made.exists()
     if refused:
-        assert nonces(home) == ({NEW}, set()) and len(find(home)) == 1
+        assert nonces(home) == ({NEW}, set()) and len(find_results(home)) == 1
     else:
         kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].strip())
         assert whole(home, OLD) and nonces(kept) == ({NEW}, set())
@@ -249,22 +258,24 @@ def test_one_that_missed_its_target_and_left_no_result_takes_nothing_away(
     """It moved the state of the campaign that stands aside: the next `podium run` would have
     trained anew.
     """
-    made = staged_campaign(home, "resnet50")
-    state = read_state(made, "resnet50")
+    made = locate_staged_campaign(home, "resnet50")
+    state = read_campaign_state(made, "resnet50")
     assert state
-    for part in ("open", "checkpoints", BUNDLES):
+    for part in ("open", "checkpoints", BUNDLES_FOLDER):
         shutil.rmtree(made / part, ignore_errors=True)
-    write_json(state_file(made, "resnet50"), asdict(replace(state, stage=Stage.MISSED)))
-    before = state_file(home, "resnet50").read_bytes()
-    settle(home, "resnet50")
+    write_json(
+        locate_campaign_state(made, "resnet50"), asdict(replace(state, stage=CampaignStage.MISSED))
+    )
+    before = locate_campaign_state(home, "resnet50").read_bytes()
+    settle_campaign(home, "resnet50")
     told = capsys.readouterr().out
     kept = Path(told.split("this one is stored in ")[1].strip())
     assert "left no result, and the earlier one stays in place" in told
     assert (
         whole(home, OLD)
-        and state_file(home, "resnet50").read_bytes() == before
+        and locate_campaign_state(home, "resnet50").read_bytes() == before
         and not made.exists()
-        and state_file(kept, "resnet50").is_file()
+        and locate_campaign_state(kept, "resnet50").is_file()
     )
 
 
@@ -281,9 +292,11 @@ def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(
     )
     make_tree(tmp_path / "beta", org="beta", nonce=OLD)
     shutil.copytree(tmp_path / "beta" / "open" / "beta", home / "open" / "beta")
-    settle(home, "resnet50")
+    settle_campaign(home, "resnet50")
     assert not list((results / "host-onnxruntime-fp32").rglob("run.json"))
-    assert {result.org for result in find(home)} == {"acme", "beta"} and len(find(home)) == 10
+    assert {result.org for result in find_results(home)} == {"acme", "beta"} and len(
+        find_results(home)
+    ) == 10
 
 
 def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(
@@ -292,40 +305,47 @@ def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(
     """Somebody served again after a kill, before the next `podium run`."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(
-            replacement, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt())
+            replacement,
+            "list_campaign_parts",
+            lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()),
         )
-        settle(home, "resnet50")
-    assert find(home) == []
+        settle_campaign(home, "resnet50")
+    assert find_results(home) == []
     shutil.rmtree(home / "open")
     shutil.rmtree(home / "checkpoints")
-    (home / STATE / "resnet50" / "campaign.json").unlink(missing_ok=True)
+    (home / STATE_FOLDER / "resnet50" / "campaign.json").unlink(missing_ok=True)
     shutil.copytree(make_tree(home.parent / "third", nonce="3" * 32) / "open", home / "open")
-    settle(home, "resnet50")
+    settle_campaign(home, "resnet50")
     assert nonces(home) == ({NEW}, {NEW})
     assert "3" * 32 in {
-        nonce for folder in (home / STATE / "superseded").iterdir() for nonce in nonces(folder)[1]
+        nonce
+        for folder in (home / STATE_FOLDER / "superseded").iterdir()
+        for nonce in nonces(folder)[1]
     }
 
 
 def test_a_request_that_is_refused_leaves_nothing_beside(home: Path) -> None:
     """The earlier campaign's state is as it was."""
-    shutil.rmtree(staged_campaign(home, "resnet50"))
-    before = state_file(home, "resnet50").read_bytes()
-    found = begin("resnet50", options(home), 3, None)
+    shutil.rmtree(locate_staged_campaign(home, "resnet50"))
+    before = locate_campaign_state(home, "resnet50").read_bytes()
+    found = begin_campaign("resnet50", options(home), 3, None)
     assert (
-        found.results == staged_campaign(home, "resnet50")
-        and found.nonce() is None
-        and found.own() == []
+        found.working_folder == locate_staged_campaign(home, "resnet50")
+        and found.read_training_nonce() is None
+        and found.find_own_results() == []
     )
-    found.forget(read_state(home, "resnet50"))
-    assert not found.results.exists() and state_file(home, "resnet50").read_bytes() == before
+    found.restore_earlier_state(read_campaign_state(home, "resnet50"))
+    assert (
+        not found.working_folder.exists()
+        and locate_campaign_state(home, "resnet50").read_bytes() == before
+    )
 
 
 def test_the_same_request_goes_on_beside_and_another_is_refused(home: Path) -> None:
     """As for a first campaign: half of it would be of one request, half of another."""
-    shutil.rmtree(staged_campaign(home, "resnet50"))
-    first = begin("resnet50", options(home), 3, None)
-    assert begin("resnet50", options(home), 3, None) == first
+    shutil.rmtree(locate_staged_campaign(home, "resnet50"))
+    first = begin_campaign("resnet50", options(home), 3, None)
+    assert begin_campaign("resnet50", options(home), 3, None) == first
     with pytest.raises(
         RequestError,
         match=(
@@ -333,10 +353,10 @@ def test_the_same_request_goes_on_beside_and_another_is_refused(home: Path) -> N
             r" .*/campaign/\.podium/run-resnet50\.json"
         ),
     ):
-        begin("resnet50", options(home), 4, None)
-    state_file(first.results, "resnet50").unlink()
-    settle(home, "resnet50")
-    assert begin("resnet50", options(home), 4, None).state.asked.training["seed"] == 4
+        begin_campaign("resnet50", options(home), 4, None)
+    locate_campaign_state(first.working_folder, "resnet50").unlink()
+    settle_campaign(home, "resnet50")
+    assert begin_campaign("resnet50", options(home), 4, None).state.asked.training["seed"] == 4
 
 
 @pytest.mark.parametrize(
@@ -349,8 +369,8 @@ def test_a_record_of_the_way_that_names_what_lies_elsewhere_moves_nothing_there(
     keep = home.parent / "keep.txt"
     keep.write_text("mine")
     write_json(
-        staged_campaign(home, "resnet50") / replacement.WHOLE,
+        locate_staged_campaign(home, "resnet50") / replacement.CAMPAIGN_MOVE_FILE,
         {"standing": standing, "displaced": False},
     )
-    settle(home, "resnet50")
+    settle_campaign(home, "resnet50")
     assert keep.read_text() == "mine" and whole(home, NEW)

@@ -26,16 +26,16 @@ from compliance.verdict import Finding
 from submissions import compliance_check
 from submissions.campaign import audits as campaign_audits
 from submissions.campaign import run as campaign
-from submissions.campaign.run import arguments, outermost
+from submissions.campaign.run import format_common_arguments, list_outermost_folders
 from submissions.cli import run
-from submissions.result_index import UNPACKED
+from submissions.result_index import UNPACKED_BUNDLES
 from suite import registry
-from suite.cli import Options
+from suite.cli import RunOptions
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.files.layout import Entry
+from suite.files.layout import ResultsEntry
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import Interrupted, Terminated
-from suite.rounds.settings import catalogue, choose, settle
+from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
 from suite.terms import Division, Profile
 
 
@@ -52,10 +52,10 @@ class Stage:
     def work_in(self, results: Path) -> None:
         """Take the results folder that a step is told."""
         self.results = results
-        self.trainer = Entry(
+        self.trainer = ResultsEntry(
             results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-bf16"
         )
-        self.server = Entry(
+        self.server = ResultsEntry(
             results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-fp32"
         )
 
@@ -70,12 +70,14 @@ class Stage:
     def train(self, words: list[str]) -> None:
         """Leave a set, or the state of an unfinished one."""
         if "--resume" not in words:
-            shutil.rmtree(self.trainer.benchmark("resnet"), ignore_errors=True)
+            shutil.rmtree(self.trainer.locate_benchmark("resnet"), ignore_errors=True)
             self.keep(secrets.token_hex(16), words, {})
         if self.is_interrupted:
             raise KeyboardInterrupt
         self.builders["system"](self.trainer)
-        self.builders["log"](self.trainer.training_log("resnet", 0), campaign_nonce=self.nonce)
+        self.builders["log"](
+            self.trainer.locate_training_log("resnet", 0), campaign_nonce=self.nonce
+        )
         self.keep(self.nonce, words, {"0": "over"})
         if self.misses:
             raise JudgedError("resnet50: the target was missed")
@@ -109,13 +111,15 @@ class Stage:
 
     def settings(self, words: list[str]) -> dict[str, Any]:
         """Fill in the settings as the harness does."""
-        round = registry.round()
+        round = registry.load_round()
         given = [word for word in words if "=" in word]
-        return settle(
+        return resolve_settings(
             round,
             "resnet50",
             Profile.SMOKE,
-            choose(catalogue(round, round.benchmark("resnet50")), None, given),
+            read_chosen_settings(
+                collect_workload_settings(round, round.benchmark("resnet50")), None, given
+            ),
         )
 
     def infer(self, words: list[str]) -> None:
@@ -132,12 +136,15 @@ class Stage:
         for number, scenario in enumerate(chosen):
             if "performance" not in words:
                 self.serve(
-                    self.server.accuracy("resnet50", scenario), scenario, "accuracy", settings
+                    self.server.locate_accuracy_run("resnet50", scenario),
+                    scenario,
+                    "accuracy",
+                    settings,
                 )
             if self.is_interrupted and number == 2:
                 raise KeyboardInterrupt
             self.serve(
-                self.server.performance("resnet50", scenario),
+                self.server.locate_performance_run("resnet50", scenario),
                 scenario,
                 "performance",
                 {"server.target_qps": 3.5} | settings,
@@ -187,12 +194,12 @@ def stage(
     what `broken` names.
     """
     stage = Stage(tmp_path / "results", log=make_log, run=make_run, system=make_system)
-    real = registry.resolve
+    real = registry.load_entry_point
 
     def resolve(group: str, kind: str, name: str) -> Any:
-        if group == registry.WORKLOADS and name in registry.points(group):
+        if group == registry.WORKLOAD_GROUP and name in registry.list_entry_points(group):
             return object
-        if group != registry.COMMANDS or name == "pack":
+        if group != registry.COMMAND_GROUP or name == "pack":
             return real(group, kind, name)
 
         def step(words: tuple[str, ...]) -> object:
@@ -209,8 +216,8 @@ def stage(
     def findings(path: Path, kind: object = None, judge: object = None) -> tuple[Finding, ...]:
         return (objection,) if stage.broken & set(path.parts) else ()
 
-    monkeypatch.setattr(registry, "resolve", resolve)
-    monkeypatch.setattr(compliance_check, "findings", findings)
+    monkeypatch.setattr(registry, "load_entry_point", resolve)
+    monkeypatch.setattr(compliance_check, "judge_path", findings)
     return stage
 
 
@@ -379,7 +386,7 @@ def test_a_set_that_the_judge_refuses_is_shown_and_the_next_campaign_begins_anew
 @pytest.mark.slow
 def test_interrupted_serving_goes_on_with_what_is_missing(stage: Stage) -> None:
     go(stage)
-    shutil.rmtree(stage.server.benchmark("resnet50"))
+    shutil.rmtree(stage.server.locate_benchmark("resnet50"))
     stage.steps()
     interrupted(stage)
     go(stage)
@@ -401,7 +408,7 @@ def test_a_run_that_loadgen_calls_invalid_is_done_again_without_its_accuracy_run
 ) -> None:
     go(stage)
     stage.steps()
-    record = stage.server.performance("resnet50", Scenario.SERVER) / "run.json"
+    record = stage.server.locate_performance_run("resnet50", Scenario.SERVER) / "run.json"
     record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
     stage.broken = {"Server"}
     go(stage)
@@ -477,17 +484,20 @@ def test_all_goes_on_after_a_workload_that_missed_its_target(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.misses = True
-    points = registry.points
+    points = registry.list_entry_points
     monkeypatch.setattr(
         registry,
-        "points",
+        "list_entry_points",
         lambda group: (
-            {"resnet50": 1, "resnet": 2} if group == registry.WORKLOADS else points(group)
+            {"resnet50": 1, "resnet": 2} if group == registry.WORKLOAD_GROUP else points(group)
         ),
     )
-    benchmarks = {**registry.round().benchmarks, "resnet": registry.round().benchmark("resnet50")}
-    round = replace(registry.round(), benchmarks=benchmarks)
-    monkeypatch.setattr(registry, "round", lambda name="podium-v1": round)
+    benchmarks = {
+        **registry.load_round().benchmarks,
+        "resnet": registry.load_round().benchmark("resnet50"),
+    }
+    round = replace(registry.load_round(), benchmarks=benchmarks)
+    monkeypatch.setattr(registry, "load_round", lambda name="podium-v1": round)
     with pytest.raises(JudgedError, match="missed(.|\n)*missed"):
         go(stage, workload="all")
     assert stage.steps() == ["train", "train"]
@@ -525,10 +535,10 @@ def test_a_failing_audit_does_not_keep_the_next_from_running(
     asked: Any = SimpleNamespace(
         workload="resnet50", options=replace(drive(tmp_path), meter="cat"), own=list, nonce=str
     )
-    monkeypatch.setattr(campaign_audits, "lacking", lambda results, nonce: lacked)
-    monkeypatch.setattr(campaign, "call", failing)
+    monkeypatch.setattr(campaign_audits, "collect_missing_audits", lambda results, nonce: lacked)
+    monkeypatch.setattr(campaign, "run_podium_command", failing)
     with pytest.raises(JudgedError, match="TEST04; TEST05; all"):
-        campaign.audit_results(asked)
+        campaign.run_audit_step(asked)
     assert [words[-3:] for words in called] == [
         (each.value, "--test", test) for each, tests in lacked.items() for test in tests
     ]
@@ -558,19 +568,19 @@ def test_a_named_system_is_looked_for_under_its_slug(stage: Stage) -> None:
 def test_another_engine_is_served_beside_the_first_without_training_again(stage: Stage) -> None:
     go(stage)
     stage.steps()
-    shutil.rmtree(stage.server.benchmark("resnet50"))
+    shutil.rmtree(stage.server.locate_benchmark("resnet50"))
     go(stage, "--engine", "torch")
     assert stage.steps() == ["infer", "check"]
 
 
 def test_a_folder_is_checked_once_though_set_and_scenarios_lie_in_it() -> None:
     folders = {Path("a/b"), Path("a/b/Server"), Path("a/c/Server"), Path("a/bc")}
-    assert outermost(folders) == [Path("a/b"), Path("a/bc"), Path("a/c/Server")]
+    assert list_outermost_folders(folders) == [Path("a/b"), Path("a/bc"), Path("a/c/Server")]
 
 
 def test_options_are_spelled_as_a_user_would(tmp_path: Path) -> None:
     """Every common option that has a value, and none that has not."""
-    words = arguments(drive(tmp_path))
+    words = format_common_arguments(drive(tmp_path))
     assert words[words.index("--set") : words.index("--set") + 4] == [
         "--set",
         "a=1",
@@ -582,8 +592,8 @@ def test_options_are_spelled_as_a_user_would(tmp_path: Path) -> None:
     assert "--precision" not in words
 
 
-def drive(results: Path) -> Options:
-    return Options(
+def drive(results: Path) -> RunOptions:
+    return RunOptions(
         profile=Profile.SMOKE,
         framework="torch",
         engine="torch",
@@ -689,10 +699,10 @@ def test_a_bundle_that_cannot_be_opened_takes_nothing_from_the_others(
     cut = good.with_name("cut.tar.zst")
     cut.write_bytes(good.read_bytes()[:-99])
     capsys.readouterr()
-    campaign.summary([cut, good])
+    campaign.print_campaign_summary([cut, good])
     told = capsys.readouterr().out.splitlines()
     assert f"report: {good.parent / good.name.removesuffix('.tar.zst')}.html" in told
-    assert told[-2:] == [f"bundle: {cut}", f"bundle: {good}"] and not UNPACKED
+    assert told[-2:] == [f"bundle: {cut}", f"bundle: {good}"] and not UNPACKED_BUNDLES
 
 
 def test_what_was_judged_is_told_of_the_name_that_it_has_now(
@@ -704,12 +714,14 @@ def test_what_was_judged_is_told_of_the_name_that_it_has_now(
         replace(objection, file=str(file))
         for file in (before, before / "open/x/log.txt", "elsewhere")
     )
-    assert [each.file for each in compliance_check.moved((found, before), now)] == [
+    assert [
+        each.file for each in compliance_check.rename_bundle_findings((found, before), now)
+    ] == [
         str(now),
         str(now / "open/x/log.txt"),
         "elsewhere",
     ]
-    assert compliance_check.moved((found, before), before) == found
+    assert compliance_check.rename_bundle_findings((found, before), before) == found
 
 
 @pytest.mark.parametrize(

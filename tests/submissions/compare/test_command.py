@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from compliance.verdict import Finding
 from submissions.cli import compare
-from submissions.pack.bundle import pack
+from submissions.pack.bundle import pack_results
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
@@ -82,7 +82,7 @@ def test_rates_that_were_asked_for_have_no_ratio(
 
 
 def test_a_bundle_stands_beside_a_folder(results: Path, other: Path, tmp_path: Path) -> None:
-    bundle = pack(other, tmp_path / "x.tar.zst")
+    bundle = pack_results(other, tmp_path / "x.tar.zst")
     assert [result["path"] for result in compared(results, bundle)["Server"]["results"]] == [
         str(results),
         str(bundle),
@@ -223,7 +223,7 @@ def test_a_bundle_that_was_changed_after_it_was_sealed_is_not_compliant(
     results: Path, other: Path, tmp_path: Path
 ) -> None:
     """Who scores or compares need not have verified."""
-    bundle = pack(other, tmp_path / "x.tar.zst")
+    bundle = pack_results(other, tmp_path / "x.tar.zst")
     bundle.write_bytes(bundle.read_bytes()[:-1] + b"\0")
     assert "this is not compliant" in reasons(results, bundle)
 

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 
-from submissions.compare.compared_results import Side, data_settings
-from submissions.compare.comparison import Compared, compare
-from submissions.compare.fitness import notes, quality, reasons, targets, unfit
-from submissions.compare.table_rows import named
-from submissions.compare.tables import markdown, print_comparisons
+from submissions.compare.compared_results import ComparisonSide, select_data_settings
+from submissions.compare.comparison import ComparedResult, compare_results
+from submissions.compare.fitness import (
+    find_allowed_differences,
+    find_incomparability_reasons,
+    find_unfitness_reasons,
+    format_checkpoint_quality,
+    select_quality_targets,
+)
+from submissions.compare.table_rows import format_short_paths
+from submissions.compare.tables import print_comparisons, render_comparison_tables
 from submissions.score.score import Score
 
 SCORE = Score(
@@ -28,7 +34,7 @@ SCORE = Score(
     runs=(100.0,),
     compliant=True,
 )
-SIDE = Side(
+SIDE = ComparisonSide(
     path="a",
     score=SCORE,
     precision="fp32",
@@ -38,19 +44,19 @@ SIDE = Side(
 )
 
 
-def side(path: str = "b", **changes: Any) -> Side:
+def side(path: str = "b", **changes: Any) -> ComparisonSide:
     """Another result; fields of the score are changed in it."""
     names = {name: changes.pop(name) for name in list(changes) if name in Score.__slots__}
     return replace(SIDE, path=path, score=replace(SCORE, **names), **changes)
 
 
-def told(other: Side) -> str:
-    return "; ".join(reasons(SIDE, other))
+def told(other: ComparisonSide) -> str:
+    return "; ".join(find_incomparability_reasons(SIDE, other))
 
 
-def beside(first: Side, other: Side) -> Compared:
+def beside(first: ComparisonSide, other: ComparisonSide) -> ComparedResult:
     """The other result beside the first."""
-    (found,) = compare([first, other], [first.path, other.path])
+    (found,) = compare_results([first, other], [first.path, other.path])
     return found.results[1]
 
 
@@ -95,7 +101,10 @@ def test_each_difference_that_forbids_a_comparison_is_told(
 )
 def test_what_may_differ_is_told_and_compared(changes: dict[str, Any], words: str) -> None:
     """That is what comparisons are for."""
-    assert list(notes(SIDE, side(**changes))) == [words] and told(side(**changes)) == ""
+    assert (
+        list(find_allowed_differences(SIDE, side(**changes))) == [words]
+        and told(side(**changes)) == ""
+    )
     assert beside(SIDE, side(**changes)).ratio == 1.0
 
 
@@ -104,7 +113,9 @@ def test_what_may_differ_is_told_and_compared(changes: dict[str, Any], words: st
 )
 def test_whose_a_result_is_makes_no_difference(changes: dict[str, Any]) -> None:
     """Names are shown, not compared."""
-    assert told(side(**changes)) == "" and list(notes(SIDE, side(**changes))) == []
+    assert (
+        told(side(**changes)) == "" and list(find_allowed_differences(SIDE, side(**changes))) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,18 +142,18 @@ def test_the_ratio_says_how_many_times_as_fast(
 
 def test_the_baseline_beside_itself_is_only_looked_at_for_its_own_faults() -> None:
     """It is as fast as itself, and nothing is tested."""
-    (found,) = compare([SIDE, side()], ["a", "b"])
+    (found,) = compare_results([SIDE, side()], ["a", "b"])
     first = found.results[0]
     assert first.baseline and first.ratio == 1.0 and first.notes == () and first.verdict is None
-    (found,) = compare([side(compliant=False), SIDE], ["b", "a"])
+    (found,) = compare_results([side(compliant=False), SIDE], ["b", "a"])
     assert found.results[0].reasons == ("this is not compliant",) and found.results[0].ratio is None
-    assert list(unfit(SIDE, "this")) == []
+    assert list(find_unfitness_reasons(SIDE, "this")) == []
 
 
 def test_a_fault_of_the_first_is_told_with_every_other() -> None:
     """Whoever reads one line alone has to see it."""
     bad = replace(SIDE, score=replace(SCORE, compliant=False))
-    assert list(reasons(bad, side())) == ["the first is not compliant"]
+    assert list(find_incomparability_reasons(bad, side())) == ["the first is not compliant"]
 
 
 @pytest.mark.parametrize(
@@ -151,15 +162,15 @@ def test_a_fault_of_the_first_is_told_with_every_other() -> None:
 )
 def test_a_round_without_such_a_row_has_no_target(round_name: str, workload: str) -> None:
     """Nothing is below it; the judge says the rest."""
-    assert targets(replace(SCORE, round=round_name, workload=workload)) == {}
-    assert targets(SCORE) == {"top1": 0.759}
+    assert select_quality_targets(replace(SCORE, round=round_name, workload=workload)) == {}
+    assert select_quality_targets(SCORE) == {"top1": 0.759}
 
 
 def test_decoding_workers_are_no_part_of_the_data() -> None:
     """Everything else under `data.` is."""
-    assert data_settings({"data.workers": 8, "data.picture_size": 32, "batching.max_batch": 4}) == {
-        "data.picture_size": 32
-    }
+    assert select_data_settings(
+        {"data.workers": 8, "data.picture_size": 32, "batching.max_batch": 4}
+    ) == {"data.picture_size": 32}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +183,7 @@ def test_decoding_workers_are_no_part_of_the_data() -> None:
 )
 def test_a_quality_is_printed_with_its_metrics(found: dict[str, float], text: str) -> None:
     """Where no measurements file was found, that is said."""
-    assert quality(replace(SIDE, quality=found)) == text
+    assert format_checkpoint_quality(replace(SIDE, quality=found)) == text
 
 
 # ---- several paths ----
@@ -187,7 +198,7 @@ def test_results_are_grouped_by_workload_and_scenario() -> None:
         side("b", workload="ResNet-50"),
         side("b", workload="gnmt"),
     ]
-    found = compare(sides, ["a", "b"])
+    found = compare_results(sides, ["a", "b"])
     assert [(each.workload, each.scenario) for each in found] == [
         ("gnmt", "Offline"),
         ("resnet50", None),
@@ -199,10 +210,10 @@ def test_results_are_grouped_by_workload_and_scenario() -> None:
 
 def test_a_path_without_such_a_result_is_named() -> None:
     """An empty place would read like a result that is as good."""
-    (found,) = compare([side("a")], ["a", "b", "c"])
+    (found,) = compare_results([side("a")], ["a", "b", "c"])
     assert [result.path for result in found.results] == ["a", "b", "c"] and not found.comparable
-    assert found.results[1] == Compared(path="b", notes=("has no such result",))
-    (found,) = compare([side("a"), side("b")], ["a", "b", "c"])
+    assert found.results[1] == ComparedResult(path="b", notes=("has no such result",))
+    (found,) = compare_results([side("a"), side("b")], ["a", "b", "c"])
     assert found.comparable, "what is not there keeps nobody from comparing the rest"
 
 
@@ -214,21 +225,23 @@ def test_a_path_without_such_a_result_is_named() -> None:
         ([side("a"), side("b"), side("c", profile="full")], False),
     ],
 )
-def test_a_kind_is_comparable_only_where_all_of_it_is(sides: list[Side], comparable: bool) -> None:
+def test_a_kind_is_comparable_only_where_all_of_it_is(
+    sides: list[ComparisonSide], comparable: bool
+) -> None:
     """One alone is compared with nothing."""
-    (found,) = compare(sides, [each.path for each in sides])
+    (found,) = compare_results(sides, [each.path for each in sides])
     assert found.comparable is comparable
 
 
 def test_two_systems_of_one_path_stand_beside_each_other() -> None:
     """The first found is the measure."""
-    (found,) = compare([side("a", system="x", value=50.0), side("a", system="y")], ["a"])
+    (found,) = compare_results([side("a", system="x", value=50.0), side("a", system="y")], ["a"])
     assert [(result.system, result.ratio) for result in found.results] == [("x", 1.0), ("y", 2.0)]
 
 
 def test_nothing_compared_is_nothing() -> None:
     """No table of no rows."""
-    assert compare([], []) == []
+    assert compare_results([], []) == []
 
 
 def test_the_table_shows_foreign_text_as_text(
@@ -237,7 +250,7 @@ def test_the_table_shows_foreign_text_as_text(
     """A bundle may be called anything."""
     monkeypatch.delenv("COLUMNS", raising=False)
     print_comparisons(
-        compare(
+        compare_results(
             [side("some/[bold]a.tar.zst"), side("b", precision="[red]x[/red]")],
             ["some/[bold]a.tar.zst", "b", "none"],
         )
@@ -248,21 +261,21 @@ def test_the_table_shows_foreign_text_as_text(
 
 def test_paths_that_end_alike_are_told_apart() -> None:
     """Four times `resnet` in a column says nothing."""
-    assert named(["a/x.tar.zst", "b/y.tar.zst"]) == {
+    assert format_short_paths(["a/x.tar.zst", "b/y.tar.zst"]) == {
         "a/x.tar.zst": "x.tar.zst",
         "b/y.tar.zst": "y.tar.zst",
     }
-    assert named(["results/a/resnet", "results/b/resnet"]) == {
+    assert format_short_paths(["results/a/resnet", "results/b/resnet"]) == {
         "results/a/resnet": "a/resnet",
         "results/b/resnet": "b/resnet",
     }
-    assert named(["."]) == {".": "."}
+    assert format_short_paths(["."]) == {".": "."}
 
 
 def test_markdown_shows_foreign_text_as_text() -> None:
     """A comment on a pull request is read by a machine that obeys HTML."""
-    (table,) = markdown(
-        compare(
+    (table,) = render_comparison_tables(
+        compare_results(
             [side("a|b", system="<img src=x>"), side("b", system="*x*", precision="[l](u)")],
             ["a|b", "b"],
         ),

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from submissions.compare import mann_whitney
-from submissions.compare.intervals import Spread, difference, p_value, runs_for, shows
+from submissions.compare.intervals import (
+    LogSpread,
+    compare_log_spreads,
+    compute_detectable_difference,
+    compute_needed_runs,
+    compute_welch_p_value,
+)
 from suite.measurement import student
 
 CASES = 1_000
@@ -32,7 +38,7 @@ def test_quantiles_are_scipys(stats: Any) -> None:
             draw.choice([draw.uniform(1, 3), draw.uniform(1, 30), 10 ** draw.uniform(0, 4)]),
             draw.uniform(0.5, 0.9999),
         )
-        assert student.quantile(share, dof) == pytest.approx(
+        assert student.compute_t_quantile(share, dof) == pytest.approx(
             stats.t.ppf(share, dof), rel=1e-9, abs=1e-9
         )
 
@@ -45,7 +51,7 @@ def test_tails_are_scipys(stats: Any) -> None:
             draw.uniform(1, 40),
             draw.choice([draw.uniform(0, 1e-3), draw.uniform(0, 5), draw.uniform(5, 60)]),
         )
-        assert student.two_sided(-t, dof) == pytest.approx(
+        assert student.compute_t_two_sided(-t, dof) == pytest.approx(
             2 * stats.t.sf(t, dof), rel=1e-9, abs=1e-12
         )
 
@@ -56,7 +62,7 @@ def test_tails_are_scipys(stats: Any) -> None:
 def test_what_no_distribution_has_is_refused(share: float, dof: float) -> None:
     """Instead of a search that never ends."""
     with pytest.raises(ValueError, match="no quantile"):
-        student.quantile(share, dof)
+        student.compute_t_quantile(share, dof)
 
 
 @pytest.mark.slow
@@ -68,7 +74,7 @@ def test_exact_ranks_are_scipys(stats: Any) -> None:
             [draw.gauss(side, 1) for _ in range(draw.randint(1, 12))]
             for side in (0, draw.choice([0, 2]))
         )
-        assert mann_whitney.p_value(first, other) == pytest.approx(
+        assert mann_whitney.compute_rank_p_value(first, other) == pytest.approx(
             stats.mannwhitneyu(first, other, method="exact").pvalue, rel=1e-9
         )
 
@@ -83,7 +89,7 @@ def test_equal_ranks_are_dealt_as_scipy_deals_them(stats: Any) -> None:
         every = stats.mannwhitneyu(
             first, other, method=stats.PermutationMethod(n_resamples=10**6)
         ).pvalue
-        assert mann_whitney.p_value(first, other) == pytest.approx(every, rel=1e-9)
+        assert mann_whitney.compute_rank_p_value(first, other) == pytest.approx(every, rel=1e-9)
 
 
 def test_many_runs_are_scipys_approximation(stats: Any) -> None:
@@ -92,10 +98,10 @@ def test_many_runs_are_scipys_approximation(stats: Any) -> None:
     first, other = (
         [draw.choice([draw.gauss(shift, 1), 9.0]) for _ in range(40)] for shift in (0, 0.5)
     )
-    assert mann_whitney.p_value(first, other) == pytest.approx(
+    assert mann_whitney.compute_rank_p_value(first, other) == pytest.approx(
         stats.mannwhitneyu(first, other, method="asymptotic").pvalue, rel=1e-9
     )
-    assert mann_whitney.p_value([1.0] * 40, [1.0] * 40) == 1.0
+    assert mann_whitney.compute_rank_p_value([1.0] * 40, [1.0] * 40) == 1.0
 
 
 def test_welch_is_scipys(stats: Any) -> None:
@@ -106,11 +112,11 @@ def test_welch_is_scipys(stats: Any) -> None:
             [draw.gauss(0, spread) for _ in range(draw.randint(3, 12))] for spread in (1, 3)
         )
         sides = [
-            Spread(mean=sum(each) / len(each), variance=float(stats.tvar(each)), runs=len(each))
+            LogSpread(mean=sum(each) / len(each), variance=float(stats.tvar(each)), runs=len(each))
             for each in (first, other)
         ]
-        found = difference(*sides, True)
-        assert found and p_value(found) == pytest.approx(
+        found = compare_log_spreads(*sides, True)
+        assert found and compute_welch_p_value(found) == pytest.approx(
             stats.ttest_ind(first, other, equal_var=False).pvalue, rel=1e-9
         )
 
@@ -123,12 +129,14 @@ def test_what_runs_can_show(stats: Any, cv: float, runs: int, shown: float, need
     """The spreads of ResNet-50, SSD and GNMT: 5 % take 5, 8 and 67 runs. The power is that of the
     noncentral t within 2 %.
     """
-    side = Spread(mean=0.0, variance=cv**2, runs=runs)
-    found = difference(side, side, True)
+    side = LogSpread(mean=0.0, variance=cv**2, runs=runs)
+    found = compare_log_spreads(side, side, True)
     assert (
         found
-        and shows(found, 0.95) == pytest.approx(shown, abs=1e-3)
-        and runs_for(side, side, 0.05, 0.95) == needed
+        and compute_detectable_difference(found, 0.95) == pytest.approx(shown, abs=1e-3)
+        and compute_needed_runs(side, side, 0.05, 0.95) == needed
     )
-    power = stats.nct.sf(student.quantile(0.975, found.dof), found.dof, log1p(shown) / found.error)
+    power = stats.nct.sf(
+        student.compute_t_quantile(0.975, found.dof), found.dof, log1p(shown) / found.standard_error
+    )
     assert power == pytest.approx(0.8, abs=0.02)

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from submissions.cli import compare
-from submissions.pack.bundle import pack
-from submissions.published_rows import load
+from submissions.pack.bundle import pack_results
+from submissions.published_rows import read_published_rows
 from suite.errors import JudgedError, RequestError
 
 pytestmark = pytest.mark.usefixtures("objections")
@@ -211,7 +211,7 @@ def test_what_is_required_decides_the_exit_code(
 
 def test_a_bundle_beside_itself_is_not_separable(other: Path, tmp_path: Path) -> None:
     """Three training runs, and one of each scenario."""
-    bundle = pack(other, tmp_path / "x.tar.zst")
+    bundle = pack_results(other, tmp_path / "x.tar.zst")
     found = kinds(document(bundle, bundle))
     assert (
         found["training"]["results"][1]["verdict"] == "not separable"
@@ -272,5 +272,5 @@ def test_markdown_has_all_of_it(results: Path, other: Path) -> None:
         and "trademarks of MLCommons" in text
     )
     assert len(text.splitlines()) > len(
-        [row for row in load("training-v0.6") if row.workload == "resnet50"]
+        [row for row in read_published_rows("training-v0.6") if row.workload == "resnet50"]
     )

@@ -7,10 +7,14 @@ from itertools import permutations
 
 import pytest
 
-from submissions.compare.compared_results import Side
-from submissions.compare.comparison import Request, compare
-from submissions.compare.per_unit import Basis, Per, per_watt
-from submissions.compare.watts import common, unlike, wholes
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.comparison import CompareRequest, compare_results
+from submissions.compare.per_unit import FigureBasis, FigureRequest, compute_watt_figure
+from submissions.compare.watts import (
+    choose_common_energy_kind,
+    explain_energy_mismatch,
+    group_widest_energies,
+)
 from submissions.score.score import Score
 from suite.records import EnergyRecord
 
@@ -83,10 +87,16 @@ def shown(*results: Energies) -> list[tuple[float | None, str, tuple[str, ...]]]
         compliant=True,
     )
     sides = [
-        Side(path=str(n), score=replace(score, energy=energy), precision=None, engine=None)
+        ComparisonSide(
+            path=str(n), score=replace(score, energy=energy), precision=None, engine=None
+        )
         for n, energy in enumerate(results)
     ]
-    (found,) = compare(sides, [each.path for each in sides], Request(per=Per(basis=Basis.WATT)))
+    (found,) = compare_results(
+        sides,
+        [each.path for each in sides],
+        CompareRequest(per=FigureRequest(basis=FigureBasis.WATT)),
+    )
     return [
         (
             each.derived.value if each.derived else None,
@@ -159,7 +169,7 @@ def test_among_three_each_is_shown_by_one_kind_or_refused() -> None:
 
 def test_the_most_direct_watts_of_the_system_are_taken() -> None:
     """A counter of one package beside a meter of the whole machine says little."""
-    assert [each.name for each in wholes((COUNTER, METER, ANALYZER)).values()] == [
+    assert [each.name for each in group_widest_energies((COUNTER, METER, ANALYZER)).values()] == [
         "analyzer",
         "meter",
         "rapl:package0",
@@ -186,7 +196,7 @@ def test_streams_are_told_per_query_and_training_in_kilojoules(
     change: dict[str, float | None], unit: str
 ) -> None:
     energy = (replace(METER, **change),)  # type: ignore[arg-type]
-    found = per_watt(energy, common(energy, ()))
+    found = compute_watt_figure(energy, choose_common_energy_kind(energy, ()))
     assert found and found.unit == f"{unit} (meter, system)"
 
 
@@ -216,5 +226,5 @@ def test_two_kinds_of_watts_are_never_compared(
     """One card's 52 images/s/W by its sensor and 28 by its design power: a factor of two by the
     measure alone.
     """
-    assert unlike(one, other, common(one, [other])) == sentence
+    assert explain_energy_mismatch(one, other, choose_common_energy_kind(one, [other])) == sentence
     assert (shown(one, other)[1][0] is None) is (sentence is not None or not one)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from submissions.compare.compared_results import Side
-from submissions.compare.comparison import Compared, Request, compare
-from submissions.compare.fitness import notes, reasons
-from submissions.compare.machines import Machine
+from submissions.compare.compared_results import ComparisonSide
+from submissions.compare.comparison import ComparedResult, CompareRequest, compare_results
+from submissions.compare.fitness import find_allowed_differences, find_incomparability_reasons
+from submissions.compare.machines import ComparedMachine
 from submissions.compare.tables import print_comparisons
-from submissions.compare.verdicts import Asked
-from submissions.metrics import olympic
+from submissions.compare.verdicts import SignificanceSettings
+from submissions.metrics import compute_olympic_mean
 from submissions.score.score import Score
 
 SCORE = Score(
@@ -34,15 +34,15 @@ SCORE = Score(
 TIMES = (10.0, 10.2, 9.9, 10.1, 10.0)
 
 
-def training(path: str, runs: tuple[float | None, ...], **changes: Any) -> Side:
+def training(path: str, runs: tuple[float | None, ...], **changes: Any) -> ComparisonSide:
     """A training set of some runs."""
-    score = replace(SCORE, value=olympic(runs, 3), runs=runs, **changes)
-    return Side(path=path, score=score, precision="fp32", engine="torch")
+    score = replace(SCORE, value=compute_olympic_mean(runs, 3), runs=runs, **changes)
+    return ComparisonSide(path=path, score=score, precision="fp32", engine="torch")
 
 
-def others(*sides: Side, request: Request | None = None) -> list[Compared]:
+def others(*sides: ComparisonSide, request: CompareRequest | None = None) -> list[ComparedResult]:
     """What is said of those after the first."""
-    (found,) = compare(sides, [each.path for each in sides], request)
+    (found,) = compare_results(sides, [each.path for each in sides], request)
     return list(found.results[1:])
 
 
@@ -117,7 +117,9 @@ def test_runs_of_any_size_give_numbers() -> None:
     """A log may say anything, and JSON has no infinity."""
     wild = training("a", (1e-300, 1.0, 1e29, 1e-200))
     (found,) = others(
-        wild, training("b", (1e29, 2.0, 1e-299, 3.0)), request=Request(asked=Asked(share=0.05))
+        wild,
+        training("b", (1e29, 2.0, 1e-299, 3.0)),
+        request=CompareRequest(significance=SignificanceSettings(share=0.05)),
     )
     assert found.verdict == "not separable"
     assert "Infinity" not in json.dumps(asdict(found)) and "NaN" not in json.dumps(asdict(found))
@@ -139,12 +141,12 @@ def test_the_more_rows_the_more_a_difference_has_to_show() -> None:
 def test_the_baseline_is_the_one_that_was_asked_for() -> None:
     """And the order of the paths stays."""
     sides = [training("a", TIMES), training("b", tuple(run / 2 for run in TIMES))]
-    (found,) = compare(sides, ["a", "b"], Request(baseline="b"))
+    (found,) = compare_results(sides, ["a", "b"], CompareRequest(baseline="b"))
     assert [(each.path, each.baseline, each.verdict) for each in found.results] == [
         ("a", False, "slower"),
         ("b", True, None),
     ]
-    (found,) = compare([training("a", TIMES)], ["a", "b"], Request(baseline="b"))
+    (found,) = compare_results([training("a", TIMES)], ["a", "b"], CompareRequest(baseline="b"))
     assert (
         found.results[0].why == "the baseline has no such result"
         and found.results[0].ratio is None
@@ -155,7 +157,7 @@ def test_the_baseline_is_the_one_that_was_asked_for() -> None:
 # ---- published rounds ----
 
 
-def published(path: str, round_name: str, **changes: Any) -> Side:
+def published(path: str, round_name: str, **changes: Any) -> ComparisonSide:
     """A set of a published round."""
     return training(
         path, TIMES, round=round_name, profile="published", division="closed", **changes
@@ -167,14 +169,16 @@ def test_compatible_rounds_are_compared_and_others_not() -> None:
     v0.6.
     """
     first = published("a", "training-v0.6")
-    assert list(reasons(first, published("b", "training-v0.7"))) == []
-    assert list(notes(first, published("b", "training-v0.7"))) == [
+    assert list(find_incomparability_reasons(first, published("b", "training-v0.7"))) == []
+    assert list(find_allowed_differences(first, published("b", "training-v0.7"))) == [
         "round: training-v0.6 and training-v0.7"
     ]
-    assert list(reasons(first, published("b", "training-v0.5"))) == [
+    assert list(find_incomparability_reasons(first, published("b", "training-v0.5"))) == [
         "round: training-v0.6 and training-v0.5"
     ]
-    assert "round: training-v0.6 and podium-v1" in list(reasons(first, training("b", TIMES)))
+    assert "round: training-v0.6 and podium-v1" in list(
+        find_incomparability_reasons(first, training("b", TIMES))
+    )
 
 
 def test_accelerators_and_nodes_are_always_said(
@@ -182,19 +186,26 @@ def test_accelerators_and_nodes_are_always_said(
 ) -> None:
     """64 times the chips are no better system."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    few, many = (Machine(accelerator="TPU v3", accelerators=count, nodes=2) for count in (16, 1024))
+    few, many = (
+        ComparedMachine(accelerator="TPU v3", accelerators=count, nodes=2) for count in (16, 1024)
+    )
     first, other = (
         replace(published("a", "training-v0.6"), machine=few),
         replace(published("b", "training-v0.6"), machine=many),
     )
-    assert list(notes(first, other)) == ["accelerators: 16 and 1024"]
-    assert list(notes(first, replace(first, machine=replace(few, accelerator="tpu-v3")))) == [], (
-        "another spelling is no other chip"
-    )
-    print_comparisons(compare([first, other], ["a", "b"]))
+    assert list(find_allowed_differences(first, other)) == ["accelerators: 16 and 1024"]
+    assert (
+        list(
+            find_allowed_differences(
+                first, replace(first, machine=replace(few, accelerator="tpu-v3"))
+            )
+        )
+        == []
+    ), "another spelling is no other chip"
+    print_comparisons(compare_results([first, other], ["a", "b"]))
     out = capsys.readouterr().out
     assert "16 x TPU v3, 2 nodes" in out and "1024 x TPU v3, 2 nodes" in out
-    assert list(notes(first, published("b", "training-v0.6"))) == [
+    assert list(find_allowed_differences(first, published("b", "training-v0.6"))) == [
         "accelerator: TPU v3 and not told",
         "accelerators: 16 and not told",
         "nodes: 2 and not told",

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from submissions.cost.formula import MILLION, End, Rate
-from submissions.cost.prices import Amount, Energy, Price
+from submissions.cost.formula import MILLION, HourlyCost, RangeEnd
+from submissions.cost.prices import Amount, EnergyPrice, SystemPrice
 
-exactly = Amount.exactly
-PLAIN = Price(match="*", hourly=exactly(36.0))
-BOUGHT = Price(
+exactly = Amount.build_exact
+PLAIN = SystemPrice(match="*", hourly=exactly(36.0))
+BOUGHT = SystemPrice(
     match="*",
     price=exactly(8766.0),
     lifetime_years=exactly(1.0),
@@ -19,38 +19,40 @@ BOUGHT = Price(
     idle_w=exactly(100.0),
     rest_w=exactly(50.0),
 )
-TARIFF = Energy(per_kwh=exactly(0.2), pue=exactly(1.5))
+TARIFF = EnergyPrice(per_kwh=exactly(0.2), pue=exactly(1.5))
 
 
 def test_a_rented_hour_buys_samples() -> None:
     """36 an hour are a hundredth a second: at 100 samples/s a million takes 10,000 s."""
-    assert Rate(price=PLAIN).samples(MILLION, 100.0).value == pytest.approx(100.0)
-    assert Rate(price=PLAIN).training(30.0).value == pytest.approx(18.0)
+    assert HourlyCost(price=PLAIN).compute_samples_price(MILLION, 100.0).value == pytest.approx(
+        100.0
+    )
+    assert HourlyCost(price=PLAIN).compute_training_price(30.0).value == pytest.approx(18.0)
 
 
 def test_rented_time_is_billed_in_whole_units() -> None:
     """Ten minutes and a second of an hourly bill are an hour."""
     hourly = replace(PLAIN, billing_s=exactly(3600.0))
-    assert Rate(price=hourly).training(10.01).value == pytest.approx(36.0)
-    assert Rate(price=hourly).training(60.01).value == pytest.approx(72.0)
+    assert HourlyCost(price=hourly).compute_training_price(10.01).value == pytest.approx(36.0)
+    assert HourlyCost(price=hourly).compute_training_price(60.01).value == pytest.approx(72.0)
 
 
 def test_energy_is_that_of_the_work_and_of_the_hours_without_it() -> None:
     """K = 1 / 0.5 + e(200 + 50) + e(100) x 0.5 / 0.5, with e(W) = W x 1.5 x 0.2 / 1000: idle watts
     are those at the plug, so the rest counts once.
     """
-    rate = Rate(price=BOUGHT, energy=TARIFF, watts=200.0)
-    assert rate.useful_hour() == pytest.approx(2 + 0.075 + 0.03)
+    rate = HourlyCost(price=BOUGHT, energy=TARIFF, watts=200.0)
+    assert rate.compute_useful_hour_price() == pytest.approx(2 + 0.075 + 0.03)
     assert (
         rate.formula
         == "K = 8766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + 100 W x 1.5 x 0.2"
         " / 1000 x (1 - 0.5) / 0.5 = 2.105 per useful hour"
     )
     assert (
-        Rate(price=BOUGHT, energy=TARIFF).useful_hour() == 2
+        HourlyCost(price=BOUGHT, energy=TARIFF).compute_useful_hour_price() == 2
     )  # nothing was measured: nothing is estimated
     assert (
-        Rate(price=PLAIN, energy=TARIFF, watts=200.0).useful_hour() == 36
+        HourlyCost(price=PLAIN, energy=TARIFF, watts=200.0).compute_useful_hour_price() == 36
     )  # energy is in the rent
 
 
@@ -61,12 +63,12 @@ def test_the_ratio_of_a_published_study() -> None:
     Source: NVIDIA, V100 inference on HGX-1 beside dual-socket servers: 1/12 of the cost, 1/20 of
     the power, 13 times better cost of ownership.
     """
-    tariff = Energy(per_kwh=exactly(1000.0))  # an hour at one watt costs 1
-    one = Price(match="*", hourly=None, yearly=exactly(8766.0))
-    gpu = Rate(price=one, energy=tariff, watts=1 / 7).useful_hour()
-    cpu = Rate(
+    tariff = EnergyPrice(per_kwh=exactly(1000.0))  # an hour at one watt costs 1
+    one = SystemPrice(match="*", hourly=None, yearly=exactly(8766.0))
+    gpu = HourlyCost(price=one, energy=tariff, watts=1 / 7).compute_useful_hour_price()
+    cpu = HourlyCost(
         price=replace(one, yearly=exactly(12 * 8766.0)), energy=tariff, watts=20 / 7
-    ).useful_hour()
+    ).compute_useful_hour_price()
     assert cpu / gpu == pytest.approx(13.0, abs=0.01)
 
 
@@ -75,17 +77,20 @@ def test_cost_falls_as_the_rate_grows_and_grows_with_power(
     first: float, second: float, watts: float
 ) -> None:
     """As 1/R, and never less for more watts."""
-    rate = Rate(price=BOUGHT, energy=TARIFF, watts=watts)
-    assert rate.samples(MILLION, first).value * first == pytest.approx(
-        rate.samples(MILLION, second).value * second
+    rate = HourlyCost(price=BOUGHT, energy=TARIFF, watts=watts)
+    assert rate.compute_samples_price(MILLION, first).value * first == pytest.approx(
+        rate.compute_samples_price(MILLION, second).value * second
     )
-    assert replace(rate, watts=watts + 1).useful_hour() > rate.useful_hour()
+    assert (
+        replace(rate, watts=watts + 1).compute_useful_hour_price()
+        > rate.compute_useful_hour_price()
+    )
 
 
 def test_ranges_of_prices_give_a_range_of_costs() -> None:
     """The ends that fit: a high utilisation makes an hour cheap."""
     wide = replace(BOUGHT, utilisation=Amount(value=0.5, low=0.25, high=1.0, source="s"))
-    rate = Rate(price=wide, energy=TARIFF, watts=200.0)
-    told = rate.samples(MILLION, 1000.0)
+    rate = HourlyCost(price=wide, energy=TARIFF, watts=200.0)
+    told = rate.compute_samples_price(MILLION, 1000.0)
     assert told.low < told.value < told.high
-    assert rate.useful_hour(End.LOW) == pytest.approx(1 + 0.075)
+    assert rate.compute_useful_hour_price(RangeEnd.LOW) == pytest.approx(1 + 0.075)

@@ -19,13 +19,16 @@ BOUGHT = (
 def test_the_example_is_a_file_of_prices() -> None:
     """The page points to it."""
     prices = read_prices(EXAMPLE)
-    bought, rented = prices.of("host", "NVIDIA A100-SXM4"), prices.of("host-torch-fp32", "")
+    bought, rented = (
+        prices.find_price("host", "NVIDIA A100-SXM4"),
+        prices.find_price("host-torch-fp32", ""),
+    )
     assert (
         bought
-        and not bought.rented
+        and not bought.is_rented
         and bought.per_hour.value == pytest.approx(21000 / (4 * HOURS_PER_YEAR) + 0.05)
     )
-    assert rented and rented.rented and rented.per_hour.value == 0.4
+    assert rented and rented.is_rented and rented.per_hour.value == 0.4
 
 
 def test_the_range_of_an_hour_takes_the_ends_that_fit(tmp_path: Path) -> None:

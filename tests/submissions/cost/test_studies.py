@@ -108,7 +108,7 @@ def test_a_run_too_short_for_an_interval_has_the_range_of_its_prices_alone(
 ) -> None:
     """Nothing is put in the place of what was not measured."""
     monkeypatch.setattr(
-        "submissions.compliance_check.errors", lambda path: []
+        "submissions.compliance_check.list_error_sentences", lambda path: []
     )  # the table no longer has the run's interval
     edited(study, low=None, high=None)
     (row,) = json.loads(invoked(study, "--prices", prices, "--format", "json").stdout)["costs"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from submissions.pack.bundle import pack
+from submissions.pack.bundle import pack_results
 
 TREE = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree"
 
@@ -14,7 +14,7 @@ TREE = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree"
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle that the judge accepts."""
-    return pack(TREE, tmp_path_factory.mktemp("bundle") / "mine.tar.zst")
+    return pack_results(TREE, tmp_path_factory.mktemp("bundle") / "mine.tar.zst")
 
 
 @pytest.fixture
@@ -27,6 +27,6 @@ def packed(tmp_path: Path) -> Callable[[str, str, str], Path]:
         for path in tree.rglob("*"):
             if path.is_file() and old in (text := path.read_text("utf-8")):
                 path.write_text(text.replace(old, new), "utf-8")
-        return pack(tree, tmp_path / f"{name}.tar.zst")
+        return pack_results(tree, tmp_path / f"{name}.tar.zst")
 
     return make

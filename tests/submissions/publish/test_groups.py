@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from submissions.publish.groups import grouped, kind_of, named
+from submissions.publish.groups import build_site_table_key, format_group_letter, group_site_rows
 from submissions.publish.rows import Row
 
 ROW = Row(
@@ -50,7 +50,7 @@ def around(mean: float, seed: int) -> tuple[float, ...]:
 
 
 def test_results_far_apart_have_letters_of_their_own() -> None:
-    found = grouped(
+    found = group_site_rows(
         [row("slow", around(30, 1)), row("fast", around(10, 2)), row("middle", around(20, 3))]
     )
     assert [each.system for each in found.rows] == ["fast", "middle", "slow"]
@@ -58,12 +58,15 @@ def test_results_far_apart_have_letters_of_their_own() -> None:
 
 
 def test_results_that_no_test_tells_apart_share_a_letter() -> None:
-    assert grouped([row("one", around(10, 1)), row("two", around(10.02, 2))]).letters == ("A", "A")
+    assert group_site_rows([row("one", around(10, 1)), row("two", around(10.02, 2))]).letters == (
+        "A",
+        "A",
+    )
 
 
 def test_single_runs_are_never_told_apart() -> None:
     """A site that ranks single runs ranks noise."""
-    assert grouped([row("one", (10.0,)), row("two", (99.0,))]).letters == ("A", "A")
+    assert group_site_rows([row("one", (10.0,)), row("two", (99.0,))]).letters == ("A", "A")
 
 
 def test_the_first_that_differs_from_its_groups_best_opens_the_next() -> None:
@@ -73,7 +76,7 @@ def test_the_first_that_differs_from_its_groups_best_opens_the_next() -> None:
         row("c", around(13, 3)),
         row("d", around(13.05, 4)),
     ]
-    assert grouped(rows).letters == ("A", "A", "B", "B")
+    assert group_site_rows(rows).letters == ("A", "A", "B", "B")
 
 
 def test_more_is_better_for_rates() -> None:
@@ -81,11 +84,13 @@ def test_more_is_better_for_rates() -> None:
         row("low", around(10, 1), metric="samples_per_second"),
         row("high", around(20, 2), metric="samples_per_second"),
     ]
-    assert [each.system for each in grouped(rows).rows] == ["high", "low"]
+    assert [each.system for each in group_site_rows(rows).rows] == ["high", "low"]
 
 
 def test_a_result_without_a_value_stands_last_without_a_letter() -> None:
-    found = grouped([replace(ROW, system="missed", value=None, runs=(None,)), row("fine", (5.0,))])
+    found = group_site_rows(
+        [replace(ROW, system="missed", value=None, runs=(None,)), row("fine", (5.0,))]
+    )
     assert [each.system for each in found.rows] == ["fine", "missed"] and found.letters == ("A", "")
 
 
@@ -94,16 +99,16 @@ def test_the_order_of_the_input_decides_nothing() -> None:
         row(str(number), around(10 + number % 3, number), id=f"{number:064x}")
         for number in range(12)
     ]
-    assert grouped(rows) == grouped(rows[::-1])
+    assert group_site_rows(rows) == group_site_rows(rows[::-1])
 
 
 @pytest.mark.parametrize("field", ["round", "profile", "division", "unit"])
 def test_what_may_not_be_compared_has_another_table(field: str) -> None:
-    assert kind_of(ROW) != kind_of(replace(ROW, **{field: "other"}))  # type: ignore[arg-type]
+    assert build_site_table_key(ROW) != build_site_table_key(replace(ROW, **{field: "other"}))  # type: ignore[arg-type]
 
 
 def test_letters_go_on_behind_z() -> None:
-    assert [named(number) for number in (0, 25, 26, 27, 701, 702)] == [
+    assert [format_group_letter(number) for number in (0, 25, 26, 27, 701, 702)] == [
         "A",
         "Z",
         "AA",

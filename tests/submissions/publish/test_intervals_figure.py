@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from submissions.publish.groups import Grouped
-from submissions.publish.intervals_figure import LEFT, RIGHT, intervals
-from submissions.publish.rows import published_row
-from submissions.published_rows import load
+from submissions.publish.groups import GroupedRows
+from submissions.publish.intervals_figure import LEFT, RIGHT, draw_intervals_figure
+from submissions.publish.rows import convert_reference_to_row
+from submissions.published_rows import read_published_rows
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,11 @@ def test_an_axis_is_logarithmic_where_dots_would_lie_on_one_another(
     values: tuple[float, ...], far: bool
 ) -> None:
     """Minutes of a chip beside those of a thousand."""
-    row = published_row(next(row for row in load("training-v0.7") if row.workload == "resnet50"))
+    row = convert_reference_to_row(
+        next(row for row in read_published_rows("training-v0.7") if row.workload == "resnet50")
+    )
     rows = tuple(replace(row, value=value, low=None, high=None) for value in values)
-    drawn = str(intervals(Grouped(rows=rows, letters=("a",) * len(rows)), "figure"))
+    drawn = str(draw_intervals_figure(GroupedRows(rows=rows, letters=("a",) * len(rows)), "figure"))
     places = [float(x) for x in re.findall(r'<circle [^>]*cx="([0-9.]+)"', drawn)]
     assert (
         len(places) == len(values)

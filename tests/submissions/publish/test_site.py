@@ -192,7 +192,7 @@ def test_a_bundle_that_does_not_count_is_left_out_with_its_first_finding(
     have.
     """
     monkeypatch.setattr(
-        "submissions.pack.bundle.refuse", lambda partial, results: None
+        "submissions.pack.bundle.check_new_bundle", lambda partial, results: None
     )  # podium would not pack it; others may
     unknown = packed("unknown", '"framework": "torch"', '"framework": "abacus"')
     with pytest.raises(JudgedError, match=r"Not compliant: [a-z.]+: found .*; expected .*"):

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from submissions.pack.bundle import pack
-from suite.files.layout import QUERIES, TELEMETRY
-from suite.loadgen.query_record import FIELDS
+from submissions.pack.bundle import pack_results
+from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 
 TREE = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree"
 FIRST_NS = 5_000_000_000
@@ -32,20 +32,20 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results folder, sealed."""
-    return pack(TREE, tmp_path_factory.mktemp("bundle") / "mine.tar.zst")
+    return pack_results(TREE, tmp_path_factory.mktemp("bundle") / "mine.tar.zst")
 
 
 @pytest.fixture
 def recorded(tree: Path) -> Path:
     """The results folder with records beside its LoadGen run."""
-    write_queries(tree / RUN / QUERIES, 500)
-    write_telemetry(tree / RUN / TELEMETRY, 30)
+    write_queries(tree / RUN / QUERY_RECORD_FILE, 500)
+    write_telemetry(tree / RUN / TELEMETRY_FILE, 30)
     return tree
 
 
 def write_queries(path: Path, count: int) -> None:
     """Write a record of queries of 2 ms, the slowest 9 ms, one in each batch."""
-    rows = np.zeros(count, dtype=list(FIELDS))
+    rows = np.zeros(count, dtype=list(QUERY_RECORD_FIELDS))
     rows["issued_ns"] = FIRST_NS + np.arange(count) * 10_000_000
     rows["done_ns"] = rows["issued_ns"] + 2_000_000
     rows["done_ns"][-1] += 7_000_000

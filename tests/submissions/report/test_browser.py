@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from submissions.report import build
-from submissions.report.command import html
-from submissions.report.document import plain, read
+from submissions.report.command import render_document_html
+from submissions.report.document import convert_document_to_data, parse_document_data
 
 if TYPE_CHECKING:
     from browser import Browser
@@ -39,7 +39,14 @@ def page(recorded: Path, tmp_path: Path) -> Path:
             path.read_text("utf-8").replace("Example 9000", "<img src=x onerror=alert(1)>"), "utf-8"
         )
     target = tmp_path / "page.html"
-    target.write_text(html(read(plain(build.document([recorded])[0]))), "utf-8")
+    target.write_text(
+        render_document_html(
+            parse_document_data(
+                convert_document_to_data(build.build_report_document([recorded])[0])
+            )
+        ),
+        "utf-8",
+    )
     return target
 
 

@@ -78,7 +78,7 @@ def test_a_full_disk_is_exit_3_and_leaves_nothing(
 
 
 def test_the_report_of_a_campaign_lies_beside_its_bundle(bundle: Path) -> None:
-    page = command.beside(bundle)
+    page = command.write_bundle_report(bundle)
     assert page == bundle.with_name("mine.html") and page.is_file()
     page.unlink()
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from submissions.report import build
-from submissions.report.command import html
-from submissions.report.document import Section, plain, read
+from submissions.report.command import render_document_html
+from submissions.report.document import Section, convert_document_to_data, parse_document_data
 from submissions.report.sections import episodes
-from submissions.result_index import Result, opened
-from submissions.score.score import Score, score
+from submissions.result_index import IndexedResult, open_results
+from submissions.score.score import Score, score_result
 from suite.events import EVAL_ACCURACY, EXAMPLE, TOKEN
 
 GAME = {
@@ -39,12 +39,12 @@ def with_examples(log: Path, value: Any) -> None:
 
 def drawn(tree: Path, workload: str, value: Any) -> Section | None:
     """Draw the section of the tree's training as if it were a workload's."""
-    with opened(tree) as results:
-        result: Result = next(each for each in results if each.scenario is None)
+    with open_results(tree) as results:
+        result: IndexedResult = next(each for each in results if each.scenario is None)
         if value is not None:
-            with_examples(result.logs[0], value)
-        found: Score = replace(score(result), workload=workload)
-        return episodes.section(result, found)
+            with_examples(result.training_logs[0], value)
+        found: Score = replace(score_result(result), workload=workload)
+        return episodes.build_episode_section(result, found)
 
 
 def test_a_game_is_drawn_with_its_estimates_and_the_metric_over_generations(tree: Path) -> None:
@@ -69,10 +69,12 @@ def test_a_game_is_drawn_with_its_estimates_and_the_metric_over_generations(tree
 
 def test_the_page_shows_every_move_without_a_script(tree: Path) -> None:
     """As pictures in the page, which a mail reader shows too."""
-    document, found = build.document([tree])[0], drawn(tree, "minigo", GAME)
+    document, found = build.build_report_document([tree])[0], drawn(tree, "minigo", GAME)
     assert found
     part = replace(document.parts[0], sections=(*document.parts[0].sections, found))
-    page = html(read(plain(replace(document, parts=(part,)))))
+    page = render_document_html(
+        parse_document_data(convert_document_to_data(replace(document, parts=(part,))))
+    )
     assert page.count("data:image/svg+xml;base64,") == 5 and page.count("<script") == 1
     assert "black A4" in page and 'class="cards frames"' in page
 

@@ -11,20 +11,25 @@ import msgspec
 import numpy as np
 import pytest
 
-from submissions.report.sections.examples import DRAWN, WORST, chosen, is_embedded
+from submissions.report.sections.examples import (
+    DRAWN_EXAMPLES,
+    WORST_EXAMPLES,
+    has_generated_data,
+    select_example_samples,
+)
 from suite import registry
 from suite.examples import Example, ExampleKind, Examples
-from workloads.common.detection.coco import ANNOTATIONS
-from workloads.common.detection.examples import matches, overlap
+from workloads.common.detection.coco import TRUTH_ANNOTATIONS_FILE
+from workloads.common.detection.examples import compute_box_iou, count_matched_objects
 from workloads.common.text import references
-from workloads.gnmt.scoring import SPECIAL, write_vocabulary
+from workloads.gnmt.scoring import GNMT_SPECIAL_TOKENS, write_gnmt_vocabulary
 from workloads.maskrcnn.scoring import Found, packed
-from workloads.minigo.scoring import packed as position_answer
-from workloads.minigo.scoring import write_labels as write_positions
+from workloads.minigo.scoring import pack_position_answer as position_answer
+from workloads.minigo.scoring import write_truth_labels as write_positions
 from workloads.resnet50.scoring import packed as class_answer
 from workloads.resnet50.scoring import write_labels
-from workloads.transformer.scoring import write_truth
-from workloads.transformer.subwords import build
+from workloads.transformer.scoring import write_transformer_truth
+from workloads.transformer.subwords import build_subtoken_vocabulary
 
 WORKLOADS = ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
 BOX = {
@@ -66,29 +71,29 @@ class Fixed:
 def examples_of(
     workload: str, answers: dict[int, bytes], truth: Path, embedded: bool = True
 ) -> Examples:
-    found: Examples = registry.resolve(registry.EXAMPLES, "examples", workload)(
+    found: Examples = registry.load_entry_point(registry.EXAMPLE_GROUP, "examples", workload)(
         answers, truth, embedded, truth / "cache"
     )
     return found
 
 
 def test_every_workload_has_examples() -> None:
-    assert set(WORKLOADS) <= set(registry.points(registry.EXAMPLES))
+    assert set(WORKLOADS) <= set(registry.list_entry_points(registry.EXAMPLE_GROUP))
 
 
 def test_the_nonce_decides_and_the_worst_follow() -> None:
     """Whoever could choose the examples would choose the good ones."""
     examples = Fixed([1.0] * 100)
     examples.qualities[7], examples.qualities[8] = 0.1, 0.5
-    one, again, other = (chosen(examples, nonce) for nonce in ("a", "a", "b"))
-    assert one == again and one[:DRAWN] != other[:DRAWN]
-    rest = [sample for sample in (7, 8) if sample not in one[:DRAWN]]
-    assert one[DRAWN:] == rest, "the worst first, and none that is perfect"
-    assert len(one) <= DRAWN + WORST
+    one, again, other = (select_example_samples(examples, nonce) for nonce in ("a", "a", "b"))
+    assert one == again and one[:DRAWN_EXAMPLES] != other[:DRAWN_EXAMPLES]
+    rest = [sample for sample in (7, 8) if sample not in one[:DRAWN_EXAMPLES]]
+    assert one[DRAWN_EXAMPLES:] == rest, "the worst first, and none that is perfect"
+    assert len(one) <= DRAWN_EXAMPLES + WORST_EXAMPLES
 
 
 def test_of_few_samples_all_are_shown_once() -> None:
-    assert sorted(chosen(Fixed([0.0, 1.0]), "x")) == [0, 1]
+    assert sorted(select_example_samples(Fixed([0.0, 1.0]), "x")) == [0, 1]
 
 
 def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
@@ -111,12 +116,12 @@ def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
 def test_pictures_of_others_are_not_shown(workload: str, tmp_path: Path) -> None:
     """ImageNet and COCO may not be passed on, and a page is passed on."""
     write_labels(tmp_path, [0, 1])
-    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
     assert examples_of(workload, {}, tmp_path, embedded=False).example(0).picture == ""
 
 
 def test_detections_are_drawn_in_pixels_of_the_picture(tmp_path: Path) -> None:
-    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
     answer = struct.pack("<14f", 0, 0.4, 0.1, 0.8, 0.4, 0.9, 1, 0, 0, 0, 1, 1, 0.01, 2)
     shown = examples_of("ssd", {0: answer}, tmp_path, embedded=False).example(0)
     assert [(each.label, pytest.approx(each.box)) for each in shown.found] == [
@@ -129,7 +134,7 @@ def test_detections_are_drawn_in_pixels_of_the_picture(tmp_path: Path) -> None:
 def test_masks_become_polygons(tmp_path: Path) -> None:
     from workloads.common.detection import rle
 
-    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
     mask = np.zeros((50, 100), dtype=np.uint8)
     mask[20:40, 10:40] = 1
     box = np.array([[0.1, 0.4, 0.4, 0.8]], dtype=np.float32)
@@ -137,7 +142,7 @@ def test_masks_become_polygons(tmp_path: Path) -> None:
         box_D4=box,
         score_D=np.array([0.8], dtype=np.float32),
         label_D=np.array([1]),
-        mask_D=rle.compressed(mask[None]),
+        mask_D=rle.encode_masks(mask[None]),
     )
     shown = examples_of("maskrcnn", {0: packed(0, found)}, tmp_path, embedded=False).example(0)
     (outline,) = shown.found
@@ -148,16 +153,16 @@ def test_masks_become_polygons(tmp_path: Path) -> None:
 
 
 def test_an_empty_scene_with_no_detection_is_right(tmp_path: Path) -> None:
-    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
+    (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
     found = examples_of("ssd", {}, tmp_path, embedded=False)
     assert (found.quality(0), found.quality(1)) == (0.0, 1.0)
 
 
 def test_each_detection_counts_once_and_for_its_own_class() -> None:
     one, other = (0.0, 0.0, 10.0, 10.0), (0.0, 0.0, 9.0, 10.0)
-    assert matches([(one, "a"), (other, "a")], [(one, "a")]) == 1
-    assert matches([(one, "a")], [(one, "b")]) == 0
-    assert overlap(one, (20.0, 0.0, 5.0, 5.0)) == 0.0
+    assert count_matched_objects([(one, "a"), (other, "a")], [(one, "a")]) == 1
+    assert count_matched_objects([(one, "a")], [(one, "b")]) == 0
+    assert compute_box_iou(one, (20.0, 0.0, 5.0, 5.0)) == 0.0
 
 
 def test_a_position_is_drawn_with_both_moves(tmp_path: Path) -> None:
@@ -190,8 +195,8 @@ def test_a_position_is_drawn_with_both_moves(tmp_path: Path) -> None:
 
 
 def test_a_translation_stands_beside_its_reference(tmp_path: Path) -> None:
-    write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])
-    references.write(tmp_path, ["ein hund", "ein hund"])
+    write_gnmt_vocabulary(tmp_path, [*GNMT_SPECIAL_TOKENS, "ein", "hund"])
+    references.write_references(tmp_path, ["ein hund", "ein hund"])
     found = examples_of(
         "gnmt", {0: struct.pack("<3i", 4, 5, 3), 1: struct.pack("<i", 4)}, tmp_path, embedded=False
     )
@@ -202,9 +207,9 @@ def test_a_translation_stands_beside_its_reference(tmp_path: Path) -> None:
 
 
 def test_subtokens_are_joined(tmp_path: Path) -> None:
-    words = build(["ein hund", "ein haus"], 60)
-    write_truth(tmp_path, ["ein hund"], words)
-    answer = np.array([*words.encode("ein hund"), 1], dtype="<i4").tobytes()
+    words = build_subtoken_vocabulary(["ein hund", "ein haus"], 60)
+    write_transformer_truth(tmp_path, ["ein hund"], words)
+    answer = np.array([*words.encode_text("ein hund"), 1], dtype="<i4").tobytes()
     assert examples_of("transformer", {0: answer}, tmp_path, embedded=False).example(0).right
 
 
@@ -214,37 +219,39 @@ def test_answers_that_are_none_are_shown_as_wrong(
     workload: str, answer: bytes, tmp_path: Path
 ) -> None:
     write_labels(tmp_path, [0, 1])
-    (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
-    references.write(tmp_path, ["ein hund", "ein hund"])
+    (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
+    references.write_references(tmp_path, ["ein hund", "ein hund"])
     if workload == "minigo":
         write_positions(tmp_path, [(1, 1), (0, -1)])
     elif workload == "transformer":
-        write_truth(tmp_path, ["ein hund", "ein hund"], build(["ein hund"], 40))
+        write_transformer_truth(
+            tmp_path, ["ein hund", "ein hund"], build_subtoken_vocabulary(["ein hund"], 40)
+        )
     else:
-        write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])
+        write_gnmt_vocabulary(tmp_path, [*GNMT_SPECIAL_TOKENS, "ein", "hund"])
     shown = examples_of(workload, {0: answer}, tmp_path, embedded=False).example(0)
     assert shown.right is not True and 0 <= (shown.quality or 0) < 1
 
 
 def test_embedded_data_is_known_by_the_hash_of_its_truth(tmp_path: Path) -> None:
-    from submissions.score.log_values import served
+    from submissions.score.log_values import read_loadgen_run_record
 
     tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
-    record = served(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
-    assert is_embedded(tree / "truth/resnet50", record)
+    record = read_loadgen_run_record(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
+    assert has_generated_data(tree / "truth/resnet50", record)
     write_labels(tmp_path, [0, 1])
-    assert not is_embedded(tmp_path, record)
+    assert not has_generated_data(tmp_path, record)
 
 
 def test_images_of_an_earlier_podium_are_not_shown(tmp_path: Path) -> None:
     """ResNet-50's images were changed and its labels were not: a report would show a picture that
     the system never saw.
     """
-    from submissions.score.log_values import served
+    from submissions.score.log_values import read_loadgen_run_record
 
     tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
-    record = served(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
+    record = read_loadgen_run_record(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
     earlier = {
         key: value for key, value in record.settings.items() if key != "loss.label_smoothing"
     }
-    assert not is_embedded(tree / "truth/resnet50", replace(record, settings=earlier))
+    assert not has_generated_data(tree / "truth/resnet50", replace(record, settings=earlier))

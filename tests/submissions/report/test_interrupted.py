@@ -20,19 +20,21 @@ def interrupt(*_: object) -> None:
 def test_a_section_is_not_told_as_unreadable() -> None:
     """The page would be kept, and say so of a sound result."""
     with pytest.raises(Terminated):
-        build.guarded("Serving", "serving", interrupt)  # type: ignore[arg-type]
+        build.build_section_or_note("Serving", "serving", interrupt)  # type: ignore[arg-type]
 
 
 def test_a_score_is_not_told_as_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score, "read", interrupt)
+    monkeypatch.setattr(score, "read_result_values", interrupt)
     with pytest.raises(Terminated):
-        score.score(None)  # type: ignore[arg-type]
+        score.score_result(None)  # type: ignore[arg-type]
 
 
 def test_an_accuracy_is_not_told_as_one_that_cannot_be_recomputed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A finding of the judge would say so."""
-    monkeypatch.setattr(registry, "scorer", interrupt)
+    monkeypatch.setattr(registry, "load_scorer", interrupt)
     with pytest.raises(Terminated):
-        reader.score(SimpleNamespace(accuracy=True, workload="resnet50", truth=tmp_path))  # type: ignore[arg-type]
+        reader.score_inference_entry(
+            SimpleNamespace(accuracy=True, workload="resnet50", truth=tmp_path)
+        )  # type: ignore[arg-type]

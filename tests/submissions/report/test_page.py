@@ -12,10 +12,22 @@ import jsonschema
 import pytest
 
 from submissions.report import build
-from submissions.report.command import as_json, html
-from submissions.report.document import Document, Section, plain, read, schema, visible
-from submissions.report.exports import charts, escaped, markdown, trace
-from submissions.report.page import asset, digest
+from submissions.report.command import format_document_json, render_document_html
+from submissions.report.document import (
+    Document,
+    Section,
+    build_document_schema,
+    convert_document_to_data,
+    encode_invisible_characters,
+    parse_document_data,
+)
+from submissions.report.exports import (
+    encode_markdown_text,
+    format_trace_events,
+    iterate_section_charts,
+    render_document_markdown,
+)
+from submissions.report.page import compute_policy_hash, read_page_asset
 
 SCHEMA = Path(__file__).resolve().parents[3] / "submissions" / "report" / "report-document.json"
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -44,7 +56,7 @@ def parsed(page: str) -> Tags:
 
 
 def made(path: Path) -> Document:
-    return read(plain(build.document([path])[0]))
+    return parse_document_data(convert_document_to_data(build.build_report_document([path])[0]))
 
 
 def all_charts(document: Document) -> list[str]:
@@ -52,13 +64,13 @@ def all_charts(document: Document) -> list[str]:
         chart.id
         for part in document.parts
         for section in part.sections
-        for chart in charts(section)
+        for chart in iterate_section_charts(section)
     ]
 
 
 @pytest.mark.slow
 def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
-    page = html(made(bundle))
+    page = render_document_html(made(bundle))
     tags = parsed(page)
     assert not [
         tag for tag, _ in tags.found if tag in ("link", "iframe", "object", "embed", "form", "base")
@@ -79,8 +91,8 @@ def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
     )
     assert "default-src 'none'" in str(policy)
     for name in ("report.css", "report.js"):
-        assert digest(asset(name)) in str(policy)
-    assert len(asset("report.js")) <= 3_000
+        assert compute_policy_hash(read_page_asset(name)) in str(policy)
+    assert len(read_page_asset("report.js")) <= 3_000
 
 
 @pytest.mark.parametrize(
@@ -103,18 +115,18 @@ def test_foreign_text_is_shown_as_text(tree: Path, text: str) -> None:
             ),
             "utf-8",
         )
-    page = html(made(tree))
+    page = render_document_html(made(tree))
     tags = parsed(page)
     assert not [1 for tag, attributes in tags.found if tag == "img" or "onerror" in attributes]
     assert sum(tag == "script" for tag, _ in tags.found) == 1
-    assert visible(text) in "".join(tags.text)
+    assert encode_invisible_characters(text) in "".join(tags.text)
     assert "\u202e" not in page and "\u0007" not in page
 
 
 @pytest.mark.slow
 def test_each_figure_has_title_description_and_numbers(recorded: Path) -> None:
     document = made(recorded)
-    page = html(document)
+    page = render_document_html(document)
     assert len(all_charts(document)) >= 6
     assert (
         page.count('<figure class="figure"')
@@ -131,7 +143,7 @@ def test_each_figure_has_title_description_and_numbers(recorded: Path) -> None:
 def test_ids_are_unique(recorded: Path) -> None:
     ids = [
         str(attributes["id"])
-        for _, attributes in parsed(html(made(recorded))).found
+        for _, attributes in parsed(render_document_html(made(recorded))).found
         if "id" in attributes
     ]
     assert sorted(set(ids)) == sorted(ids)
@@ -141,8 +153,8 @@ def test_ids_are_unique(recorded: Path) -> None:
 def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path) -> None:
     """A run before a change and one after it: a figure had the description of the other one's."""
     other = Path(shutil.copytree(recorded, tmp_path / "other"))
-    document, _ = build.document([recorded, other])
-    page = html(document)
+    document, _ = build.build_report_document([recorded, other])
+    page = render_document_html(document)
     ids = [str(attributes["id"]) for _, attributes in parsed(page).found if "id" in attributes]
     assert sorted(set(ids)) == sorted(ids) and len(ids) > 20
     named = [
@@ -156,35 +168,37 @@ def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_every_number_of_a_figure_is_in_the_json(recorded: Path) -> None:
     """The page is made from the JSON: whoever has the one must have the other."""
-    document, _ = build.document([recorded])
-    again = read(json.loads(as_json(document)))
-    assert html(again) == html(read(plain(document)))
+    document, _ = build.build_report_document([recorded])
+    again = parse_document_data(json.loads(format_document_json(document)))
+    assert render_document_html(again) == render_document_html(
+        parse_document_data(convert_document_to_data(document))
+    )
 
 
 @pytest.mark.slow
 def test_equal_input_gives_equal_bytes(recorded: Path) -> None:
-    assert html(made(recorded)) == html(made(recorded))
+    assert render_document_html(made(recorded)) == render_document_html(made(recorded))
 
 
 @pytest.mark.slow
 def test_the_json_fits_its_published_schema(recorded: Path) -> None:
     """After a change of the document: `python -m submissions.report` writes the schema anew."""
-    assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(schema()))
-    jsonschema.Draft202012Validator(schema()).validate(
-        json.loads(as_json(build.document([recorded])[0]))
+    assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(build_document_schema()))
+    jsonschema.Draft202012Validator(build_document_schema()).validate(
+        json.loads(format_document_json(build.build_report_document([recorded])[0]))
     )
 
 
 @pytest.mark.slow
 def test_a_bundle_without_records_says_what_is_not_known(bundle: Path) -> None:
-    text = "".join(parsed(html(made(bundle))).text)
+    text = "".join(parsed(render_document_html(made(bundle))).text)
     for missing in ("There is no queries.npy", "There is no telemetry", "There is no ledger"):
         assert missing in text
 
 
 @pytest.mark.slow
 def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
-    text = "".join(parsed(html(made(recorded))).text)
+    text = "".join(parsed(render_document_html(made(recorded))).text)
     assert "Latency over time" in text and "Use of the cores" in text
     assert "There is no queries.npy" not in text
     assert "measured p90 2 ms" in text, "the percentile that the scenario is judged by is marked"
@@ -193,20 +207,20 @@ def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
 @pytest.mark.slow
 def test_batches_of_one_size_are_said(recorded: Path) -> None:
     """Without a chart and without a word, nobody knows whether batches were recorded at all."""
-    assert "Every batch had 1 sample." in "".join(parsed(html(made(recorded))).text)
+    assert "Every batch had 1 sample." in "".join(parsed(render_document_html(made(recorded))).text)
 
 
 def test_a_broken_record_is_said_and_the_rest_is_drawn(recorded: Path) -> None:
     (path,) = recorded.glob("open/*/results/*/*/*/performance/run_1/queries.npy")
     path.write_bytes(b"nonsense")
-    text = "".join(parsed(html(made(recorded))).text)
+    text = "".join(parsed(render_document_html(made(recorded))).text)
     assert "queries.npy cannot be read" in text
     assert "top1 over time" in text
 
 
 @pytest.mark.slow
 def test_the_verdict_stands_first_and_says_what_it_covers(bundle: Path) -> None:
-    text = " ".join("".join(parsed(html(made(bundle))).text).split())
+    text = " ".join("".join(parsed(render_document_html(made(bundle))).text).split())
     assert (
         text.index("Valid")
         < text.index("Training")
@@ -255,9 +269,11 @@ def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path
     content[len(content) // 2] ^= 1
     broken = tmp_path / "broken.tar.zst"
     broken.write_bytes(content)
-    document, problems = build.document([broken])
+    document, problems = build.build_report_document([broken])
     assert problems and document.parts[0].verdict == "Broken"
-    assert "nothing in it may be relied on" in html(read(plain(document)))
+    assert "nothing in it may be relied on" in render_document_html(
+        parse_document_data(convert_document_to_data(document))
+    )
 
 
 @pytest.mark.parametrize("length", [100, 5_000])
@@ -266,8 +282,8 @@ def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, len
     its problem is one, and was listed three times.
     """
     (tmp_path / "cut.tar.zst").write_bytes(bundle.read_bytes()[:length])
-    document, problems = build.document([tmp_path / "cut.tar.zst"])
-    text = markdown(read(plain(document)))
+    document, problems = build.build_report_document([tmp_path / "cut.tar.zst"])
+    text = render_document_markdown(parse_document_data(convert_document_to_data(document)))
     assert problems == [f"{tmp_path / 'cut.tar.zst'}: broken"]
     assert (
         "Not compliant" not in text
@@ -290,27 +306,29 @@ def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, len
 )
 def test_markdown_escapes_each_letter_once(text: str, written: str) -> None:
     """A `<` became `&\\#60;`, which a reader sees as such."""
-    assert escaped(text) == written
+    assert encode_markdown_text(text) == written
 
 
 def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:
-    document, _ = build.document([bundle], [tree])
+    document, _ = build.build_report_document([bundle], [tree])
     assert [section.id for section in document.sections if section.id == "comparison"] == [
         "comparison"
     ]
-    assert "not tested" in html(read(plain(document)))
+    assert "not tested" in render_document_html(
+        parse_document_data(convert_document_to_data(document))
+    )
 
 
 def test_markdown_holds_the_verdict_and_no_markup_of_others(tree: Path) -> None:
-    document, _ = build.document([tree])
-    text = markdown(read(plain(document)))
+    document, _ = build.build_report_document([tree])
+    text = render_document_markdown(parse_document_data(convert_document_to_data(document)))
     assert "Valid" in text and "| Time to train |" in text
     assert "&#60;" not in text
     assert not re.search(r"<(?!br)", text)
 
 
 def test_the_trace_has_counters_in_microseconds(recorded: Path) -> None:
-    events = json.loads(trace(made(recorded)))["traceEvents"]
+    events = json.loads(format_trace_events(made(recorded)))["traceEvents"]
     counters = [event for event in events if event["ph"] == "C"]
     assert {"median", "this run"} <= {event["name"] for event in counters}
     assert max(event["ts"] for event in counters if event["name"] == "median") == pytest.approx(
@@ -320,7 +338,7 @@ def test_the_trace_has_counters_in_microseconds(recorded: Path) -> None:
 
 def test_a_page_stays_small(recorded: Path) -> None:
     """Without pictures a page of one workload has to stay below 400 kB."""
-    assert len(html(made(recorded)).encode()) < 400_000
+    assert len(render_document_html(made(recorded)).encode()) < 400_000
 
 
 def test_sections_nest_at_most_three_deep(recorded: Path) -> None:
@@ -351,7 +369,7 @@ def test_colours_can_be_told_from_their_ground(theme: str) -> None:
     """axe cannot judge text within SVG, so the palette is judged here: 4.5 for text, 3 for lines.
     Source: WCAG 2.2, 1.4.3 and 1.4.11.
     """
-    block = asset("report.css").partition(theme)[2].partition("}")[0]
+    block = read_page_asset("report.css").partition(theme)[2].partition("}")[0]
     colours = dict(re.findall(r"--([a-z0-9-]+):#([0-9a-f]{3,6})", block))
     for ground in ("page", "card"):
         for name in ("ink", "dim", "accent", "good", "bad", "caution"):

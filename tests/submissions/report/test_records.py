@@ -13,20 +13,20 @@ from submissions.report.document import Axis, Chart
 from submissions.report.records import queries, telemetry
 from submissions.report.sections import serving
 from suite.errors import JudgedError
-from suite.files.layout import TELEMETRY
-from suite.loadgen.query_record import FIELDS
+from suite.files.layout import TELEMETRY_FILE
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 
 HEAD = '{"telemetry":1,"channels":[{"id":0,"name":"host","kind":"state"},{"id":1,"name":"plug","kind":"power"}],"clocks_ns":[100,200]}\n'
 
 
-SPAN = telemetry.Span(begin_ns=0, end_ns=None, axis=Axis(name="time", unit="s", low=0.0))
+SPAN = telemetry.DrawnSpan(begin_ns=0, end_ns=None, axis=Axis(name="time", unit="s", low=0.0))
 
 
 def record(
     path: Path, issued: list[int], done: list[int], batch: list[int], samples: list[int]
 ) -> Path:
-    rows = np.zeros(len(issued), dtype=list(FIELDS))
+    rows = np.zeros(len(issued), dtype=list(QUERY_RECORD_FIELDS))
     rows["issued_ns"], rows["done_ns"], rows["batch"], rows["samples"] = (
         issued,
         done,
@@ -38,7 +38,7 @@ def record(
 
 
 def test_latencies_are_from_issue_to_completion(tmp_path: Path) -> None:
-    found = queries.read(
+    found = queries.read_recorded_queries(
         record(
             tmp_path / "queries.npy",
             [10, 20, 40],
@@ -48,23 +48,23 @@ def test_latencies_are_from_issue_to_completion(tmp_path: Path) -> None:
         )
     )
     assert found is not None
-    assert dict(queries.percentiles(found))[50.0] == 4.0
+    assert dict(queries.compute_latency_percentiles(found))[50.0] == 4.0
     assert found.first_ns == 10
 
 
 def test_a_batch_is_all_queries_with_its_number(tmp_path: Path) -> None:
     """Taking the number of a batch for its size would draw nonsense that looks right."""
-    found = queries.read(
+    found = queries.read_recorded_queries(
         record(tmp_path / "queries.npy", [0, 1, 2, 3], [9, 9, 9, 9], [0, 7, 7, 7], [1, 1, 1, 1])
     )
     assert found is not None
-    assert queries.batches(found) == [(1.0, 25.0), (3.0, 75.0)]
+    assert queries.compute_batch_size_shares(found) == [(1.0, 25.0), (3.0, 75.0)]
 
 
 def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     latency = rng.lognormal(15, 1, 5_000).astype(int)
-    found = queries.read(
+    found = queries.read_recorded_queries(
         record(
             tmp_path / "queries.npy",
             list(range(5_000)),
@@ -74,11 +74,13 @@ def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
         )
     )
     assert found is not None
-    assert sum(share for _, share in queries.distribution(found)) == pytest.approx(100.0)
+    assert sum(share for _, share in queries.compute_latency_distribution(found)) == pytest.approx(
+        100.0
+    )
 
 
 def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
-    found = queries.read(
+    found = queries.read_recorded_queries(
         record(
             tmp_path / "queries.npy",
             [0] * 10,
@@ -88,7 +90,7 @@ def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
         )
     )
     assert found is not None
-    points = queries.rates(found)
+    points = queries.compute_completion_rates(found)
     width = points[1][0] - points[0][0]
     assert sum(rate * width for _, rate in points) == pytest.approx(320, rel=1e-6)
 
@@ -108,23 +110,25 @@ def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
 def test_what_is_no_record_is_refused_and_never_unpickled(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "queries.npy").write_bytes(content)
     with pytest.raises(JudgedError):
-        queries.read(tmp_path / "queries.npy")
+        queries.read_recorded_queries(tmp_path / "queries.npy")
 
 
 def test_queries_answered_before_they_were_issued_are_refused(tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="before they were issued"):
-        queries.read(record(tmp_path / "queries.npy", [10, 20], [20, 10], [0, 1], [1, 1]))
+        queries.read_recorded_queries(
+            record(tmp_path / "queries.npy", [10, 20], [20, 10], [0, 1], [1, 1])
+        )
 
 
 def test_another_dtype_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "queries.npy", np.zeros(5))
     with pytest.raises(JudgedError, match="no record of queries"):
-        queries.read(tmp_path / "queries.npy")
+        queries.read_recorded_queries(tmp_path / "queries.npy")
 
 
 def test_a_run_without_records_is_told_from_a_broken_one(tmp_path: Path) -> None:
-    assert queries.read(tmp_path / "queries.npy") is None
-    assert telemetry.read(tmp_path / "telemetry.jsonl") is None
+    assert queries.read_recorded_queries(tmp_path / "queries.npy") is None
+    assert telemetry.read_telemetry_readings(tmp_path / "telemetry.jsonl") is None
 
 
 def test_telemetry_gives_each_field_its_own_line_and_leaves_out_what_is_null(
@@ -135,9 +139,9 @@ def test_telemetry_gives_each_field_its_own_line_and_leaves_out_what_is_null(
         HEAD
         + '{"t":1000000000,"host":{"cpu_own":0.5,"mhz":null,"temp_c":[40,61]}}\n{"t":2000000000,"i":1,"p":5000000}\n{"t":3,"host":{"cpu_'
     )
-    told = telemetry.read(path)
+    told = telemetry.read_telemetry_readings(path)
     assert told is not None and told.clocks_ns == (100, 200)
-    charts = {chart.title: chart for chart in telemetry.charts(told, SPAN, "x")}
+    charts = {chart.title: chart for chart in telemetry.build_telemetry_charts(told, SPAN, "x")}
     assert charts["Use of the cores"].lines[0].points == ((1.0, 50.0),)
     assert charts["Temperature"].lines[0].points == ((1.0, 61.0),), "the warmest sensor"
     assert charts["Power"].lines[0].points == ((2.0, 5.0),), (
@@ -171,9 +175,9 @@ def test_counters_are_drawn_as_the_power_between_two_readings(tmp_path: Path) ->
         + "\n".join(lines)
         + "\n"
     )
-    told = telemetry.read(path)
+    told = telemetry.read_telemetry_readings(path)
     assert told is not None
-    (chart,) = telemetry.charts(told, SPAN, "x")
+    (chart,) = telemetry.build_telemetry_charts(told, SPAN, "x")
     drawn = {line.name: line.points for line in chart.lines}
     assert drawn == {
         "rapl:package0": tuple(
@@ -195,12 +199,12 @@ def test_a_counter_is_not_drawn_across_a_fall_or_an_interruption(tmp_path: Path)
         (head + first + head + second, []),
     ):
         path.write_text(text)
-        told = telemetry.read(path)
+        told = telemetry.read_telemetry_readings(path)
         assert (
             told is not None
             and [
                 y
-                for chart in telemetry.charts(told, SPAN, "x")
+                for chart in telemetry.build_telemetry_charts(told, SPAN, "x")
                 for line in chart.lines
                 for _, y in line.points
             ]
@@ -216,7 +220,7 @@ def test_a_number_of_400_digits_is_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "telemetry.jsonl"
     path.write_text(HEAD + line % ("0" * 400) + "\n")
     with pytest.raises(JudgedError, match="cannot be read"):
-        telemetry.read(path)
+        telemetry.read_telemetry_readings(path)
 
 
 @pytest.mark.parametrize(
@@ -230,21 +234,21 @@ def test_a_number_of_400_digits_is_refused(tmp_path: Path, line: str) -> None:
 def test_telemetry_of_another_shape_draws_nothing(tmp_path: Path, line: str) -> None:
     path = tmp_path / "telemetry.jsonl"
     path.write_text(HEAD + line)
-    told = telemetry.read(path)
-    assert told is not None and not list(telemetry.charts(told, SPAN, "x"))
+    told = telemetry.read_telemetry_readings(path)
+    assert told is not None and not list(telemetry.build_telemetry_charts(told, SPAN, "x"))
 
 
 def test_telemetry_that_is_no_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.jsonl"
     path.write_text("nonsense\n")
     with pytest.raises(JudgedError, match="cannot be read"):
-        telemetry.read(path)
+        telemetry.read_telemetry_readings(path)
 
 
 def test_long_telemetry_is_thinned_without_losing_its_mean(tmp_path: Path) -> None:
     points = [(float(x), float(x % 7)) for x in range(10_000)]
-    thin = telemetry.thinned(points)
-    assert len(thin) <= telemetry.POINTS_MOST
+    thin = telemetry.average_neighbouring_points(points)
+    assert len(thin) <= telemetry.MAX_LINE_POINTS
     assert sum(y for _, y in thin) / len(thin) == pytest.approx(
         sum(y for _, y in points) / len(points), rel=1e-2
     )
@@ -252,7 +256,7 @@ def test_long_telemetry_is_thinned_without_losing_its_mean(tmp_path: Path) -> No
 
 def test_attempts_are_those_of_the_ledger() -> None:
     """A result of the third attempt must not look like the first."""
-    found, _ = build.document(
+    found, _ = build.build_report_document(
         [Path(__file__).resolve().parents[2] / "examples" / "base" / "ledger"]
     )
     assert {each.scenario: each.attempts for each in found.parts[0].headlines} == {
@@ -261,13 +265,15 @@ def test_attempts_are_those_of_the_ledger() -> None:
     }
 
 
-def slow_and_fast(path: Path, count: int) -> queries.Queries:
+def slow_and_fast(path: Path, count: int) -> queries.RecordedQueries:
     """A run of 20 s: bursts of fast queries, and slow ones that stand alone in their hundredth of
     the time.
     """
     latency = np.where(np.arange(count) % 10 < 6, 20_000_000, 1_000_000)
     issued = np.concatenate([[0], np.cumsum(latency)[:-1]])
-    found = queries.read(record(path, [*issued], [*(issued + latency)], [0] * count, [1] * count))
+    found = queries.read_recorded_queries(
+        record(path, [*issued], [*(issued + latency)], [0] * count, [1] * count)
+    )
     assert found is not None
     return found
 
@@ -277,7 +283,7 @@ def test_few_queries_are_drawn_one_by_one(tmp_path: Path) -> None:
     below the run's own median.
     """
     found = slow_and_fast(tmp_path / "queries.npy", 351)
-    chart = serving.course(found, drawn())
+    chart = serving.build_latency_course_chart(found, drawn())
     assert [line.name for line in chart.lines] == ["each query"] and chart.lines[0].loose
     assert [y for _, y in chart.lines[0].points] == [*(found.latency_Q / 1e6)]
     assert "one of 351 queries" in chart.description
@@ -286,16 +292,18 @@ def test_few_queries_are_drawn_one_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [401, 1_999, 30_011])
 def test_every_query_is_in_a_group_whatever_its_speed(tmp_path: Path, count: int) -> None:
     found = slow_and_fast(tmp_path / "queries.npy", count)
-    medians, slowest = queries.grouped(found)
-    assert len(medians) == len(slowest) == min(100, count // queries.group_size(found))
-    assert {y for _, y in medians} == {20.0}, "most queries of each group are slow"
-    assert str(queries.group_size(found)) in serving.course(found, drawn()).description.replace(
-        ",", ""
+    medians, slowest = queries.compute_group_latencies(found)
+    assert (
+        len(medians) == len(slowest) == min(100, count // queries.compute_query_group_size(found))
     )
+    assert {y for _, y in medians} == {20.0}, "most queries of each group are slow"
+    assert str(queries.compute_query_group_size(found)) in serving.build_latency_course_chart(
+        found, drawn()
+    ).description.replace(",", "")
 
 
-def drawn() -> serving.Drawn:
-    return serving.Drawn(
+def drawn() -> serving.DrawnRun:
+    return serving.DrawnRun(
         folder=Path(), where="x", row=None, scenario=Scenario.SINGLE_STREAM, run="", result=None
     )
 
@@ -321,14 +329,14 @@ def test_percentiles_of_multistream_are_those_of_queries(
     (tmp_path / "mlperf_log_detail.txt").write_text(
         "".join(f":::MLLOG {json.dumps(line)}\n" for line in lines)
     )
-    assert serving.loadgen_percentiles(tmp_path) == [(7.0, 90.0)]
+    assert serving.read_loadgen_percentiles(tmp_path) == [(7.0, 90.0)]
 
 
 def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:
     """One query higher or lower, and a page shows two figures for one percentile. Source:
     mlcommons/inference, loadgen/results.cc.
     """
-    found = queries.read(
+    found = queries.read_recorded_queries(
         record(
             tmp_path / "queries.npy",
             [0] * 4,
@@ -337,12 +345,16 @@ def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:
             [1] * 4,
         )
     )
-    assert found is not None and dict(queries.percentiles(found))[50.0] == 3.0
+    assert found is not None and dict(queries.compute_latency_percentiles(found))[50.0] == 3.0
 
 
 def charts_of(path: Path) -> dict[str, list[Chart]]:
-    found, _ = build.document([path])
-    drawn = [chart for section in found.parts[0].sections for chart in exports.charts(section)]
+    found, _ = build.build_report_document([path])
+    drawn = [
+        chart
+        for section in found.parts[0].sections
+        for chart in exports.iterate_section_charts(section)
+    ]
     return {
         start: [chart for chart in drawn if chart.id.startswith(start)]
         for start in ("course-", "rate-", "cores-", "memory-", "quality-")
@@ -367,7 +379,7 @@ def test_the_machine_stands_below_the_axis_of_the_run(recorded: Path) -> None:
 
 @pytest.mark.slow
 def test_means_during_the_run_are_of_the_run(recorded: Path) -> None:
-    (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY}")
+    (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY_FILE}")
     path.write_text(
         "".join(
             line.replace("0.75", "0.01") if place > 5 else line
@@ -402,14 +414,14 @@ def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
     """No chart of the temperature could mean a cool machine; a bundle that does not tell must say
     so.
     """
-    found, _ = build.document([recorded])
+    found, _ = build.build_report_document([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     (part,) = [each for each in section.parts if each.charts]
     told = [note.text for note in (*section.notes, *part.notes)]
     assert told == ["Clocks, temperature and power: not known, since the machine did not tell."]
-    (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY}")
+    (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY_FILE}")
     path.unlink()
-    found, _ = build.document([recorded])
+    found, _ = build.build_report_document([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     assert [note.text.partition(":")[0] for note in section.notes] == ["There is no telemetry"]
 
@@ -419,4 +431,4 @@ def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
 )
 def test_large_readings_have_no_exponent(value: float, text: str) -> None:
     """Nobody reads 2.134e+04 MiB."""
-    assert telemetry.told(value) == text
+    assert telemetry.format_reading(value) == text

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from submissions.cli import report
 from submissions.report.document import Tone
 from submissions.report.sections import studies
-from suite.studies.documents import Row, Study, best_within
+from suite.studies.documents import Study, StudyRow, select_best_batches
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
@@ -65,8 +65,8 @@ def sweep() -> Study:
     made = msgspec.json.decode(path.read_bytes(), type=Study)
     first, *_ = made.rows
     watts: Any = (
-        msgspec.convert([WATTS], type=Row.__annotations__["energy"])
-        if not isinstance(Row.__annotations__["energy"], str)
+        msgspec.convert([WATTS], type=StudyRow.__annotations__["energy"])
+        if not isinstance(StudyRow.__annotations__["energy"], str)
         else None
     )
     rows = [
@@ -87,7 +87,7 @@ def test_curves_have_a_line_for_each_engine_and_number_format() -> None:
     """With the budget as a mark, accuracy against speed where several were scored, efficiency where
     power was read.
     """
-    section = studies.of_sweep(sweep(), "toy")
+    section = studies.build_sweep_section(sweep(), "toy")
     charts = {chart.title: chart for chart in section.charts}
     assert {
         "Throughput against batch",
@@ -111,8 +111,8 @@ def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> Non
         replace(row, mean_latency_ns=6e6, p99_ns=9e6 if row.batch == 1 else None)
         for row in made.rows
     )
-    study = replace(made, rows=rows, best=best_within(rows, 7.0))
-    section = studies.of_sweep(study, "toy")
+    study = replace(made, rows=rows, best=select_best_batches(rows, 7.0))
+    section = studies.build_sweep_section(study, "toy")
     chart = next(chart for chart in section.charts if chart.title == "Latency against throughput")
     assert [line.name for line in chart.lines] == [
         "torch fp32 mean",
@@ -135,7 +135,9 @@ def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> Non
 def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep() -> None:
     """An efficiency without the grade of its watts could be taken for a meter's."""
     made = sweep()
-    section = studies.of_sweep(replace(made, finished=False, idle=made.rows[0].energy), "toy")
+    section = studies.build_sweep_section(
+        replace(made, finished=False, idle=made.rows[0].energy), "toy"
+    )
     (table,) = section.tables
     first = dict(zip(table.columns, table.rows[0], strict=True))
     assert (
@@ -146,7 +148,7 @@ def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep
     )
     assert {table.columns[place] for place in table.numeric} == {
         "batch",
-        *studies.FIGURES,
+        *studies.RATE_AND_LATENCY_COLUMNS,
         "W",
         "samples/s/W",
     }
@@ -155,7 +157,7 @@ def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep
         note.text for note in section.notes
     ]
     bare = replace(made, rows=tuple(replace(row, energy=(), scores={}) for row in made.rows))
-    assert not {"W", "score"} & set(studies.of_sweep(bare, "toy").tables[0].columns)
+    assert not {"W", "score"} & set(studies.build_sweep_section(bare, "toy").tables[0].columns)
 
 
 def test_a_figure_s_words_have_no_exponents() -> None:
@@ -167,7 +169,7 @@ def test_a_figure_s_words_have_no_exponents() -> None:
     )
     told = {
         chart.title: chart.description
-        for chart in studies.of_sweep(replace(sweep(), rows=rows), "toy").charts
+        for chart in studies.build_sweep_section(replace(sweep(), rows=rows), "toy").charts
     }
     assert told["Throughput against batch"] == "torch fp32: at most 5.188 samples/s, at batch 1."
     assert "at most 24,673 ms, at 5.188 samples/s." in told["Latency against throughput"]

@@ -8,19 +8,19 @@ from xml.etree import ElementTree
 import pytest
 
 from submissions.report.document import Axis, Chart, Line, Mark
-from submissions.report.drawing.pictures import draw as picture
+from submissions.report.drawing.pictures import draw_example_picture as picture
 from submissions.report.drawing.svg import (
     BOTTOM,
     HEIGHT,
     LEFT,
+    MAX_AXIS_TICKS,
     RIGHT,
-    TICKS,
     TOP,
     WIDTH,
-    Scale,
-    draw,
-    even_ticks,
-    log_ticks,
+    AxisScale,
+    compute_even_ticks,
+    compute_log_ticks,
+    draw_chart,
 )
 from suite.examples import Example, Outline
 
@@ -54,11 +54,14 @@ def elements(text: str) -> list[ElementTree.Element]:
 
 
 def test_a_value_lies_where_its_axis_has_it() -> None:
-    assert Scale(low=0, high=10, begin=LEFT, end=RIGHT, log=False).at(5) == (LEFT + RIGHT) / 2
-    assert Scale(low=1, high=100, begin=LEFT, end=RIGHT, log=True).at(10) == pytest.approx(
-        (LEFT + RIGHT) / 2
+    assert (
+        AxisScale(low=0, high=10, begin=LEFT, end=RIGHT, log=False).map_value(5)
+        == (LEFT + RIGHT) / 2
     )
-    assert Scale(low=0, high=10, begin=BOTTOM, end=TOP, log=False).at(99) == TOP, (
+    assert AxisScale(low=1, high=100, begin=LEFT, end=RIGHT, log=True).map_value(
+        10
+    ) == pytest.approx((LEFT + RIGHT) / 2)
+    assert AxisScale(low=0, high=10, begin=BOTTOM, end=TOP, log=False).map_value(99) == TOP, (
         "what lies outside stays at the edge"
     )
 
@@ -67,24 +70,24 @@ def test_a_value_lies_where_its_axis_has_it() -> None:
     ("low", "high"), [(0, 7.3), (0.2, 0.81), (-3, 3), (0, 1e-9), (5e5, 9e8), (1, 3)]
 )
 def test_ticks_are_few_round_and_on_the_axis(low: float, high: float) -> None:
-    ticks = even_ticks(low, high)
-    assert 1 <= len(ticks) <= TICKS + 1
+    ticks = compute_even_ticks(low, high)
+    assert 1 <= len(ticks) <= MAX_AXIS_TICKS + 1
     assert all(low - 1e-12 <= tick <= high + 1e-12 * high for tick in ticks)
 
 
 def test_nothing_is_marked_between_whole_numbers() -> None:
     """Nobody has batches of 2.5 samples."""
-    assert even_ticks(1, 13, least=1.0) == [3, 6, 9, 12]
+    assert compute_even_ticks(1, 13, least=1.0) == [3, 6, 9, 12]
 
 
 @pytest.mark.parametrize(("low", "high"), [(9.1, 41), (0.5, 4000), (3, 3.2), (1e-9, 1e9)])
 def test_log_ticks_are_at_least_two(low: float, high: float) -> None:
-    assert 2 <= len(log_ticks(low, high)) <= TICKS
+    assert 2 <= len(compute_log_ticks(low, high)) <= MAX_AXIS_TICKS
 
 
 def test_every_element_says_how_it_is_drawn() -> None:
     """Under a policy without styles, a path without attributes is a black area."""
-    for each in elements(draw(chart())):
+    for each in elements(draw_chart(chart())):
         if each.tag in DRAWN:
             assert {"fill", "stroke"} & each.attrib.keys(), ElementTree.tostring(each)
 
@@ -92,14 +95,14 @@ def test_every_element_says_how_it_is_drawn() -> None:
 def test_series_differ_by_more_than_colour() -> None:
     dashes = [
         each.get("stroke-dasharray")
-        for each in elements(draw(chart()))
+        for each in elements(draw_chart(chart()))
         if each.tag == "path" and each.get("fill") == "none"
     ]
     assert len(set(dashes)) == len(dashes) == 2
 
 
 def test_title_and_description_are_those_of_the_chart() -> None:
-    root = ElementTree.fromstring(draw(chart()))
+    root = ElementTree.fromstring(draw_chart(chart()))
     ids = str(root.get("aria-labelledby")).split()
     assert [next(each.text for each in root if each.get("id") == id) for id in ids] == [
         "Latency",
@@ -110,14 +113,14 @@ def test_title_and_description_are_those_of_the_chart() -> None:
 
 @pytest.mark.parametrize("field", ["title", "description", "id"])
 def test_foreign_text_stays_text(field: str) -> None:
-    drawn = draw(chart(**{field: HOSTILE}))
+    drawn = draw_chart(chart(**{field: HOSTILE}))
     assert "<img" not in drawn
     ElementTree.fromstring(drawn)
 
 
 def test_names_of_series_marks_and_axes_stay_text() -> None:
     lines = (Line(name=HOSTILE, points=((0.0, 1.0),), dots=True), Line(name=HOSTILE, points=()))
-    drawn = draw(
+    drawn = draw_chart(
         chart(
             lines=lines, x=Axis(name=HOSTILE), marks=(Mark(name=HOSTILE, value=1.0, upright=True),)
         )
@@ -130,7 +133,7 @@ def test_names_of_series_marks_and_axes_stay_text() -> None:
     "points", [(), ((1.0, 1.0),), ((1.0, 0.0), (1.0, 0.0)), ((0.0, -5.0), (1.0, 5.0))]
 )
 def test_few_and_equal_points_can_be_drawn(points: tuple[tuple[float, float], ...]) -> None:
-    drawn = draw(
+    drawn = draw_chart(
         chart(
             lines=(Line(name="a", points=points, filled=True, dots=True),),
             marks=(),
@@ -168,7 +171,7 @@ def test_objects_are_drawn_over_the_picture_and_named() -> None:
 def test_names_of_marks_and_ticks_stay_on_the_drawing() -> None:
     """A tick at the right end was cut, and five digits at the left end on a narrow screen."""
     drawn = elements(
-        draw(
+        draw_chart(
             chart(
                 x=Axis(name="latency", low=0.0, high=2_000.0),
                 y=Axis(name="rate", low=0.0, high=120_000.0),
@@ -190,7 +193,7 @@ def test_names_of_marks_and_ticks_stay_on_the_drawing() -> None:
 
 def test_names_of_marks_are_drawn_over_every_line_and_clear_of_the_legend() -> None:
     drawn = elements(
-        draw(
+        draw_chart(
             chart(
                 marks=(
                     Mark(name="bound", value=5.0, upright=False),
@@ -223,7 +226,7 @@ def test_a_legend_that_does_not_fit_beside_the_axis_has_rows_of_its_own() -> Non
     lines = tuple(
         Line(name=f"onnxruntime fp{number}", points=((0.0, 1.0), (1.0, 2.0))) for number in range(7)
     )
-    root = ElementTree.fromstring(draw(chart(lines=lines)))
+    root = ElementTree.fromstring(draw_chart(chart(lines=lines)))
     names = [each for each in root if each.tag == "text"]
     (moved,) = (each for each in root if each.tag == "g")
     below = float(str(moved.get("transform")).removeprefix("translate(0 ").removesuffix(")"))
@@ -234,7 +237,7 @@ def test_a_legend_that_does_not_fit_beside_the_axis_has_rows_of_its_own() -> Non
         float(str(each.get("x"))) + len(str(each.text)) * PX_PER_LETTER <= WIDTH for each in names
     )
     assert max(float(str(each.get("y"))) for each in names) < below + 16 - 8
-    assert "<g" not in draw(chart()), "two short names fit"
+    assert "<g" not in draw_chart(chart()), "two short names fit"
 
 
 def test_an_axis_of_batches_names_batches() -> None:
@@ -245,11 +248,11 @@ def test_an_axis_of_batches_names_batches() -> None:
     ticks = [
         each.text
         for each in elements(
-            draw(chart(lines=lines, x=Axis(name="batch", log=True, whole=True), marks=()))
+            draw_chart(chart(lines=lines, x=Axis(name="batch", log=True, whole=True), marks=()))
         )
         if each.tag == "text" and each.get("text-anchor") == "middle"
     ]
     assert ticks == ["1", "2", "4", "8", "16", "32", "64", "128", "batch"]
-    assert Scale(
+    assert AxisScale(
         low=1, high=128, begin=LEFT, end=RIGHT, log=True, whole=True, values=(1, 127, 128)
-    ).ticks() == [1, 127]
+    ).choose_ticks() == [1, 127]

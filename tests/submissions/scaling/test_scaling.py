@@ -9,7 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from submissions.scaling.command import scaling
-from submissions.scaling.model import data, exchange_ms, left_out, parts, published
+from submissions.scaling.model import (
+    compute_exchange_ms,
+    fit_published_points,
+    predict_left_out_step,
+    predict_step_parts,
+    read_scaling_data,
+)
 from suite.errors import JudgedError, RequestError
 
 TREE = Path(__file__).parents[2] / "examples" / "base" / "tree"
@@ -55,9 +61,9 @@ def test_the_published_table_comes_out_to_three_digits() -> None:
 
 def test_devices_that_fill_no_whole_nodes_exchange_over_the_network_too() -> None:
     """Nine devices in nodes of eight are two nodes."""
-    point = next(point for point in data().point if point.per_node == 8)
+    point = next(point for point in read_scaling_data().point if point.per_node == 8)
     times = [
-        exchange_ms(replace(point, devices=devices), 25_000_000, 30.0, 0.5)
+        compute_exchange_ms(replace(point, devices=devices), 25_000_000, 30.0, 0.5)
         for devices in (8, 9, 15, 16)
     ]
     assert times[0] == 0 < times[1] == times[2] == times[3]
@@ -66,10 +72,13 @@ def test_devices_that_fill_no_whole_nodes_exchange_over_the_network_too() -> Non
 @pytest.mark.slow
 def test_each_point_is_predicted_from_the_others_within_15_percent() -> None:
     """A model that only repeats what it was fitted to says nothing of other systems."""
-    for point in data().point:
-        other = left_out(point)
-        assert other is not None and abs(other / point.step_ms(data().images) - 1) < 0.15
-    assert published().error < 0.035
+    for point in read_scaling_data().point:
+        other = predict_left_out_step(point)
+        assert (
+            other is not None
+            and abs(other / point.compute_step_ms(read_scaling_data().images) - 1) < 0.15
+        )
+    assert fit_published_points().error < 0.035
 
 
 def test_2048_devices_of_abcis_kind_come_near_the_published_rate() -> None:
@@ -80,9 +89,9 @@ def test_2048_devices_of_abcis_kind_come_near_the_published_rate() -> None:
 
 
 def test_one_node_exchanges_nothing_over_the_network() -> None:
-    point = data().point[0]
-    assert exchange_ms(point, 25_000_000, 100.0, 0.3) == 0.0
-    found = parts(point, 25_000_000, published(), 1500.0)
+    point = read_scaling_data().point[0]
+    assert compute_exchange_ms(point, 25_000_000, 100.0, 0.3) == 0.0
+    found = predict_step_parts(point, 25_000_000, fit_published_points(), 1500.0)
     assert found.step_ms == found.overhead_ms + found.compute_ms
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from submissions import cli
-from submissions.pack.bundle import pack
+from submissions.pack.bundle import pack_results
 from suite.errors import PodiumError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record"
@@ -66,7 +66,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Packed once; the judge's own example."""
-    return pack(EXAMPLE, tmp_path_factory.mktemp("packed") / "mine.tar.zst")
+    return pack_results(EXAMPLE, tmp_path_factory.mktemp("packed") / "mine.tar.zst")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ Podium = Callable[..., Any]
 def spoilt(signed: Path, tmp_path: Path) -> Path:
     """A copy whose signature has one bit flipped."""
     copy = Path(shutil.copy(signed, tmp_path / "spoilt.tar.zst"))
-    (each,) = bundled.signed(copy, trailer.read(copy))
+    (each,) = bundled.iterate_bundle_signatures(copy, trailer.read_bundle_trailer(copy))
     data = bytearray(copy.read_bytes())
     place = data.rindex(each.signature) + len(each.signature) // 2
     data[place] ^= 1
@@ -125,7 +125,7 @@ def test_the_same_signature_twice_is_no_second_voice(
     signed: Path, lab: Any, podium: Podium
 ) -> None:
     """Two equal lines read as two signers."""
-    frame = trailer.read(signed).frames[0]
+    frame = trailer.read_bundle_trailer(signed).frames[0]
     with signed.open("ab") as stream:
         stream.write(frame.encode())
     answer = podium("verify", signed, "--signers", lab.signers())

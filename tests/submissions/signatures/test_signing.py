@@ -18,10 +18,10 @@ import zstandard
 from click.testing import Result
 
 from compliance.bundle import trailer
-from compliance.bundle.trailer import Frame, Kind
+from compliance.bundle.trailer import FrameKind, TrailerFrame
 from compliance.documents import json_document
-from compliance.rules import catalogue
-from submissions.pack.seal import inspect, manifest_of
+from compliance.rules import load_rules
+from submissions.pack.seal import inspect_bundle, read_bundle_manifest
 from submissions.signatures import bundled, signing, ssh_keygen, statement
 from suite.errors import PodiumError
 
@@ -29,7 +29,7 @@ Podium = Callable[..., Result]
 
 
 def statement_of(bundle: Path) -> bytes:
-    (each,) = bundled.signed(bundle, trailer.read(bundle))
+    (each,) = bundled.iterate_bundle_signatures(bundle, trailer.read_bundle_trailer(bundle))
     return each.text
 
 
@@ -62,7 +62,9 @@ def test_ssh_keygen_verifies_what_podium_signed_without_podium(
 def test_a_statement_is_one_of_in_toto_and_names_rules_round_and_code(signed: Path) -> None:
     """Who reads it without podium learns what was checked, by which files."""
     found = json.loads(statement_of(signed))
-    jsonschema.Draft202012Validator(json_document.schemas()["statement.json"]).validate(found)
+    jsonschema.Draft202012Validator(
+        json_document.read_published_schemas()["statement.json"]
+    ).validate(found)
     assert (found["_type"], found["predicateType"]) == (
         "https://in-toto.io/Statement/v1",
         "https://in-toto.io/attestation/test-result/v0.1",
@@ -73,7 +75,7 @@ def test_a_statement_is_one_of_in_toto_and_names_rules_round_and_code(signed: Pa
         and not predicate["failedTests"]
     )
     assert {*predicate["passedTests"], *predicate["warnedTests"]} <= {
-        *catalogue("podium")
+        *load_rules("podium")
     } and "bundle.manifest" in predicate["passedTests"]
     names = [each["name"] for each in predicate["configuration"]]
     assert (
@@ -87,13 +89,13 @@ def test_a_statement_is_one_of_in_toto_and_names_rules_round_and_code(signed: Pa
 def test_unpacking_tools_pass_over_a_signature(signed: Path, packed: Path) -> None:
     """A signed bundle is read by what read it before, and its identity, the seal, is the same."""
     assert signed.read_bytes().startswith(packed.read_bytes())
-    assert trailer.read(signed).digest == trailer.read(packed).digest
+    assert trailer.read_bundle_trailer(signed).digest == trailer.read_bundle_trailer(packed).digest
     with (
         signed.open("rb") as stream,
         zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True) as content,
     ):
         names = tarfile.open(fileobj=content, mode="r|").getnames()  # noqa: SIM115 - closed with the stream
-    assert names[0] == "manifest.json" and list(inspect(signed)) == []
+    assert names[0] == "manifest.json" and list(inspect_bundle(signed)) == []
 
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="the program zstd is not installed")
@@ -108,20 +110,29 @@ def test_the_programs_tar_and_zstd_read_a_signed_bundle(signed: Path) -> None:
 @pytest.mark.slow
 def test_sixteen_keys_may_sign_each_once(bundle: Path, lab: Any, podium: Podium) -> None:
     """A second signature of one key says nothing more, and a bundle is no place to store things."""
-    text = statement.encode(
-        statement.make(bundle.name, trailer.read(bundle).digest, manifest_of(bundle), [], None)
+    text = statement.encode_statement(
+        statement.build_statement(
+            bundle.name,
+            trailer.read_bundle_trailer(bundle).digest,
+            read_bundle_manifest(bundle),
+            [],
+            None,
+        )
     )
     for number in range(15):
         key = lab.key_with("-t", "ed25519", "-N", "", name=f"{bundle.parent.name}-{number}")
-        signing.append(
-            bundle, Frame(kind=Kind.SIGNATURE, content=text + ssh_keygen.sign(key, text))
+        signing.append_trailer_frame(
+            bundle,
+            TrailerFrame(kind=FrameKind.SIGNATURE, content=text + ssh_keygen.sign_bytes(key, text)),
         )
     assert podium("sign", bundle, "--key", lab.folder / "other").exit_code == 0
     again = podium("sign", bundle, "--key", key)
     assert again.exit_code == 2 and "has signed it already" in str(again.exception)
     full = podium("sign", bundle, "--key", lab.key)
     assert full.exit_code == 2 and "16 signatures" in str(full.exception)
-    assert len(trailer.read(bundle).frames) == 16 and list(inspect(bundle)) == []
+    assert (
+        len(trailer.read_bundle_trailer(bundle).frames) == 16 and list(inspect_bundle(bundle)) == []
+    )
 
 
 @pytest.mark.slow
@@ -253,7 +264,7 @@ def test_a_full_disk_leaves_the_bundle_as_it_was(
     """A half-written copy must not stay, nor take the bundle's place."""
     before = bundle.read_bytes()
     monkeypatch.setattr(
-        trailer.Frame,
+        trailer.TrailerFrame,
         "encode",
         lambda self: (_ for _ in ()).throw(OSError(28, "No space left on device")),
     )

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from compliance.bundle import trailer
-from submissions.pack.seal import inspect
+from submissions.pack.seal import inspect_bundle
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 Podium = Callable[..., Result]
@@ -101,8 +101,8 @@ def test_a_time_stamp_goes_behind_the_seal_and_is_told(
 ) -> None:
     outcome = podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
     assert outcome.exit_code == 0 and "UTC, authority" in outcome.stdout
-    assert list(inspect(bundle)) == [] and [
-        frame.content for frame in trailer.read(bundle).frames
+    assert list(inspect_bundle(bundle)) == [] and [
+        frame.content for frame in trailer.read_bundle_trailer(bundle).frames
     ] == [reply.read_bytes()]
     answer = podium("verify", bundle, "--ca", authority.certificate, "--require", "timestamped")
     assert (
@@ -119,7 +119,7 @@ def test_openssl_checks_the_stamp_without_podium(
     bundle: Path, authority: Authority, reply: Path
 ) -> None:
     """What is stamped is the digest that the seal names."""
-    seal = trailer.read(bundle).digest.hex()
+    seal = trailer.read_bundle_trailer(bundle).digest.hex()
     authority.call(
         "ts", "-verify", "-digest", seal, "-in", str(reply), "-CAfile", str(authority.certificate)
     )
@@ -156,7 +156,7 @@ def test_the_stamp_of_another_bundle_is_refused(
         "timestamp", bundle, "--reply", authority.reply(query), "--ca", authority.certificate
     )
     assert outcome.exit_code == 1 and "of another bundle" in str(outcome.exception)
-    assert not trailer.read(bundle).frames
+    assert not trailer.read_bundle_trailer(bundle).frames
 
 
 @pytest.mark.slow

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compliance.bundle import trailer
-from compliance.bundle.seal import SIZE
-from compliance.bundle.trailer import Frame, Kind
-from submissions.pack.bundle import pack, verify
-from submissions.pack.seal import inspect
+from compliance.bundle.seal import SEAL_BYTES
+from compliance.bundle.trailer import FrameKind, TrailerFrame
+from submissions.pack.bundle import list_packed_bundle_problems, pack_results
+from submissions.pack.seal import inspect_bundle
 from submissions.signatures import armor, bundled, ssh_keygen, statement
-from submissions.signatures.ssh_keygen import Signers, Standing
+from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 from suite.errors import JudgedError
 
 Podium = Callable[..., Result]
@@ -31,8 +31,8 @@ Podium = Callable[..., Result]
 
 def resigned(bundle: Path, content: bytes) -> Path:
     """Put another frame in the signature's place."""
-    data = bundle.read_bytes()[: trailer.read(bundle).sealed + SIZE]
-    bundle.write_bytes(data + Frame(kind=Kind.SIGNATURE, content=content).encode())
+    data = bundle.read_bytes()[: trailer.read_bundle_trailer(bundle).sealed + SEAL_BYTES]
+    bundle.write_bytes(data + TrailerFrame(kind=FrameKind.SIGNATURE, content=content).encode())
     return bundle
 
 
@@ -153,7 +153,7 @@ def test_a_signer_who_claims_to_be_another_is_named(bundle: Path, lab: Any, podi
 
 def test_a_signature_for_something_else_is_refused(signed: Path, lab: Any, podium: Podium) -> None:
     """What somebody signed for git must not pass for a statement about a bundle."""
-    (each,) = bundled.signed(signed, trailer.read(signed))
+    (each,) = bundled.iterate_bundle_signatures(signed, trailer.read_bundle_trailer(signed))
     resigned(signed, each.text + made_by(lab.key, each.text, "git"))
     answer = podium("verify", signed, "--signers", lab.signers())
     assert (
@@ -165,17 +165,17 @@ def test_a_signature_for_something_else_is_refused(signed: Path, lab: Any, podiu
 def test_a_statement_swapped_between_two_bundles_is_named(
     signed: Path, lab: Any, tmp_path: Path, podium: Podium
 ) -> None:
-    other = pack(
+    other = pack_results(
         Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record",
         tmp_path / "other.tar.zst",
         systems=["box-torch-bf16"],
     )
-    (each,) = bundled.signed(signed, trailer.read(signed))
-    resigned(other, each.content)
+    (each,) = bundled.iterate_bundle_signatures(signed, trailer.read_bundle_trailer(signed))
+    resigned(other, each.frame_content)
     answer = podium("verify", other, "--signers", lab.signers())
     assert (
         answer.exit_code == 1
-        and f"about another bundle, whose seal is {trailer.read(signed).digest.hex()}"
+        and f"about another bundle, whose seal is {trailer.read_bundle_trailer(signed).digest.hex()}"
         in answer.stdout
     )
 
@@ -202,7 +202,7 @@ def test_a_statement_swapped_between_two_bundles_is_named(
 def test_a_statement_that_says_something_else_is_refused_though_it_was_signed(
     signed: Path, lab: Any, podium: Podium, change: Callable[[bytes], bytes], sentence: str
 ) -> None:
-    (each,) = bundled.signed(signed, trailer.read(signed))
+    (each,) = bundled.iterate_bundle_signatures(signed, trailer.read_bundle_trailer(signed))
     text = change(each.text)
     resigned(signed, text + made_by(lab.key, text))
     answer = podium("verify", signed, "--signers", lab.signers())
@@ -214,22 +214,24 @@ def test_a_statement_that_says_something_else_is_refused_though_it_was_signed(
     [
         b"\0",
         b"more",
-        Frame(kind=Kind.TIME, content=b"x").encode()[:-1],
+        TrailerFrame(kind=FrameKind.TIME, content=b"x").encode()[:-1],
         (0x184D2A53).to_bytes(4, "little") + b"\0" * 4,
     ],
 )
 def test_nothing_else_stands_behind_the_seal(signed: Path, tail: bytes) -> None:
     signed.write_bytes(signed.read_bytes() + tail)
-    assert "bytes follow the seal" in verify(signed)[0]
+    assert "bytes follow the seal" in list_packed_bundle_problems(signed)[0]
 
 
 def test_seventeen_frames_and_a_large_one_are_refused(bundle: Path) -> None:
     """Behind the seal there is no room for a payload."""
     data = bundle.read_bytes()
-    bundle.write_bytes(data + Frame(kind=Kind.SIGNATURE, content=b"x").encode() * 17)
-    assert "more than 16" in verify(bundle)[0]
-    bundle.write_bytes(data + Frame(kind=Kind.SIGNATURE, content=b"x" * ((64 << 10) + 1)).encode())
-    assert "bytes follow the seal" in verify(bundle)[0]
+    bundle.write_bytes(data + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x").encode() * 17)
+    assert "more than 16" in list_packed_bundle_problems(bundle)[0]
+    bundle.write_bytes(
+        data + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x" * ((64 << 10) + 1)).encode()
+    )
+    assert "bytes follow the seal" in list_packed_bundle_problems(bundle)[0]
 
 
 @pytest.mark.slow
@@ -237,8 +239,8 @@ def test_a_flipped_bit_anywhere_behind_the_archive_is_found(signed: Path, lab: A
     """Every byte of seal, frame, statement and signature, one random bit each; the judge is not
     asked again.
     """
-    data, sealed = signed.read_bytes(), trailer.read(signed).sealed
-    signers, draw = Signers(allowed=lab.signers()), random.Random(19)
+    data, sealed = signed.read_bytes(), trailer.read_bundle_trailer(signed).sealed
+    signers, draw = TrustedSigners(allowed=lab.signers()), random.Random(19)
     for position in [
         *range(sealed, sealed + 100),
         *draw.sample(range(sealed + 100, len(data)), 300),
@@ -246,18 +248,21 @@ def test_a_flipped_bit_anywhere_behind_the_archive_is_found(signed: Path, lab: A
         other = bytearray(data)
         other[position] ^= 1 << draw.randrange(8)
         signed.write_bytes(other)
-        broken = list(inspect(signed))
+        broken = list(inspect_bundle(signed))
         assert broken or [
-            each.standing for each in bundled.checked(signed, trailer.read(signed), signers)
-        ] == [Standing.BAD], position
+            each.standing
+            for each in bundled.verify_bundle_signatures(
+                signed, trailer.read_bundle_trailer(signed), signers
+            )
+        ] == [SignatureStatus.BAD], position
 
 
 @given(st.binary(max_size=400))
 def test_whatever_stands_for_a_signature_is_read_or_refused(blob: bytes) -> None:
     """No bytes of a stranger end in a traceback, and what is taken has one spelling."""
-    for text in (blob, armor.armoured(blob), armor.armoured(armor.MAGIC + blob)):
+    for text in (blob, armor.encode_armour(blob), armor.encode_armour(armor.SSHSIG_MAGIC + blob)):
         try:
-            assert armor.read(text).text == text
+            assert armor.parse_ssh_signature(text).text == text
         except JudgedError as error:
             assert "signature" in str(error)
 
@@ -271,23 +276,23 @@ def test_a_signature_with_other_bytes_is_refused_though_ssh_keygen_may_take_it(
     signed: Path, change: Callable[[bytes], bytes]
 ) -> None:
     """ssh-keygen takes version 0 for 1: a bit that could flip unseen."""
-    (each,) = bundled.signed(signed, trailer.read(signed))
+    (each,) = bundled.iterate_bundle_signatures(signed, trailer.read_bundle_trailer(signed))
     blob = base64.b64decode(b"".join(each.signature.splitlines()[1:-1]))
     with pytest.raises(JudgedError, match="its signature is"):
-        armor.read(armor.armoured(change(blob)))
+        armor.parse_ssh_signature(armor.encode_armour(change(blob)))
 
 
 def test_names_in_a_strangers_statement_are_only_shown(
     signed: Path, lab: Any, podium: Podium
 ) -> None:
     """A terminal must not obey what a signer calls himself."""
-    (each,) = bundled.signed(signed, trailer.read(signed))
+    (each,) = bundled.iterate_bundle_signatures(signed, trailer.read_bundle_trailer(signed))
     text = each.text.replace(b"bench@lab.example", b"\\u001b[31mroot\\u202e")
-    found = statement.read(
-        statement.encode(statement.msgspec.json.decode(text, type=statement.Statement)),
-        trailer.read(signed).digest,
+    found = statement.parse_statement(
+        statement.encode_statement(statement.msgspec.json.decode(text, type=statement.Statement)),
+        trailer.read_bundle_trailer(signed).digest,
     )
-    text = statement.encode(found)
+    text = statement.encode_statement(found)
     resigned(signed, text + made_by(lab.key, text))
     answer = podium("verify", signed)
     assert "\x1b" not in answer.stdout and "\u202e" not in answer.stdout and "root" in answer.stdout
@@ -301,7 +306,7 @@ def test_a_program_that_never_ends_does_not_hold_verify_up(
     (tmp_path / "bin" / "ssh-keygen").write_text("#!/bin/sh\nexec sleep 300\n")
     (tmp_path / "bin" / "ssh-keygen").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
-    monkeypatch.setattr(ssh_keygen, "WAIT_S", 0.5)
+    monkeypatch.setattr(ssh_keygen, "KEYGEN_TIMEOUT_S", 0.5)
     answer = podium("verify", signed)
     assert answer.exit_code == 1 and "did not end" in answer.stdout
 

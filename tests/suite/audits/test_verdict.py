@@ -6,15 +6,20 @@ from importlib.resources import files
 
 import pytest
 
-from suite.audits.names import RULES, AuditTest
-from suite.audits.rules import all_rules, audit_config, rules_of, seed
-from suite.audits.verdict import compare, differing
+from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
+from suite.audits.rules import (
+    compute_audit_seed,
+    format_audit_config,
+    read_audit_rules,
+    require_audit_rules,
+)
+from suite.audits.verdict import compare_best_runs, count_differing_answers
 from suite.errors import RequestError
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 
-OWN = rules_of("podium-v1")
+OWN = require_audit_rules("podium-v1")
 
 
 def verdict(
@@ -24,12 +29,18 @@ def verdict(
     reference: tuple[float, ...],
     found: tuple[float, ...],
 ) -> bool:
-    return compare(rules_of(rules), rules_of(rules).tests[test], scenario, reference, found).passed
+    return compare_best_runs(
+        require_audit_rules(rules),
+        require_audit_rules(rules).tests[test],
+        scenario,
+        reference,
+        found,
+    ).passed
 
 
 def test_the_command_line_has_all_rules_and_each_number_has_a_source() -> None:
     """Rules that no option names are dead, and a limit without a source is a guess."""
-    assert tuple(all_rules()) == RULES
+    assert tuple(read_audit_rules()) == AUDIT_RULE_NAMES
     tables = tomllib.loads(files("suite.audits").joinpath("rules.toml").read_text())
     assert all(
         row["source"]
@@ -44,26 +55,31 @@ def test_runs_prove_what_is_compared_and_no_more() -> None:
     """
     row = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)
     shorter = replace(row, percentile=90.0, min_queries=64)
-    assert OWN.conditions(Scenario.MULTI_STREAM, row) == shorter
+    assert OWN.resolve_run_conditions(Scenario.MULTI_STREAM, row) == shorter
     assert (
-        OWN.conditions(Scenario.MULTI_STREAM, replace(shorter, percentile=50.0)).percentile == 50.0
+        OWN.resolve_run_conditions(
+            Scenario.MULTI_STREAM, replace(shorter, percentile=50.0)
+        ).percentile
+        == 50.0
     )
     assert all(
-        rules_of(name).conditions(Scenario.MULTI_STREAM, row) == row
-        for name in RULES
+        require_audit_rules(name).resolve_run_conditions(Scenario.MULTI_STREAM, row) == row
+        for name in AUDIT_RULE_NAMES
         if name != "podium-v1"
     )
     assert all(
-        OWN.conditions(each, row) == row for each in Scenario if each is not Scenario.MULTI_STREAM
+        OWN.resolve_run_conditions(each, row) == row
+        for each in Scenario
+        if each is not Scenario.MULTI_STREAM
     )
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", AUDIT_RULE_NAMES)
 def test_early_stopping_can_prove_what_runs_have_to(rules: str) -> None:
     """Otherwise LoadGen would call each of them INVALID."""
     assert all(
-        proof.min_queries >= early_stopping.queries_needed(1, proof.percentile)
-        for proof in rules_of(rules).proof.values()
+        proof.min_queries >= early_stopping.compute_queries_needed(1, proof.percentile)
+        for proof in require_audit_rules(rules).proof.values()
     )
 
 
@@ -123,14 +139,16 @@ def test_whole_answers_are_compared() -> None:
     there.
     """
     right, wrong = b"\x07\x00\x00\x00\x05", b"\x07\x00\x00\x00\x00"
-    assert differing({3: [right, right]}, {3: right}, lambda a, b: False) == (2, 0)
-    assert differing({3: [right, wrong], 9: [right]}, {3: right}, lambda a, b: False) == (3, 2)
+    assert count_differing_answers({3: [right, right]}, {3: right}, lambda a, b: False) == (2, 0)
+    assert count_differing_answers(
+        {3: [right, wrong], 9: [right]}, {3: right}, lambda a, b: False
+    ) == (3, 2)
 
 
 def test_seeds_hang_on_campaign_checkpoint_and_test() -> None:
     """Who knows the seeds beforehand prepares for them."""
     drawn = {
-        seed(nonce, sha, test, place)
+        compute_audit_seed(nonce, sha, test, place)
         for nonce in "ab"
         for sha in "cd"
         for test in AuditTest
@@ -143,11 +161,11 @@ def test_seeds_hang_on_campaign_checkpoint_and_test() -> None:
 def test_settings_are_written_in_the_form_of_audit_config() -> None:
     """LoadGen reads integers there, and a probability in hundredths."""
     assert (
-        audit_config({"performance_issue_same": True, "accuracy_log_probability": 0.1})
+        format_audit_config({"performance_issue_same": True, "accuracy_log_probability": 0.1})
         == "*.*.mode = 2\n*.*.accuracy_log_probability = 10\n*.*.performance_issue_same = 1\n"
     )
 
 
 def test_an_unknown_name_names_the_nearest() -> None:
     with pytest.raises(RequestError, match="v0.7"):
-        rules_of("v0.77")
+        require_audit_rules("v0.77")

@@ -6,37 +6,40 @@ import pytest
 
 from suite.files.json_files import write_json
 from suite.files.layout import (
-    Entry,
-    bound_seed,
-    checkpoint_folder,
-    fold,
-    folder_sha256,
-    slug,
-    state_folder,
+    ResultsEntry,
+    compute_bound_seed,
+    compute_folder_sha256,
+    convert_to_slug,
+    fold_name,
+    locate_checkpoint_folder,
+    locate_state_folder,
     written,
 )
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.rounds import Division
 
-ENTRY = Entry(results=Path("r"), division=Division.OPEN, org="acme", system="s-torch-fp32")
+ENTRY = ResultsEntry(results=Path("r"), division=Division.OPEN, org="acme", system="s-torch-fp32")
 
 
 def test_paths_of_an_entry() -> None:
     """The official tools read this tree."""
-    assert ENTRY.training_log("resnet", 0) == Path(
+    assert ENTRY.locate_training_log("resnet", 0) == Path(
         "r/open/acme/results/s-torch-fp32/resnet/result_0.txt"
     )
-    assert ENTRY.performance("resnet50", Scenario.SINGLE_STREAM) == Path(
+    assert ENTRY.locate_performance_run("resnet50", Scenario.SINGLE_STREAM) == Path(
         "r/open/acme/results/s-torch-fp32/resnet50/SingleStream/performance/run_1"
     )
-    assert ENTRY.accuracy("resnet50", Scenario.OFFLINE) == Path(
+    assert ENTRY.locate_accuracy_run("resnet50", Scenario.OFFLINE) == Path(
         "r/open/acme/results/s-torch-fp32/resnet50/Offline/accuracy"
     )
-    assert ENTRY.measurements("resnet50", Scenario.SERVER).name == "s-torch-fp32_podium_Server.json"
+    assert (
+        ENTRY.locate_measurements_file("resnet50", Scenario.SERVER).name
+        == "s-torch-fp32_podium_Server.json"
+    )
     assert ENTRY.system_file == Path("r/open/acme/systems/s-torch-fp32.json")
-    assert ENTRY.truth("resnet50") == Path("r/open/acme/truth/resnet50")
-    assert checkpoint_folder(Path("r"), "w", "ab") == Path("r/checkpoints/w/ab")
-    assert state_folder(Path("r"), "w") == Path("r/.podium/w")
+    assert ENTRY.locate_ground_truth("resnet50") == Path("r/open/acme/truth/resnet50")
+    assert locate_checkpoint_folder(Path("r"), "w", "ab") == Path("r/checkpoints/w/ab")
+    assert locate_state_folder(Path("r"), "w") == Path("r/.podium/w")
 
 
 @pytest.mark.parametrize(
@@ -45,29 +48,29 @@ def test_paths_of_an_entry() -> None:
 )
 def test_slug_leaves_only_letters_that_a_path_may_have(name: str, wanted: str) -> None:
     """A system name becomes a folder: it must not climb out."""
-    assert slug(name) == wanted
+    assert convert_to_slug(name) == wanted
 
 
 def test_fold_compares_names_without_case_spaces_and_punctuation() -> None:
     """`Dell EMC` files its logs under DellEMC."""
-    assert fold("Dell EMC") == fold("DellEMC")
+    assert fold_name("Dell EMC") == fold_name("DellEMC")
 
 
 def test_folder_hash_sees_names_and_bytes_but_not_the_record(tmp_path: Path) -> None:
     """The hash names the weights; the record beside them carries that hash."""
     (tmp_path / "model.safetensors").write_bytes(b"w")
-    before = folder_sha256(tmp_path)
+    before = compute_folder_sha256(tmp_path)
     (tmp_path / "record.json").write_text("{}")
-    assert folder_sha256(tmp_path) == before
+    assert compute_folder_sha256(tmp_path) == before
     (tmp_path / "model.safetensors").rename(tmp_path / "other.safetensors")
-    assert folder_sha256(tmp_path) != before
+    assert compute_folder_sha256(tmp_path) != before
 
 
 def test_bound_seed_is_63_bits_and_depends_on_both() -> None:
     """Accuracy and performance are bound to one checkpoint and one campaign."""
-    seed = bound_seed("n", "c")
+    seed = compute_bound_seed("n", "c")
     assert 0 <= seed < 2**63
-    assert len({seed, bound_seed("m", "c"), bound_seed("n", "d")}) == 3
+    assert len({seed, compute_bound_seed("m", "c"), compute_bound_seed("n", "d")}) == 3
 
 
 def test_written_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:

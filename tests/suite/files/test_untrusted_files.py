@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from suite.files.untrusted_files import (
-    DEPTH_LIMIT,
-    DOCUMENT_LIMIT,
-    SETTINGS_LIMIT,
+    MAX_DOCUMENT_BYTES,
+    MAX_NESTING_DEPTH,
+    MAX_SETTINGS_BYTES,
     UnreadableError,
-    nested_too_deep,
-    read,
-    read_text,
-    read_toml,
-    whole_number,
+    is_nested_too_deep,
+    parse_digits,
+    read_untrusted_file,
+    read_untrusted_text,
+    read_untrusted_toml,
 )
 
 DEEP = 100_000
@@ -29,7 +29,7 @@ DEEP = 100_000
         (b"[" * DEEP, "nested too deep"),
         (b"[" + b"1" * 5000 + b"]", "too many digits"),
         (b"{", "Expecting property name"),
-        (b"x" * (DOCUMENT_LIMIT + 1), f"larger than {DOCUMENT_LIMIT} bytes"),
+        (b"x" * (MAX_DOCUMENT_BYTES + 1), f"larger than {MAX_DOCUMENT_BYTES} bytes"),
     ],
 )
 def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, reason: str):
@@ -37,7 +37,7 @@ def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, re
     path = tmp_path / "state.json"
     path.write_bytes(content)
     with pytest.raises(UnreadableError, match=reason) as caught:
-        read(path, lambda text: json.loads(text.decode()))
+        read_untrusted_file(path, lambda text: json.loads(text.decode()))
     assert (
         str(caught.value).startswith(f"{path}: ")
         and "\n" not in str(caught.value)
@@ -48,9 +48,9 @@ def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, re
 @pytest.mark.parametrize(
     ("text", "deep"),
     [
-        (b"[" * DEPTH_LIMIT + b"]" * DEPTH_LIMIT, False),
-        (b'{"a": [' * DEPTH_LIMIT + b"]}" * DEPTH_LIMIT, True),
-        (b'{"a": ["]]]]"' * DEPTH_LIMIT + b"]}" * DEPTH_LIMIT, True),
+        (b"[" * MAX_NESTING_DEPTH + b"]" * MAX_NESTING_DEPTH, False),
+        (b'{"a": [' * MAX_NESTING_DEPTH + b"]}" * MAX_NESTING_DEPTH, True),
+        (b'{"a": ["]]]]"' * MAX_NESTING_DEPTH + b"]}" * MAX_NESTING_DEPTH, True),
         (b"[" + b"[1], " * DEEP + b"2]", False),
         (b'["' + b"[" * DEEP + b'"]', False),
         (b'["\\"' + b"[" * DEEP + b'"]', False),
@@ -60,7 +60,7 @@ def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, re
 )
 def test_depth_is_that_of_brackets_outside_of_strings(text: bytes, deep: bool):
     """Python 3.11 takes a thousand levels, 3.13 ten thousand: a verdict must not hang on that."""
-    assert nested_too_deep(text) is deep
+    assert is_nested_too_deep(text) is deep
 
 
 def test_a_long_string_takes_no_memory():
@@ -68,15 +68,15 @@ def test_a_long_string_takes_no_memory():
     gigabytes.
     """
     text = (
-        b"[" * (DEPTH_LIMIT + 1)
+        b"[" * (MAX_NESTING_DEPTH + 1)
         + b'"'
         + b"x" * (1 << 20)
         + b"\\n" * (1 << 18)
         + b'"'
-        + b"]" * (DEPTH_LIMIT + 1)
+        + b"]" * (MAX_NESTING_DEPTH + 1)
     )
     tracemalloc.start()
-    assert nested_too_deep(text)
+    assert is_nested_too_deep(text)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2 * len(text)
@@ -86,7 +86,7 @@ def test_a_missing_file_is_told_from_a_damaged_one(tmp_path: Path):
     """A state that is not there yet is none of the user's faults."""
     for path in (tmp_path / "nothing.json", tmp_path / "nothing" / "at.json"):
         with pytest.raises(UnreadableError) as caught:
-            read_text(path)
+            read_untrusted_text(path)
         assert caught.value.missing
 
 
@@ -94,7 +94,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path):
     """Opening a pipe that nobody writes to would wait for ever."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UnreadableError, match="not a plain file"):
-        read_text(tmp_path / "pipe")
+        read_untrusted_text(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path):
         ("x = 0x" + "f" * 5000, "more than 64 bits"),
         (".".join("a" * 10_000) + " = 1", "dots in one line"),
         ("x = 1\n" * 2, "overwrite"),
-        ("#" * (SETTINGS_LIMIT + 1), "larger than"),
+        ("#" * (MAX_SETTINGS_BYTES + 1), "larger than"),
     ],
 )
 def test_toml_that_breaks_its_parser_is_one_error(tmp_path: Path, text: str, reason: str):
@@ -116,7 +116,7 @@ def test_toml_that_breaks_its_parser_is_one_error(tmp_path: Path, text: str, rea
     path = tmp_path / "settings.toml"
     path.write_text(text)
     with pytest.raises(UnreadableError, match=reason):
-        read_toml(path)
+        read_untrusted_toml(path)
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_toml_that_breaks_its_parser_is_one_error(tmp_path: Path, text: str, rea
 )
 def test_only_plain_digits_are_a_number(text: str, number: int | None):
     """str.isdigit takes a superscript two, and int does not."""
-    assert whole_number(text) == number
+    assert parse_digits(text) == number

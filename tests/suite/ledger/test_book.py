@@ -12,29 +12,29 @@ from typing import Any
 import pytest
 
 from suite.files.layout import (
-    Entry,
-    file_sha256,
-    own_results,
-    staged_campaign,
-    staged_results,
-    staged_runs,
+    ResultsEntry,
+    compute_file_sha256,
+    find_owning_results,
+    locate_staged_campaign,
+    locate_staged_results,
+    locate_staged_runs,
 )
 from suite.ledger import book
-from suite.ledger.book import Ledger, LedgerError, files_in
-from suite.ledger.history import standing, unended
+from suite.ledger.book import Ledger, LedgerError, compute_target_hashes
+from suite.ledger.history import collect_standing_files, find_unended_attempts
 from suite.ledger.steps import (
-    Step,
+    AttemptKind,
+    LedgerStep,
     StepKind,
-    What,
-    challenge_problem,
-    encode,
-    head,
-    line_sha256,
-    nonce_of,
-    parse,
-    parse_all,
-    sealed_part,
-    whole_lines,
+    compute_campaign_nonce,
+    compute_ledger_head,
+    compute_line_sha256,
+    encode_ledger_step,
+    find_challenge_fault,
+    parse_ledger,
+    parse_ledger_line,
+    split_ledger_lines,
+    strip_packed_lines,
 )
 from suite.terms import Division
 
@@ -44,14 +44,19 @@ SET = "open/acme/results/box/net"
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(results=tmp_path, home=tmp_path / "open" / "acme", workload="net", names=("net",))
+    return Ledger(
+        results=tmp_path,
+        organisation_folder=tmp_path / "open" / "acme",
+        workload="net",
+        names=("net",),
+    )
 
 
 def holds(ledger: Ledger) -> bool:
     """Tell whether every line is numbered and linked."""
-    lines = whole_lines(ledger.text())
-    steps = [parse(line) for line in lines]
-    links = ["", *map(line_sha256, lines)]
+    lines = split_ledger_lines(ledger.read_bytes())
+    steps = [parse_ledger_line(line) for line in lines]
+    links = ["", *map(compute_line_sha256, lines)]
     return all(
         step is not None and (step.n, step.previous) == (place, links[place])
         for place, step in enumerate(steps)
@@ -65,17 +70,17 @@ def put(path: Path, text: str = "x") -> dict[str, str]:
     return {
         path.as_posix().split("/", path.as_posix().split("/open/")[0].count("/") + 1)[
             -1
-        ]: file_sha256(path)
+        ]: compute_file_sha256(path)
     }
 
 
 def serve(ledger: Ledger, text: str, place: Path | None = None) -> dict[str, str]:
     """Begin a run, write its line, then leave its file."""
-    ledger.begin(What.PERFORMANCE, RUN, "aa")
+    ledger.begin(AttemptKind.PERFORMANCE, RUN, "aa")
     path = (place or ledger.results) / RUN / "run.json"
     files = put(path, text)
     files = {f"{RUN}/run.json": next(iter(files.values()))}
-    ledger.append(StepKind.SERVED, files, what=What.PERFORMANCE, of=RUN, nonce="aa")
+    ledger.append(StepKind.SERVED, files, what=AttemptKind.PERFORMANCE, of=RUN, nonce="aa")
     return files
 
 
@@ -83,23 +88,25 @@ def test_each_line_is_numbered_and_linked_to_the_one_before(ledger: Ledger) -> N
     """Without links a line could go and nobody would know."""
     serve(ledger, "one")
     ledger.append(StepKind.CHECKED)
-    assert holds(ledger) and [step.step for step in ledger.steps()] == [
+    assert holds(ledger) and [step.step for step in ledger.read_steps()] == [
         "begin",
         "served",
         "checked",
     ]
-    assert head(ledger.text()) == line_sha256(ledger.text().splitlines()[-1])
+    assert compute_ledger_head(ledger.read_bytes()) == compute_line_sha256(
+        ledger.read_bytes().splitlines()[-1]
+    )
 
 
 @pytest.mark.parametrize("keep", [1, 20, -1])
 def test_a_torn_last_line_is_dropped_by_the_next_writer(ledger: Ledger, keep: int) -> None:
     """Its writer was killed: half a line must neither count nor swallow the next."""
     serve(ledger, "one")
-    whole = ledger.text()
+    whole = ledger.read_bytes()
     last = whole.splitlines(keepends=True)[-1]
     ledger.path.write_bytes(whole + last[:keep])
     ledger.append(StepKind.CHECKED)
-    assert ledger.text().startswith(whole) and holds(ledger) and len(ledger.steps()) == 3
+    assert ledger.read_bytes().startswith(whole) and holds(ledger) and len(ledger.read_steps()) == 3
 
 
 def test_a_full_disk_is_one_sentence_and_the_chain_goes_on_with_room_again(
@@ -129,7 +136,7 @@ def test_a_full_disk_is_one_sentence_and_the_chain_goes_on_with_room_again(
         )
         ledger.append(StepKind.CHECKED)
     ledger.append(StepKind.CHECKED)
-    assert holds(ledger) and len(ledger.steps()) == 3
+    assert holds(ledger) and len(ledger.read_steps()) == 3
 
 
 def test_a_link_and_a_folder_in_its_place_are_refused(ledger: Ledger, tmp_path: Path) -> None:
@@ -154,10 +161,10 @@ def test_what_was_there_before_the_ledger_stands_in_its_first_line_alone(ledger:
     put(ledger.results / SET / "result_0.txt")
     put(ledger.results / SET / "Server" / "accuracy" / "run.json")
     put(ledger.results / "checkpoints" / "net" / "ab" / "record.json")
-    ledger.begin(What.TRAINING, SET, "bb")
+    ledger.begin(AttemptKind.TRAINING, SET, "bb")
     put(ledger.results / SET / "result_1.txt")
-    ledger.begin(What.TRAINING, SET, "bb")
-    first, second = ledger.steps()
+    ledger.begin(AttemptKind.TRAINING, SET, "bb")
+    first, second = ledger.read_steps()
     assert (
         sorted(first.files)
         == [
@@ -173,16 +180,16 @@ def test_settling_tells_what_went_and_what_never_ended(ledger: Ledger) -> None:
     """A run that was moved aside, one whose name never came, and one that a kill ended."""
     kept = serve(ledger, "one")
     (ledger.results / RUN).rename(ledger.results / "elsewhere")
-    ledger.begin(What.PERFORMANCE, RUN, "aa")
+    ledger.begin(AttemptKind.PERFORMANCE, RUN, "aa")
     ledger.settle()
-    gone, aborted = ledger.steps()[-2:]
+    gone, aborted = ledger.read_steps()[-2:]
     assert (gone.step, gone.files, gone.nonce) == (StepKind.SUPERSEDED, kept, "aa") and (
         aborted.step,
         aborted.of,
     ) == (StepKind.ABORTED, RUN)
-    before = ledger.text()
+    before = ledger.read_bytes()
     ledger.settle()
-    assert ledger.text() == before and holds(ledger)
+    assert ledger.read_bytes() == before and holds(ledger)
 
 
 def test_a_superseded_file_that_is_put_back_stays_superseded(ledger: Ledger) -> None:
@@ -194,10 +201,10 @@ def test_a_superseded_file_that_is_put_back_stays_superseded(ledger: Ledger) -> 
     ledger.settle()
     (ledger.results / RUN / "run.json").write_text("one")
     ledger.settle()
-    assert standing(ledger.steps()) == {}
-    assert [(step.files, step.made) for step in ledger.steps() if step.step is StepKind.SUPERSEDED][
-        0
-    ] == (old, 1)
+    assert collect_standing_files(ledger.read_steps()) == {}
+    assert [
+        (step.files, step.made) for step in ledger.read_steps() if step.step is StepKind.SUPERSEDED
+    ][0] == (old, 1)
 
 
 def test_equal_files_of_two_runs_do_not_stand_for_one_another(ledger: Ledger) -> None:
@@ -207,18 +214,20 @@ def test_equal_files_of_two_runs_do_not_stand_for_one_another(ledger: Ledger) ->
     ledger.append(
         StepKind.SERVED,
         {f"{RUN}/run.json": "0" * 64, f"{RUN}/accuracy.txt": "1" * 64},
-        what=What.PERFORMANCE,
+        what=AttemptKind.PERFORMANCE,
         of=RUN,
         nonce="aa",
     )
-    assert set(standing(ledger.steps())) == {1, 3, 4}
-    ledger.append(StepKind.SUPERSEDED, ledger.steps()[1].files, made=1)
-    assert set(standing(ledger.steps())) == {3, 4}
+    assert set(collect_standing_files(ledger.read_steps())) == {1, 3, 4}
+    ledger.append(StepKind.SUPERSEDED, ledger.read_steps()[1].files, made=1)
+    assert set(collect_standing_files(ledger.read_steps())) == {3, 4}
     ledger.settle()
-    assert set(standing(ledger.steps())) == {3}
+    assert set(collect_standing_files(ledger.read_steps())) == {3}
 
 
-@pytest.mark.parametrize("place", [staged_campaign, staged_results, staged_runs])
+@pytest.mark.parametrize(
+    "place", [locate_staged_campaign, locate_staged_results, locate_staged_runs]
+)
 def test_what_is_made_beside_earlier_results_stands_and_is_written_where_these_lie(
     ledger: Ledger, place: Callable[[Path, str], Path]
 ) -> None:
@@ -226,37 +235,42 @@ def test_what_is_made_beside_earlier_results_stands_and_is_written_where_these_l
     made = place(ledger.results, "net")
     serve(ledger, "one", made)
     ledger.settle()
-    assert len(standing(ledger.steps())) == 1 and own_results(made) == ledger.results
     assert (
-        Entry(results=made, division=Division.OPEN, org="acme", system="box").ledger("net")
+        len(collect_standing_files(ledger.read_steps())) == 1
+        and find_owning_results(made) == ledger.results
+    )
+    assert (
+        ResultsEntry(results=made, division=Division.OPEN, org="acme", system="box").locate_ledger(
+            "net"
+        )
         == ledger.path
     )
 
 
 def test_a_training_set_that_goes_on_is_not_given_up(ledger: Ledger) -> None:
     """An interrupted set is no attempt that failed while its state lies there."""
-    ledger.begin(What.TRAINING, SET, "cc", options={"runs": 2})
+    ledger.begin(AttemptKind.TRAINING, SET, "cc", options={"runs": 2})
     state = ledger.results / ".podium" / "net" / "campaign.json"
     state.parent.mkdir(parents=True)
     state.write_text(json.dumps({"nonce": "cc"}))
     ledger.settle()
-    assert len(ledger.steps()) == 1
+    assert len(ledger.read_steps()) == 1
     state.unlink()
     ledger.settle()
-    assert [step.step for step in ledger.steps()] == ["begin", "aborted"] and not list(
-        unended(ledger.steps())
+    assert [step.step for step in ledger.read_steps()] == ["begin", "aborted"] and not list(
+        find_unended_attempts(ledger.read_steps())
     )
 
 
 def test_a_bundle_leaves_out_what_packing_itself_wrote(ledger: Ledger) -> None:
     """Else packing twice would never give the same bytes."""
     serve(ledger, "one")
-    whole = ledger.text()
+    whole = ledger.read_bytes()
     ledger.append(StepKind.PACKED, {"bundles/a": "0" * 64})
     ledger.append(StepKind.PACKED, {"bundles/b": "1" * 64})
-    assert sealed_part(ledger.text()) == whole
+    assert strip_packed_lines(ledger.read_bytes()) == whole
     ledger.append(StepKind.CHECKED)
-    assert sealed_part(ledger.text()) == ledger.text()
+    assert strip_packed_lines(ledger.read_bytes()) == ledger.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -277,12 +291,12 @@ def test_a_bundle_leaves_out_what_packing_itself_wrote(ledger: Ledger) -> None:
 )
 def test_a_line_of_anybodys_is_passed_over(ledger: Ledger, line: bytes) -> None:
     """The judge tells of it; a command must not end in a traceback."""
-    assert parse(line) is None
+    assert parse_ledger_line(line) is None
     ledger.path.parent.mkdir(parents=True)
     ledger.path.write_bytes(line + b"\n")
     ledger.settle()
     ledger.append(StepKind.CHECKED)
-    assert [step.n for step in parse_all(ledger.text())] == [1]
+    assert [step.n for step in parse_ledger(ledger.read_bytes())] == [1]
 
 
 @pytest.mark.parametrize(
@@ -290,13 +304,15 @@ def test_a_line_of_anybodys_is_passed_over(ledger: Ledger, line: bytes) -> None:
 )
 def test_a_name_that_no_result_can_have_is_settled_as_gone(ledger: Ledger, name: str) -> None:
     """A ledger may be anybody's: nothing outside the results folder is looked at."""
-    ledger.append(StepKind.SERVED, {name: "0" * 64}, what=What.PERFORMANCE, of=RUN, nonce="aa")
+    ledger.append(
+        StepKind.SERVED, {name: "0" * 64}, what=AttemptKind.PERFORMANCE, of=RUN, nonce="aa"
+    )
     ledger.settle()
-    assert [step.step for step in ledger.steps()] == ["served", "superseded"] and holds(ledger)
+    assert [step.step for step in ledger.read_steps()] == ["served", "superseded"] and holds(ledger)
 
 
 def test_what_is_written_is_read_back(ledger: Ledger) -> None:
-    step = Step(
+    step = LedgerStep(
         n=3,
         step=StepKind.BEGIN,
         utc="u",
@@ -311,7 +327,7 @@ def test_what_is_written_is_read_back(ledger: Ledger) -> None:
         random="r",
         verdict="v",
     )
-    assert parse(encode(step)[:-1]) == step
+    assert parse_ledger_line(encode_ledger_step(step)[:-1]) == step
 
 
 @pytest.mark.parametrize(
@@ -328,12 +344,14 @@ def test_what_is_written_is_read_back(ledger: Ledger) -> None:
     ],
 )
 def test_a_challenge_has_8_to_64_bytes_of_hexadecimal_digits(text: str, good: bool) -> None:
-    assert (challenge_problem(text) is None) is good
+    assert (find_challenge_fault(text) is None) is good
 
 
 def test_a_nonce_depends_on_challenge_and_random_bytes() -> None:
     """Were it not, a nonce could be drawn before the challenge was known."""
-    found: set[Any] = {nonce_of(a * 8, b * 32) for a in ("00", "01") for b in ("00", "01")}
+    found: set[Any] = {
+        compute_campaign_nonce(a * 8, b * 32) for a in ("00", "01") for b in ("00", "01")
+    }
     assert len(found) == 4 and all(len(each) == 64 for each in found)
 
 
@@ -341,4 +359,4 @@ def test_a_folder_that_is_not_finished_is_named_as_it_will_be(tmp_path: Path) ->
     """The line comes before the name."""
     partial = tmp_path / RUN.replace("run_1", "run_1.partial")
     put(partial / "run.json")
-    assert list(files_in(partial, tmp_path / RUN, tmp_path)) == [f"{RUN}/run.json"]
+    assert list(compute_target_hashes(partial, tmp_path / RUN, tmp_path)) == [f"{RUN}/run.json"]

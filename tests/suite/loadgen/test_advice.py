@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from suite import registry
 from suite.loadgen import early_stopping
-from suite.loadgen.advice import Facts, advise, significant
+from suite.loadgen.advice import PerformanceFigures, collect_run_hints, round_to_significant
 from suite.loadgen.scenario import Scenario
-from suite.rounds import Kind, ScenarioRow
+from suite.rounds import ScenarioRow, SettingKind
 
 ROW = ScenarioRow(percentile=99.0, bound_ns=100_000_000, min_duration_ms=5000, min_queries=459)
-GOOD = Facts(
+GOOD = PerformanceFigures(
     duration_met=True,
     queries_met=True,
     early_stopping_met=True,
@@ -29,7 +29,7 @@ GOOD = Facts(
 @pytest.mark.parametrize("scenario", Scenario)
 def test_nothing_is_advised_where_all_is_met(scenario: Scenario):
     """Advice on a good run would send the user in circles."""
-    assert advise(scenario, ROW, GOOD) == ()
+    assert collect_run_hints(scenario, ROW, GOOD) == ()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_server_that_is_too_slow_is_asked_for_less(latency_ms: float, expected
     """The further over the bound, the gentler; what was completed counts, not what was asked for in
     vain.
     """
-    (hint,) = advise(
+    (hint,) = collect_run_hints(
         Scenario.SERVER,
         ROW,
         replace(
@@ -62,7 +62,7 @@ def test_late_queries_within_the_percentile_that_prove_nothing_lower_the_rate_an
     """p99 may hold while the count of late queries is too high to prove it; of a short run a lower
     rate alone may leave as many late.
     """
-    slower, longer = advise(
+    slower, longer = collect_run_hints(
         Scenario.SERVER, ROW, replace(GOOD, early_stopping_met=False, over_bound=9)
     )
     assert (
@@ -73,7 +73,7 @@ def test_late_queries_within_the_percentile_that_prove_nothing_lower_the_rate_an
     assert (longer.rule, longer.knob, longer.value) == (
         "early stopping",
         "loadgen.min_queries",
-        early_stopping.queries_needed(18, 99.0),
+        early_stopping.compute_queries_needed(18, 99.0),
     )
 
 
@@ -88,7 +88,7 @@ def test_late_queries_within_the_percentile_that_prove_nothing_lower_the_rate_an
 def test_too_few_queries_ask_for_the_floor(scenario: Scenario, percentile: float, needed: int):
     """A smaller number would be INVALID again."""
     row = replace(ROW, percentile=percentile, min_queries=1)
-    (hint,) = advise(scenario, row, replace(GOOD, early_stopping_met=False, queries=30))
+    (hint,) = collect_run_hints(scenario, row, replace(GOOD, early_stopping_met=False, queries=30))
     assert (hint.rule, hint.knob, hint.value) == (
         "early stopping",
         "loadgen.min_queries",
@@ -107,7 +107,7 @@ def test_too_few_queries_ask_for_the_floor(scenario: Scenario, percentile: float
 )
 def test_a_short_run_is_made_longer(scenario: Scenario, knob: str, value: float, seen: str):
     """Each scenario sizes its queries by another knob; the wrong one changes nothing."""
-    (hint,) = advise(scenario, ROW, replace(GOOD, duration_met=False))
+    (hint,) = collect_run_hints(scenario, ROW, replace(GOOD, duration_met=False))
     assert (hint.rule, hint.knob, hint.value) == (
         "minimum duration",
         knob,
@@ -117,7 +117,7 @@ def test_a_short_run_is_made_longer(scenario: Scenario, knob: str, value: float,
 
 def test_a_run_that_ended_early_says_so():
     """LoadGen names no reason in its summary."""
-    (hint,) = advise(Scenario.SERVER, ROW, replace(GOOD, queries_met=False))
+    (hint,) = collect_run_hints(Scenario.SERVER, ROW, replace(GOOD, queries_met=False))
     assert (hint.rule, hint.value) == ("minimum queries", 459.0) and "detail log" in hint.sentence
 
 
@@ -127,10 +127,10 @@ def test_a_run_that_ended_early_says_so():
 )
 def test_every_knob_is_a_setting_that_takes_the_value(scenario: Scenario, broken: str):
     """A hint that --set refuses helps nobody."""
-    settings = registry.round().settings
-    for hint in advise(scenario, ROW, replace(GOOD, **{broken: False})):
+    settings = registry.load_round().settings
+    for hint in collect_run_hints(scenario, ROW, replace(GOOD, **{broken: False})):
         assert hint.value is not None and hint.value > 0
-        assert settings[hint.knob].kind is Kind.FLOAT or hint.value == int(hint.value)
+        assert settings[hint.knob].kind is SettingKind.FLOAT or hint.value == int(hint.value)
         assert "e+" not in hint.sentence
 
 
@@ -138,11 +138,11 @@ def test_every_knob_is_a_setting_that_takes_the_value(scenario: Scenario, broken
 def test_values_are_rounded_to_what_people_type(value: float):
     """Three digits, never nothing."""
     assert (
-        significant(value) == pytest.approx(value, rel=0.005)
-        and len(f"{significant(value):.12g}".replace(".", "").strip("0")) <= 3
+        round_to_significant(value) == pytest.approx(value, rel=0.005)
+        and len(f"{round_to_significant(value):.12g}".replace(".", "").strip("0")) <= 3
     )
 
 
 def test_no_rate_at_all_still_gives_a_rate_to_try():
     """Nothing completed: log10(0) must not end the report."""
-    assert significant(0.0) == 1.0
+    assert round_to_significant(0.0) == 1.0

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.loadgen.percentiles import fraction, latency_ns, place
+from suite.loadgen.percentiles import (
+    compute_percentile_index,
+    convert_to_fraction,
+    select_latency_ns,
+)
 
 KNOWN = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 
@@ -18,14 +22,14 @@ def test_fractions_are_the_doubles_that_loadgen_multiplies_with(
     percentile: float, as_written: float
 ):
     """One unit in the last place moves the result by a query where count * p is whole."""
-    assert fraction(percentile) == as_written
+    assert convert_to_fraction(percentile) == as_written
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.9, 0.99, -1.0, 100.0, float("nan")])
 def test_a_fraction_is_no_percentile(wrong: float):
     """0.99 read as a percentile would take one of the fastest queries."""
     with pytest.raises(ValueError, match="percentile"):
-        fraction(wrong)
+        convert_to_fraction(wrong)
 
 
 @pytest.mark.parametrize(
@@ -34,21 +38,21 @@ def test_a_fraction_is_no_percentile(wrong: float):
 )
 def test_the_place_is_cut_not_rounded(count: int, percentile: float, expected: int):
     """results.cc casts a double to an index; the nearest rank would be one lower."""
-    assert place(count, percentile) == expected
+    assert compute_percentile_index(count, percentile) == expected
 
 
 @given(st.integers(1, 10**7), st.sampled_from(KNOWN))
 def test_the_place_exists(count: int, percentile: float):
     """An index one past the end reads foreign memory in C++ and raises here."""
-    assert 0 <= place(count, percentile) < count
+    assert 0 <= compute_percentile_index(count, percentile) < count
 
 
 def test_nothing_has_no_percentile():
     """LoadGen leaves zeros for an empty run; they must not pass for a latency."""
     with pytest.raises(ValueError, match="needs values"):
-        latency_ns([], 90.0)
+        select_latency_ns([], 90.0)
 
 
 def test_a_percentile_is_one_of_the_values():
     """Interpolation would invent a latency that no query had."""
-    assert latency_ns([10, 20, 30, 4000], 90.0) == 4000
+    assert select_latency_ns([10, 20, 30, 4000], 90.0) == 4000

@@ -4,7 +4,13 @@ expanded beyond reason.
 
 import pytest
 
-from suite.process.devices import MOST, members, name_of, names_several, written
+from suite.process.devices import (
+    MAX_EXPANDED_NUMBERS,
+    expand_device_name,
+    format_device_name,
+    format_number_list,
+    is_gpu_list,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,8 +25,10 @@ from suite.process.devices import MOST, members, name_of, names_several, written
 )
 def test_a_name_reads_back_as_its_devices(devices: list[str], name: str):
     """Runner and judge have to mean the same GPUs."""
-    assert name_of(devices) == name
-    assert members(name) == tuple(sorted(set(devices), key=lambda device: (len(device), device)))
+    assert format_device_name(devices) == name
+    assert expand_device_name(name) == tuple(
+        sorted(set(devices), key=lambda device: (len(device), device))
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +42,7 @@ def test_a_name_reads_back_as_its_devices(devices: list[str], name: str):
         "cuda:all",
         "cuda:0-",
         "cuda:00-1",
-        f"cuda:0-{MOST}",
+        f"cuda:0-{MAX_EXPANDED_NUMBERS}",
         "cuda:0-999999999999999999",
     ],
 )
@@ -42,13 +50,13 @@ def test_a_list_that_podium_does_not_write_names_nothing(name: str):
     """A GPU twice, a range backwards, one name too many for a set, or more GPUs than any node
     has.
     """
-    assert names_several(name) and members(name) is None
+    assert is_gpu_list(name) and expand_device_name(name) is None
 
 
 @pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:7", "tpu:0-3", ""])
 def test_what_is_no_list_stays_one_device(name: str):
     """Older records, and devices of others' engines."""
-    assert members(name) == (name,)
+    assert expand_device_name(name) == (name,)
 
 
 @pytest.mark.parametrize(
@@ -56,4 +64,4 @@ def test_what_is_no_list_stays_one_device(name: str):
 )
 def test_numbers_are_written_as_the_kernel_does(numbers: tuple[int, ...], text: str):
     """64 numbers would not fit a line."""
-    assert written(numbers) == text
+    assert format_number_list(numbers) == text

@@ -37,17 +37,20 @@ def printed(code: str) -> str:
 
 
 def test_a_command_begins_with_few_looks() -> None:
-    assert int(printed(COMMAND)) == garbage.SELDOM > garbage.USUAL[0]
+    assert int(printed(COMMAND)) == garbage.SELDOM_THRESHOLD > garbage.USUAL_THRESHOLDS[0]
 
 
 def test_nothing_that_was_loaded_is_looked_through_first_when_a_clock_runs() -> None:
     """A look through everything that falls due would be a pause in the first steps."""
-    gc.set_threshold(garbage.SELDOM)
+    gc.set_threshold(garbage.SELDOM_THRESHOLD)
     circle: list[Any] = []
     circle.append(circle)
     found = gc.get_stats()[2]["collections"]
-    garbage.look_as_usual()
-    assert gc.get_threshold() == garbage.USUAL and gc.get_stats()[2]["collections"] == found + 1
+    garbage.collect_garbage_as_usual()
+    assert (
+        gc.get_threshold() == garbage.USUAL_THRESHOLDS
+        and gc.get_stats()[2]["collections"] == found + 1
+    )
 
 
 @pytest.mark.parametrize(("call", "looked"), [("garbage.look_seldom()", False), ("", True)])

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from suite import cli
-from suite.process.main_module import MODULES, is_command_line
+from suite.process.main_module import COMMAND_LINE_MODULES, is_command_line
 
 PROGRAM = """
 import multiprocessing, sys
@@ -50,7 +50,7 @@ def test_children_import_the_main_module_of_other_programs_alone(
     ) == (0, imports, 1), outcome.stderr
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", COMMAND_LINE_MODULES)
 def test_the_command_line_is_recognised_by_its_name_too(name: str) -> None:
     """`python -m suite.cli` is a module of its own beside `suite.cli`, with another `main`."""
     main = ModuleType("__main__")

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from suite.errors import JudgedError
-from suite.process.signals import HungUp, Interrupted, Terminated, raised
+from suite.process.signals import HungUp, Interrupted, Terminated, raised_signals
 
 KINDS = [
     (signal.SIGINT, Interrupted, 130),
@@ -28,7 +28,7 @@ def test_a_signal_is_raised_once(number: signal.Signals, kind: type[Interrupted]
     gets it, must not cut that off.
     """
     before = signal.getsignal(number)
-    with pytest.raises(kind, match=number.name) as outer, raised() as signals:
+    with pytest.raises(kind, match=number.name) as outer, raised_signals() as signals:
         with pytest.raises(kind, match=number.name) as caught:
             os.kill(os.getpid(), number)
             time.sleep(1)
@@ -41,14 +41,14 @@ def test_a_signal_that_was_swallowed_is_raised_at_the_end_of_the_block():
     """A finalizer, a C callback or a broad `except` may take the exception; the campaign went on to
     its end then.
     """
-    with pytest.raises(Terminated), raised(), suppress(Interrupted), raised():
+    with pytest.raises(Terminated), raised_signals(), suppress(Interrupted), raised_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(1)
 
 
 def test_what_handles_errors_does_not_take_a_signal_for_one():
     """It was told as a broken package, unreadable data, a result with a problem."""
-    with pytest.raises(Terminated), raised():
+    with pytest.raises(Terminated), raised_signals():
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
@@ -58,7 +58,7 @@ def test_what_handles_errors_does_not_take_a_signal_for_one():
 
 def test_what_breaks_after_a_signal_broke_by_it():
     """A child that the same signal ended must not be told as a fault of the system under test."""
-    with pytest.raises(Terminated), raised():
+    with pytest.raises(Terminated), raised_signals():
         with suppress(Interrupted):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
@@ -67,7 +67,7 @@ def test_what_breaks_after_a_signal_broke_by_it():
 
 def test_a_block_that_settles_its_state_looks_itself():
     """Training saves at the next step: the signal may not tear the step that is being made."""
-    with pytest.raises(Terminated), raised() as signals, signals.postponed():
+    with pytest.raises(Terminated), raised_signals() as signals, signals.postponed():
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.1)
         assert isinstance(signals.received, Terminated)
@@ -163,7 +163,7 @@ def test_a_loaders_worker_ends_quietly():
     """Forked workers have our handler: Ctrl-C reaches them too, and their parent ends them by
     SIGTERM; torch reports any status but 0.
     """
-    with raised() as signals:
+    with raised_signals() as signals:
         child = os.fork()
         if child == 0:
             os.kill(os.getpid(), signal.SIGINT)  # passes
@@ -179,7 +179,7 @@ def test_outside_the_main_thread_handlers_stay():
     before, seen = signal.getsignal(signal.SIGTERM), []
 
     def work() -> None:
-        with raised() as signals:
+        with raised_signals() as signals:
             seen.append((signal.getsignal(signal.SIGTERM), signals.received))
 
     thread = threading.Thread(target=work)

@@ -12,16 +12,16 @@ import pytest
 import yaml
 from mlperf_logging.benchmark_meta import get_allowed_benchmarks, get_result_file_counts
 
-from compliance.documents.training.values import reaches
+from compliance.documents.training.values import has_reached_published_target
 from suite import registry
 from suite.rounds import Constraint
 from suite.rounds.constraints import Relation
-from suite.rounds.legality import judge
-from suite.rounds.rows import row_of, settled
+from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.rows import apply_row_exceptions, find_benchmark_row
 
 ROUNDS = tuple(
     name
-    for name in registry.round_names()
+    for name in registry.list_round_names()
     if name.startswith("training-v") and name >= "training-v1.0"
 )
 RULESETS = Path(mlperf_logging.__file__).parent / "compliance_checker"
@@ -54,7 +54,7 @@ def asked(name: str, benchmark: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_benchmarks_and_runs_are_those_of_the_round(name: str) -> None:
-    round = registry.published_training(name)
+    round = registry.load_published_training(name)
     assert set(round.benchmarks) == set(
         get_allowed_benchmarks("training", name.removeprefix("training-v"))
     )
@@ -65,22 +65,22 @@ def test_benchmarks_and_runs_are_those_of_the_round(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_what_the_ruleset_requires_is_required(name: str) -> None:
-    for benchmark, row in registry.published_training(name).benchmarks.items():
+    for benchmark, row in registry.load_published_training(name).benchmarks.items():
         assert set(asked(name, benchmark)) <= set(row.required), benchmark
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_every_number_of_a_later_row_stands_beside_its_source(name: str) -> None:
-    round = registry.published_training(name)
+    round = registry.load_published_training(name)
     for key, row in round.benchmarks.items():
         assert all(
-            round.source(f"{key}.{field}") != f"round {name}"
+            round.find_source(f"{key}.{field}") != f"round {name}"
             for field in ("runs", "required", "targets.0", "progress")
         ), key
         assert all(
             f"{key}.constraints.{index}" in round.sources for index in range(len(row.constraints))
         ), key
-    assert "init_stop" in round.source("training.init_limit_min")
+    assert "init_stop" in round.find_source("training.init_limit_min")
 
 
 @pytest.mark.parametrize(
@@ -115,25 +115,37 @@ def test_a_value_that_follows_from_another_one(
 ) -> None:
     """The forms that the newer rulesets write as Python."""
     constraint = Constraint(key="told", relation=relation)
-    assert not list(judge([constraint], {"told": value, relation.of: other}))
-    assert [breach.key for breach in judge([constraint], {"told": wrong, relation.of: other})] == [
-        "told"
-    ]
-    assert not list(judge([constraint], {"told": wrong}))
+    assert not list(
+        check_hyperparameter_constraints([constraint], {"told": value, relation.of: other})
+    )
+    assert [
+        breach.key
+        for breach in check_hyperparameter_constraints(
+            [constraint], {"told": wrong, relation.of: other}
+        )
+    ] == ["told"]
+    assert not list(check_hyperparameter_constraints([constraint], {"told": wrong}))
     assert isinstance(
-        [breach.key for breach in judge([constraint], {"told": wrong, relation.of: 1e-320})], list
+        [
+            breach.key
+            for breach in check_hyperparameter_constraints(
+                [constraint], {"told": wrong, relation.of: 1e-320}
+            )
+        ],
+        list,
     )
 
 
 def test_a_small_batch_of_maskrcnn_may_divide_its_learning_rate() -> None:
     """v2.0: 0.02 x K, and below 16 images 0.02 / K too."""
-    rules = registry.published_training("training-v2.0").closed_constraints("maskrcnn")
+    rules = registry.load_published_training("training-v2.0").find_closed_constraints("maskrcnn")
     assert rules is not None
     told = {"global_batch_size": 8, "opt_base_learning_rate": 0.01}
-    assert not list(judge(rules, told))
-    assert [breach.key for breach in judge(rules, told | {"global_batch_size": 32})] == [
-        "opt_base_learning_rate"
-    ]
+    assert not list(check_hyperparameter_constraints(rules, told))
+    assert [
+        breach.key
+        for breach in check_hyperparameter_constraints(rules, told | {"global_batch_size": 32})
+    ] == ["opt_base_learning_rate"]
 
 
 @pytest.mark.parametrize(
@@ -143,25 +155,25 @@ def test_a_small_batch_of_maskrcnn_may_divide_its_learning_rate() -> None:
 def test_the_first_evaluation_comes_when_the_ruleset_says(
     benchmark: str, batch: int, interval: int, first: int
 ) -> None:
-    row = registry.published_training("training-v6.1").benchmarks[benchmark]
+    row = registry.load_published_training("training-v6.1").benchmarks[benchmark]
     assert row.first_evaluation is not None
-    assert row.first_evaluation.at(batch, interval) == first
+    assert row.first_evaluation.compute_samples_before(batch, interval) == first
 
 
 @pytest.mark.parametrize(("batch", "block"), [(8192, 25), (16384, 31), (32768, 41)])
 def test_dlrmv4_is_first_evaluated_where_its_ruleset_says(batch: int, block: int) -> None:
     """The ruleset's own comment gives these three."""
-    row = registry.published_training("training-v6.1").benchmarks["dlrmv4"]
+    row = registry.load_published_training("training-v6.1").benchmarks["dlrmv4"]
     interval = -(-2_290_835 // batch) * batch
     assert row.first_evaluation is not None
-    assert row.first_evaluation.at(batch, interval) == block * interval
+    assert row.first_evaluation.compute_samples_before(batch, interval) == block * interval
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_target_is_passed_where_its_ruleset_says_greater_and_reached_elsewhere(name: str) -> None:
     """GRPO's is greater than; of the others that are higher-is-better, at least."""
     folder = RULESETS / f"training_{name.removeprefix('training-v')}.0"
-    for benchmark, row in registry.published_training(name).benchmarks.items():
+    for benchmark, row in registry.load_published_training(name).benchmarks.items():
         checks = [
             entry["KEY"].get("ATLEAST_ONE_CHECK", "")
             for entry in yaml.safe_load((folder / f"closed_{benchmark}.yaml").read_text())
@@ -170,10 +182,10 @@ def test_a_target_is_passed_where_its_ruleset_says_greater_and_reached_elsewhere
         greater = [check for check in checks if re.search(r"v\['value'\] > (?!0)", check)]
         for target in row.targets if not row.lower_is_better else ():
             exactly = dict(target.metrics)
-            assert reaches(exactly, target.metrics, (), target.above) is not bool(greater), (
-                benchmark
-            )
-            assert reaches(
+            assert has_reached_published_target(
+                exactly, target.metrics, (), target.above
+            ) is not bool(greater), benchmark
+            assert has_reached_published_target(
                 {metric: goal + 1e-6 for metric, goal in exactly.items()},
                 target.metrics,
                 (),
@@ -188,6 +200,9 @@ def test_an_exception_replaces_what_the_row_says_in_its_rounds_alone() -> None:
         "only": [{"rounds": ["b"], "runs": 7}],
         "constraints": [{"key": "x", "rounds": ["a"]}, {"key": "y"}],
     }
-    assert settled(row, "a") == {"runs": 5, "constraints": [{"key": "x"}, {"key": "y"}]}
-    assert settled(row, "b") == {"runs": 7, "constraints": [{"key": "y"}]}
-    assert row_of("gpt3", "training", "training-v5.1") is None
+    assert apply_row_exceptions(row, "a") == {
+        "runs": 5,
+        "constraints": [{"key": "x"}, {"key": "y"}],
+    }
+    assert apply_row_exceptions(row, "b") == {"runs": 7, "constraints": [{"key": "y"}]}
+    assert find_benchmark_row("gpt3", "training", "training-v5.1") is None

@@ -6,12 +6,12 @@ import pytest
 
 from suite.rounds import Constraint, HyperValue
 from suite.rounds.constraints import Relation
-from suite.rounds.legality import judge
+from suite.rounds.legality import check_hyperparameter_constraints
 
 
 def breaches(constraint: Constraint, **values: HyperValue) -> list[str]:
     """Judge values against one constraint."""
-    return [breach.required for breach in judge([constraint], values)]
+    return [breach.required for breach in check_hyperparameter_constraints([constraint], values)]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
-from suite.rounds.published_inference import PublishedInference, from_tables
-from suite.rounds.rows import joined
+from suite.rounds.published_inference import PublishedInference, build_published_inference
+from suite.rounds.rows import merge_round_rows
 
 V05, V07 = "inference-v0.5", "inference-v0.7"
 ROUNDS = (V05, V07)
@@ -17,7 +17,7 @@ MS = 1_000_000
 
 @pytest.fixture(params=ROUNDS)
 def round(request: pytest.FixtureRequest) -> PublishedInference:
-    return registry.published_inference(request.param)
+    return registry.load_published_inference(request.param)
 
 
 def numbers(table: object, path: str = "") -> list[str]:
@@ -36,12 +36,12 @@ def numbers(table: object, path: str = "") -> list[str]:
 @pytest.mark.parametrize("name", ROUNDS)
 def test_every_number_has_a_source(name: str) -> None:
     """A number without a source is one that nobody can check."""
-    tables, _ = joined(name, registry.texts_of_round(name))
-    round = registry.published_inference(name)
+    tables, _ = merge_round_rows(name, registry.collect_round_texts(name))
+    round = registry.load_published_inference(name)
     unsourced = [
         path
         for path in numbers(tables)
-        if path.count(".") and round.source(path) == f"round {name}"
+        if path.count(".") and round.find_source(path) == f"round {name}"
     ]
     assert unsourced == []
 
@@ -76,7 +76,7 @@ def test_the_bounds_of_v05(
     queries: int,
 ) -> None:
     """The rules' own table, typed a second time."""
-    row = registry.published_inference(V05).benchmarks[benchmark]
+    row = registry.load_published_inference(V05).benchmarks[benchmark]
     assert math.isclose(row.threshold, threshold)
     assert (row.accuracy_samples, row.performance_samples) == (samples, loaded)
     server, multi = row.scenarios[Scenario.SERVER], row.scenarios[Scenario.MULTI_STREAM]
@@ -101,7 +101,7 @@ def test_minimums_are_those_of_both_rounds(round: PublishedInference) -> None:
 
 def test_seeds_differ_between_the_rounds() -> None:
     """Seeds that are the same were copied from the wrong round."""
-    first, second = (registry.published_inference(name).loadgen for name in ROUNDS)
+    first, second = (registry.load_published_inference(name).loadgen for name in ROUNDS)
     assert first.qsl_rng_seed == 3133965575612453542
     assert {first.qsl_rng_seed, first.sample_index_rng_seed, first.schedule_rng_seed}.isdisjoint(
         {second.qsl_rng_seed, second.sample_index_rng_seed, second.schedule_rng_seed}
@@ -110,7 +110,7 @@ def test_seeds_differ_between_the_rounds() -> None:
 
 def test_revisions_are_commits_and_hashes() -> None:
     """A typing error in a hash would call every accepted result broken."""
-    for sha1, revisions in registry.published_inference(V05).loadgen.revisions.items():
+    for sha1, revisions in registry.load_published_inference(V05).loadgen.revisions.items():
         assert len(sha1) == 40
         assert int(sha1, 16)
         assert revisions
@@ -137,13 +137,13 @@ def test_a_folder_is_filed_under_a_benchmark(
     name: str, folder: str, division: str | None, benchmark: str | None
 ) -> None:
     """The open division has models of any name; a closed one that is misspelt is no benchmark."""
-    assert registry.published_inference(name).benchmark_of(folder, division) == benchmark
+    assert registry.load_published_inference(name).find_benchmark(folder, division) == benchmark
 
 
 def test_a_benchmark_that_has_no_such_scenario_has_no_rule() -> None:
-    round = registry.published_inference(V07)
-    assert round.rule("3d-unet-99", Scenario.SERVER) is None
-    assert round.rule("resnet", Scenario.SERVER) is not None
+    round = registry.load_published_inference(V07)
+    assert round.find_scenario_rules("3d-unet-99", Scenario.SERVER) is None
+    assert round.find_scenario_rules("resnet", Scenario.SERVER) is not None
 
 
 def test_what_is_not_known_is_held_to_the_least(round: PublishedInference) -> None:
@@ -161,12 +161,12 @@ def test_what_is_not_known_is_held_to_the_least(round: PublishedInference) -> No
 
 
 def test_required_scenarios_are_scenarios_of_the_benchmark() -> None:
-    for row in registry.published_inference(V07).benchmarks.values():
+    for row in registry.load_published_inference(V07).benchmarks.values():
         for scenarios in row.required.values():
             assert set(scenarios) <= row.scenarios.keys()
 
 
 def test_a_table_that_does_not_fit_names_its_place() -> None:
-    tables, sources = joined(V05, registry.texts_of_round(V05))
+    tables, sources = merge_round_rows(V05, registry.collect_round_texts(V05))
     with pytest.raises(RequestError, match="minimums: 'min_duration'"):
-        from_tables(V05, {**tables, "minimums": {"min_duration": 60_000}}, sources)
+        build_published_inference(V05, {**tables, "minimums": {"min_duration": 60_000}}, sources)

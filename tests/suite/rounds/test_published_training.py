@@ -11,9 +11,9 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Constraint
-from suite.rounds.legality import judge, on_grid
-from suite.rounds.load import merge
-from suite.rounds.published_training import PublishedTraining, from_tables
+from suite.rounds.legality import check_hyperparameter_constraints, is_on_grid
+from suite.rounds.load import merge_round_tables
+from suite.rounds.published_training import PublishedTraining, build_published_training
 
 ROUNDS = ("training-v0.6", "training-v0.7")
 CLOSED: Mapping[str, Mapping[str, Any]] = {
@@ -44,28 +44,33 @@ CLOSED: Mapping[str, Mapping[str, Any]] = {
 
 
 def breaches(benchmark: str, round_name: str = "training-v0.7", **changes: Any) -> list[str]:
-    constraints = registry.published_training(round_name).closed_constraints(benchmark)
+    constraints = registry.load_published_training(round_name).find_closed_constraints(benchmark)
     assert constraints is not None
-    return [breach.key for breach in judge(constraints, {**CLOSED.get(benchmark, {}), **changes})]
+    return [
+        breach.key
+        for breach in check_hyperparameter_constraints(
+            constraints, {**CLOSED.get(benchmark, {}), **changes}
+        )
+    ]
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_every_number_stands_beside_its_source(name: str) -> None:
     """A number that nobody can look up is an opinion."""
-    round = registry.published_training(name)
+    round = registry.load_published_training(name)
     for key, row in round.benchmarks.items():
         assert all(
-            round.source(f"{key}.{field}") != f"round {name}"
+            round.find_source(f"{key}.{field}") != f"round {name}"
             for field in ("runs", "required", "targets.0")
         ), key
         for index in range(len(row.constraints)):
             assert f"{key}.constraints.{index}" in round.sources, (key, row.constraints[index].key)
-    assert "20 minutes" in round.source("training.init_limit_min")
+    assert "20 minutes" in round.find_source("training.init_limit_min")
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_targets_and_runs_are_those_of_the_rules(name: str) -> None:
-    round = registry.published_training(name)
+    round = registry.load_published_training(name)
     told = {key: (dict(row.targets[0].metrics), row.runs) for key, row in round.benchmarks.items()}
     assert {
         key: told[key] for key in ("resnet", "ssd", "maskrcnn", "gnmt", "transformer", "minigo")
@@ -80,9 +85,12 @@ def test_targets_and_runs_are_those_of_the_rules(name: str) -> None:
 
 
 def test_v07_has_bert_and_dlrm_and_v06_has_not() -> None:
-    assert registry.published_training(ROUNDS[1]).benchmarks.keys() - registry.published_training(
-        ROUNDS[0]
-    ).benchmarks.keys() == {"bert", "dlrm"}
+    assert registry.load_published_training(
+        ROUNDS[1]
+    ).benchmarks.keys() - registry.load_published_training(ROUNDS[0]).benchmarks.keys() == {
+        "bert",
+        "dlrm",
+    }
 
 
 @pytest.mark.parametrize(
@@ -100,24 +108,26 @@ def test_v07_has_bert_and_dlrm_and_v06_has_not() -> None:
 def test_names_are_compared_without_case_and_punctuation(
     told: str | None, known: str | None
 ) -> None:
-    assert registry.published_training(ROUNDS[0]).benchmark(told) == known
+    assert registry.load_published_training(ROUNDS[0]).find_benchmark_name(told) == known
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_no_name_means_two_benchmarks(name: str) -> None:
     names = [
-        each for row in registry.published_training(name).benchmarks.values() for each in row.names
+        each
+        for row in registry.load_published_training(name).benchmarks.values()
+        for each in row.names
     ]
     assert len(names) == len(set(names))
 
 
 def test_a_log_needs_its_optimizers_hyper_parameters_too() -> None:
-    round = registry.published_training("training-v0.7")
-    assert "lars_epsilon" in round.closed_required("resnet", "LARS")
-    assert "lars_epsilon" not in round.closed_required("resnet", "sgd")
-    assert "sgd_opt_momentum" in round.closed_required("resnet", "sgd")
-    assert round.closed_required("resnet34") == ()
-    assert round.closed_constraints("resnet34") is None
+    round = registry.load_published_training("training-v0.7")
+    assert "lars_epsilon" in round.list_closed_required("resnet", "LARS")
+    assert "lars_epsilon" not in round.list_closed_required("resnet", "sgd")
+    assert "sgd_opt_momentum" in round.list_closed_required("resnet", "sgd")
+    assert round.list_closed_required("resnet34") == ()
+    assert round.find_closed_constraints("resnet34") is None
 
 
 @pytest.mark.parametrize("benchmark", CLOSED)
@@ -177,7 +187,7 @@ def test_v06_allows_what_its_checker_does() -> None:
 
 
 def test_batches_of_bert_choose_the_target() -> None:
-    targets = registry.published_training("training-v0.7").benchmarks["bert"].targets
+    targets = registry.load_published_training("training-v0.7").benchmarks["bert"].targets
     assert [(each.batch_from, each.metrics["masked_lm"]) for each in targets] == [
         (0, 0.712),
         (8192, 0.706),
@@ -200,32 +210,36 @@ def test_batches_of_bert_choose_the_target() -> None:
     ],
 )
 def test_a_grid_takes_one_factor_for_all(value: Any, slack: float, holds: bool) -> None:
-    assert on_grid(value, (40.0, 50.0), slack) is holds
+    assert is_on_grid(value, (40.0, 50.0), slack) is holds
 
 
 def test_a_grid_is_not_judged_without_the_hyper_parameter_it_is_divided_by() -> None:
     constraint = Constraint(
         key="steps", grid=(60000.0, 80000.0), grid_times=16, grid_per_key="batch"
     )
-    assert not list(judge([constraint], {"steps": (1, 2)}))
-    assert not list(judge([constraint], {"steps": (1, 2), "batch": 0}))
-    assert list(judge([constraint], {"steps": (1, 2), "batch": 96}))
+    assert not list(check_hyperparameter_constraints([constraint], {"steps": (1, 2)}))
+    assert not list(check_hyperparameter_constraints([constraint], {"steps": (1, 2), "batch": 0}))
+    assert list(check_hyperparameter_constraints([constraint], {"steps": (1, 2), "batch": 96}))
 
 
 def test_case_matters_unless_the_constraint_says_otherwise() -> None:
     strict = Constraint(key="opt_name", one_of=("adam",))
-    assert list(judge([strict], {"opt_name": "Adam"}))
-    assert not list(judge([replace(strict, any_case=True)], {"opt_name": "Adam"}))
+    assert list(check_hyperparameter_constraints([strict], {"opt_name": "Adam"}))
+    assert not list(
+        check_hyperparameter_constraints([replace(strict, any_case=True)], {"opt_name": "Adam"})
+    )
 
 
 def test_a_bound_from_above_leaves_itself_out() -> None:
     constraint = Constraint(key="beta", below=1.0)
-    assert [breach.required for breach in judge([constraint], {"beta": 1.0})] == ["below 1"]
-    assert not list(judge([constraint], {"beta": 0.999}))
+    assert [
+        breach.required for breach in check_hyperparameter_constraints([constraint], {"beta": 1.0})
+    ] == ["below 1"]
+    assert not list(check_hyperparameter_constraints([constraint], {"beta": 0.999}))
 
 
 def tables(text: str) -> PublishedTraining:
-    return from_tables("training-test", *merge("training-test", [text]))
+    return build_published_training("training-test", *merge_round_tables("training-test", [text]))
 
 
 @pytest.mark.parametrize(

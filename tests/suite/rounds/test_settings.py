@@ -6,17 +6,23 @@ import pytest
 
 from suite import registry
 from suite.errors import RequestError
-from suite.rounds import Kind, Profile, Setting
-from suite.rounds.settings import catalogue, choose, convert, recipe, settle
+from suite.rounds import Profile, Setting, SettingKind
+from suite.rounds.settings import (
+    collect_workload_settings,
+    convert_setting_value,
+    read_chosen_settings,
+    resolve_settings,
+    select_recipe,
+)
 
 KNOWN = {
-    "lr": Setting(kind=Kind.FLOAT, help="h"),
-    "data.workers": Setting(kind=Kind.INT, help="h"),
-    "data.shuffle_labels": Setting(kind=Kind.BOOL, help="h"),
-    "opt_name": Setting(kind=Kind.TEXT, help="h", choices=("sgd", "lars")),
-    "sizes": Setting(kind=Kind.NUMBERS, help="h"),
-    "tag": Setting(kind=Kind.TEXT, help="h"),
-    "pixels": Setting(kind=Kind.TEXT, help="h", choices=("300", "1200")),
+    "lr": Setting(kind=SettingKind.FLOAT, help="h"),
+    "data.workers": Setting(kind=SettingKind.INT, help="h"),
+    "data.shuffle_labels": Setting(kind=SettingKind.BOOL, help="h"),
+    "opt_name": Setting(kind=SettingKind.TEXT, help="h", choices=("sgd", "lars")),
+    "sizes": Setting(kind=SettingKind.NUMBERS, help="h"),
+    "tag": Setting(kind=SettingKind.TEXT, help="h"),
+    "pixels": Setting(kind=SettingKind.TEXT, help="h", choices=("300", "1200")),
 }
 
 
@@ -31,7 +37,7 @@ def test_assignments_are_typed() -> None:
         "tag=7",
         "pixels=1200",
     ]
-    assert choose(KNOWN, None, given) == {
+    assert read_chosen_settings(KNOWN, None, given) == {
         "lr": 1.0,
         "data.workers": 3,
         "data.shuffle_labels": True,
@@ -61,14 +67,14 @@ def test_assignments_are_typed() -> None:
 def test_a_wrong_assignment_is_said_plainly(assignment: str, complaint: str) -> None:
     """A setting that is silently ignored would change what is measured."""
     with pytest.raises(RequestError, match=complaint):
-        choose(KNOWN, None, [assignment])
+        read_chosen_settings(KNOWN, None, [assignment])
 
 
 def test_config_file_is_flattened_and_assignments_win(tmp_path: Path) -> None:
     """--set is typed last, so it counts."""
     config = tmp_path / "c.toml"
     config.write_text("lr = 0.5\n[data]\nworkers = 2\n")
-    assert choose(KNOWN, config, ["lr=0.1"]) == {"lr": 0.1, "data.workers": 2}
+    assert read_chosen_settings(KNOWN, config, ["lr=0.1"]) == {"lr": 0.1, "data.workers": 2}
 
 
 @pytest.mark.parametrize("content", [b"lr = ", b"\xff\xfe", None])
@@ -78,29 +84,29 @@ def test_unreadable_config_is_a_request_error(tmp_path: Path, content: bytes | N
     if content is not None:
         config.write_bytes(content)
     with pytest.raises(RequestError, match=r"--config .*c\.toml"):
-        choose(KNOWN, config, [])
+        read_chosen_settings(KNOWN, config, [])
 
 
 def test_settle_fills_in_from_the_round() -> None:
     """The user's choice goes before the profile's row, that before the setting's default."""
-    round = registry.round("podium-v1")
-    settled = settle(round, "resnet50", Profile.SMOKE, {"global_batch_size": 64})
+    round = registry.load_round("podium-v1")
+    settled = resolve_settings(round, "resnet50", Profile.SMOKE, {"global_batch_size": 64})
     assert settled["global_batch_size"] == 64
     assert settled["data.shuffle_labels"] is False
-    assert settled.keys() <= catalogue(round, round.benchmark("resnet50")).keys()
+    assert settled.keys() <= collect_workload_settings(round, round.benchmark("resnet50")).keys()
 
 
 def test_recipe_of_a_batch_size() -> None:
     """A reference convergence point applies to its own batch size alone."""
     rows = ({"global_batch_size": 4096, "lr": 10.0}, {"global_batch_size": 8192, "lr": 17.0})
-    assert recipe(rows, 8192)["lr"] == 17.0
-    assert recipe(rows, 5000) == {}
+    assert select_recipe(rows, 8192)["lr"] == 17.0
+    assert select_recipe(rows, 5000) == {}
 
 
 def test_list_that_is_no_list_of_numbers_is_refused() -> None:
     """Text inside a list of numbers would reach the optimizer."""
     with pytest.raises(RequestError, match="is not of type numbers"):
-        convert(KNOWN["sizes"], "sizes", ["a"])
+        convert_setting_value(KNOWN["sizes"], "sizes", ["a"])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +125,7 @@ def test_a_config_file_of_any_bytes_is_one_sentence(tmp_path: Path, text: str) -
     config = tmp_path / "c.toml"
     config.write_text(text)
     with pytest.raises(RequestError) as caught:
-        choose(KNOWN, config, [])
+        read_chosen_settings(KNOWN, config, [])
     assert "\n" not in str(caught.value)
 
 
@@ -127,4 +133,4 @@ def test_a_config_file_of_any_bytes_is_one_sentence(tmp_path: Path, text: str) -
 def test_an_assignment_of_any_text_is_one_sentence(value: str) -> None:
     """The same parser reads --set."""
     with pytest.raises(RequestError):
-        choose(KNOWN, None, [f"lr={value}"])
+        read_chosen_settings(KNOWN, None, [f"lr={value}"])

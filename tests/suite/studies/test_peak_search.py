@@ -7,15 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from suite.loadgen.early_stopping import server_passes
-from suite.studies.peak_search import RUNS, Aim, Search, Seen, Step, dispersion, most_over, passes
-from suite.studies.rates import replayed
+from suite.loadgen.early_stopping import is_server_run_proven
+from suite.studies.peak_search import (
+    MAX_FULL_RUNS,
+    NextRun,
+    PeakAim,
+    PeakSearch,
+    RunObservation,
+    compute_dispersion,
+    estimate_pass_chance,
+    find_most_over,
+)
+from suite.studies.rates import replay_peak_search
 
 FULL = 4_000
 BOUND_S = 0.050
 
 
-def aim(**changes: Any) -> Aim:
+def aim(**changes: Any) -> PeakAim:
     usual: dict[str, Any] = {
         "percentile": 99.0,
         "bound_s": BOUND_S,
@@ -24,7 +33,7 @@ def aim(**changes: Any) -> Aim:
         "min_duration_s": 0.0,
         "tolerance": 0.02,
     }
-    return Aim(**{**usual, **changes})
+    return PeakAim(**{**usual, **changes})
 
 
 def queue(
@@ -36,17 +45,17 @@ def queue(
     return np.maximum.accumulate(arrived - work) + work + service_s - arrived
 
 
-def simulated(seed: int, of: Aim) -> Callable[[Step], Seen]:
+def simulated(seed: int, of: PeakAim) -> Callable[[NextRun], RunObservation]:
     """A run of that queue."""
     rng = np.random.default_rng(seed)
 
-    def run(step: Step) -> Seen:
-        skipped = 0 if step.full else of.skipped(step.rate)
+    def run(step: NextRun) -> RunObservation:
+        skipped = 0 if step.full else of.compute_skipped_queries(step.rate)
         late = (queue(step.rate, step.queries + skipped, rng) > of.bound_s)[skipped:]
         over = int(late.sum())
-        valid = step.full and server_passes(step.queries, over, of.percentile)
-        scatter = dispersion([float(part.sum()) for part in np.array_split(late, 25)])
-        return Seen(
+        valid = step.full and is_server_run_proven(step.queries, over, of.percentile)
+        scatter = compute_dispersion([float(part.sum()) for part in np.array_split(late, 25)])
+        return RunObservation(
             rate=step.rate,
             queries=step.queries,
             over=over,
@@ -58,11 +67,11 @@ def simulated(seed: int, of: Aim) -> Callable[[Step], Seen]:
     return run
 
 
-def searched(seed: int, of: Aim) -> tuple[Search, list[Seen]]:
-    search, seen, run = Search(of), list[Seen](), simulated(seed, of)
-    while (step := search.next()) is not None:
+def searched(seed: int, of: PeakAim) -> tuple[PeakSearch, list[RunObservation]]:
+    search, seen, run = PeakSearch(of), list[RunObservation](), simulated(seed, of)
+    while (step := search.choose_next_run()) is not None:
         seen.append(run(step))
-        search.took(seen[-1])
+        search.record_run(seen[-1])
     return search, seen
 
 
@@ -73,7 +82,7 @@ def test_a_search_ends_with_a_valid_run_near_the_peak(seed: int) -> None:
     """
     search, seen = searched(seed, aim())
     assert search.best is not None and 0.70 < search.best / 200.0 < 0.88
-    assert search.runs <= RUNS and any(
+    assert search.runs <= MAX_FULL_RUNS and any(
         each.full and each.valid and each.rate == search.best for each in seen
     )
 
@@ -81,20 +90,20 @@ def test_a_search_ends_with_a_valid_run_near_the_peak(seed: int) -> None:
 def test_the_same_runs_give_the_same_next_step() -> None:
     """A search that was killed goes on as if it had not been: its state is its runs."""
     of = aim()
-    search, seen = Search(of), list[Seen]()
+    search, seen = PeakSearch(of), list[RunObservation]()
     run = simulated(3, of)
-    while (step := search.next()) is not None:
-        assert replayed(of, seen).next() == step
+    while (step := search.choose_next_run()) is not None:
+        assert replay_peak_search(of, seen).choose_next_run() == step
         seen.append(run(step))
-        search.took(seen[-1])
-    assert replayed(of, seen).next() is None
+        search.record_run(seen[-1])
+    assert replay_peak_search(of, seen).choose_next_run() is None
 
 
 def test_full_runs_that_are_short_serve_as_probes() -> None:
     """A probe that lasts longer than a full run would prove less than it, and cost more."""
-    step = Search(aim(min_queries=459)).next()
+    step = PeakSearch(aim(min_queries=459)).choose_next_run()
     assert step is not None and step.full and step.queries == 459
-    longer = Search(aim()).next()
+    longer = PeakSearch(aim()).choose_next_run()
     assert longer is not None and not longer.full and longer.queries == 1000
 
 
@@ -102,33 +111,39 @@ def test_a_full_run_is_as_long_as_both_minimums_ask() -> None:
     """LoadGen ends when both are met."""
     of = aim(min_duration_s=60.0, min_queries=459)
     assert (
-        of.full(100.0) == 6000
-        and of.full(1.0) == 459
-        and of.skipped(100.0) == math.ceil(10 * BOUND_S * 100)
+        of.compute_full_queries(100.0) == 6000
+        and of.compute_full_queries(1.0) == 459
+        and of.compute_skipped_queries(100.0) == math.ceil(10 * BOUND_S * 100)
     )
 
 
 @pytest.mark.parametrize("queries", [459, 1000, 24_000, 270_336])
 def test_the_most_queries_over_the_bound_are_loadgens(queries: int) -> None:
     """One more would be INVALID."""
-    most = most_over(queries, 99.0)
-    assert server_passes(queries, most, 99.0) and not server_passes(queries, most + 1, 99.0)
-    assert most_over(100, 99.0) == -1
+    most = find_most_over(queries, 99.0)
+    assert is_server_run_proven(queries, most, 99.0) and not is_server_run_proven(
+        queries, most + 1, 99.0
+    )
+    assert find_most_over(100, 99.0) == -1
 
 
 def test_dispersion_is_one_for_independent_counts_and_more_for_bursts() -> None:
     """Of bursts, LoadGen's 99 % are far less sure than they say."""
     rng = np.random.default_rng(0)
-    assert 0.4 < dispersion([float(count) for count in rng.poisson(10, 25)]) < 2.0
-    assert dispersion([0.0] * 24 + [100.0]) > 50 and dispersion([0.0] * 25) == 1.0
+    assert 0.4 < compute_dispersion([float(count) for count in rng.poisson(10, 25)]) < 2.0
+    assert compute_dispersion([0.0] * 24 + [100.0]) > 50 and compute_dispersion([0.0] * 25) == 1.0
 
 
 def test_a_run_below_the_best_that_failed_by_chance_does_not_end_the_search() -> None:
     """An INVALID rate is a bound only above the highest VALID one."""
-    search = Search(aim())
+    search = PeakSearch(aim())
     search.probing = False
-    search.took(Seen(rate=150.0, queries=FULL, over=10, dispersion=1.0, full=True, valid=True))
-    search.took(Seen(rate=140.0, queries=FULL, over=60, dispersion=1.0, full=True, valid=False))
+    search.record_run(
+        RunObservation(rate=150.0, queries=FULL, over=10, dispersion=1.0, full=True, valid=True)
+    )
+    search.record_run(
+        RunObservation(rate=140.0, queries=FULL, over=60, dispersion=1.0, full=True, valid=False)
+    )
     assert search.best == 150.0 and search.worst is None
 
 
@@ -136,20 +151,23 @@ def test_the_chance_to_pass_falls_with_the_rate() -> None:
     """What is told beside a verdict."""
     search, _ = searched(1, aim())
     assert search.best is not None
-    chances = [passes(search, rate) for rate in (0.7 * search.best, search.best, 1.2 * search.best)]
+    chances = [
+        estimate_pass_chance(search, rate)
+        for rate in (0.7 * search.best, search.best, 1.2 * search.best)
+    ]
     assert None not in chances and chances == sorted(chances, reverse=True, key=float)  # type: ignore[arg-type]
-    assert passes(Search(aim()), 100.0) is None
+    assert estimate_pass_chance(PeakSearch(aim()), 100.0) is None
 
 
 def test_a_device_that_never_keeps_the_bound_ends() -> None:
     """Lower and lower, never below nothing; twelve runs of the first phase and nine of the second
     at most.
     """
-    search, rates = Search(aim(min_queries=459)), list[float]()
-    while (step := search.next()) is not None:
+    search, rates = PeakSearch(aim(min_queries=459)), list[float]()
+    while (step := search.choose_next_run()) is not None:
         rates.append(step.rate)
-        search.took(
-            Seen(
+        search.record_run(
+            RunObservation(
                 rate=step.rate,
                 queries=step.queries,
                 over=step.queries,
@@ -158,4 +176,6 @@ def test_a_device_that_never_keeps_the_bound_ends() -> None:
                 valid=False,
             )
         )
-    assert search.best is None and len(rates) <= RUNS + 12 and 0 < rates[-1] < 0.05 * rates[0]
+    assert (
+        search.best is None and len(rates) <= MAX_FULL_RUNS + 12 and 0 < rates[-1] < 0.05 * rates[0]
+    )

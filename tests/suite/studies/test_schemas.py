@@ -10,17 +10,17 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from suite.studies.documents import Point, Study
-from suite.studies.rates import Peak, Speed, TrialRecord
+from suite.studies.documents import PointIdentity, Study
+from suite.studies.rates import PeakStudy, RateAttemptRecord, SpeedStudy
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "tests" / "examples" / "base"
 KINDS = {
     "study-sweep": Study,
-    "point": Point,
-    "study-peak": Peak,
-    "study-speed": Speed,
-    "trial": TrialRecord,
+    "point": PointIdentity,
+    "study-peak": PeakStudy,
+    "study-speed": SpeedStudy,
+    "trial": RateAttemptRecord,
 }
 FILES = {
     "study-sweep": "study/**/study.json",

@@ -8,10 +8,15 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from workloads.common.text.beam_search import Beam, State, search, words
+from workloads.common.text.beam_search import (
+    BeamParameters,
+    DecoderState,
+    search_best_answers,
+    truncate_answers_at_end,
+)
 
 VOCABULARY, HIDDEN, START, END, FILLER = 11, 6, 2, 3, 0
-BEAM = Beam(
+BEAM = BeamParameters(
     size=4,
     length_penalty=0.6,
     coverage_penalty=0.1,
@@ -44,8 +49,8 @@ class Toy:
         self.bias_V[END] = end_bias
 
     def __call__(
-        self, token_NK: torch.Tensor, state: State
-    ) -> tuple[torch.Tensor, torch.Tensor, State]:
+        self, token_NK: torch.Tensor, state: DecoderState
+    ) -> tuple[torch.Tensor, torch.Tensor, DecoderState]:
         sentences, beams = token_NK.shape
         hidden_NKH = torch.tanh(
             state[0].view(sentences, beams, HIDDEN) @ self.turn_HH + self.embedding_VH[token_NK]
@@ -68,7 +73,7 @@ class Hypothesis:
     state: torch.Tensor
     done: bool = False
 
-    def rank(self, beam: Beam) -> float:
+    def rank(self, beam: BeamParameters) -> float:
         coverage = sum(math.log(min(max(share, 1e-30), 1.0)) for share in self.seen)
         return (
             self.logp / ((5 + len(self.tokens)) / 6) ** beam.length_penalty
@@ -94,7 +99,7 @@ def extended(toy: Toy, sentence: int, hypothesis: Hypothesis) -> list[Hypothesis
     ]
 
 
-def plain(toy: Toy, sentence: int, beam: Beam) -> list[int]:
+def plain(toy: Toy, sentence: int, beam: BeamParameters) -> list[int]:
     """Search one sentence to the end, by the words of the module's first lines."""
     beams = [Hypothesis([], 0.0, [0.0] * LENGTHS[sentence], torch.zeros(HIDDEN))]
     for _ in range(beam.max_length):
@@ -106,8 +111,10 @@ def plain(toy: Toy, sentence: int, beam: Beam) -> list[int]:
     return best[:-1] if best[-1] == END else best
 
 
-def batched(toy: Toy, beam: Beam) -> list[list[int]]:
-    return words(search(toy, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, beam), END)
+def batched(toy: Toy, beam: BeamParameters) -> list[list[int]]:
+    return truncate_answers_at_end(
+        search_best_answers(toy, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, beam), END
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -121,7 +128,7 @@ def batched(toy: Toy, beam: Beam) -> list[list[int]]:
     ],
     ids=["training", "greedy", "inference", "coverage"],
 )
-def test_equal_to_a_plain_search(seed: int, beam: Beam) -> None:
+def test_equal_to_a_plain_search(seed: int, beam: BeamParameters) -> None:
     """Penalties, finished hypotheses that stay, early ends: all as in the search without a
     batch.
     """
@@ -144,12 +151,14 @@ def test_the_search_ends_when_nothing_better_can_come() -> None:
     steps = 0
     toy = Toy(1, end_bias=99.0)
 
-    def counting(token_NK: torch.Tensor, state: State) -> tuple[torch.Tensor, torch.Tensor, State]:
+    def counting(
+        token_NK: torch.Tensor, state: DecoderState
+    ) -> tuple[torch.Tensor, torch.Tensor, DecoderState]:
         nonlocal steps
         steps += 1
         return toy(token_NK, state)
 
-    search(counting, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, BEAM)
+    search_best_answers(counting, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, BEAM)
     assert steps == 1
 
 
@@ -165,10 +174,12 @@ def test_a_wider_beam_finds_what_a_narrow_one_misses() -> None:
 def test_decoders_without_attention_have_no_coverage() -> None:
     toy = Toy(2, 1.5)
 
-    def blind(token_NK: torch.Tensor, state: State) -> tuple[torch.Tensor, None, State]:
+    def blind(
+        token_NK: torch.Tensor, state: DecoderState
+    ) -> tuple[torch.Tensor, None, DecoderState]:
         logit_NKV, _, state = toy(token_NK, state)
         return logit_NKV, None, state
 
     uncovered = replace(BEAM, coverage_penalty=0.0)
-    answers = search(blind, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, uncovered)
-    assert words(answers, END) == batched(toy, uncovered)
+    answers = search_best_answers(blind, (torch.zeros(len(LENGTHS), HIDDEN),), KNOWN_NS, uncovered)
+    assert truncate_answers_at_end(answers, END) == batched(toy, uncovered)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from workloads.common.text.bleu import Form, bleu, signature
+from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
 
 ANSWERS = [
     'The cat sat on the mat, "she" said.',
@@ -54,22 +54,22 @@ def t2t_tokens(text: str) -> list[str]:
     return re.sub(r"([.,!\"()])([^\d])", r" \1 \2", text).split()
 
 
-@pytest.mark.parametrize("form", [Form.SACREBLEU, Form.T2T])
-def test_training_s_forms_are_uncased_and_cut_marks_off(form: Form) -> None:
+@pytest.mark.parametrize("form", [BleuForm.SACREBLEU, BleuForm.T2T])
+def test_training_s_forms_are_uncased_and_cut_marks_off(form: BleuForm) -> None:
     """Both benchmarks' references cut tokens in the same way."""
     expected = by_hand(
         [t2t_tokens(text) for text in ANSWERS],
         [t2t_tokens(text) for text in REFERENCES],
         smooth=True,
     )
-    assert bleu(form, ANSWERS, REFERENCES) == pytest.approx(expected, rel=1e-9)
+    assert compute_bleu(form, ANSWERS, REFERENCES) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("form", [Form.SACREBLEU, Form.T2T])
-def test_orders_without_a_match_are_smoothed(form: Form) -> None:
+@pytest.mark.parametrize("form", [BleuForm.SACREBLEU, BleuForm.T2T])
+def test_orders_without_a_match_are_smoothed(form: BleuForm) -> None:
     answer, reference = "one two three six seven", "one two three four five"
     assert (
-        bleu(form, [answer], [reference])
+        compute_bleu(form, [answer], [reference])
         == pytest.approx(by_hand([answer.split()], [reference.split()], smooth=True), rel=1e-9)
         != 0
     )
@@ -78,34 +78,34 @@ def test_orders_without_a_match_are_smoothed(form: Form) -> None:
 def test_tokens_are_taken_as_they_are() -> None:
     """Inference: case counts, marks stick, and an order without a match is 0."""
     cut = [text.split() for text in ANSWERS], [text.split() for text in REFERENCES]
-    assert bleu(Form.TOKENS, ANSWERS, REFERENCES) == pytest.approx(
+    assert compute_bleu(BleuForm.TOKENS, ANSWERS, REFERENCES) == pytest.approx(
         by_hand(*cut, smooth=False), rel=1e-9
     )
-    assert bleu(Form.TOKENS, ["a b c x d e"], ["a b c y d e"]) == 0.0
-    assert bleu(Form.TOKENS, ["a b c d e"], ["A b c d e"]) < 1.0
+    assert compute_bleu(BleuForm.TOKENS, ["a b c x d e"], ["a b c y d e"]) == 0.0
+    assert compute_bleu(BleuForm.TOKENS, ["a b c d e"], ["A b c d e"]) < 1.0
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_the_scale_is_0_to_1(form: Form) -> None:
+@pytest.mark.parametrize("form", list(BleuForm))
+def test_the_scale_is_0_to_1(form: BleuForm) -> None:
     """v0.7 logs have it so; a score of 24 would pass every target."""
-    assert bleu(form, REFERENCES, REFERENCES) == pytest.approx(1.0)
-    assert bleu(form, ["x y z v"], ["a b c d"]) < 0.2
+    assert compute_bleu(form, REFERENCES, REFERENCES) == pytest.approx(1.0)
+    assert compute_bleu(form, ["x y z v"], ["a b c d"]) < 0.2
 
 
 @pytest.mark.parametrize(("answers", "references"), [([], []), (["a"], ["a", "b"])])
 def test_answers_and_references_must_match(answers: list[str], references: list[str]) -> None:
     """Scoring some of the sentences would be another benchmark."""
     with pytest.raises(ValueError, match="references"):
-        bleu(Form.TOKENS, answers, references)
+        compute_bleu(BleuForm.TOKENS, answers, references)
 
 
 @pytest.mark.parametrize(
     ("form", "parts"),
     [
-        (Form.SACREBLEU, "case:lc|eff:no|tok:intl|smooth:exp"),
-        (Form.TOKENS, "case:mixed|eff:no|tok:none|smooth:none"),
+        (BleuForm.SACREBLEU, "case:lc|eff:no|tok:intl|smooth:exp"),
+        (BleuForm.TOKENS, "case:mixed|eff:no|tok:none|smooth:none"),
     ],
 )
-def test_signatures_say_how(form: Form, parts: str) -> None:
+def test_signatures_say_how(form: BleuForm, parts: str) -> None:
     """A number without its signature compares with nothing."""
-    assert signature(form).startswith(f"bleu|form:{form}|nrefs:1|{parts}|version:")
+    assert format_bleu_signature(form).startswith(f"bleu|form:{form}|nrefs:1|{parts}|version:")

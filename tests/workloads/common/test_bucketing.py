@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from workloads.common.inputs.batches import shared
-from workloads.common.text.bucketing import even_bounds, growing_bounds, padded, plan
+from workloads.common.inputs.batches import plan_rank_steps
+from workloads.common.text.bucketing import (
+    compute_even_bounds,
+    compute_growing_bounds,
+    pad_sentences,
+    plan_bucketed_batches,
+)
 
 LENGTHS = np.random.default_rng(1).integers(1, 41, 1000)
 BOUNDS = (10, 20, 30, 40)
@@ -15,7 +20,7 @@ def eight(bound: int) -> int:
 
 
 def flat(seed: int, epoch: int) -> list[list[int]]:
-    return [batch.tolist() for batch in plan(LENGTHS, BOUNDS, eight, seed, epoch)]
+    return [batch.tolist() for batch in plan_bucketed_batches(LENGTHS, BOUNDS, eight, seed, epoch)]
 
 
 def test_every_sentence_once() -> None:
@@ -25,7 +30,7 @@ def test_every_sentence_once() -> None:
 
 def test_batches_are_of_one_bucket_and_of_its_size() -> None:
     """Padding would cost the rest; `size` is asked per bucket, for batches by tokens."""
-    found = plan(LENGTHS, BOUNDS, lambda bound: 120 // bound, 1, 1)
+    found = plan_bucketed_batches(LENGTHS, BOUNDS, lambda bound: 120 // bound, 1, 1)
     for batch in found:
         bucket = np.searchsorted(BOUNDS, LENGTHS[batch])
         assert len(set(bucket.tolist())) == 1 and len(batch) <= 120 // BOUNDS[bucket[0]]
@@ -49,8 +54,8 @@ def test_ranks_share_each_batch(ranks: int) -> None:
     """The same steps on every rank, together the global batch; what fills up a rank's share has
     weight 0.
     """
-    whole = plan(LENGTHS, BOUNDS, eight, 3, 2)
-    shares = [shared(whole, len(LENGTHS), 2, rank, ranks) for rank in range(ranks)]
+    whole = plan_bucketed_batches(LENGTHS, BOUNDS, eight, 3, 2)
+    shares = [plan_rank_steps(whole, len(LENGTHS), 2, rank, ranks) for rank in range(ranks)]
     for number, batch in enumerate(whole):
         parts = [share[number].micro_batches for share in shares]
         assert all(len(part) == 1 and part[0] for part in parts)
@@ -62,24 +67,24 @@ def test_ranks_share_each_batch(ranks: int) -> None:
 def test_a_sentence_that_fits_no_bucket_is_an_error() -> None:
     """Dropping it here would train on fewer sentences than are logged."""
     with pytest.raises(ValueError, match="41 tokens is longer than the last bucket, 40"):
-        plan(np.array([3, 41]), BOUNDS, eight, 1, 1)
+        plan_bucketed_batches(np.array([3, 41]), BOUNDS, eight, 1, 1)
 
 
 def test_no_sentences_are_no_batches() -> None:
-    assert plan(np.array([], dtype=np.int64), BOUNDS, eight, 1, 1) == []
+    assert plan_bucketed_batches(np.array([], dtype=np.int64), BOUNDS, eight, 1, 1) == []
 
 
 def test_bounds() -> None:
     """Five even ones to 50 (GNMT); from 8 on by a tenth, at least by one (Transformer)."""
-    assert even_bounds(50, 5) == (10, 20, 30, 40, 50)
-    assert even_bounds(7, 5) == (2, 4, 6, 7, 7)
-    found = growing_bounds(256, 8, 1.1)
+    assert compute_even_bounds(50, 5) == (10, 20, 30, 40, 50)
+    assert compute_even_bounds(7, 5) == (2, 4, 6, 7, 7)
+    found = compute_growing_bounds(256, 8, 1.1)
     assert found[:6] == (8, 9, 10, 11, 12, 13) and found[-1] == 256
     assert all(low < high for low, high in zip(found, found[1:], strict=False))
-    assert growing_bounds(8, 8, 1.1) == (8,)
+    assert compute_growing_bounds(8, 8, 1.1) == (8,)
 
 
 def test_padding_stands_at_the_end() -> None:
-    block = padded([np.array([5, 6], dtype=np.int32), np.array([7], dtype=np.int32)], 0)
+    block = pad_sentences([np.array([5, 6], dtype=np.int32), np.array([7], dtype=np.int32)], 0)
     assert block.tolist() == [[5, 6], [7, 0]]
-    assert padded([], 0).shape == (0, 0)
+    assert pad_sentences([], 0).shape == (0, 0)

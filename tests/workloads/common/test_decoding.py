@@ -78,7 +78,7 @@ def test_same_classes_agree(tiny: Path) -> None:
 def test_whole_pictures_pass(tiny: Path) -> None:
     """No false alarm."""
     found = imagenet.find(tiny, "train")
-    assert file_checks.look(found)[0].broken == ()
+    assert file_checks.inspect_split_pictures(found)[0].broken == ()
 
 
 @pytest.mark.parametrize("deep", [True, False])
@@ -87,34 +87,34 @@ def test_truncated_pictures_are_seen(own_tiny: Path, share: float, deep: bool) -
     """Cut anywhere, in the header or just before the end, with and without decoding."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     cut(path, share)
-    assert not file_checks.examine(path, deep=deep)[0]
+    assert not file_checks.inspect_picture_file(path, deep=deep)[0]
 
 
 def test_files_that_are_no_pictures_are_seen(own_tiny: Path) -> None:
     """An HTML error page with the right name."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     path.write_text("<html>404</html>")
-    assert not file_checks.examine(path, deep=False)[0]
+    assert not file_checks.inspect_picture_file(path, deep=False)[0]
 
 
 def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
     """A dangling link must not end the scan with a traceback."""
     (tmp_path / "a.JPEG").symlink_to(tmp_path / "nowhere")
-    assert not file_checks.examine(tmp_path / "a.JPEG", deep=True)[0]
+    assert not file_checks.inspect_picture_file(tmp_path / "a.JPEG", deep=True)[0]
 
 
 def test_a_png_under_a_jpeg_name_is_good(tmp_path: Path) -> None:
     """ImageNet has one (n02105855_2933): it has no JPEG end marker and decodes well."""
     path = tmp_path / "a.JPEG"
     Image.new("RGB", (8, 8)).save(path, "PNG")
-    assert file_checks.examine(path, deep=False)[0]
+    assert file_checks.inspect_picture_file(path, deep=False)[0]
 
 
 def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
     """Some of ImageNet's files carry a few."""
     path = own_tiny / "val" / "star" / "star_0.JPEG"
     path.write_bytes(path.read_bytes() + b"\0" * 100)
-    assert file_checks.examine(path, deep=False)[0]
+    assert file_checks.inspect_picture_file(path, deep=False)[0]
 
 
 def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
@@ -124,7 +124,7 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
     found = imagenet.find(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
-    looked, _ = file_checks.look(found)
+    looked, _ = file_checks.inspect_split_pictures(found)
     assert looked.broken == tuple(range(7))
     with pytest.raises(
         RequestError,
@@ -133,7 +133,7 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
             r" data.skip_broken=true"
         ),
     ):
-        looked.check(found.folder, skip=False)
+        looked.check_usability(found.folder, skip=False)
 
 
 def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
@@ -141,7 +141,7 @@ def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
     found = imagenet.find(own_tiny, "train")
     for index in (0, 8, 9):
         cut(found.path(index))
-    kept = file_checks.look(found)[0].whole(found)
+    kept = file_checks.inspect_split_pictures(found)[0].drop_broken_pictures(found)
     assert len(kept) == 21
     assert kept.labels.tolist() == [0] * 7 + [1] * 6 + [2] * 8
     assert kept.path(7).name == "cross_2.JPEG"
@@ -151,7 +151,7 @@ def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     """Leaving out all would train on nothing."""
     found = imagenet.find(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
-        file_checks.Looked(count=12, broken=tuple(range(12)), named=()).check(
+        file_checks.PictureSplitSurvey(count=12, broken=tuple(range(12)), named=()).check_usability(
             found.folder, skip=True
         )
 
@@ -172,14 +172,14 @@ def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:
     """ImageNet has some in grey and in CMYK."""
     for mode in ("L", "CMYK"):
         Image.new(mode, (10, 10)).save(tmp_path / f"{mode}.JPEG")
-        assert files.decode(tmp_path / f"{mode}.JPEG").mode == "RGB"
+        assert files.read_rgb_picture(tmp_path / f"{mode}.JPEG").mode == "RGB"
 
 
 def test_normalised_pictures() -> None:
     """Mean and deviation per channel, C before H and W, in channels-last memory."""
     picture_NHWC = torch.zeros(2, 4, 5, 3, dtype=torch.uint8)
     picture_NHWC[..., 1] = 255
-    picture_NCHW = files.normalise(picture_NHWC)
+    picture_NCHW = files.normalise_pictures(picture_NHWC)
     assert picture_NCHW.shape == (2, 3, 4, 5)
     assert picture_NCHW.is_contiguous(memory_format=torch.channels_last)
     assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from workloads.common.pictures.in_memory import Held, in_threads
+from workloads.common.pictures.in_memory import LoadedSamples, wrap_in_threads
 
 
 def test_loaded_samples_are_there_until_they_are_unloaded() -> None:
     """LoadGen loads a part, runs, unloads it and goes on with the next."""
-    held = Held(in_threads(lambda sample: sample * 10, threads=3))
+    held = LoadedSamples(wrap_in_threads(lambda sample: sample * 10, threads=3))
     held.load([4, 2, 9])
     assert [held[sample] for sample in (2, 4, 9)] == [20, 40, 90]
     held.unload([4, 7])
@@ -21,4 +21,4 @@ def test_loaded_samples_are_there_until_they_are_unloaded() -> None:
 def test_a_sample_that_cannot_be_prepared_says_why() -> None:
     """A picture that vanished: the exception reaches LoadGen's thread."""
     with pytest.raises(ZeroDivisionError):
-        Held(in_threads(lambda sample: 1 // sample, threads=2)).load([1, 0])
+        LoadedSamples(wrap_in_threads(lambda sample: 1 // sample, threads=2)).load([1, 0])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from workloads.common.optimisation import lars
-from workloads.common.optimisation.lars import ETA, Lars
+from workloads.common.optimisation.lars import LARS_ETA, Lars
 
 MOMENTUM, DECAY, EPSILON = 0.9, 2e-4, 1e-3
 
@@ -21,7 +21,7 @@ def by_hand(
         norm_w, norm_g = math.sqrt(sum(x * x for x in w)), math.sqrt(sum(x * x for x in g))
         decay = DECAY if adapt else 0.0
         trust = (
-            ETA * norm_w / (norm_g + decay * norm_w + EPSILON)
+            LARS_ETA * norm_w / (norm_g + decay * norm_w + EPSILON)
             if adapt and norm_w > 0 and norm_g > 0
             else 1.0
         )
@@ -135,7 +135,9 @@ def test_layers_that_are_updated_together_are_updated_as_alone(
     gradient stays as it is.
     """
     monkeypatch.setattr(
-        lars, "parts", lambda weights: [weights] if together else [[weight] for weight in weights]
+        lars,
+        "group_layers_for_update",
+        lambda weights: [weights] if together else [[weight] for weight in weights],
     )
     layers = [WEIGHTS, [0.0, 0.0], [3.0, -4.0]]
     gradients = [GRADIENTS[0], [0.5, 0.25], [0.0, 0.0]]

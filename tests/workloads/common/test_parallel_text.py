@@ -6,7 +6,7 @@ import pytest
 
 from suite.errors import RequestError
 from workloads.common.text import parallel_text
-from workloads.common.text.parallel_text import Corpus
+from workloads.common.text.parallel_text import ParallelCorpus
 
 
 def lay(root: Path, source: bytes, target: bytes) -> Path:
@@ -18,7 +18,7 @@ def lay(root: Path, source: bytes, target: bytes) -> Path:
 def test_lines_are_pairs(tmp_path: Path) -> None:
     """A byte order mark, carriage returns and a missing last line end change nothing."""
     lay(tmp_path, b"\xef\xbb\xbfone\r\ntwo\n", "eins\nzwei ü".encode())
-    found = parallel_text.find(tmp_path, "train", skip=False)
+    found = parallel_text.read_parallel_text(tmp_path, "train", skip=False)
     assert (found.sources, found.targets, len(found)) == (("one", "two"), ("eins", "zwei ü"), 2)
 
 
@@ -27,7 +27,10 @@ def test_other_line_ends_stand_inside_a_sentence(tmp_path: Path) -> None:
     pairs.
     """
     lay(tmp_path, "a\u2028b\x85c\nd\n".encode(), b"x\ny\n")
-    assert parallel_text.find(tmp_path, "train", skip=False).sources == ("a\u2028b\x85c", "d")
+    assert parallel_text.read_parallel_text(tmp_path, "train", skip=False).sources == (
+        "a\u2028b\x85c",
+        "d",
+    )
 
 
 def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
@@ -35,7 +38,7 @@ def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
     lay(tmp_path, b"one\ntwo\n", b"eins\n")
     for skip in (False, True):
         with pytest.raises(RequestError, match=r"train\.en has 2 lines, but train\.de has 1"):
-            parallel_text.find(tmp_path, "train", skip=skip)
+            parallel_text.read_parallel_text(tmp_path, "train", skip=skip)
 
 
 def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> None:
@@ -47,47 +50,50 @@ def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> No
             r" data\.skip_broken=true"
         ),
     ):
-        parallel_text.find(tmp_path, "train", skip=False)
-    found = parallel_text.find(tmp_path, "train", skip=True)
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
+    found = parallel_text.read_parallel_text(tmp_path, "train", skip=True)
     assert (found.sources, found.targets) == (("one", "five"), ("eins", "fünf"))
 
 
 def test_empty_lines_may_be_sentences(tmp_path: Path) -> None:
     """Of a training text that its reference takes as it is; what is no UTF-8 is none anywhere."""
     lay(tmp_path, b"one\n\n", b"\nzwei\n")
-    assert parallel_text.find(tmp_path, "train", skip=False, empty=True).sources == ("one", "")
+    assert parallel_text.read_parallel_text(tmp_path, "train", skip=False, empty=True).sources == (
+        "one",
+        "",
+    )
     lay(tmp_path, b"one\n\n\xff\n", b"eins\n\nzwei\n")
     with pytest.raises(RequestError, match=r"train\.en:3 is no UTF-8; --set"):
-        parallel_text.find(tmp_path, "train", skip=False, empty=True)
-    assert len(parallel_text.find(tmp_path, "train", skip=True, empty=True)) == 2
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False, empty=True)
+    assert len(parallel_text.read_parallel_text(tmp_path, "train", skip=True, empty=True)) == 2
 
 
 def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
     """A message of a million names helps nobody."""
     lay(tmp_path, b"\n" * 9 + b"x\n", b"y\n" * 10)
     with pytest.raises(RequestError, match="and 4 more"):
-        parallel_text.find(tmp_path, "train", skip=False)
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
 def test_files_without_a_pair_are_refused(tmp_path: Path, content: bytes) -> None:
     lay(tmp_path, content, content)
     with pytest.raises(RequestError, match="no sentence pairs"):
-        parallel_text.find(tmp_path, "train", skip=True)
+        parallel_text.read_parallel_text(tmp_path, "train", skip=True)
 
 
 def test_a_missing_file_says_what_is_wanted(tmp_path: Path) -> None:
     with pytest.raises(
         RequestError, match=r"train\.en: no such file; expected <split>\.en and <split>\.de"
     ):
-        parallel_text.find(tmp_path, "train", skip=False)
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
     (tmp_path / "train.en").mkdir()
     with pytest.raises(RequestError, match="cannot be read"):
-        parallel_text.find(tmp_path, "train", skip=False)
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     """The embedded data goes through the loader of the real one."""
-    corpus = Corpus(split="test", sources=("Größe", "b"), targets=("c", "d e"))
-    parallel_text.write(corpus, tmp_path)
-    assert parallel_text.find(tmp_path, "test", skip=False) == corpus
+    corpus = ParallelCorpus(split="test", sources=("Größe", "b"), targets=("c", "d e"))
+    parallel_text.write_parallel_text(corpus, tmp_path)
+    assert parallel_text.read_parallel_text(tmp_path, "test", skip=False) == corpus

@@ -6,12 +6,17 @@ import pytest
 
 from suite import registry
 from suite.rounds import Profile, TrainingRow
-from workloads.common.optimisation.schedules import blocks, polynomial, stepped, warmed_up
+from workloads.common.optimisation.schedules import (
+    build_linear_warmup,
+    build_polynomial_decay,
+    build_step_decay,
+    iterate_epoch_blocks,
+)
 
 
 def test_warm_up_is_linear_from_zero() -> None:
     """Starting at the full rate would make large batches diverge."""
-    rate = warmed_up(lambda step: 99.0, 8.0, 4)
+    rate = build_linear_warmup(lambda step: 99.0, 8.0, 4)
     assert [rate(step) for step in range(5)] == [0.0, 2.0, 4.0, 6.0, 99.0]
 
 
@@ -21,18 +26,18 @@ def test_warm_up_is_linear_from_zero() -> None:
 )
 def test_warm_up_may_begin_part_of_the_way_up(halvings: int, expected: list[float]) -> None:
     """r0 - (wb - b) r0 / (wb 2^wk): MLPerf's warm-up factor."""
-    rate = warmed_up(lambda step: 99.0, 8.0, 4, halvings)
+    rate = build_linear_warmup(lambda step: 99.0, 8.0, 4, halvings)
     assert [rate(step) for step in range(5)] == [*expected, 99.0]
 
 
 def test_no_warm_up_starts_at_once() -> None:
     """Zero steps of warm-up must not divide by zero."""
-    assert warmed_up(lambda step: 5.0, 5.0, 0)(0) == 5.0
+    assert build_linear_warmup(lambda step: 5.0, 5.0, 0)(0) == 5.0
 
 
 def test_polynomial_follows_the_reference() -> None:
     """(base - end) (1 - (step - W) / (T - W + 1))^2 + end, at the start, in the middle and at T."""
-    rate = polynomial(10.0, 1e-4, 2, 5, 104)
+    rate = build_polynomial_decay(10.0, 1e-4, 2, 5, 104)
     assert rate(5) == 10.0
     assert rate(55) == pytest.approx((10.0 - 1e-4) * 0.25 + 1e-4)
     assert rate(104) == pytest.approx((10.0 - 1e-4) * 0.01**2 + 1e-4)
@@ -40,20 +45,20 @@ def test_polynomial_follows_the_reference() -> None:
 
 def test_polynomial_stays_at_its_end() -> None:
     """Beyond T an even power would rise again."""
-    rate = polynomial(10.0, 1e-4, 2, 5, 104)
+    rate = build_polynomial_decay(10.0, 1e-4, 2, 5, 104)
     assert rate(105) == rate(10_000) == 1e-4
 
 
 def test_polynomial_falls() -> None:
     """Every step's rate is at most the one before."""
-    rate = polynomial(17.0, 1e-4, 2, 3, 50)
+    rate = build_polynomial_decay(17.0, 1e-4, 2, 3, 50)
     rates = [rate(step) for step in range(3, 60)]
     assert rates == sorted(rates, reverse=True)
 
 
 def test_steps_multiply_at_their_boundaries() -> None:
     """The boundary's own step has the new rate already."""
-    rate = stepped(1.0, 0.1, (3, 6))
+    rate = build_step_decay(1.0, 0.1, (3, 6))
     assert [rate(step) for step in (0, 2, 3, 5, 6, 100)] == pytest.approx(
         [1, 1, 0.1, 0.1, 0.01, 0.01]
     )
@@ -61,7 +66,7 @@ def test_steps_multiply_at_their_boundaries() -> None:
 
 @pytest.fixture
 def row() -> TrainingRow:
-    return registry.round().benchmark("resnet50").training[Profile.SMOKE]
+    return registry.load_round().benchmark("resnet50").training[Profile.SMOKE]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def test_blocks(
     own = replace(
         row, evaluate_every_epochs=every, evaluate_offset_epochs=(offset,), max_epochs=most
     )
-    assert [list(block) for block in blocks(own)] == expected
+    assert [list(block) for block in iterate_epoch_blocks(own)] == expected
 
 
 @pytest.mark.parametrize(
@@ -98,5 +103,6 @@ def test_blocks_end_at_the_epochs_that_the_rules_name(
 ) -> None:
     """Evaluated where the judge expects it; none is left for training that nobody evaluates."""
     assert [
-        list(block) for block in blocks(replace(row, evaluation_epochs=named, max_epochs=most))
+        list(block)
+        for block in iterate_epoch_blocks(replace(row, evaluation_epochs=named, max_epochs=most))
     ] == expected

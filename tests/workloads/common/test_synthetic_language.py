@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 from workloads.common.text import parallel_text, synthetic_language
-from workloads.common.text.bleu import Form, bleu
-from workloads.common.text.parallel_text import Corpus
+from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.parallel_text import ParallelCorpus
 
-GRAMMARS = [synthetic_language.NEAR, synthetic_language.FAR]
+GRAMMARS = [synthetic_language.NEAR_LANGUAGE, synthetic_language.FAR_LANGUAGE]
 TARGET = 0.24  # training_rules.adoc v0.7, GNMT; the Transformer's is higher
 
 
 @cache
-def corpora(name: str) -> tuple[Corpus, Corpus]:
-    return synthetic_language.corpora(next(grammar for grammar in GRAMMARS if grammar.name == name))
+def corpora(name: str) -> tuple[ParallelCorpus, ParallelCorpus]:
+    return synthetic_language.generate_corpora(
+        next(grammar for grammar in GRAMMARS if grammar.name == name)
+    )
 
 
 @pytest.mark.slow
@@ -66,7 +68,10 @@ def test_a_word_has_one_meaning() -> None:
     ]
     words += [*lexicon.conjunctions, lexicon.future, lexicon.that, lexicon.which]
     assert len({word[0] for word in words}) == len({word[1] for word in words}) == len(words) == 333
-    assert len({syllable[1] for syllable in lexicon.syllables}) == synthetic_language.NAME_SYLLABLES
+    assert (
+        len({syllable[1] for syllable in lexicon.syllables})
+        == synthetic_language.NAME_SYLLABLE_COUNT
+    )
 
 
 @pytest.mark.parametrize("name", ["near", "far"])
@@ -87,7 +92,7 @@ def test_names_are_an_open_class(name: str) -> None:
 @pytest.mark.parametrize("name", ["near", "far"])
 def test_copying_misses(name: str) -> None:
     _, test = corpora(name)
-    assert bleu(Form.SACREBLEU, test.sources, test.targets) < 0.01
+    assert compute_bleu(BleuForm.SACREBLEU, test.sources, test.targets) < 0.01
 
 
 def cut(line: str) -> list[str]:
@@ -99,7 +104,7 @@ def dictionary() -> dict[str, str]:
     """The best that a dictionary can be: every word in its most frequent form, endings where the
     source has them.
     """
-    lexicon, common = synthetic_language.Lexicon(), synthetic_language.GENDERS[0]
+    lexicon, common = synthetic_language.Lexicon(), synthetic_language.GENDER_ENDINGS[0]
     meaning = dict(
         [
             *lexicon.adverbs,
@@ -114,7 +119,9 @@ def dictionary() -> dict[str, str]:
     for word, there, _ in lexicon.nouns:
         meaning |= {word: there, f"{word}s": f"{there}en"}
     for word, there in lexicon.verbs:
-        meaning |= {word + one: there + ending for one, _, ending in synthetic_language.TENSES}
+        meaning |= {
+            word + one: there + ending for one, _, ending in synthetic_language.TENSE_ENDINGS
+        }
     pairs = [(first, second) for first in lexicon.syllables for second in lexicon.syllables]
     meaning |= {a[0] + b[0]: a[1] + b[1] for a, b in pairs}
     return meaning | {
@@ -134,11 +141,14 @@ def test_word_for_word_misses(name: str) -> None:
         for answer, target in zip(answers, test.targets, strict=True)
     )
     assert hits / sum(map(len, words)) > 0.4
-    assert bleu(Form.SACREBLEU, answers, test.targets) < TARGET / 4
+    assert compute_bleu(BleuForm.SACREBLEU, answers, test.targets) < TARGET / 4
 
 
 def test_the_set_is_written_as_parallel_files(tmp_path: Path) -> None:
-    synthetic_language.write(replace(synthetic_language.FAR, train=50, test=7), tmp_path / "data")
+    synthetic_language.write_synthetic_text(
+        replace(synthetic_language.FAR_LANGUAGE, train=50, test=7), tmp_path / "data"
+    )
     assert [
-        len(parallel_text.find(tmp_path / "data", split, skip=False)) for split in ("train", "test")
+        len(parallel_text.read_parallel_text(tmp_path / "data", split, skip=False))
+        for split in ("train", "test")
     ] == [50, 7]

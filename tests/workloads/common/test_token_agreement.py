@@ -5,7 +5,7 @@ are not.
 import pytest
 
 from workloads.common.text.agreement import agree
-from workloads.common.text.token_answers import packed
+from workloads.common.text.token_answers import pack_token_ids
 
 ANSWER = [17, 4, 9, 22, 31, 5, 8, 3]
 
@@ -16,7 +16,9 @@ ANSWER = [17, 4, 9, 22, 31, 5, 8, 3]
 )
 def test_a_word_chosen_otherwise_may_be_rounding(other: list[int]) -> None:
     """Where two words are nearly as likely, the batch's size decides."""
-    assert agree(packed(ANSWER), packed(other)) and agree(packed(other), packed(ANSWER))
+    assert agree(pack_token_ids(ANSWER), pack_token_ids(other)) and agree(
+        pack_token_ids(other), pack_token_ids(ANSWER)
+    )
 
 
 @pytest.mark.parametrize(
@@ -26,9 +28,15 @@ def test_another_sentence_is_none(other: list[int]) -> None:
     """A few common tokens, or the same in another order, are not enough: answers of a performance
     run prove which model ran.
     """
-    assert not agree(packed(ANSWER), packed(other)) and not agree(packed(other), packed(ANSWER))
+    assert not agree(pack_token_ids(ANSWER), pack_token_ids(other)) and not agree(
+        pack_token_ids(other), pack_token_ids(ANSWER)
+    )
 
 
 @pytest.mark.parametrize("odd", [b"", b"\1\2\3"])
 def test_what_is_no_answer_agrees_with_itself_alone(odd: bytes) -> None:
-    assert agree(odd, odd) and not agree(odd, packed(ANSWER)) and not agree(packed(ANSWER), odd)
+    assert (
+        agree(odd, odd)
+        and not agree(odd, pack_token_ids(ANSWER))
+        and not agree(pack_token_ids(ANSWER), odd)
+    )

@@ -20,8 +20,10 @@ class Kite:
 
 
 def test_a_description_comes_back(tmp_path: Path) -> None:
-    weights_description.write(Kite(workload="kites", tails=3), tmp_path)
-    assert weights_description.describe(tmp_path, Kite, "kites") == Kite(workload="kites", tails=3)
+    weights_description.write_weights_description(Kite(workload="kites", tails=3), tmp_path)
+    assert weights_description.read_weights_description(tmp_path, Kite, "kites") == Kite(
+        workload="kites", tails=3
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,9 +31,9 @@ def test_a_description_comes_back(tmp_path: Path) -> None:
 )
 def test_what_is_no_description_is_refused(tmp_path: Path, content: str) -> None:
     """One sentence that names the file."""
-    (tmp_path / weights_description.DESCRIPTION).write_text(content)
+    (tmp_path / weights_description.DESCRIPTION_FILE).write_text(content)
     with pytest.raises(RequestError, match="no readable model.json of kites"):
-        weights_description.describe(tmp_path, Kite, "kites")
+        weights_description.read_weights_description(tmp_path, Kite, "kites")
 
 
 def test_no_framework_is_imported() -> None:

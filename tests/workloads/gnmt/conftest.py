@@ -24,7 +24,9 @@ SMALL |= {"data.max_answer_length": 60, "max_sequence_length": 120}
 
 def write_tiny(root: Path) -> Path:
     """A hundred and twenty pairs to train on and ten to evaluate on."""
-    synthetic_language.write(replace(synthetic_language.NEAR, train=TRAIN, test=TEST), root)
+    synthetic_language.write_synthetic_text(
+        replace(synthetic_language.NEAR_LANGUAGE, train=TRAIN, test=TEST), root
+    )
     return root
 
 

@@ -7,26 +7,30 @@ import numpy as np
 import pytest
 
 from suite.errors import RequestError
-from workloads.common.inputs.batches import Key
+from workloads.common.inputs.batches import SampleKey
 from workloads.gnmt import data
-from workloads.gnmt.scoring import END, PAD, START
+from workloads.gnmt.scoring import GNMT_END_ID, GNMT_PAD_ID, GNMT_START_ID
 
 MERGES = 10
 
 
-def read(root: Path, cache: Path, *, skip: bool = False, merges: int = MERGES) -> data.Text:
-    return data.text(root, cache, merges, skip=skip)
+def read(
+    root: Path, cache: Path, *, skip: bool = False, merges: int = MERGES
+) -> data.GNMTPreparedText:
+    return data.prepare_gnmt_text(root, cache, merges, skip=skip)
 
 
 def test_a_text_is_encoded_as_it_is_written(tiny_text: Path, text_cache: Path) -> None:
     """Both sides of each pair come back as they stand in the files, but for Moses' spaces."""
     found = read(tiny_text, text_cache)
-    pairs = found.pairs(data.TRAIN)
+    pairs = found.load_pairs(data.TEXT_TRAIN_SPLIT)
     lines = [(tiny_text / f"train.{suffix}").read_text().splitlines() for suffix in ("en", "de")]
     assert len(pairs) == 120 == len(lines[0])
     for index in (0, 17, 39):
-        for tokens, line in zip(pairs.pair(index), (lines[0][index], lines[1][index]), strict=True):
-            assert (tokens[0], tokens[-1]) == (START, END)
+        for tokens, line in zip(
+            pairs.get_pair(index), (lines[0][index], lines[1][index]), strict=True
+        ):
+            assert (tokens[0], tokens[-1]) == (GNMT_START_ID, GNMT_END_ID)
             assert (
                 found.subwords.decode(tokens[1:])
                 == line.replace(",", " ,").replace(".", " .").split()
@@ -73,7 +77,9 @@ def test_broken_lines_are_refused_or_left_out(
     path.write_bytes(b"".join([line, *path.read_bytes().splitlines(keepends=True)[1:]]))
     with pytest.raises(RequestError, match=rf"train\.en:1 is {what}.*data\.skip_broken=true"):
         read(own_text, tmp_path / "cache")
-    assert len(read(own_text, tmp_path / "cache", skip=True).pairs(data.TRAIN)) == 119
+    assert (
+        len(read(own_text, tmp_path / "cache", skip=True).load_pairs(data.TEXT_TRAIN_SPLIT)) == 119
+    )
 
 
 def test_a_missing_split_is_refused(own_text: Path, tmp_path: Path) -> None:
@@ -84,56 +90,56 @@ def test_a_missing_split_is_refused(own_text: Path, tmp_path: Path) -> None:
 
 def test_long_pairs_are_left_out_of_training(tiny_text: Path, text_cache: Path) -> None:
     """As the reference drops them: either side may be too long, start and end count."""
-    pairs = read(tiny_text, text_cache).pairs(data.TRAIN)
+    pairs = read(tiny_text, text_cache).load_pairs(data.TEXT_TRAIN_SPLIT)
     limit = int(np.median(pairs.lengths))
-    short = pairs.up_to(limit)
+    short = pairs.drop_long_pairs(limit)
     assert 0 < len(short) < len(pairs)
-    assert all(max(map(len, short.pair(index))) <= limit for index in range(len(short)))
+    assert all(max(map(len, short.get_pair(index))) <= limit for index in range(len(short)))
     assert len(short) == sum(
-        max(map(len, pairs.pair(index))) <= limit for index in range(len(pairs))
+        max(map(len, pairs.get_pair(index))) <= limit for index in range(len(pairs))
     )
     with pytest.raises(RequestError, match="max_sequence_length 2: every pair"):
-        pairs.up_to(2)
+        pairs.drop_long_pairs(2)
 
 
 def test_long_sentences_are_cut_where_each_must_have_an_answer() -> None:
-    tokens = np.array([START, 5, 6, 7, END], dtype=np.int32)
-    assert data.shortened(tokens, 5) is tokens
-    assert data.shortened(tokens, 4).tolist() == [START, 5, 6, END]
+    tokens = np.array([GNMT_START_ID, 5, 6, 7, GNMT_END_ID], dtype=np.int32)
+    assert data.truncate_gnmt_source(tokens, 5) is tokens
+    assert data.truncate_gnmt_source(tokens, 4).tolist() == [GNMT_START_ID, 5, 6, GNMT_END_ID]
 
 
 def test_shuffled_pairs_are_no_translations(tiny_text: Path, text_cache: Path) -> None:
     """The sources stay, each target is another's, and none is lost."""
-    pairs = read(tiny_text, text_cache).pairs(data.TRAIN)
-    mixed = pairs.shuffled(3)
+    pairs = read(tiny_text, text_cache).load_pairs(data.TEXT_TRAIN_SPLIT)
+    mixed = pairs.shuffle_translations(3)
     assert np.array_equal(mixed.chosen, pairs.chosen) and sorted(mixed.translation) == sorted(
         pairs.translation
     )
     assert (mixed.translation == pairs.translation).mean() < 0.2
     assert np.array_equal(
-        mixed.lengths, [max(map(len, mixed.pair(index))) for index in range(len(mixed))]
+        mixed.lengths, [max(map(len, mixed.get_pair(index))) for index in range(len(mixed))]
     )
 
 
 def test_batches_are_padded_behind_the_end(tiny_text: Path, text_cache: Path) -> None:
-    samples = data.Samples(read(tiny_text, text_cache).pairs(data.TRAIN))
-    keys = [Key(index=index, weight=float(index != 2)) for index in range(4)]
-    batch = data.collate([samples[key] for key in keys])
+    samples = data.GNMTSamples(read(tiny_text, text_cache).load_pairs(data.TEXT_TRAIN_SPLIT))
+    keys = [SampleKey(index=index, weight=float(index != 2)) for index in range(4)]
+    batch = data.collate_gnmt_pairs([samples[key] for key in keys])
     assert batch.weight_N.tolist() == [1.0, 1.0, 0.0, 1.0]
     for row, index in enumerate(range(4)):
-        source, target = samples.pairs.pair(index)
+        source, target = samples.pairs.get_pair(index)
         assert batch.length_N[row] == len(source)
         assert batch.source_NS[row].tolist() == [
             *source,
-            *[PAD] * (batch.source_NS.shape[1] - len(source)),
+            *[GNMT_PAD_ID] * (batch.source_NS.shape[1] - len(source)),
         ]
         assert batch.target_NT[row].tolist() == [
             *target,
-            *[PAD] * (batch.target_NT.shape[1] - len(target)),
+            *[GNMT_PAD_ID] * (batch.target_NT.shape[1] - len(target)),
         ]
 
 
 def test_pairs_are_read_page_by_page(tiny_text: Path, text_cache: Path) -> None:
     """WMT's four million pairs must not be copied by every worker process."""
-    pairs = read(tiny_text, text_cache).pairs(data.TRAIN)
+    pairs = read(tiny_text, text_cache).load_pairs(data.TEXT_TRAIN_SPLIT)
     assert isinstance(replace(pairs).sources.tokens, np.memmap)

@@ -12,7 +12,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
-from workloads.common.text.token_answers import packed, unpacked
+from workloads.common.text.token_answers import pack_token_ids, unpack_token_ids
 from workloads.gnmt import GNMT, data, decoding, model, scoring
 from workloads.gnmt.inference import GNMTInference
 from workloads.gnmt.training import GNMTTraining
@@ -30,14 +30,14 @@ def checkpoint(make_run: MakeRun, tmp_path: Path) -> Path:
 
 
 def written(run: Run, folder: Path) -> Path:
-    subwords = data.text(
+    subwords = data.prepare_gnmt_text(
         run.data, run.cache, int(str(run.settings["data.merges"])), skip=False
     ).subwords
-    network = model.start(1, len(subwords.tokens), 16, 3, 0.0)
+    network = model.build_seeded_gnmt(1, len(subwords.tokens), 16, 3, 0.0)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(SCALE)
-    description = model.Description(
+    description = model.GNMTDescription(
         workload="gnmt",
         framework="torch",
         width=16,
@@ -47,7 +47,7 @@ def written(run: Run, folder: Path) -> Path:
         max_answer_length=60,
     )
     folder.mkdir()
-    weights.export(network, description, folder)
+    weights.write_exported_weights(network, description, folder)
     return folder
 
 
@@ -98,17 +98,21 @@ def test_answers_are_the_search_s(system: GNMTInference, checkpoint: Path) -> No
     """
     system.load(range(10))
     predict = system.open(0, 4)
-    network, _ = model.load(checkpoint)
-    translator = decoding.Translator.of(network, torch.device("cpu"))
-    beam = decoding.beam((10, 1.0, 0.0), 60)
+    network, _ = model.load_gnmt_checkpoint(checkpoint)
+    translator = decoding.GNMTTranslator.build_without_engine(network, torch.device("cpu"))
+    beam = decoding.build_gnmt_beam((10, 1.0, 0.0), 60)
     pairs = system._test
     with torch.inference_mode():
         expected = [
-            translator.translate([data.shortened(pairs.pair(index)[0], 60)], beam)[0]
+            translator.translate_sentences(
+                [data.truncate_gnmt_source(pairs.get_pair(index)[0], 60)], beam
+            )[0]
             for index in range(10)
         ]
     found = [answer for start in (0, 4, 8) for answer in predict(range(start, min(start + 4, 10)))]
-    assert [unpacked(answer) for answer in found] == [(*answer, scoring.END) for answer in expected]
+    assert [unpack_token_ids(answer) for answer in found] == [
+        (*answer, scoring.GNMT_END_ID) for answer in expected
+    ]
     assert len(set(found)) > 1
 
 
@@ -116,7 +120,7 @@ def test_length_is_the_source_s(system: GNMTInference) -> None:
     """Offline sorts by it, so that batches have little padding."""
     system.load([3, 5])
     assert [system.length(sample) for sample in (3, 5)] == [
-        len(system._test.pair(sample)[0]) for sample in (3, 5)
+        len(system._test.get_pair(sample)[0]) for sample in (3, 5)
     ]
     system.unload([3])
     with pytest.raises(KeyError):
@@ -130,16 +134,22 @@ def test_sentences_over_the_limit_are_cut(
     system = GNMTInference(make_run(data__max_answer_length=6), checkpoint, engine)
     system.load(range(10))
     assert max(system.length(sample) for sample in range(10)) == 6
-    assert all(len(unpacked(answer)) <= 7 for answer in system.open(0, 10)(range(10)))
+    assert all(len(unpack_token_ids(answer)) <= 7 for answer in system.open(0, 10)(range(10)))
 
 
 def test_truth_is_what_scoring_reads(system: GNMTInference, tmp_path: Path) -> None:
     """References as answers score 1: both sides of the judge's sum are cut alike."""
     (tmp_path / "truth").mkdir()
     system.truth(tmp_path / "truth")
-    right = {sample: packed(system._test.pair(sample)[1][1:].tolist()) for sample in range(10)}
+    right = {
+        sample: pack_token_ids(system._test.get_pair(sample)[1][1:].tolist())
+        for sample in range(10)
+    }
     assert scoring.score(right, tmp_path / "truth") == {"bleu": pytest.approx(1.0)}
-    copied = {sample: packed(system._test.pair(sample)[0][1:].tolist()) for sample in range(10)}
+    copied = {
+        sample: pack_token_ids(system._test.get_pair(sample)[0][1:].tolist())
+        for sample in range(10)
+    }
     assert scoring.score(copied, tmp_path / "truth")["bleu"] < 0.05
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from suite.errors import RequestError
 from workloads.common import weights
 from workloads.gnmt import model
-from workloads.gnmt.recipe import BETAS, EPSILON
+from workloads.gnmt.recipe import GNMT_ADAM_BETAS, GNMT_ADAM_EPSILON
 
 WIDTH, LAYERS, VOCABULARY, SEED = 6, 4, 13, 3
 SOURCE_NS = torch.tensor([[2, 5, 7, 9, 3], [2, 8, 3, 0, 0], [2, 4, 6, 3, 0]])
@@ -22,15 +22,15 @@ TARGET_NT = torch.tensor([[2, 6, 4, 3], [2, 9, 3, 0], [2, 5, 8, 3]])
 
 
 @pytest.fixture
-def network() -> model.GNMT:
-    made = model.start(SEED, VOCABULARY, WIDTH, LAYERS, 0.0).eval()
+def network() -> model.GNMTNetwork:
+    made = model.build_seeded_gnmt(SEED, VOCABULARY, WIDTH, LAYERS, 0.0).eval()
     with torch.no_grad():  # so that nothing is near 0, where mistakes do not show
         for parameter in made.parameters():
             parameter.mul_(6).add_(0.1)
     return made
 
 
-def test_attention_by_hand(network: model.GNMT) -> None:
+def test_attention_by_hand(network: model.GNMTNetwork) -> None:
     """score = g v/|v| tanh(W q + U k + b), a softmax over the known positions, and the memory
     weighed by it.
     """
@@ -76,7 +76,7 @@ def test_loss_by_hand() -> None:
         TARGET_NT[:, 1:],
         0.1,
     )
-    found = model.loss_N(logit_NTV, label_NT, smoothing).tolist()
+    found = model.compute_sentence_losses(logit_NTV, label_NT, smoothing).tolist()
     for sentence, labels in enumerate(label_NT.tolist()):
         expected = 0.0
         for logit_V, label in zip(logit_NTV[sentence].double().numpy(), labels, strict=True):
@@ -88,11 +88,13 @@ def test_loss_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_one_adam_step_by_hand(network: model.GNMT) -> None:
+def test_one_adam_step_by_hand(network: model.GNMTNetwork) -> None:
     """Gradients clipped by their common norm, then Kingma and Ba's first step."""
     rate, clip = 2e-3, 0.5
-    optimizer = torch.optim.Adam(network.parameters(), lr=rate, betas=BETAS, eps=EPSILON)
-    model.loss_N(
+    optimizer = torch.optim.Adam(
+        network.parameters(), lr=rate, betas=GNMT_ADAM_BETAS, eps=GNMT_ADAM_EPSILON
+    )
+    model.compute_sentence_losses(
         network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1
     ).sum().backward()
     before = [parameter.detach().double().numpy().copy() for parameter in network.parameters()]
@@ -109,16 +111,18 @@ def test_one_adam_step_by_hand(network: model.GNMT) -> None:
     for parameter, old, gradient in zip(network.parameters(), before, gradients, strict=True):
         clipped = gradient * clip / (norm + 1e-6)
         first, second = (
-            (1 - BETAS[0]) * clipped / (1 - BETAS[0]),
-            (1 - BETAS[1]) * clipped**2 / (1 - BETAS[1]),
+            (1 - GNMT_ADAM_BETAS[0]) * clipped / (1 - GNMT_ADAM_BETAS[0]),
+            (1 - GNMT_ADAM_BETAS[1]) * clipped**2 / (1 - GNMT_ADAM_BETAS[1]),
         )
         assert np.allclose(
-            parameter.detach().numpy(), old - rate * first / (np.sqrt(second) + EPSILON), atol=2e-6
+            parameter.detach().numpy(),
+            old - rate * first / (np.sqrt(second) + GNMT_ADAM_EPSILON),
+            atol=2e-6,
         )
 
 
 @pytest.mark.slow
-def test_the_first_layer_reads_both_ways(network: model.GNMT) -> None:
+def test_the_first_layer_reads_both_ways(network: model.GNMTNetwork) -> None:
     """As torch's own bidirectional layer does over packed sentences; the mirror must not take
     padding for the last word.
     """
@@ -142,18 +146,18 @@ def test_the_first_layer_reads_both_ways(network: model.GNMT) -> None:
         assert torch.allclose(found[sentence, :length], fourth[sentence, :length], atol=1e-5)
 
 
-def test_padding_changes_nothing(network: model.GNMT) -> None:
+def test_padding_changes_nothing(network: model.GNMTNetwork) -> None:
     """A sentence among longer ones has the logits that it has alone."""
     together = network(SOURCE_NS, LENGTH_N, TARGET_NT)
     alone = network(SOURCE_NS[1:2, :3], LENGTH_N[1:2], TARGET_NT[1:2, :3])
     assert torch.allclose(together[1, :3], alone[0], atol=1e-5)
 
 
-def test_step_by_step_is_the_whole_pass(network: model.GNMT) -> None:
+def test_step_by_step_is_the_whole_pass(network: model.GNMTNetwork) -> None:
     """What is served is what was trained: each step's logits, with both beams of a sentence
     alike.
     """
-    reader, writer = model.Reader(network), model.Writer(network)
+    reader, writer = model.GNMTServingEncoder(network), model.GNMTServingDecoderStep(network)
     whole_NTV = network(SOURCE_NS, LENGTH_N, TARGET_NT)
     memory_NSH, key_NSH = reader(SOURCE_NS, LENGTH_N)
     state = (torch.zeros(6, LAYERS, WIDTH), torch.zeros(6, LAYERS, WIDTH))
@@ -172,7 +176,7 @@ def test_the_start() -> None:
     seed, whatever was drawn before.
     """
     torch.rand(7)
-    made, again = (model.start(5, 400, 32, LAYERS, 0.2) for _ in range(2))
+    made, again = (model.build_seeded_gnmt(5, 400, 32, LAYERS, 0.2) for _ in range(2))
     assert all(
         torch.equal(first, second)
         for first, second in zip(made.parameters(), again.parameters(), strict=True)
@@ -196,7 +200,7 @@ def test_the_start() -> None:
 
 @pytest.mark.slow
 def test_dropout_is_for_training_alone() -> None:
-    made = model.start(5, VOCABULARY, WIDTH, LAYERS, 0.5)
+    made = model.build_seeded_gnmt(5, VOCABULARY, WIDTH, LAYERS, 0.5)
     first, second = (made.train()(SOURCE_NS, LENGTH_N, TARGET_NT) for _ in range(2))
     assert not torch.equal(first, second)
     first, second = (made.eval()(SOURCE_NS, LENGTH_N, TARGET_NT) for _ in range(2))
@@ -212,17 +216,17 @@ def export(folder: Path, **changes: object) -> Path:
         "vocabulary": VOCABULARY,
     }
     table |= {"vocabulary_sha256": "ab", "max_answer_length": 9}
-    weights.export(
-        model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0),
-        model.Description(**{**table, **changes}),
+    weights.write_exported_weights(
+        model.build_seeded_gnmt(1, VOCABULARY, WIDTH, LAYERS, 0.0),
+        model.GNMTDescription(**{**table, **changes}),
         folder,
     )  # type: ignore[arg-type]
     return folder
 
 
 def test_what_is_exported_is_loaded(tmp_path: Path) -> None:
-    loaded, description = model.load(export(tmp_path))
-    made = model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0)
+    loaded, description = model.load_gnmt_checkpoint(export(tmp_path))
+    made = model.build_seeded_gnmt(1, VOCABULARY, WIDTH, LAYERS, 0.0)
     assert not loaded.training and description.vocabulary_sha256 == "ab"
     assert all(
         torch.equal(first, second)
@@ -233,17 +237,17 @@ def test_what_is_exported_is_loaded(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_framework_is_refused(tmp_path: Path) -> None:
     """Its weights may have other names, shapes and orders of gates."""
     with pytest.raises(RequestError, match="framework is tensorflow, but gnmt supports only torch"):
-        model.load(export(tmp_path, framework="tensorflow"))
+        model.load_gnmt_checkpoint(export(tmp_path, framework="tensorflow"))
 
 
 def test_a_checkpoint_of_another_workload_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="workload is transformer, not gnmt"):
-        model.load(export(tmp_path, workload="transformer"))
+        model.load_gnmt_checkpoint(export(tmp_path, workload="transformer"))
 
 
 def test_weights_of_another_size_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="does not fit gnmt"):
-        model.load(export(tmp_path, width=WIDTH + 1))
+        model.load_gnmt_checkpoint(export(tmp_path, width=WIDTH + 1))
 
 
 @pytest.mark.slow
@@ -251,7 +255,7 @@ def test_full_size() -> None:
     """One training step and one step of decoding as MLPerf has the model: width 1024, WMT16's
     vocabulary.
     """
-    network = model.start(1, 32_320, 1024, LAYERS, 0.2).train()
+    network = model.build_seeded_gnmt(1, 32_320, 1024, LAYERS, 0.2).train()
     assert sum(parameter.numel() for parameter in network.parameters()) == pytest.approx(
         160e6, rel=0.05
     )
@@ -259,14 +263,14 @@ def test_full_size() -> None:
     losses = []
     for _ in range(2):
         optimizer.zero_grad()
-        loss = model.loss_N(
+        loss = model.compute_sentence_losses(
             network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1
         ).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[1] < losses[0]
-    reader, writer = model.Reader(network.eval()), model.Writer(network)
+    reader, writer = model.GNMTServingEncoder(network.eval()), model.GNMTServingDecoderStep(network)
     with torch.inference_mode():
         state = torch.zeros(30, LAYERS, 1024)
         logit_NKV, *_ = writer(

@@ -25,14 +25,14 @@ SCALE = 6.0  # random weights at their usual size answer every sentence alike
 @pytest.fixture
 def checkpoint(make_run: Callable[..., Run], tmp_path: Path) -> Path:
     run = make_run()
-    subwords = data.text(
+    subwords = data.prepare_gnmt_text(
         run.data, run.cache, int(str(run.settings["data.merges"])), skip=False
     ).subwords
-    network = model.start(1, len(subwords.tokens), WIDTH, LAYERS, 0.0)
+    network = model.build_seeded_gnmt(1, len(subwords.tokens), WIDTH, LAYERS, 0.0)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(SCALE)
-    described = model.Description(
+    described = model.GNMTDescription(
         workload="gnmt",
         framework="torch",
         width=WIDTH,
@@ -41,7 +41,7 @@ def checkpoint(make_run: Callable[..., Run], tmp_path: Path) -> Path:
         vocabulary_sha256=subwords.sha256,
         max_answer_length=60,
     )
-    weights.export(network, described, tmp_path)
+    weights.write_exported_weights(network, described, tmp_path)
     return tmp_path
 
 
@@ -68,7 +68,7 @@ def test_translations_are_those_of_the_torch_engine(
 
 def test_the_row_says_why_it_is_not_quantised() -> None:
     """`podium infer gnmt --precision int8` ends with this sentence, and doctor shows it."""
-    benchmark = registry.round().benchmark("gnmt")
+    benchmark = registry.load_round().benchmark("gnmt")
     assert "LSTM" in benchmark.not_quantised
     assert not any(benchmark.inference[profile].calibration for profile in Profile)
 

@@ -7,14 +7,14 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Profile
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from suite.workload import Run
 from workloads.gnmt import GNMT
-from workloads.gnmt.recipe import LOGGED, Recipe, warmed_and_halved
+from workloads.gnmt.recipe import GNMT_LOGGED_HYPERPARAMETERS, GNMTRecipe, build_gnmt_schedule
 
 MakeRun = Callable[..., Run]
-RATE = warmed_and_halved(
-    base=1e-3, warmup_steps=200, remain_steps=6000, interval=750, factor=0.5, times=4
+RATE = build_gnmt_schedule(
+    base=1e-3, warmup_steps=200, remain_steps=6000, interval=750, factor=0.5, max_decays=4
 )
 
 
@@ -32,16 +32,20 @@ def test_four_halvings() -> None:
 
 
 def test_no_warm_up_starts_at_the_rate() -> None:
-    assert warmed_and_halved(1e-3, 0, 10, 5, 0.5, 4)(0) == 1e-3
+    assert build_gnmt_schedule(1e-3, 0, 10, 5, 0.5, 4)(0) == 1e-3
 
 
 @pytest.mark.parametrize("profile", list(Profile))
 def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> None:
-    round = registry.round()
-    settings = settle(round, "gnmt", profile, {})
-    Recipe.of(settings)
+    round = registry.load_round()
+    settings = resolve_settings(round, "gnmt", profile, {})
+    GNMTRecipe.build_from_settings(settings)
     logged = GNMT().hyperparameters(round, profile, settings)
-    assert set(logged) == set(LOGGED) >= set(round.benchmark("gnmt").training[profile].required)
+    assert (
+        set(logged)
+        == set(GNMT_LOGGED_HYPERPARAMETERS)
+        >= set(round.benchmark("gnmt").training[profile].required)
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +54,7 @@ def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> No
 def test_alternative_functions_are_refused(make_run: MakeRun, key: str) -> None:
     """A log that says `true` while the usual function ran would be wrong."""
     with pytest.raises(RequestError, match=f"{key}: the alternative schedules are not implemented"):
-        Recipe.of(make_run(**{key: True}).settings)
+        GNMTRecipe.build_from_settings(make_run(**{key: True}).settings)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +68,10 @@ def test_alternative_functions_are_refused(make_run: MakeRun, key: str) -> None:
 )
 def test_values_that_do_not_fit_are_named(make_run: MakeRun, key: str, value: object) -> None:
     with pytest.raises(RequestError, match=f"setting {key}"):
-        Recipe.of(make_run(**{key: value}).settings)
+        GNMTRecipe.build_from_settings(make_run(**{key: value}).settings)
 
 
 def test_one_layer_is_too_few(make_run: MakeRun) -> None:
     """The first asks the attention, the second is told its answer."""
     with pytest.raises(RequestError, match=r"model\.layers: 1 is below 2"):
-        Recipe.of(make_run(model__layers=1).settings)
+        GNMTRecipe.build_from_settings(make_run(model__layers=1).settings)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from suite import registry
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile, legality
-from suite.rounds.settings import catalogue, settle
+from suite.rounds.settings import collect_workload_settings, resolve_settings
 from workloads.common.text import references, synthetic_language
 from workloads.gnmt import data, scoring
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("gnmt")
 
 
@@ -27,10 +27,10 @@ def test_the_targets_are_mlperf_s() -> None:
 def test_the_pinned_sizes_are_those_of_the_embedded_text() -> None:
     row = ROW.training[Profile.SMOKE]
     assert (row.train_samples, row.eval_samples) == (
-        synthetic_language.NEAR.train,
-        synthetic_language.NEAR.test,
+        synthetic_language.NEAR_LANGUAGE.train,
+        synthetic_language.NEAR_LANGUAGE.test,
     )
-    assert ROW.inference[Profile.SMOKE].accuracy_samples == synthetic_language.NEAR.test
+    assert ROW.inference[Profile.SMOKE].accuracy_samples == synthetic_language.NEAR_LANGUAGE.test
 
 
 @pytest.mark.slow
@@ -38,17 +38,25 @@ def test_the_pinned_truth_is_that_of_the_embedded_text(tmp_path: Path) -> None:
     """Grammar, tokenisation and merges decide it; no sentence may be left out for its length
     either.
     """
-    settings = settle(ROUND, "gnmt", Profile.SMOKE, {})
-    found = data.text(None, tmp_path / "cache", int(str(settings["data.merges"])), skip=False)
-    (tmp_path / "truth").mkdir()
-    references.write(tmp_path / "truth", found.references)
-    scoring.write_vocabulary(tmp_path / "truth", found.subwords.tokens)
-    assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
-    assert (
-        len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"]))))
-        == synthetic_language.NEAR.train
+    settings = resolve_settings(ROUND, "gnmt", Profile.SMOKE, {})
+    found = data.prepare_gnmt_text(
+        None, tmp_path / "cache", int(str(settings["data.merges"])), skip=False
     )
-    assert found.pairs(data.TEST).lengths.max() <= int(str(settings["data.max_answer_length"]))
+    (tmp_path / "truth").mkdir()
+    references.write_references(tmp_path / "truth", found.references)
+    scoring.write_gnmt_vocabulary(tmp_path / "truth", found.subwords.tokens)
+    assert compute_folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
+    assert (
+        len(
+            found.load_pairs(data.TEXT_TRAIN_SPLIT).drop_long_pairs(
+                int(str(settings["max_sequence_length"]))
+            )
+        )
+        == synthetic_language.NEAR_LANGUAGE.train
+    )
+    assert found.load_pairs(data.TEXT_TEST_SPLIT).lengths.max() <= int(
+        str(settings["data.max_answer_length"])
+    )
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -78,7 +86,10 @@ def test_full_holds_250_ms_for_90112_queries() -> None:
 @pytest.mark.parametrize("profile", list(Profile))
 def test_every_setting_of_a_profile_is_one_that_there_is(profile: Profile) -> None:
     """A misspelt one would never reach the model."""
-    assert settle(ROUND, "gnmt", profile, {}).keys() <= catalogue(ROUND, ROW).keys()
+    assert (
+        resolve_settings(ROUND, "gnmt", profile, {}).keys()
+        <= collect_workload_settings(ROUND, ROW).keys()
+    )
 
 
 def test_the_rules_get_stricter_from_smoke_to_full() -> None:
@@ -107,7 +118,12 @@ def test_the_rules_get_stricter_from_smoke_to_full() -> None:
 )
 def test_the_closed_division_fixes_what_the_rules_fix(key: str, value: float) -> None:
     """`check --config` and the runner ask the same constraints."""
-    settings = settle(ROUND, "gnmt", Profile.FULL, {})
+    settings = resolve_settings(ROUND, "gnmt", Profile.FULL, {})
     constraints = ROW.training[Profile.FULL].constraints
-    assert not list(legality.judge(constraints, settings))
-    assert [breach.key for breach in legality.judge(constraints, settings | {key: value})] == [key]
+    assert not list(legality.check_hyperparameter_constraints(constraints, settings))
+    assert [
+        breach.key
+        for breach in legality.check_hyperparameter_constraints(
+            constraints, settings | {key: value}
+        )
+    ] == [key]

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from compliance.documents import json_document
 from suite import registry
-from workloads.gnmt.recipe import LOGGED
+from workloads.gnmt.recipe import GNMT_LOGGED_HYPERPARAMETERS
 
 OWN = (
     "hyperparameters",
@@ -23,18 +23,20 @@ OWN = (
 
 def schema(workload: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
-        json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"]))
+        json.dumps(
+            dict(json_document.read_published_schemas()[f"training.podium-v1.{workload}.json"])
+        )
     )
     return found
 
 
 def test_it_names_the_hyper_parameters_of_the_row() -> None:
     """A key that one has and the other has not would be judged by chance."""
-    settings = registry.round().benchmark("gnmt").settings
+    settings = registry.load_round().benchmark("gnmt").settings
     assert (
         set(schema("gnmt")["properties"]["hyperparameters"]["properties"])
         == {key for key, setting in settings.items() if setting.log}
-        == set(LOGGED)
+        == set(GNMT_LOGGED_HYPERPARAMETERS)
     )
 
 

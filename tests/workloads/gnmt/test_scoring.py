@@ -7,29 +7,36 @@ from pathlib import Path
 import pytest
 
 from workloads.common.text import references
-from workloads.common.text.token_answers import packed
+from workloads.common.text.token_answers import pack_token_ids
 from workloads.gnmt import scoring
-from workloads.gnmt.scoring import END, score, words
+from workloads.gnmt.scoring import GNMT_END_ID, decode_gnmt_words, score
 
-TOKENS = [*scoring.SPECIAL, "the", "cat", "sl@@", "ee@@", "ps", ".", "well", "here"]
+TOKENS = [*scoring.GNMT_SPECIAL_TOKENS, "the", "cat", "sl@@", "ee@@", "ps", ".", "well", "here"]
 REFERENCES = ["the cat sleeps well .", "the cat sleeps here ."]
-RIGHT = {0: packed([4, 5, 6, 7, 8, 10, 9, END]), 1: packed([4, 5, 6, 7, 8, 11, 9, END])}
+RIGHT = {
+    0: pack_token_ids([4, 5, 6, 7, 8, 10, 9, GNMT_END_ID]),
+    1: pack_token_ids([4, 5, 6, 7, 8, 11, 9, GNMT_END_ID]),
+}
 
 
 @pytest.fixture
 def truth(tmp_path: Path) -> Path:
-    references.write(tmp_path, REFERENCES)
-    scoring.write_vocabulary(tmp_path, TOKENS)
+    references.write_references(tmp_path, REFERENCES)
+    scoring.write_gnmt_vocabulary(tmp_path, TOKENS)
     return tmp_path
 
 
 def test_right_answers_are_1(truth: Path) -> None:
     """Pieces are joined to words; what stands behind the end mark is not read."""
     assert score(RIGHT, truth) == {"bleu": pytest.approx(1.0)}
-    assert score({**RIGHT, 1: RIGHT[1] + packed([4, 4])}, truth)["bleu"] == pytest.approx(1.0)
+    assert score({**RIGHT, 1: RIGHT[1] + pack_token_ids([4, 4])}, truth)["bleu"] == pytest.approx(
+        1.0
+    )
 
 
-@pytest.mark.parametrize("other", [None, b"", b"\1\2\3", packed([END]), packed([4, 5])])
+@pytest.mark.parametrize(
+    "other", [None, b"", b"\1\2\3", pack_token_ids([GNMT_END_ID]), pack_token_ids([4, 5])]
+)
 def test_missing_misshapen_and_short_answers_cost(truth: Path, other: bytes | None) -> None:
     """Leaving out sentences that are hard must not help."""
     answers = {0: RIGHT[0]} | ({} if other is None else {1: other})
@@ -38,12 +45,17 @@ def test_missing_misshapen_and_short_answers_cost(truth: Path, other: bytes | No
 
 def test_numbers_outside_the_vocabulary_are_unknown_words() -> None:
     """Never an error, never another word from the table's end."""
-    assert words([4, 99, -1, 2_000_000_000], TOKENS) == ["the", "<unk>", "<unk>", "<unk>"]
+    assert decode_gnmt_words([4, 99, -1, 2_000_000_000], TOKENS) == [
+        "the",
+        "<unk>",
+        "<unk>",
+        "<unk>",
+    ]
 
 
 def test_a_piece_without_its_rest_is_a_word() -> None:
-    assert words([6, 7], TOKENS) == ["slee"]
-    assert words([], TOKENS) == []
+    assert decode_gnmt_words([6, 7], TOKENS) == ["slee"]
+    assert decode_gnmt_words([], TOKENS) == []
 
 
 @pytest.mark.parametrize(
@@ -51,7 +63,7 @@ def test_a_piece_without_its_rest_is_a_word() -> None:
 )
 def test_a_damaged_vocabulary_is_an_error(truth: Path, content: str) -> None:
     """The judge says that it could not recompute, instead of computing with shifted words."""
-    (truth / scoring.VOCABULARY).write_text(content)
+    (truth / scoring.GNMT_VOCABULARY_FILE).write_text(content)
     with pytest.raises(ValueError, match="do not begin with"):
         score(RIGHT, truth)
 
@@ -60,9 +72,9 @@ def test_tokens_with_odd_line_ends_stay_whole(tmp_path: Path) -> None:
     """WMT's vocabulary holds pieces with U+2028 and U+0085; other readers of lines would cut
     them.
     """
-    tokens = [*scoring.SPECIAL, "a\u2028b", "c\x85"]
-    scoring.write_vocabulary(tmp_path, tokens)
-    assert scoring.read_vocabulary(tmp_path) == tokens
+    tokens = [*scoring.GNMT_SPECIAL_TOKENS, "a\u2028b", "c\x85"]
+    scoring.write_gnmt_vocabulary(tmp_path, tokens)
+    assert scoring.read_gnmt_vocabulary(tmp_path) == tokens
 
 
 def test_no_framework_is_imported() -> None:

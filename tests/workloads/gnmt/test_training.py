@@ -14,7 +14,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.text import synthetic_language
-from workloads.common.text.bleu import Form, bleu
+from workloads.common.text.bleu import BleuForm, compute_bleu
 from workloads.gnmt import GNMT, model
 from workloads.gnmt.training import GNMTTraining
 
@@ -25,7 +25,7 @@ def weights(training: GNMTTraining, folder: Path) -> dict[str, torch.Tensor]:
     """Take the weights by the way that users have."""
     folder.mkdir()
     training.export(folder)
-    return dict(model.load(folder)[0].state_dict())
+    return dict(model.load_gnmt_checkpoint(folder)[0].state_dict())
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
@@ -41,7 +41,7 @@ def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     counts = list(training.train_epoch(1))
     assert sum(counts) == 120 and max(counts) <= 8
     assert list(training.train_epoch(2, first_step=len(counts) - 1)) == [
-        training._plan(2)[-1].samples
+        training._plan_epoch(2)[-1].samples
     ]
     assert list(training.train_epoch(3, first_step=len(counts))) == []
 
@@ -121,12 +121,12 @@ def test_evaluation_holds_each_answer_against_its_own_reference(
 ) -> None:
     """Batches are sorted by length; answers must find back to their sentences, detokenised."""
     training = GNMTTraining(make_run())
-    right = {index: training._test.pair(index)[1][1:-1].tolist() for index in range(10)}
+    right = {index: training._test_pairs.get_pair(index)[1][1:-1].tolist() for index in range(10)}
     monkeypatch.setattr(
         training, "_answers", lambda: iter(sorted(right.items(), key=lambda entry: len(entry[1])))
     )
     assert training.evaluate()["bleu"] == pytest.approx(1.0)
-    asked = [index for index, _ in GNMTTraining(make_run())._answers()]
+    asked = [index for index, _ in GNMTTraining(make_run())._translate_rank_share()]
     assert sorted(asked) == list(range(10)) != asked
 
 
@@ -161,9 +161,9 @@ def test_loss_is_per_sentence(make_run: MakeRun) -> None:
     """Of the last step; not a number before the first."""
     training = GNMTTraining(make_run(model__dropout=0.0))
     assert np.isnan(training.loss())
-    step = training._plan(1)[0]
+    step = training._plan_epoch(1)[0]
     batch = next(training._loader.read(list(step.micro_batches)))
-    expected = float(training._loss(batch).detach()) / step.samples
+    expected = float(training._compute_batch_loss(batch).detach()) / step.samples
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     assert training.loss() == pytest.approx(expected, rel=1e-5)
@@ -176,8 +176,10 @@ def test_shuffled_pairs_reach_the_loss(make_run: MakeRun) -> None:
     honest, shuffled = (
         GNMTTraining(make_run(data__shuffle_labels=value)) for value in (False, True)
     )
-    assert not np.array_equal(honest._train.translation, shuffled._train.translation)
-    assert np.array_equal(honest._test.translation, shuffled._test.translation)
+    assert not np.array_equal(
+        honest._training_pairs.translation, shuffled._training_pairs.translation
+    )
+    assert np.array_equal(honest._test_pairs.translation, shuffled._test_pairs.translation)
 
 
 def test_a_broken_line_stops_the_run_before_it_starts(
@@ -206,7 +208,7 @@ def test_an_untrained_network_is_far_from_the_target(make_run: MakeRun) -> None:
     training = GNMTTraining(make_run())
     same = [training._text.translations[0]] * 10
     assert training.evaluate()["bleu"] < 0.02
-    assert bleu(Form.SACREBLEU, same, training._text.translations) < 0.2
+    assert compute_bleu(BleuForm.SACREBLEU, same, training._text.translations) < 0.2
 
 
 @pytest.mark.slow
@@ -215,14 +217,16 @@ def test_shuffled_pairs_teach_nothing(make_run: MakeRun, tmp_path: Path) -> None
     teach one answer for all, whose BLEU is 0.06.
     """
     plain = replace(
-        synthetic_language.NEAR,
+        synthetic_language.NEAR_LANGUAGE,
         adjective=0.0,
         proper_name=0.0,
         preposition=0.0,
         adverb=0.0,
         second_clause=0.0,
     )
-    synthetic_language.write(replace(plain, skew=4.0, train=1200, test=40), tmp_path / "short")
+    synthetic_language.write_synthetic_text(
+        replace(plain, skew=4.0, train=1200, test=40), tmp_path / "short"
+    )
     learns = {
         "model.width": 64,
         "global_batch_size": 16,

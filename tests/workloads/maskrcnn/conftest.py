@@ -47,7 +47,7 @@ FEW = model.Counts(
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that tests read only."""
-    return synthetic_scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
+    return synthetic_scenes.prepare_scene_folder(tmp_path_factory.mktemp("tiny"), TINY)
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def answer(
         "box_D4": np.array([[left, 0.1, 0.6, 0.6], [0.5, 0.5, 0.9, 0.9]], dtype=np.float32)[:count],
         "score_D": np.array([score, 0.7], dtype=np.float32)[:count],
         "label_D": np.array([label, 2])[:count],
-        "mask_D": rle.compressed(mask[:count]),
+        "mask_D": rle.encode_masks(mask[:count]),
     }
     return packed(sample, Found(**values))
 

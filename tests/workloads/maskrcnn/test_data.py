@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from workloads.common.detection import coco
-from workloads.common.inputs.batches import Key
+from workloads.common.inputs.batches import SampleKey
 from workloads.maskrcnn import data
 from workloads.maskrcnn.detector import geometry
 
@@ -40,10 +40,10 @@ def sample(
     tiny: Path, index: int, sizing: data.Sizing = SAME, seeds: range = range(20), *, flipped: bool
 ) -> data.Sample:
     """Give a picture of the training set as one of the seeds flips it or does not."""
-    split = coco.read(tiny, "train")
+    split = coco.read_coco_split(tiny, "train")
     for seed in seeds:
-        if (Key(index=index).generator(seed).random() < 0.5) == flipped:
-            return data.Samples(split, sizing, seed)[Key(index=index)]
+        if (SampleKey(index=index).create_generator(seed).random() < 0.5) == flipped:
+            return data.Samples(split, sizing, seed)[SampleKey(index=index)]
     raise AssertionError("no such seed")
 
 
@@ -80,12 +80,14 @@ def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
 
 def test_crowds_are_not_learnt(tiny: Path) -> None:
     """Evaluation ignores them, training never sees them."""
-    split = coco.read(tiny, "train")
+    split = coco.read_coco_split(tiny, "train")
     assert split.crowd_A.any()
     for index in range(len(split)):
-        found = data.Samples(split, SAME, 1)[Key(index=index)]
+        found = data.Samples(split, SAME, 1)[SampleKey(index=index)]
         assert (
-            len(found.label_O) == len(found.mask_OHW) == int((~split.objects(index).crowd_O).sum())
+            len(found.label_O)
+            == len(found.mask_OHW)
+            == int((~split.build_trainable_objects(index).crowd_O).sum())
         )
 
 

@@ -53,8 +53,8 @@ def test_detections_come_back_to_the_picture_s_size() -> None:
     assert found.box_D4[0].tolist() == pytest.approx(
         [10 / 140, 0.2, (59 / 2 + 1) / 70, (79 / 2 + 1) / 50]
     )
-    mask = rle.mask_of(
-        rle.Runs(size=(HEIGHT, WIDTH), counts=found.mask_D[0].decode()), HEIGHT, WIDTH
+    mask = rle.decode_segmentation_mask(
+        rle.RunLengths(size=(HEIGHT, WIDTH), counts=found.mask_D[0].decode()), HEIGHT, WIDTH
     )
     ys, xs = np.nonzero(mask)
     assert ys.min() >= 9 and ys.max() <= 41 and xs.min() >= 4 and xs.max() <= 31

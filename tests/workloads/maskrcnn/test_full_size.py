@@ -61,7 +61,7 @@ def test_one_step_and_one_prediction(
         "model__start_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
     }
     run = make_run(
-        data=synthetic_scenes.folder(tmp_path / "scenes", scenery),
+        data=synthetic_scenes.prepare_scene_folder(tmp_path / "scenes", scenery),
         profile=Profile.FULL,
         precision=quickest_format(),
         **chosen,

@@ -28,7 +28,7 @@ def checkpoint(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    weights.export(make_network(), described, folder)
+    weights.write_exported_weights(make_network(), described, folder)
     return folder
 
 
@@ -65,7 +65,7 @@ def test_answers_are_scored(system: MaskRCNNInference, tmp_path: Path) -> None:
     (tmp_path / "truth").mkdir()
     system.truth(tmp_path / "truth")
     assert set(scoring.score(answers, tmp_path / "truth")) == {"box_ap", "mask_ap"}
-    document = coco.decode(tmp_path / "truth" / coco.ANNOTATIONS)
+    document = coco.read_coco_document(tmp_path / "truth" / coco.TRUTH_ANNOTATIONS_FILE)
     for sample, answer in answers.items():
         kept = scoring.unpacked(answer, sample, document.images[sample], len(document.categories))[
             1
@@ -122,7 +122,7 @@ def test_other_classes_are_refused(
     engine: Any,
 ) -> None:
     """A checkpoint of other data would answer with labels that mean something else."""
-    weights.export(network, replace(described, classes=("a", "b", "c")), tmp_path)
+    weights.write_exported_weights(network, replace(described, classes=("a", "b", "c")), tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
         MaskRCNN().inference(make_run(), tmp_path, engine)
 
@@ -145,7 +145,7 @@ def test_each_profile_serves_what_it_exports(
         a_run("maskrcnn", tiny, tmp_path, asked, profile=profile, serving=half)
         for half in (False, True)
     )
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         MaskRCNNTraining(trained).export(tmp_path)
     assert MaskRCNNInference(served, tmp_path, engine).sample_count == 3
 

@@ -17,7 +17,7 @@ SIZE = 64
 
 def theirs(counts: model.Counts, ours: model.MaskRCNN, classes: int) -> Any:
     """torchvision's Mask R-CNN with the same settings and weights, the strides where ours are."""
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         made = torchvision.models.detection.MaskRCNN(
             model.backbone(frozen_norm=False),
             classes,
@@ -189,7 +189,7 @@ def test_frozen_layers_are_frozen() -> None:
     """conv1, res2 and all batch-norm stay as they were loaded; everything else learns; epsilon is
     0.
     """
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         body: Any = model.backbone(frozen_norm=True).body
     trained = {
         name.split(".")[0] for name, parameter in body.named_parameters() if parameter.requires_grad
@@ -215,7 +215,7 @@ def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
 def test_anchors_outside_teach_nothing(described: model.Description, few: model.Counts) -> None:
     """With the reference's rule their label is torchvision's `ignored`."""
     for inside_only in (True, False):
-        with weights.Undrawn():
+        with weights.SkippedInitialisation():
             rpn = model.MaskRCNN(described, replace(few, inside_only=inside_only)).rpn
         anchors = [torch.tensor([[-20.0, -20.0, -10.0, -10.0], [6.0, 8.0, 30.0, 40.0]])]
         labels, _ = rpn.assign_targets_to_anchors(

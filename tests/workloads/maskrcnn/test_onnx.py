@@ -30,7 +30,7 @@ def checkpoint(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    weights.export(make_network(), described, folder)
+    weights.write_exported_weights(make_network(), described, folder)
     return folder
 
 

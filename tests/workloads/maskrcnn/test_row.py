@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from suite import registry
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
-from suite.rounds.legality import judge
-from suite.rounds.settings import settle
+from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.settings import resolve_settings
 from workloads.common.detection import coco, synthetic_scenes
 from workloads.maskrcnn import MaskRCNN, recipe
 from workloads.maskrcnn.agreement import agree
@@ -22,7 +22,7 @@ from workloads.maskrcnn.data import EMBEDDED
 from workloads.maskrcnn.model import Counts
 from workloads.maskrcnn.settings import counts
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("maskrcnn")
 FULL = ROW.training[Profile.FULL]
 TARGET = {"box_ap": 0.377, "mask_ap": 0.339}
@@ -30,7 +30,9 @@ TARGET = {"box_ap": 0.377, "mask_ap": 0.339}
 
 def logged(profile: Profile, **chosen: int) -> dict[str, object]:
     return dict(
-        MaskRCNN().hyperparameters(ROUND, profile, settle(ROUND, "maskrcnn", profile, chosen))
+        MaskRCNN().hyperparameters(
+            ROUND, profile, resolve_settings(ROUND, "maskrcnn", profile, chosen)
+        )
     )
 
 
@@ -76,7 +78,9 @@ def test_a_recipe_is_its_reference_convergence_point(batch: int) -> None:
 def test_no_point_is_missing_but_the_one_that_v0_7_forbids() -> None:
     """0.01 is no multiple of 0.02."""
     assert {recipe["global_batch_size"] for recipe in FULL.recipes} == POINTS.keys() - {8}
-    refused = judge(FULL.constraints, logged(Profile.FULL, global_batch_size=8) | POINTS[8])  # type: ignore[arg-type]
+    refused = check_hyperparameter_constraints(
+        FULL.constraints, logged(Profile.FULL, global_batch_size=8) | POINTS[8]
+    )  # type: ignore[arg-type]
     assert [breach.key for breach in refused] == ["opt_base_learning_rate"]
     assert FULL.max_epochs == LONGEST
 
@@ -88,7 +92,7 @@ def test_full_as_it_stands_is_legal(batch: int) -> None:
     """
     found = logged(Profile.FULL, global_batch_size=batch)
     assert found.keys() == set(recipe.LOGGED) == set(FULL.required)
-    assert list(judge(FULL.constraints, found)) == []  # type: ignore[arg-type]
+    assert list(check_hyperparameter_constraints(FULL.constraints, found)) == []  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,10 @@ def test_full_as_it_stands_is_legal(batch: int) -> None:
 def test_the_closed_division_is_that_of_v0_7(key: str, value: object) -> None:
     """One value changed, one finding."""
     assert [
-        breach.key for breach in judge(FULL.constraints, logged(Profile.FULL) | {key: value})
+        breach.key
+        for breach in check_hyperparameter_constraints(
+            FULL.constraints, logged(Profile.FULL) | {key: value}
+        )
     ] == [key]  # type: ignore[arg-type]
 
 
@@ -114,7 +121,7 @@ def test_defaults_are_the_reference_s() -> None:
     """What `full` does not set comes from the settings' defaults, and those from the reference's
     config.
     """
-    assert counts(settle(ROUND, "maskrcnn", Profile.FULL, {})) == Counts()
+    assert counts(resolve_settings(ROUND, "maskrcnn", Profile.FULL, {})) == Counts()
 
 
 def test_smoke_is_what_the_scenes_are() -> None:
@@ -131,19 +138,21 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     """The judge holds every embedded result's truth against this hash; scenes or their annotations
     that change have to change it.
     """
-    synthetic_scenes.write(
+    synthetic_scenes.write_scenes(
         replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data"
     )
     (tmp_path / "truth").mkdir()
-    coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
-    assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
+    coco.write_coco_truth(coco.read_coco_split(tmp_path / "data", "val"), tmp_path / "truth")
+    assert compute_folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
 
 
 @pytest.mark.slow
 def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
     """Who trains on fewer pictures has another benchmark."""
     described = (
-        synthetic_scenes.described(synthetic_scenes.scene(EMBEDDED, "train", number))
+        synthetic_scenes.describe_visible_objects(
+            synthetic_scenes.generate_scene(EMBEDDED, "train", number)
+        )
         for number in range(EMBEDDED.pictures["train"])
     )
     assert (
@@ -181,4 +190,4 @@ def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:
 
 def test_the_judge_asks_how_answers_agree() -> None:
     """By its entry point, where bytes differ."""
-    assert registry.agreement("maskrcnn") is agree
+    assert registry.load_agreement("maskrcnn") is agree

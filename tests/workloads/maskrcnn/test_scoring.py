@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workloads.common.detection import coco, rle
-from workloads.common.detection.coco import Image
+from workloads.common.detection.coco import CocoImage
 from workloads.maskrcnn import scoring
 
-PICTURE = Image(id=1, file_name="1.jpg", width=40, height=30)
+PICTURE = CocoImage(id=1, file_name="1.jpg", width=40, height=30)
 
 
 def found(count: int = 2, **other: Any) -> scoring.Found:
@@ -22,24 +22,24 @@ def found(count: int = 2, **other: Any) -> scoring.Found:
         "box_D4": np.tile(np.array([0.2, 0.25, 0.75, 0.5], dtype=np.float32), (count, 1)),
         "score_D": np.linspace(0.9, 0.5, count, dtype=np.float32),
         "label_D": np.arange(1, count + 1),
-        "mask_D": rle.compressed(mask),
+        "mask_D": rle.encode_masks(mask),
     }
     return scoring.Found(**(values | other))
 
 
 def perfect(tiny: Path, **changed: Any) -> dict[int, bytes]:
     """Answer with the truth itself."""
-    split = coco.read(tiny, "val")
+    split = coco.read_coco_split(tiny, "val")
     answers = {}
     for index in range(len(split)):
-        objects = split.objects(index)
-        objects = objects.keep(~objects.crowd_O)
-        height, width = split.size(index)
+        objects = split.build_trainable_objects(index)
+        objects = objects.select_objects(~objects.crowd_O)
+        height, width = split.get_picture_size(index)
         values: dict[str, Any] = {
             "box_D4": objects.box_O4 / np.array([width, height] * 2, dtype=np.float32),
             "score_D": np.ones(len(objects), dtype=np.float32),
             "label_D": objects.label_O,
-            "mask_D": rle.compressed(split.masks(index, objects)),
+            "mask_D": rle.encode_masks(split.decode_object_masks(index, objects)),
         }
         answers[index] = scoring.packed(
             index,
@@ -52,7 +52,7 @@ def perfect(tiny: Path, **changed: Any) -> dict[int, bytes]:
 
 @pytest.fixture
 def truth(tiny: Path, tmp_path: Path) -> Path:
-    coco.write_truth(coco.read(tiny, "val"), tmp_path)
+    coco.write_coco_truth(coco.read_coco_split(tiny, "val"), tmp_path)
     return tmp_path
 
 
@@ -68,7 +68,7 @@ def test_boxes_and_masks_are_scored_apart(tiny: Path, truth: Path) -> None:
         perfect(
             tiny,
             mask_D=lambda masks: [
-                rle.compressed([1 - 0 * mask_of(mask, truth)])[0] for mask in masks
+                rle.encode_masks([1 - 0 * mask_of(mask, truth)])[0] for mask in masks
             ],
         ),
         truth,
@@ -79,9 +79,9 @@ def test_boxes_and_masks_are_scored_apart(tiny: Path, truth: Path) -> None:
 
 def mask_of(mask: bytes, truth: Path) -> Any:
     """Draw a mask of any of the sizes that the tiny pictures have."""
-    pixels = int(rle.runs_of(mask).sum())
+    pixels = int(rle.decode_run_lengths(mask).sum())
     size = {64 * 64: (64, 64), 64 * 48: (64, 48)}[pixels]
-    return rle.mask_of(rle.Runs(size=size, counts=mask.decode()), *size)
+    return rle.decode_segmentation_mask(rle.RunLengths(size=size, counts=mask.decode()), *size)
 
 
 def test_missing_answers_count(tiny: Path, truth: Path) -> None:

@@ -18,8 +18,8 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection.torchvision_import import torchvision
-from workloads.common.optimisation.step import set_rate
-from workloads.common.weights import Undrawn
+from workloads.common.optimisation.step import set_learning_rate
+from workloads.common.weights import SkippedInitialisation
 from workloads.maskrcnn import MaskRCNN, model, recipe
 from workloads.maskrcnn.settings import counts
 from workloads.maskrcnn.training import MaskRCNNTraining, optimizer
@@ -94,8 +94,8 @@ def test_facts(whole: Whole) -> None:
 def test_blocks_follow_the_round(make_run: MakeRun) -> None:
     """Smoke evaluates after every epoch."""
     run = make_run()
-    row = registry.round().benchmark("maskrcnn").training[run.profile]
-    with Undrawn():
+    row = registry.load_round().benchmark("maskrcnn").training[run.profile]
+    with SkippedInitialisation():
         training = MaskRCNN().training(run)
     assert list(training.blocks()) == [
         range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)
@@ -224,7 +224,7 @@ def test_one_step_of_sgd_by_hand(make_run: MakeRun) -> None:
                 + (0.0 if name == "bias" else 0.1) * values[name]
             )
             values[name] = values[name] - 0.5 * (2 if name == "bias" else 1) * momenta[name]
-        set_rate(sgd, 0.5)
+        set_learning_rate(sgd, 0.5)
         sgd.step()
     for name, parameter in layer.named_parameters():
         np.testing.assert_allclose(parameter.detach().numpy(), values[name], rtol=1e-12)
@@ -234,5 +234,5 @@ def test_one_step_of_sgd_by_hand(make_run: MakeRun) -> None:
 @pytest.mark.parametrize("profile", [Profile.QUICK, Profile.FULL])
 def test_the_real_profiles_need_the_file(make_run: MakeRun, profile: Profile) -> None:
     """Nothing is downloaded behind the user's back, and frozen random layers cannot learn."""
-    with Undrawn(), pytest.raises(RequestError, match=r"model\.start_weights"):
+    with SkippedInitialisation(), pytest.raises(RequestError, match=r"model\.start_weights"):
         MaskRCNNTraining(make_run(profile=profile))

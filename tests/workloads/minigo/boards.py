@@ -5,8 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from workloads.minigo.go.board import BLACK, WHITE, Boards, Geometry, geometry, play
-from workloads.minigo.positions.moves import action
+from workloads.minigo.go.board import (
+    BLACK,
+    WHITE,
+    BoardGeometry,
+    Boards,
+    build_board_geometry,
+    play_actions,
+)
+from workloads.minigo.positions.moves import parse_go_move
 
 SMALL: Mapping[str, Any] = {
     "min_selfplay_games_per_generation": 8,
@@ -28,22 +35,22 @@ SMALL: Mapping[str, Any] = {
 MARKS: Mapping[str, int] = {"X": BLACK, "O": WHITE}
 
 
-def set_up(*rows: str, mover: int = BLACK) -> tuple[Geometry, Boards]:
+def set_up(*rows: str, mover: int = BLACK) -> tuple[BoardGeometry, Boards]:
     """Put stones on a board one by one: X black, O white; what they would capture on the way must
     not be on it.
     """
-    shape = geometry(len(rows))
-    boards = Boards.empty(shape.size, 1)
+    shape = build_board_geometry(len(rows))
+    boards = Boards.build_empty(shape.size, 1)
     for point, mark in enumerate("".join(rows)):
         if mark in MARKS:
             boards.mover_N[:] = MARKS[mark]
-            boards = play(shape, boards, np.array([point]))
+            boards = play_actions(shape, boards, np.array([point]))
     boards.mover_N[:] = mover
     boards.ply_N[:] = 0
     return shape, boards
 
 
-def drawn(shape: Geometry, boards: Boards) -> list[str]:
+def drawn(shape: BoardGeometry, boards: Boards) -> list[str]:
     """Draw a board."""
     marks = {BLACK: "X", WHITE: "O", 0: "."}
     return [
@@ -52,8 +59,8 @@ def drawn(shape: Geometry, boards: Boards) -> list[str]:
     ]
 
 
-def at(shape: Geometry, text: str) -> int:
+def at(shape: BoardGeometry, text: str) -> int:
     """Read C3."""
-    found = action(text, shape.size)
+    found = parse_go_move(text, shape.size)
     assert found is not None
     return found

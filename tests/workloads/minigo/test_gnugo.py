@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from workloads.minigo import model
-from workloads.minigo.go.area import PassLast
-from workloads.minigo.go.board import geometry
-from workloads.minigo.go.games import Habits, Player
+from workloads.minigo.go.area import PassLastEvaluator
+from workloads.minigo.go.board import build_board_geometry
+from workloads.minigo.go.games import MatchPlayer, PlayerSettings
 from workloads.minigo.player import NetworkPlayer
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -40,12 +40,14 @@ def test_games_against_gnu_go_are_legal_for_both(gnugo: ModuleType) -> None:
     alternate, and an untrained network loses to White.
     """
     torch.manual_seed(1)
-    network = model.MiniGo(
-        model.Description(workload=model.NAME, board=5, planes=13, filters=4, blocks=1, hidden=8)
+    network = model.MiniGoNetwork(
+        model.MiniGoDescription(
+            workload=model.MINIGO_NAME, board=5, planes=13, filters=4, blocks=1, hidden=8
+        )
     ).eval()
-    player = Player(
-        evaluate=PassLast(geometry(5), NetworkPlayer(network)),
-        habits=Habits(readouts=2, soft_moves=4),
+    player = MatchPlayer(
+        evaluate=PassLastEvaluator(build_board_geometry(5), NetworkPlayer(network)),
+        settings=PlayerSettings(readouts=2, soft_moves=4),
     )
     played = gnugo.games(player, 5, 13, count=2, level=1, seed=1)
     assert [game.black for game in played] == [True, False] and played[0].points == 0.0

@@ -24,10 +24,10 @@ def checkpoint(tmp_path: Path) -> Path:
     folder = tmp_path / "checkpoint"
     folder.mkdir()
     torch.manual_seed(1)
-    description = model.Description(
-        workload=model.NAME, board=5, planes=13, filters=4, blocks=1, hidden=8
+    description = model.MiniGoDescription(
+        workload=model.MINIGO_NAME, board=5, planes=13, filters=4, blocks=1, hidden=8
     )
-    weights.export(model.MiniGo(description), description, folder)
+    weights.write_exported_weights(model.MiniGoNetwork(description), description, folder)
     return folder
 
 
@@ -55,7 +55,7 @@ def test_answers_are_policies_of_legal_actions(
         for answer in predict(samples[start : start + 4])
     ]
     for sample, (one, other) in enumerate(zip(alone, together, strict=True)):
-        mine, its = scoring.unpacked(one), scoring.unpacked(other)
+        mine, its = scoring.unpack_position_answer(one), scoring.unpack_position_answer(other)
         assert (
             mine
             and its
@@ -68,7 +68,7 @@ def test_answers_are_policies_of_legal_actions(
             and not np.array(mine.policy)[~legal_A].any()
         )
     made.truth(tmp_path)
-    assert len(scoring.read_labels(tmp_path)) == made.sample_count
+    assert len(scoring.read_truth_labels(tmp_path)) == made.sample_count
     assert all(0 <= score < 1 for score in scoring.score(dict(enumerate(alone)), tmp_path).values())
     made.unload(samples)
     made.close()
@@ -89,10 +89,10 @@ def test_calibration_shows_the_listed_positions(make_run: MakeRun, checkpoint: P
 
 def test_a_checkpoint_of_another_board_is_refused(make_run: MakeRun, checkpoint: Path) -> None:
     """Its policy has other points."""
-    description = model.Description(
-        workload=model.NAME, board=9, planes=13, filters=4, blocks=1, hidden=8
+    description = model.MiniGoDescription(
+        workload=model.MINIGO_NAME, board=9, planes=13, filters=4, blocks=1, hidden=8
     )
-    weights.export(model.MiniGo(description), description, checkpoint)
+    weights.write_exported_weights(model.MiniGoNetwork(description), description, checkpoint)
     with pytest.raises(RequestError, match="it is for a board of 9 x 9, not 5 x 5"):
         system(make_run(serving=True), checkpoint)
 

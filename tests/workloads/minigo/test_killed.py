@@ -16,7 +16,7 @@ from boards import SMALL
 from processes import is_alive
 from warm import TORCH_RUN, Warm
 
-from harness.training.state.checkpointing import generations
+from harness.training.state.checkpointing import list_checkpoint_numbers
 
 GROUPS = 2
 """Groups of games of a generation of SMALL."""
@@ -68,7 +68,7 @@ def words(results: Path, workers: int, *more: str) -> list[str]:
 def position(results: Path) -> dict[str, object]:
     """The newest checkpoint's place in the run; nothing before the first."""
     state = results / ".podium" / "minigo" / "run_0"
-    newest = max(generations(state), default=None)
+    newest = max(list_checkpoint_numbers(state), default=None)
     try:
         found: dict[str, object] = json.loads(
             (state / f"at_{newest}" / "position.json").read_text()

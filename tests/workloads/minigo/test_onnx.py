@@ -30,10 +30,10 @@ COUNT = 64
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    description = model.Description(
-        workload=model.NAME, board=5, planes=13, filters=8, blocks=2, hidden=16
+    description = model.MiniGoDescription(
+        workload=model.MINIGO_NAME, board=5, planes=13, filters=8, blocks=2, hidden=16
     )
-    weights.export(model.MiniGo(description), description, folder)
+    weights.write_exported_weights(model.MiniGoNetwork(description), description, folder)
     return folder
 
 
@@ -71,7 +71,7 @@ def test_answers_are_those_of_the_torch_engine(
 ) -> None:
     """An export that loses a head, or its batch axis, would answer something else."""
     for one, other in zip(answers(asked(cache), checkpoint, TorchEngine()), exported, strict=True):
-        mine, its = scoring.unpacked(one), scoring.unpacked(other)
+        mine, its = scoring.unpack_position_answer(one), scoring.unpack_position_answer(other)
         assert mine and its
         np.testing.assert_allclose((*its.policy, its.value), (*mine.policy, mine.value), atol=1e-4)
 

@@ -6,13 +6,13 @@ import pytest
 
 from suite.errors import RequestError
 from workloads.minigo.positions import embedded
-from workloads.minigo.positions.moves import action, vertex
+from workloads.minigo.positions.moves import format_go_move, parse_go_move
 from workloads.minigo.positions.records import (
-    check_labels,
-    positions,
-    read_labels,
-    read_record,
-    read_records,
+    check_position_labels,
+    read_game_record,
+    read_game_records,
+    read_position_labels,
+    replay_to_positions,
 )
 
 
@@ -24,15 +24,17 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 def test_a_vertex_is_read_as_it_is_written() -> None:
     """Columns have no I, rows count from below."""
-    assert [vertex(move, 9) for move in (0, 8, 72, 81)] == ["A9", "J9", "A1", "pass"]
-    assert all(action(vertex(move, 19), 19) == move for move in range(362))
-    assert [action(text, 5) for text in ("I3", "F1", "A0", "A6", "", "a1", "A²")] == [None] * 7
+    assert [format_go_move(move, 9) for move in (0, 8, 72, 81)] == ["A9", "J9", "A1", "pass"]
+    assert all(parse_go_move(format_go_move(move, 19), 19) == move for move in range(362))
+    assert [parse_go_move(text, 5) for text in ("I3", "F1", "A0", "A6", "", "a1", "A²")] == [
+        None
+    ] * 7
 
 
 def test_a_record_is_read(tmp_path: Path) -> None:
     """Moves from the upper left, the pass, who won."""
     path = write(tmp_path, "a.sgf", "(;GM[1]SZ[5]KM[7.5]RE[W+R];B[aa];W[ee];B[])")
-    found = read_record(path, 5)
+    found = read_game_record(path, 5)
     assert found.moves == (0, 24, 25) and found.winner == -1
 
 
@@ -58,20 +60,21 @@ def test_a_record_is_read(tmp_path: Path) -> None:
 def test_a_bad_record_is_refused_and_named(tmp_path: Path, text: str, told: str) -> None:
     """A label behind an illegal move would be one of another game."""
     with pytest.raises(RequestError, match=told.replace("(", r"\(")) as caught:
-        read_record(write(tmp_path, "a.sgf", text), 5)
+        read_game_record(write(tmp_path, "a.sgf", text), 5)
     assert "\n" not in str(caught.value)
 
 
 def test_without_labels_the_moves_are_asked_for(tmp_path: Path) -> None:
     """MLPerf v0.5's measure: each move of the records, and who won."""
     write(tmp_path / "games", "a.sgf", "(;SZ[5]RE[B+3];B[aa];W[ee])")
-    records = read_records(tmp_path / "games", 5)
+    records = read_game_records(tmp_path / "games", 5)
     assert [
-        (label.played, label.move, label.winner) for label in read_labels(tmp_path, records, 5)
+        (label.played, label.move, label.winner)
+        for label in read_position_labels(tmp_path, records, 5)
     ] == [(0, 0, 1), (1, 24, 1)]
     write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa])")
     with pytest.raises(RequestError, match=r"b.sgf: the record does not say who won"):
-        read_labels(tmp_path, read_records(tmp_path / "games", 5), 5)
+        read_position_labels(tmp_path, read_game_records(tmp_path / "games", 5), 5)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_a_label_that_fits_no_game_is_refused(tmp_path: Path, line: str) -> None
     write(tmp_path / "games", "a.sgf", "(;SZ[5];B[aa];W[ee])")
     write(tmp_path, "labels.csv", f"a.sgf,2,A1,B\n{line}\n")
     with pytest.raises(RequestError, match=r"labels.csv, line 2: "):
-        read_labels(tmp_path, read_records(tmp_path / "games", 5), 5)
+        read_position_labels(tmp_path, read_game_records(tmp_path / "games", 5), 5)
 
 
 @pytest.mark.parametrize(("line", "told"), [("a.sgf,2,A5,B", "A5"), ("b.sgf,5,B5,B", "B5")])
@@ -100,17 +103,19 @@ def test_a_label_that_is_an_illegal_move_is_refused(tmp_path: Path, line: str, t
     write(tmp_path / "games", "a.sgf", "(;SZ[5];B[aa];W[ee])")
     write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa];W[ee];B[bb];W[ed];B[ca])")
     write(tmp_path, "labels.csv", f"a.sgf,2,A1,B\n{line}\n")
-    records = read_records(tmp_path / "games", 5)
+    records = read_game_records(tmp_path / "games", 5)
     with pytest.raises(
         RequestError, match=rf"labels.csv: {line[:5]} after . moves: {told} is illegal there"
     ):
-        check_labels(tmp_path / "labels.csv", records, read_labels(tmp_path, records, 5), 5)
+        check_position_labels(
+            tmp_path / "labels.csv", records, read_position_labels(tmp_path, records, 5), 5
+        )
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
     """Rather than a score of no positions."""
     with pytest.raises(RequestError, match="no game records"):
-        read_records(tmp_path / "games", 5)
+        read_game_records(tmp_path / "games", 5)
 
 
 def test_games_side_by_side_are_the_same_games(tmp_path: Path) -> None:
@@ -124,15 +129,15 @@ def test_games_side_by_side_are_the_same_games(tmp_path: Path) -> None:
     )
     for number, text in enumerate(texts):
         write(tmp_path, f"{number}.sgf", f"(;SZ[5]RE[B+];{text})")
-    records = read_records(tmp_path, 5)
+    records = read_game_records(tmp_path, 5)
     asked = [
         (f"{number}.sgf", played)
         for played in (2, 8, 0, 5)
         for number in (2, 0, 1)
         if played <= len(records[number].moves)
     ]
-    for one, found in zip(asked, positions(records, asked, 5, 13), strict=True):
-        (alone,) = positions([records[int(one[0][0])]], [one], 5, 13)
+    for one, found in zip(asked, replay_to_positions(records, asked, 5, 13), strict=True):
+        (alone,) = replay_to_positions([records[int(one[0][0])]], [one], 5, 13)
         assert (
             (found.plane_FP == alone.plane_FP).all()
             and (found.legal_A == alone.legal_A).all()
@@ -142,7 +147,7 @@ def test_games_side_by_side_are_the_same_games(tmp_path: Path) -> None:
     with pytest.raises(
         RequestError, match=r"3.sgf: move 2, white A5, is illegal: the point is not empty"
     ):
-        read_records(tmp_path, 5)
+        read_game_records(tmp_path, 5)
 
 
 @pytest.mark.slow
@@ -150,15 +155,21 @@ def test_the_embedded_records_are_what_is_packed(tmp_path: Path) -> None:
     """Through the records and back: moves, labels, winners; each label is legal, and none is of the
     calibration's.
     """
-    embedded.write(tmp_path)
-    packed = [row for row in embedded.packed() if row[0] == "val"]
-    records = read_records(tmp_path / "games", embedded.SIZE)
-    labels = read_labels(tmp_path, records, embedded.SIZE)
+    embedded.write_embedded_positions(tmp_path)
+    packed = [row for row in embedded.read_embedded_positions() if row[0] == "val"]
+    records = read_game_records(tmp_path / "games", embedded.EMBEDDED_BOARD_SIDE)
+    labels = read_position_labels(tmp_path, records, embedded.EMBEDDED_BOARD_SIDE)
     assert [list(record.moves) for record in records] == [moves for _, moves, _, _ in packed]
     assert [(label.move, "B" if label.winner > 0 else "W") for label in labels] == [
         (move, winner) for _, _, move, winner in packed
     ]
-    shown = positions(records, [(label.name, label.played) for label in labels], embedded.SIZE, 13)
+    shown = replay_to_positions(
+        records, [(label.name, label.played) for label in labels], embedded.EMBEDDED_BOARD_SIDE, 13
+    )
     assert all(position.legal_A[label.move] for position, label in zip(shown, labels, strict=True))
-    calibration = {tuple(moves) for part, moves, _, _ in embedded.packed() if part == "calibration"}
+    calibration = {
+        tuple(moves)
+        for part, moves, _, _ in embedded.read_embedded_positions()
+        if part == "calibration"
+    }
     assert calibration and not calibration & {record.moves for record in records}

@@ -10,14 +10,18 @@ from jsonschema import Draft202012Validator
 
 from compliance.documents import json_document
 from suite import registry
-from suite.files.layout import folder_sha256, names_sha256
+from suite.files.layout import compute_folder_sha256, compute_names_sha256
 from suite.rounds import Profile
-from suite.rounds.settings import settle
+from suite.rounds.settings import resolve_settings
 from workloads.minigo import scoring
 from workloads.minigo.positions import embedded
-from workloads.minigo.recipe import LOGGED, Recipe, hyperparameters
+from workloads.minigo.recipe import (
+    MINIGO_LOGGED_HYPERPARAMETERS,
+    MiniGoRecipe,
+    select_minigo_hyperparameters,
+)
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("minigo")
 
 
@@ -26,14 +30,14 @@ def test_the_pins_are_those_of_the_embedded_positions(tmp_path: Path) -> None:
     row = ROW.inference[Profile.SMOKE]
     mine = [
         (move, (1 if winner == "B" else -1) * (-1 if len(moves) % 2 else 1))
-        for part, moves, move, winner in embedded.packed()
+        for part, moves, move, winner in embedded.read_embedded_positions()
         if part == "val"
     ]
-    scoring.write_labels(tmp_path, mine)
-    assert folder_sha256(tmp_path) == row.truth_sha256 and len(mine) == row.accuracy_samples
-    names = list(embedded.calibration_names())
+    scoring.write_truth_labels(tmp_path, mine)
+    assert compute_folder_sha256(tmp_path) == row.truth_sha256 and len(mine) == row.accuracy_samples
+    names = list(embedded.iterate_calibration_records())
     listed = row.calibration["calibration"]
-    assert (len(names), names_sha256(names)) == (listed.samples, listed.names_sha256)
+    assert (len(names), compute_names_sha256(names)) == (listed.samples, listed.names_sha256)
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -41,7 +45,7 @@ def test_an_evaluation_is_long_enough(profile: Profile) -> None:
     """The standard error of the win rate is below 0.03, whatever the rate is; the row's sizes are
     those of its settings.
     """
-    recipe = Recipe.of(settle(ROUND, "minigo", profile, {}))
+    recipe = MiniGoRecipe.build_from_settings(resolve_settings(ROUND, "minigo", profile, {}))
     row = ROW.training[profile]
     assert math.sqrt(0.25 / recipe.eval_games) < 0.03 and row.eval_samples == recipe.eval_games
     assert row.train_samples in (None, recipe.examples)
@@ -49,19 +53,23 @@ def test_an_evaluation_is_long_enough(profile: Profile) -> None:
 
 def test_a_log_has_the_keys_of_v07() -> None:
     """closed_minigo.yaml's; the games of a generation are as many as they must be."""
-    told = hyperparameters(settle(ROUND, "minigo", Profile.SMOKE, {}))
+    told = select_minigo_hyperparameters(resolve_settings(ROUND, "minigo", Profile.SMOKE, {}))
     assert (
         told["actual_selfplay_games_per_generation"]
         == told["min_selfplay_games_per_generation"]
         == 160
     )
     assert set(told) >= set(ROW.training[Profile.SMOKE].required)
-    assert set(LOGGED) == {key for key, setting in ROW.settings.items() if setting.log}
+    assert set(MINIGO_LOGGED_HYPERPARAMETERS) == {
+        key for key, setting in ROW.settings.items() if setting.log
+    }
 
 
 def schema(workload: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
-        json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"]))
+        json.dumps(
+            dict(json_document.read_published_schemas()[f"training.podium-v1.{workload}.json"])
+        )
     )
     return found
 
@@ -69,10 +77,12 @@ def schema(workload: str) -> dict[str, Any]:
 def test_the_schema_names_what_the_row_names() -> None:
     """The facts of a log are the same for all workloads; what is Mini-Go's own is the row's."""
     own, other = schema("minigo"), schema("resnet50")
-    assert set(own["properties"]["hyperparameters"]["properties"]) == set(LOGGED)
+    assert set(own["properties"]["hyperparameters"]["properties"]) == set(
+        MINIGO_LOGGED_HYPERPARAMETERS
+    )
     assert (
         set(own["properties"]["reference_accuracy"]["properties"])
-        == set(ROW.scored)
+        == set(ROW.scored_metrics)
         == set(ROW.reference_within)
         == {"moves", "results"}
     )

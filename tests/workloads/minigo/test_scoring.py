@@ -13,12 +13,14 @@ LABELS = [(0, 1), (3, -1), (4, 1)]
 
 
 def answer(move: int, value: float) -> bytes:
-    return scoring.packed([0.9 if action == move else 0.02 for action in range(5)], value)
+    return scoring.pack_position_answer(
+        [0.9 if action == move else 0.02 for action in range(5)], value
+    )
 
 
 def test_moves_and_results_are_counted_apart(tmp_path: Path) -> None:
     """A right move with a wrong value, and the other way round."""
-    scoring.write_labels(tmp_path, LABELS)
+    scoring.write_truth_labels(tmp_path, LABELS)
     assert scoring.score({0: answer(0, 0.1), 1: answer(3, 0.2), 2: answer(0, 0.9)}, tmp_path) == {
         "moves": 2 / 3,
         "results": 2 / 3,
@@ -30,7 +32,7 @@ def test_moves_and_results_are_counted_apart(tmp_path: Path) -> None:
 )
 def test_what_is_no_answer_finds_nothing(tmp_path: Path, bad: bytes) -> None:
     """An engine that breaks must not score by chance."""
-    scoring.write_labels(tmp_path, LABELS[:1])
+    scoring.write_truth_labels(tmp_path, LABELS[:1])
     assert (
         scoring.score({0: bad}, tmp_path)
         == {"moves": 0, "results": 0}
@@ -42,13 +44,13 @@ def test_what_is_no_answer_finds_nothing(tmp_path: Path, bad: bytes) -> None:
 @pytest.mark.parametrize("text", ["", "1 0\n", "x 1\n", "1\n"])
 def test_bad_labels_are_refused(tmp_path: Path, text: str) -> None:
     """The judge reads them from anybody."""
-    (tmp_path / scoring.LABELS).write_text(text)
+    (tmp_path / scoring.TRUTH_LABELS_FILE).write_text(text)
     with pytest.raises(ValueError):
-        scoring.read_labels(tmp_path)
+        scoring.read_truth_labels(tmp_path)
 
 
 def test_answers_of_one_model_agree() -> None:
     """Within a twentieth; another move, another value or another board does not."""
     assert agree(answer(1, 0.5), answer(1, 0.52))
     assert not agree(answer(1, 0.5), answer(1, 0.6)) and not agree(answer(1, 0.5), answer(2, 0.5))
-    assert not agree(answer(1, 0.5), scoring.packed([0.5, 0.5], 0.5))
+    assert not agree(answer(1, 0.5), scoring.pack_position_answer([0.5, 0.5], 0.5))

@@ -17,11 +17,11 @@ from testbed import a_run
 
 from suite.dataset import StaleError
 from suite.errors import RequestError
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.workload import Run, Scores
 from workloads.common import weights
 from workloads.minigo import model
-from workloads.minigo.survey import MiniGoSet
+from workloads.minigo.survey import MiniGoDataSet
 from workloads.minigo.training import MiniGoTraining
 
 MakeRun = Callable[..., Run]
@@ -133,7 +133,7 @@ def test_another_seed_is_another_run(make_run: MakeRun, once: Trained) -> None:
 def test_shuffled_labels_are_those_of_other_positions(make_run: MakeRun, once: Trained) -> None:
     """The same games, the same draws, other moves and results; the planes stay."""
     shuffled, _ = trained(make_run(data__shuffle_labels=True), 1)
-    one, other = (training._window.batch(1, 0, 16) for training in (once[0], shuffled))
+    one, other = (training._window.sample_batch(1, 0, 16) for training in (once[0], shuffled))
     assert (one[0] == other[0]).all() and not (one[1] == other[1]).all()
     assert np.allclose(other[1].sum(axis=1), 1)
 
@@ -207,12 +207,12 @@ def own_data(folder: Path, board: int = 5, **changed: Any) -> Path:
         (folder / name).mkdir()
         torch.manual_seed(5)
         description = replace(
-            model.Description(
-                workload=model.NAME, board=board, planes=13, filters=4, blocks=1, hidden=8
+            model.MiniGoDescription(
+                workload=model.MINIGO_NAME, board=board, planes=13, filters=4, blocks=1, hidden=8
             ),
             **changed,
         )
-        weights.export(model.MiniGo(description), description, folder / name)
+        weights.write_exported_weights(model.MiniGoNetwork(description), description, folder / name)
     return folder
 
 
@@ -226,7 +226,9 @@ def test_an_opponent_and_a_start_of_the_user_s(make_run: MakeRun, tmp_path: Path
     training = MiniGoTraining(run)
     steps = training.train_epoch(1)
     next(steps)
-    assert same(state(training), model.load(tmp_path / "own" / "start").state_dict())
+    assert same(
+        state(training), model.load_minigo_checkpoint(tmp_path / "own" / "start").state_dict()
+    )
     assert 0 <= training.evaluate()["win_rate"] < 1
     steps.close()
 
@@ -279,10 +281,10 @@ def test_a_checkpoint_without_numbers_is_refused(
 ) -> None:
     """Before the clock: the run's own network would be blamed."""
     own = own_data(tmp_path / "own")
-    network = model.load(own / part)
+    network = model.load_minigo_checkpoint(own / part)
     with torch.no_grad():
         network.value_out.bias.fill_(float("nan"))
-    weights.export(network, network.description, own / part)
+    weights.write_exported_weights(network, network.description, own / part)
     with pytest.raises(
         RequestError, match=rf"{part}: value_out.bias has values that are no numbers"
     ):
@@ -299,15 +301,15 @@ def test_the_metric_names_the_checkpoint_that_is_played_against(
             "metric_signature"
         ]
     )
-    assert f"|opponent:{folder_sha256(own / 'opponent')}|" in signature
+    assert f"|opponent:{compute_folder_sha256(own / 'opponent')}|" in signature
     assert "opponent" not in str(MiniGoTraining(make_run(own)).facts()["metric_signature"])
 
 
 def test_findings_of_an_earlier_podium_are_stale(make_run: MakeRun) -> None:
     """They had the board's side alone."""
     with pytest.raises(StaleError, match="by an earlier podium"):
-        MiniGoSet(make_run()).check({"val": 1, "opponent": 5})
-    MiniGoSet(make_run()).check({"val": 1})
+        MiniGoDataSet(make_run()).check({"val": 1, "opponent": 5})
+    MiniGoDataSet(make_run()).check({"val": 1})
 
 
 @pytest.mark.slow

@@ -32,18 +32,18 @@ def test_networks_are_those_that_torchvision_documents(
 ) -> None:
     """Auxiliary classifiers, another stride or missing layers would show in both numbers."""
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
-        network = classifiers.module(name, 0, None)
-        network(torch.zeros(1, 3, classifiers.SIZE, classifiers.SIZE))
+        network = classifiers.build_classifier(name, 0, None)
+        network(torch.zeros(1, 3, classifiers.CLASSIFIER_SIDE_PX, classifiers.CLASSIFIER_SIDE_PX))
     assert sum(each.numel() for each in network.parameters()) == parameters
     assert counter.get_total_flops() / 2e9 == pytest.approx(operations, abs=0.005)
 
 
 def test_every_network_is_registered() -> None:
     """podium's own use the group that a third party has."""
-    assert set(registry.points(registry.NETWORKS)) >= set(DOCUMENTED)
-    assert registry.network("alexnet").framework == "torch"
+    assert set(registry.list_entry_points(registry.NETWORK_GROUP)) >= set(DOCUMENTED)
+    assert registry.load_bare_network("alexnet").framework == "torch"
     with pytest.raises(RequestError, match="unknown network 'alexnett'; did you mean 'alexnet'"):
-        registry.network("alexnett")
+        registry.load_bare_network("alexnett")
 
 
 @pytest.mark.slow
@@ -53,26 +53,29 @@ def test_random_weights_and_noise_follow_from_their_seed() -> None:
     """
     before = torch.get_rng_state()
     first, second = (
-        classifiers.module("alexnet", 0, None).state_dict()["features.0.weight"] for _ in range(2)
+        classifiers.build_classifier("alexnet", 0, None).state_dict()["features.0.weight"]
+        for _ in range(2)
     )
     assert torch.equal(first, second) and torch.equal(before, torch.get_rng_state())
     assert not torch.equal(
-        first, classifiers.module("alexnet", 1, None).state_dict()["features.0.weight"]
+        first, classifiers.build_classifier("alexnet", 1, None).state_dict()["features.0.weight"]
     )
-    assert torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 3)) and not torch.equal(
-        classifiers.noise(0, 3), classifiers.noise(0, 4)
+    assert torch.equal(
+        classifiers.generate_noise_picture(0, 3), classifiers.generate_noise_picture(0, 3)
+    ) and not torch.equal(
+        classifiers.generate_noise_picture(0, 3), classifiers.generate_noise_picture(0, 4)
     )
 
 
 @pytest.mark.slow
 def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
     """Another network's weights would be served as this one's."""
-    made = classifiers.module("googlenet", 5, None)
+    made = classifiers.build_classifier("googlenet", 5, None)
     path = tmp_path / "w.safetensors"
     save_file(
         {**made.state_dict(), "aux1.conv.conv.weight": torch.zeros(1)}, path
     )  # of training alone
-    loaded = classifiers.module("googlenet", 0, path)
+    loaded = classifiers.build_classifier("googlenet", 0, path)
     assert (
         loaded.transform_input and not made.transform_input
     )  # torchvision.models.googlenet, where weights are given
@@ -80,7 +83,7 @@ def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
         torch.equal(value, loaded.state_dict()[name]) for name, value in made.state_dict().items()
     )
     with pytest.raises(RequestError, match="weights of another network than alexnet: "):
-        classifiers.module("alexnet", 0, path)
+        classifiers.build_classifier("alexnet", 0, path)
     path.write_bytes(b"garbage")
     with pytest.raises(RequestError, match=r"--weights .*w\.safetensors: "):
-        classifiers.module("alexnet", 0, path)
+        classifiers.build_classifier("alexnet", 0, path)

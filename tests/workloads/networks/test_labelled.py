@@ -12,7 +12,7 @@ from testbed import PlainEngine, a_run
 
 from suite.errors import RequestError
 from suite.studies.bare_network import Labelled
-from suite.studies.documents import own_settings
+from suite.studies.documents import build_batch_settings
 from workloads.networks import classifiers, labelled
 from workloads.resnet50 import scoring
 
@@ -28,7 +28,7 @@ MEAN, DEVIATION = (
 )  # torchvision, transforms/_presets.py, ImageClassification
 
 
-def write(folder: Path, classes: int = labelled.CLASSES) -> Path:
+def write(folder: Path, classes: int = labelled.IMAGENET_CLASS_COUNT) -> Path:
     """One picture for each class, three different ones in turns."""
     made = []
     for number, extent in enumerate(EXTENTS):
@@ -62,9 +62,9 @@ def test_answers_are_the_networks_five_classes_of_each_picture(tmp_path: Path) -
     sorted class folders.
     """
     data = write(tmp_path / "data")
-    network = classifiers.module("alexnet", 5, None)
+    network = classifiers.build_classifier("alexnet", 5, None)
     network.classifier[6].weight.data.mul_(SHARP)  # type: ignore[index, union-attr, operator]
-    run = a_run("resnet50", data, tmp_path / "cache", own_settings(BATCH))
+    run = a_run("resnet50", data, tmp_path / "cache", build_batch_settings(BATCH))
     inference = labelled.LabelledInference(run, data, "alexnet", network, PlainEngine())
     samples = [0, 1, 2, 7, 999]
     inference.load(samples)
@@ -79,8 +79,8 @@ def test_answers_are_the_networks_five_classes_of_each_picture(tmp_path: Path) -
     assert [list(scoring.classes(answer)) for answer in answers] == best and best[0] != best[1]
     inference.truth(tmp_path)
     assert (
-        scoring.read_labels(tmp_path) == list(range(labelled.CLASSES))
-        and inference.sample_count == labelled.CLASSES
+        scoring.read_labels(tmp_path) == list(range(labelled.IMAGENET_CLASS_COUNT))
+        and inference.sample_count == labelled.IMAGENET_CLASS_COUNT
     )
 
 
@@ -90,7 +90,7 @@ def test_a_folder_of_other_classes_is_refused(tmp_path: Path) -> None:
     assert isinstance(network, Labelled)
     lines = network.listing(data).splitlines()
     assert (
-        len(lines) == labelled.CLASSES
+        len(lines) == labelled.IMAGENET_CLASS_COUNT
         and lines[3] == f"val/n00000003/a.JPEG\t{(data / '0.jpg').stat().st_size}"
     )
     with pytest.raises(

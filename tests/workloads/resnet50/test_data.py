@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 from suite.input import Means, Place
-from workloads.common.inputs.batches import Key
-from workloads.common.inputs.default import DefaultReader, shown
+from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.default import DefaultReader, draw_picture_view
 from workloads.resnet50 import data
 from workloads.resnet50.images import embedded, imagenet
 
@@ -25,14 +25,16 @@ class Batch(NamedTuple):
 
 def reader(
     tiny: Path, workers: int, seed: int | None = 5, threads: int = 1
-) -> DefaultReader[Key, data.Note, data.Labels]:
+) -> DefaultReader[SampleKey, data.Note, data.Labels]:
     album = data.Album(imagenet.find(tiny, "train"), 32, seed, 0.3)
     return DefaultReader(
         album, Means(device="cpu", place=Place.CPU, workers=workers, threads=threads)
     )
 
 
-def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 5) -> list[Batch]:
+def batches(
+    tiny: Path, workers: int, plan: list[list[SampleKey]], seed: int | None = 5
+) -> list[Batch]:
     return [
         Batch(picture_NHWC, labels.label_N)
         for picture_NHWC, labels in reader(tiny, workers, seed).read(plan)
@@ -40,8 +42,8 @@ def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 
 
 
 PLAN = [
-    [Key(index=3, epoch=1), Key(index=20, epoch=1)],
-    [Key(index=3, epoch=2), Key(index=9, epoch=2)],
+    [SampleKey(index=3, epoch=1), SampleKey(index=20, epoch=1)],
+    [SampleKey(index=3, epoch=2), SampleKey(index=9, epoch=2)],
 ]
 
 
@@ -139,7 +141,7 @@ def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int
     """
     picture = Image.new("RGB", extent)
     picture.paste((255, 255, 255), (0, 0, extent[0] // 2, extent[1]))
-    cropped = shown(picture, data.for_eval(picture.size, 32))
+    cropped = draw_picture_view(picture, data.for_eval(picture.size, 32))
     assert cropped.shape == (32, 32, 3)
     assert cropped[:, :13].min() > 240
     assert cropped[:, 19:].max() < 15
@@ -216,10 +218,10 @@ def test_the_setting_decides_how_crops_are_drawn(tiny: Path) -> None:
     """The album asks the one that it was told."""
     found = imagenet.find(tiny, "train")
     views = [
-        data.Album(found, 32, 5, 0.6, crops).view(Key(index=3, epoch=1), (400, 300))[0].box
+        data.Album(found, 32, 5, 0.6, crops).view(SampleKey(index=3, epoch=1), (400, 300))[0].box
         for crops in data.CROPS
     ]
-    rng = [Key(index=3, epoch=1).generator(5) for _ in data.CROPS]
+    rng = [SampleKey(index=3, epoch=1).create_generator(5) for _ in data.CROPS]
     assert (
         views
         == [

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from suite.input import Means, Place
-from workloads.common.inputs.batches import Key
-from workloads.common.inputs.default import DefaultReader, shown
+from workloads.common.inputs.batches import SampleKey
+from workloads.common.inputs.default import DefaultReader, draw_picture_view
 from workloads.common.pictures import file_checks
-from workloads.common.pictures.decoding import decode, normalise
+from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
 from workloads.resnet50 import data
 from workloads.resnet50.images import embedded, imagenet
 
@@ -31,7 +31,7 @@ def test_the_set_is_whole(embedded_pictures: Path) -> None:
 def test_the_set_is_readable(embedded_pictures: Path) -> None:
     """Every file decodes: the look-over before the clock must not refuse our own data."""
     val = imagenet.find(embedded_pictures, "val")
-    assert file_checks.look(val)[0].broken == ()
+    assert file_checks.inspect_split_pictures(val)[0].broken == ()
 
 
 def test_a_picture_is_a_function_of_its_name() -> None:
@@ -66,9 +66,11 @@ def digests(folder: Path, split: str, seed: int | None) -> list[str]:
     """Hash what the network is shown, to the last bit."""
     album = data.Album(imagenet.find(folder, split), 32, seed, 0.6, "uniform-area")
     reader = DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=0))
-    batches = reader.read([[Key(index=index, epoch=1)] for index in range(3)])
+    batches = reader.read([[SampleKey(index=index, epoch=1)] for index in range(3)])
     return [
-        hashlib.sha256(normalise(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[:16]
+        hashlib.sha256(normalise_pictures(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[
+            :16
+        ]
         for picture_NHWC, _ in batches
     ]
 
@@ -92,10 +94,10 @@ def test_golden_training(some: Path) -> None:
 def pixels(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
     found = imagenet.find(folder, split)
-    seen = (decode(found.path(i)) for i in range(len(found)))
+    seen = (read_rgb_picture(found.path(i)) for i in range(len(found)))
     rows = np.stack(
         [
-            shown(picture, data.for_eval(picture.size, 32)).double().numpy().ravel()
+            draw_picture_view(picture, data.for_eval(picture.size, 32)).double().numpy().ravel()
             for picture in seen
         ]
     )

@@ -13,8 +13,8 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
-from workloads.common.inputs.default import shown
-from workloads.common.pictures.decoding import decode, normalise
+from workloads.common.inputs.default import draw_picture_view
+from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
 from workloads.resnet50 import ResNet50, data, model, scoring
 from workloads.resnet50.inference import ResNet50Inference, TorchTensors
 from workloads.resnet50.training import ResNet50Training
@@ -26,7 +26,7 @@ MakeRun = Callable[..., Run]
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    weights.export(
+    weights.write_exported_weights(
         model.build(3),
         model.Description(
             workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
@@ -70,10 +70,10 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
     """Preprocessing, network and argmax by another way."""
     system.load([5])
     network, _ = model.load(checkpoint)
-    picture = decode(tiny / "val" / "cross" / "cross_1.JPEG")
-    seen_HWC = shown(picture, data.for_eval(picture.size, 32))
+    picture = read_rgb_picture(tiny / "val" / "cross" / "cross_1.JPEG")
+    seen_HWC = draw_picture_view(picture, data.for_eval(picture.size, 32))
     with torch.inference_mode():
-        label = int(network(normalise(seen_HWC[None])).argmax())
+        label = int(network(normalise_pictures(seen_HWC[None])).argmax())
     assert system.open(0, 1)([5]) == [scoring.packed([label])]
 
 
@@ -172,7 +172,7 @@ def test_another_workload_s_checkpoint_is_refused(
     make_run: MakeRun, engine: PlainEngine, tmp_path: Path
 ) -> None:
     """Before anything is loaded."""
-    (tmp_path / weights.DESCRIPTION).write_text(
+    (tmp_path / weights.DESCRIPTION_FILE).write_text(
         '{"workload": "gnmt", "classes": [], "picture_size": 1}'
     )
     with pytest.raises(RequestError, match="workload is gnmt"):

@@ -18,7 +18,9 @@ THREE = Description(workload="resnet50", classes=("a", "b", "c"), picture_size=3
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     torch.manual_seed(0)
-    weights.export(model.build(3).to(memory_format=torch.channels_last), THREE, folder)
+    weights.write_exported_weights(
+        model.build(3).to(memory_format=torch.channels_last), THREE, folder
+    )
     return folder
 
 
@@ -27,7 +29,7 @@ def test_it_is_v1_5() -> None:
     """The stride lies in the 3x3 convolution; v1 has it in the 1x1 before and is faster and
     worse.
     """
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         block = model.build(3).layer3[0]
     assert block.conv1.stride == (1, 1)
     assert block.conv2.stride == (2, 2)
@@ -37,7 +39,7 @@ def test_it_has_its_full_width() -> None:
     """25,557,032 parameters with ImageNet's classes (torchvision's table of models): nothing is
     narrowed.
     """
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         network = model.build(1000)
     assert sum(p.numel() for p in network.parameters()) == 25_557_032
 
@@ -91,7 +93,7 @@ def test_the_reference_s_start() -> None:
 
 def test_groups() -> None:
     """All parameters once; biases and batch-norm apart from what is decayed."""
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         network = model.build(3)
     decayed, plain = model.parameter_groups(network)
     assert len(decayed) + len(plain) == len(list(network.parameters()))
@@ -116,16 +118,16 @@ def test_names_are_canonical(exported: Path) -> None:
     """Anybody's ResNet-50 loads them: no wrapper's prefix."""
     from safetensors.torch import load_file
 
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         network = model.build(3)
-    assert set(load_file(exported / weights.WEIGHTS)) == set(network.state_dict())
+    assert set(load_file(exported / weights.WEIGHTS_FILE)) == set(network.state_dict())
 
 
 def damaged(exported: Path, folder: Path, **changes: object) -> Path:
     """Copy a checkpoint and change its description."""
-    (folder / weights.WEIGHTS).write_bytes((exported / weights.WEIGHTS).read_bytes())
-    table = json.loads((exported / weights.DESCRIPTION).read_text()) | changes
-    (folder / weights.DESCRIPTION).write_text(json.dumps(table))
+    (folder / weights.WEIGHTS_FILE).write_bytes((exported / weights.WEIGHTS_FILE).read_bytes())
+    table = json.loads((exported / weights.DESCRIPTION_FILE).read_text()) | changes
+    (folder / weights.DESCRIPTION_FILE).write_text(json.dumps(table))
     return folder
 
 
@@ -154,7 +156,7 @@ def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
 )
 def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
     """One sentence, no traceback."""
-    (tmp_path / weights.DESCRIPTION).write_text(text)
+    (tmp_path / weights.DESCRIPTION_FILE).write_text(text)
     with pytest.raises(RequestError, match=r"model\.json"):
         model.describe(tmp_path)
 
@@ -163,7 +165,7 @@ def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
 def test_cut_weights_are_refused(exported: Path, tmp_path: Path) -> None:
     """A copy that broke off."""
     folder = damaged(exported, tmp_path)
-    whole = (folder / weights.WEIGHTS).read_bytes()
-    (folder / weights.WEIGHTS).write_bytes(whole[: len(whole) // 2])
+    whole = (folder / weights.WEIGHTS_FILE).read_bytes()
+    (folder / weights.WEIGHTS_FILE).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(RequestError, match="does not fit"):
         model.load(folder)

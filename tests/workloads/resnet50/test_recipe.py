@@ -10,17 +10,17 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds import HyperValue, Profile
-from suite.rounds.legality import judge
-from suite.rounds.settings import settle
+from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.settings import resolve_settings
 from workloads.resnet50 import ResNet50
 from workloads.resnet50.recipe import LOGGED, Recipe, hyperparameters
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("resnet50")
 
 
 def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperValue]:
-    return settle(
+    return resolve_settings(
         ROUND, "resnet50", profile, {key.replace("__", "."): value for key, value in chosen.items()}
     )
 
@@ -39,7 +39,9 @@ def test_every_reference_point_is_legal_and_complete() -> None:
     for entry in row.recipes:
         settings = settled(Profile.FULL, global_batch_size=entry["global_batch_size"])
         assert Recipe.of(settings).decay_steps == entry["lars_opt_learning_rate_decay_steps"]
-        assert not list(judge(row.constraints, hyperparameters(settings)))
+        assert not list(
+            check_hyperparameter_constraints(row.constraints, hyperparameters(settings))
+        )
         assert set(hyperparameters(settings)) == set(LOGGED["lars"])
 
 
@@ -122,7 +124,11 @@ def test_the_points_whose_decay_ended_too_early() -> None:
 def test_sgd_is_legal_in_full() -> None:
     """Whoever chooses SGD there gets complete and legal values."""
     settings = settled(Profile.FULL, opt_name="sgd", global_batch_size=256)
-    assert not list(judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings)))
+    assert not list(
+        check_hyperparameter_constraints(
+            ROW.training[Profile.FULL].constraints, hyperparameters(settings)
+        )
+    )
     assert set(hyperparameters(settings)) == set(LOGGED["sgd"])
 
 
@@ -139,7 +145,9 @@ def test_what_the_rules_forbid_is_seen(key: str, value: float) -> None:
     settings = settled(Profile.FULL, opt_name="sgd", global_batch_size=256) | {key: value}
     assert [
         breach.key
-        for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))
+        for breach in check_hyperparameter_constraints(
+            ROW.training[Profile.FULL].constraints, hyperparameters(settings)
+        )
     ] == [key]
 
 

@@ -55,7 +55,7 @@ def lively(classes: int) -> torch.nn.Module:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    weights.export(
+    weights.write_exported_weights(
         lively(3),
         torch_model.Description(
             workload="resnet50", classes=("circle", "cross", "star"), picture_size=32

@@ -13,7 +13,7 @@ import unlearnt
 from PIL import Image
 from unlearnt import Floats, Labels, plainly, target
 
-from workloads.common.pictures.decoding import decode
+from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.resnet50.images import embedded, imagenet
 
 # Legend: N pictures, K classes.
@@ -49,7 +49,9 @@ def every(embedded_pictures: Path) -> Mapping[str, Described]:
     """All pictures, as the network gets them."""
     sets = {split: imagenet.find(embedded_pictures, split) for split in embedded.PER_CLASS}
     return {
-        split: described((decode(found.path(number)) for number in range(len(found))), found.labels)
+        split: described(
+            (read_rgb_picture(found.path(number)) for number in range(len(found))), found.labels
+        )
         for split, found in sets.items()
     }
 

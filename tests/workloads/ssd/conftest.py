@@ -12,9 +12,9 @@ from testbed import a_run
 from suite.engine import Call, Executable, Network, Plan
 from suite.workload import Precision, Run
 from workloads.common.detection import synthetic_scenes
-from workloads.common.detection.scene_looks import Weaving
+from workloads.common.detection.scene_looks import WeavingParameters
 
-TINY = synthetic_scenes.Scenery(
+TINY = synthetic_scenes.SceneParameters(
     pictures={"train": 9, "val": 5},
     classes=("circle", "cross", "triangle"),
     extents=((64, 64), (64, 48)),
@@ -23,7 +23,7 @@ TINY = synthetic_scenes.Scenery(
     radius=(0.15, 0.3),
     crowd_share=0.2,
     empty_share=0.1,
-    surfaces=Weaving(
+    surfaces=WeavingParameters(
         periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)
     ),
 )
@@ -61,7 +61,7 @@ class PlainEngine:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that tests read only."""
-    return synthetic_scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
+    return synthetic_scenes.prepare_scene_folder(tmp_path_factory.mktemp("tiny"), TINY)
 
 
 @pytest.fixture(scope="session")

@@ -78,5 +78,7 @@ def test_answers_without_end_agree_with_nothing() -> None:
 
 def test_the_judge_asks_the_workload() -> None:
     """Only where bytes differ; a workload that says nothing has its bytes compared."""
-    assert registry.agreement("ssd")(packed(BASE), packed(BASE[::-1]))
-    assert registry.agreement("nobody")(b"a", b"a") and not registry.agreement("nobody")(b"a", b"b")
+    assert registry.load_agreement("ssd")(packed(BASE), packed(BASE[::-1]))
+    assert registry.load_agreement("nobody")(b"a", b"a") and not registry.load_agreement("nobody")(
+        b"a", b"b"
+    )

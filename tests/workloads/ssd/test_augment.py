@@ -7,15 +7,15 @@ import pytest
 from PIL import Image
 
 from suite.input import View
-from workloads.common.detection.coco import Floats, Objects
-from workloads.common.inputs.default import shown
+from workloads.common.detection.coco import Floats, PictureObjects
+from workloads.common.inputs.default import draw_picture_view
 from workloads.ssd import augment
 
 
-def objects(*boxes: tuple[float, ...]) -> Objects:
+def objects(*boxes: tuple[float, ...]) -> PictureObjects:
     count = len(boxes)
     box_O4: Floats = np.array(boxes, dtype=np.float32).reshape(-1, 4)
-    return Objects(
+    return PictureObjects(
         box_O4=box_O4,
         label_O=np.arange(1, count + 1),
         crowd_O=np.zeros(count, dtype=np.bool_),
@@ -42,7 +42,9 @@ def test_pictures_and_boxes_stay_together() -> None:
         rng = np.random.default_rng(seed)
         picture = marked(box)
         view, found = augment.augmented(picture.size, objects(box), 100, 50, rng)
-        ys, xs = np.nonzero(shown(picture, replace(view, changes=()))[..., 0].numpy() > 127)
+        ys, xs = np.nonzero(
+            draw_picture_view(picture, replace(view, changes=()))[..., 0].numpy() > 127
+        )
         seen = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]) / 100
         assert np.abs(seen - found.box_O4[0]).max() < 0.03
 
@@ -101,7 +103,10 @@ def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
         view, found = augment.augmented(
             extent, objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed)
         )
-        assert shown(Image.new("RGB", extent), view).shape == (32, 32, 3) and len(found) == 1
+        assert (
+            draw_picture_view(Image.new("RGB", extent), view).shape == (32, 32, 3)
+            and len(found) == 1
+        )
 
 
 def test_a_picture_without_objects_is_shown_whole() -> None:
@@ -116,7 +121,7 @@ def test_colours_change_within_the_reference_s_bounds() -> None:
     drawn = [
         replace(whole, changes=augment.changes(np.random.default_rng(seed))) for seed in range(40)
     ]
-    values = {shown(grey, view)[0, 0].tolist()[0] for view in drawn}
+    values = {draw_picture_view(grey, view)[0, 0].tolist()[0] for view in drawn}
     assert len(values) > 10 and min(values) >= 128 * 0.874 and max(values) <= 128 * 1.126
 
 

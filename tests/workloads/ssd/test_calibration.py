@@ -9,14 +9,14 @@ import torch
 
 from suite import registry
 from suite.engine import Plan
-from suite.files.layout import names_sha256
+from suite.files.layout import compute_names_sha256
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.detection import coco
-from workloads.common.inputs.default import shown
-from workloads.common.pictures.decoding import decode
+from workloads.common.inputs.default import draw_picture_view
+from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.ssd import data, model
 from workloads.ssd.inference import SSDInference
 
@@ -27,19 +27,24 @@ MakeRun = Callable[..., Run]
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     description = model.Description(
-        workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories
+        workload="ssd", configuration="64", categories=coco.read_coco_split(tiny, "val").categories
     )
-    weights.export(model.build("64", 4), description, folder)
+    weights.write_exported_weights(model.build("64", 4), description, folder)
     return folder
 
 
 def test_the_embedded_list_is_the_rounds() -> None:
     """The judge knows it by the hash of its names; all of them are training scenes."""
     names = tuple(data.calibration_names())
-    row = registry.round().benchmark("ssd").inference[Profile.SMOKE].calibration[data.CALIBRATION]
+    row = (
+        registry.load_round()
+        .benchmark("ssd")
+        .inference[Profile.SMOKE]
+        .calibration[data.CALIBRATION]
+    )
     assert (row.samples, row.names_sha256, row.of_accuracy_set) == (
         len(names),
-        names_sha256(names),
+        compute_names_sha256(names),
         False,
     )
     assert (
@@ -64,8 +69,8 @@ def test_listed_scenes_are_found_with_and_without_their_folder(
     assert plan.calibration is not None
     assert (plan.calibration.list_name, plan.calibration.touched) == ("coco_cal_images_list", ())
     (picture_1CHW,), _ = plan.calibration.inputs
-    picture = decode(tiny / "train2017" / "000000000002.jpg")
-    wanted = shown(picture, data.for_eval(picture.size, 64))
+    picture = read_rgb_picture(tiny / "train2017" / "000000000002.jpg")
+    wanted = draw_picture_view(picture, data.for_eval(picture.size, 64))
     assert picture_1CHW.shape == (1, 3, 64, 64)
     assert (
         abs(float(picture_1CHW[0, 0, 5, 7]) - (float(wanted[5, 7, 0]) / 255 - 0.485) / 0.229) < 1e-4

@@ -12,7 +12,7 @@ from suite import registry
 from suite.input import Means, Place
 from suite.workload import Run
 from workloads.common.detection import coco
-from workloads.common.inputs.batches import Key
+from workloads.common.inputs.batches import SampleKey
 from workloads.ssd import SSD, data
 from workloads.ssd.detector.default_boxes import SMALL_128
 
@@ -31,14 +31,16 @@ seen).
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -> None:
     """The same crop, or the targets would lie beside their objects."""
-    found = coco.read(data.root(make_run()), split)
+    found = coco.read_coco_split(data.root(make_run()), split)
     album = (
-        data.Shown(found.with_objects(), SMALL_128, 3, 20)
+        data.Shown(found.drop_empty_pictures(), SMALL_128, 3, 20)
         if split == "train"
         else data.Asked(found, 128)
     )
-    plan = [[Key(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
-    readers = [registry.input_pipeline(name).open(album, MEANS) for name in ("default", "dali")]
+    plan = [[SampleKey(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
+    readers = [
+        registry.load_input_pipeline(name).open(album, MEANS) for name in ("default", "dali")
+    ]
     for (ours, mine), (dali, other) in zip(*(reader.read(plan) for reader in readers), strict=True):
         assert (
             float((ours.float() - dali.float()).abs().flatten(1).mean(dim=1).max())

@@ -14,13 +14,13 @@ from testbed import quickest_format
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
-from workloads.common.detection.scene_looks import Weaving
+from workloads.common.detection.scene_looks import WeavingParameters
 from workloads.common.pictures.shapes import OUTLINES_PD
 from workloads.ssd.inference import SSDInference
 from workloads.ssd.training import SSDTraining
 
 MakeRun = Callable[..., Run]
-REAL = synthetic_scenes.Scenery(
+REAL = synthetic_scenes.SceneParameters(
     pictures={"train": 2, "val": 2},
     classes=tuple(sorted(OUTLINES_PD)),
     extents=((640, 480), (480, 640)),
@@ -29,7 +29,7 @@ REAL = synthetic_scenes.Scenery(
     radius=(0.03, 0.3),
     crowd_share=0.0,
     empty_share=0.0,
-    surfaces=Weaving(
+    surfaces=WeavingParameters(
         periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)
     ),
 )
@@ -44,7 +44,7 @@ def test_a_step_and_a_prediction_at_full_size(
     """8,732 and 15,130 boxes, from JPEG to weights and from JPEG to answers: shapes that only fit
     at 128 px would show here.
     """
-    folder = synthetic_scenes.folder(tmp_path, REAL)
+    folder = synthetic_scenes.prepare_scene_folder(tmp_path, REAL)
     chosen: dict[str, Any] = {
         "model__configuration": configuration,
         "model__start_weights": "random",

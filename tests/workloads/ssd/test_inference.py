@@ -13,8 +13,8 @@ from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.detection import coco
-from workloads.common.inputs.default import shown
-from workloads.common.pictures.decoding import decode, normalise
+from workloads.common.inputs.default import draw_picture_view
+from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
 from workloads.ssd import SSD, data, model, scoring
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import SMOKE_64, default_boxes
@@ -29,7 +29,7 @@ def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
     description = model.Description(
-        workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories
+        workload="ssd", configuration="64", categories=coco.read_coco_split(tiny, "val").categories
     )
     network = model.build("64", 4)
     with torch.no_grad():
@@ -37,7 +37,7 @@ def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             head.weight.mul_(
                 0.02
             )  # an untrained network is sure of everything, and sums decide between equals
-    weights.export(network, description, folder)
+    weights.write_exported_weights(network, description, folder)
     return folder
 
 
@@ -60,10 +60,10 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     """Preprocessing, network and detection by another way."""
     system.load([3])
     network, _ = model.load(checkpoint)
-    picture = decode(tiny / "val2017" / "000000000004.jpg")
-    picture_HWC = shown(picture, data.for_eval(picture.size, 64))
+    picture = read_rgb_picture(tiny / "val2017" / "000000000004.jpg")
+    picture_HWC = draw_picture_view(picture, data.for_eval(picture.size, 64))
     with torch.inference_mode():
-        offset, logit = network(normalise(picture_HWC[None]).contiguous())
+        offset, logit = network(normalise_pictures(picture_HWC[None]).contiguous())
     assert list(system.open(0, 1)([3])) == postprocessing.answers(
         [3], offset, logit, default_boxes(SMOKE_64)
     )
@@ -119,9 +119,9 @@ def test_other_categories_than_the_checkpoint_s_are_refused(
 ) -> None:
     """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
     description = model.Description(
-        workload="ssd", configuration="64", categories=(coco.Category(id=1, name="cat"),)
+        workload="ssd", configuration="64", categories=(coco.CocoCategory(id=1, name="cat"),)
     )
-    weights.export(model.build("64", 2), description, tmp_path)
+    weights.write_exported_weights(model.build("64", 2), description, tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
         SSDInference(make_run(), tmp_path, engine)
 

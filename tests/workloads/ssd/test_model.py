@@ -10,7 +10,7 @@ import torch
 
 from suite.errors import RequestError
 from workloads.common import weights
-from workloads.common.detection.coco import Category
+from workloads.common.detection.coco import CocoCategory
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.ssd import model
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, Configuration, default_boxes
@@ -19,7 +19,7 @@ ALL = list(CONFIGURATIONS.values())
 DESCRIPTION = model.Description(
     workload="ssd",
     configuration="128",
-    categories=(Category(id=1, name="a"), Category(id=4, name="b")),
+    categories=(CocoCategory(id=1, name="a"), CocoCategory(id=4, name="b")),
 )
 
 
@@ -67,7 +67,7 @@ def test_it_has_its_full_width() -> None:
     """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is
     narrowed.
     """
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         networks = [model.build(*each) for each in (("128", 4), ("300", 81), ("1200", 81))]
     assert sum(each.numel() for each in networks[0].trunk.parameters()) == 8_170_304
     assert sum(each.numel() for each in networks[1].parameters()) == sum(
@@ -95,7 +95,7 @@ def test_boxes_and_channels_are_in_one_order() -> None:
 def test_weights_come_back(tmp_path: Path) -> None:
     """Exactly, with the configuration that they are of."""
     network = model.build("128", 3)
-    weights.export(network, DESCRIPTION, tmp_path)
+    weights.write_exported_weights(network, DESCRIPTION, tmp_path)
     again, description = model.load(tmp_path)
     assert description == DESCRIPTION and not again.training
     assert all(
@@ -106,7 +106,7 @@ def test_weights_come_back(tmp_path: Path) -> None:
 
 def test_a_configuration_that_there_is_not_is_refused(tmp_path: Path) -> None:
     """One sentence."""
-    weights.export(
+    weights.write_exported_weights(
         torch.nn.Linear(1, 1),
         model.Description(workload="ssd", configuration="512", categories=()),
         tmp_path,
@@ -138,7 +138,7 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
     """By their hash, before anything of them is read."""
     path = tmp_path / "resnet34.pth"
     path.write_bytes(b"something else")
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         network = model.build("128", 4)
     with pytest.raises(RequestError, match="SHA-256 begins with .*, not with 333f7ec4"):
         model.start_from(network, path)
@@ -154,7 +154,7 @@ def test_start_weights_that_lack_a_layer_are_refused(
     path = tmp_path / "resnet34.pth"
     torch.save(content, path) if content is not None else path.write_bytes(b"no pickle")
     monkeypatch.setattr(model, "START_SHA256", hashlib.sha256(path.read_bytes()).hexdigest()[:8])
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         network = model.build("128", 4)
     with pytest.raises(RequestError, match="not weights of a ResNet-34"):
         model.start_from(network, path)

@@ -34,10 +34,12 @@ def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             head.weight.mul_(
                 0.02
             )  # an untrained network is sure of everything, and sums decide between equals
-    weights.export(
+    weights.write_exported_weights(
         network,
         model.Description(
-            workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories
+            workload="ssd",
+            configuration="64",
+            categories=coco.read_coco_split(tiny, "val").categories,
         ),
         folder,
     )

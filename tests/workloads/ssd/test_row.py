@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from suite import registry
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
-from suite.rounds.legality import judge
-from suite.rounds.settings import settle
+from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.settings import resolve_settings
 from workloads.common.detection import coco, synthetic_scenes
-from workloads.common.optimisation.schedules import blocks
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.pictures import cloth
 from workloads.ssd import SSD, recipe
 from workloads.ssd.data import SCENERY
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("ssd")
 FULL = ROW.training[Profile.FULL]
 LEGAL = {
@@ -38,7 +38,7 @@ LEGAL = {
 
 def test_full_is_evaluated_at_the_epochs_of_the_rule() -> None:
     """40, 50, 55 and so on to 80, and never between."""
-    assert [block[-1] for block in blocks(FULL)] == [40, 50, 55, 60, 65, 70, 75, 80]
+    assert [block[-1] for block in iterate_epoch_blocks(FULL)] == [40, 50, 55, 60, 65, 70, 75, 80]
     assert (FULL.train_samples, FULL.eval_samples, FULL.runs) == (117_266, 5_000, 5)
     assert FULL.target == {"box_ap": 0.23} and ROW.inference[Profile.FULL].threshold == {
         "box_ap": 0.2277
@@ -57,15 +57,20 @@ def test_full_is_evaluated_at_the_epochs_of_the_rule() -> None:
 )
 def test_the_closed_division_is_that_of_v0_7(key: str, value: object) -> None:
     """Boundaries stretch together, in tenths."""
-    assert list(judge(FULL.constraints, LEGAL)) == []
-    assert [breach.key for breach in judge(FULL.constraints, LEGAL | {key: value})] == [key]  # type: ignore[arg-type]
+    assert list(check_hyperparameter_constraints(FULL.constraints, LEGAL)) == []
+    assert [
+        breach.key
+        for breach in check_hyperparameter_constraints(FULL.constraints, LEGAL | {key: value})
+    ] == [key]  # type: ignore[arg-type]
 
 
 def test_full_as_it_stands_is_legal() -> None:
     """The row's own settings pass its own rules, and nothing that has to be logged is missing."""
-    hyper = SSD().hyperparameters(ROUND, Profile.FULL, settle(ROUND, "ssd", Profile.FULL, {}))
+    hyper = SSD().hyperparameters(
+        ROUND, Profile.FULL, resolve_settings(ROUND, "ssd", Profile.FULL, {})
+    )
     assert set(FULL.required) <= hyper.keys() == set(recipe.LOGGED)
-    assert list(judge(FULL.constraints, hyper)) == []
+    assert list(check_hyperparameter_constraints(FULL.constraints, hyper)) == []
 
 
 def test_smoke_is_what_the_scenes_are() -> None:
@@ -83,12 +88,12 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     """The judge holds every embedded result's truth against this hash; scenes or their annotations
     that change have to change it.
     """
-    synthetic_scenes.write(
+    synthetic_scenes.write_scenes(
         replace(SCENERY, pictures={"train": 0, "val": SCENERY.pictures["val"]}), tmp_path / "data"
     )
     (tmp_path / "truth").mkdir()
-    coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
-    assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
+    coco.write_coco_truth(coco.read_coco_split(tmp_path / "data", "val"), tmp_path / "truth")
+    assert compute_folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
 
 
 @pytest.mark.slow
@@ -97,14 +102,14 @@ def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes(
 ) -> None:
     """Who trains on fewer pictures has another benchmark."""
     monkeypatch.setattr(
-        cloth, "lay", lambda *anything, **cloths: None
+        cloth, "draw_cloth_outline", lambda *anything, **cloths: None
     )  # paint, which no annotation depends on
     scenes = (
-        synthetic_scenes.scene(SCENERY, "train", number)
+        synthetic_scenes.generate_scene(SCENERY, "train", number)
         for number in range(SCENERY.pictures["train"])
     )
     assert (
-        sum(any(synthetic_scenes.described(scene)) for scene in scenes)
+        sum(any(synthetic_scenes.describe_visible_objects(scene)) for scene in scenes)
         == ROW.training[Profile.SMOKE].train_samples
     )
 
@@ -122,12 +127,15 @@ def test_full_trains_and_serves_300_px(serving: bool) -> None:
     """A house rule: MLPerf serves 1200 px, with weights of its own; a user's own choice, in the
     open division, holds for both.
     """
-    assert settle(ROUND, "ssd", Profile.FULL, {}, serving=serving)["model.configuration"] == "300"
+    assert (
+        resolve_settings(ROUND, "ssd", Profile.FULL, {}, serving=serving)["model.configuration"]
+        == "300"
+    )
     assert all(row.house_rule for row in ROW.inference[Profile.FULL].scenarios.values())
     assert (
-        settle(ROUND, "ssd", Profile.QUICK, {"model.configuration": "1200"}, serving=serving)[
-            "model.configuration"
-        ]
+        resolve_settings(
+            ROUND, "ssd", Profile.QUICK, {"model.configuration": "1200"}, serving=serving
+        )["model.configuration"]
         == "1200"
     )
 

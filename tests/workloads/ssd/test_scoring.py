@@ -8,20 +8,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workloads.common.detection import coco
-from workloads.common.detection.average_precision import read_truth
+from workloads.common.detection.average_precision import read_detection_truth
 from workloads.ssd import scoring
 
 
 @pytest.fixture(scope="module")
 def truth(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("truth")
-    coco.write_truth(coco.read(tiny, "val"), folder)
+    coco.write_coco_truth(coco.read_coco_split(tiny, "val"), folder)
     return folder
 
 
 def perfect(truth: Path, score: float = 0.9) -> dict[int, bytes]:
     """What a network that knows everything answers."""
-    document = read_truth(truth)
+    document = read_detection_truth(truth)
     labels = {category.id: number for number, category in enumerate(document.categories, 1)}
     answers = {}
     for sample, image in enumerate(document.images):

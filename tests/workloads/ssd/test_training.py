@@ -16,10 +16,10 @@ from suite.input import Means, Place
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection import coco
-from workloads.common.inputs.batches import Key
+from workloads.common.inputs.batches import SampleKey
 from workloads.common.inputs.default import DefaultReader
 from workloads.common.optimisation import collectives, gradient_exchange
-from workloads.common.weights import Undrawn
+from workloads.common.weights import SkippedInitialisation
 from workloads.ssd import SSD, data, model
 from workloads.ssd.detector.default_boxes import SMALL_128
 from workloads.ssd.training import SSDTraining
@@ -121,12 +121,12 @@ def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> No
     """Neither the number of workers nor a resume changes a pixel or a target; another epoch
     does.
     """
-    split = coco.read(data.root(make_run()), "train").with_objects()
+    split = coco.read_coco_split(data.root(make_run()), "train").drop_empty_pictures()
     reader = DefaultReader(
         data.Shown(split, SMALL_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0)
     )
     (first, targets), (again, same), (later, _) = reader.read(
-        [[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2)]
+        [[SampleKey(index=2, epoch=epoch)] for epoch in (1, 1, 2)]
     )
     assert torch.equal(first, again) and torch.equal(targets.offset_NB4, same.offset_NB4)
     assert not torch.equal(first, later)
@@ -136,16 +136,20 @@ def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> No
 
 def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
     """A region of many is no object; evaluation passes over it."""
-    split = coco.read(data.root(make_run()), "train")
-    crowded = next(index for index in range(len(split)) if split.objects(index).crowd_O.any())
-    assert len(data.learnable(split, crowded)) == int((~split.objects(crowded).crowd_O).sum())
+    split = coco.read_coco_split(data.root(make_run()), "train")
+    crowded = next(
+        index for index in range(len(split)) if split.build_trainable_objects(index).crowd_O.any()
+    )
+    assert len(data.learnable(split, crowded)) == int(
+        (~split.build_trainable_objects(crowded).crowd_O).sum()
+    )
     assert data.learnable(split, crowded).box_O4.max(initial=0) <= 1
 
 
 @pytest.mark.slow
 def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     """Only in training: what is evaluated stays as it is."""
-    with Undrawn():
+    with SkippedInitialisation():
         honest, shuffled = (
             SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True)
         )
@@ -155,7 +159,7 @@ def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
 
 def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -> None:
     """Linear from nothing over the steps, then a tenth at each boundary."""
-    with Undrawn():
+    with SkippedInitialisation():
         training = SSDTraining(
             make_run(
                 opt_learning_rate_warmup_steps=2,
@@ -182,7 +186,7 @@ def test_a_broken_picture_stops_the_run_before_it_starts(
     (own / "val2017" / "000000000002.jpg").write_bytes(b"nothing")
     with pytest.raises(RequestError, match=r"1 of 5 images .*000000000002\.jpg"):
         SSDTraining(make_run(data=own))
-    with Undrawn():
+    with SkippedInitialisation():
         assert SSDTraining(make_run(data=own, data__skip_broken=True)).facts()["eval_samples"] == 4
     document = json.loads((own / "annotations" / "instances_val2017.json").read_text())
     document["categories"][0]["name"] = "hexagon"
@@ -210,7 +214,7 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
     """Smoke evaluates after every epoch; full at the epochs that the rules name."""
     run = make_run()
     row = run.round.benchmark("ssd").training[run.profile]
-    with Undrawn():
+    with SkippedInitialisation():
         training = SSD().training(run)
     assert [list(block) for block in training.blocks()] == [
         [epoch] for epoch in range(1, row.max_epochs + 1)
@@ -225,10 +229,12 @@ def test_ranks_share_the_pictures_of_an_evaluation(
     alone would score less.
     """
     shares: list[list[tuple[int, bytes]]] = []
-    monkeypatch.setattr(gradient_exchange, "wrapped", lambda model, run: model)
-    monkeypatch.setattr(collectives, "average_statistics", lambda model, world_size: None)
+    monkeypatch.setattr(gradient_exchange, "wrap_for_gradient_exchange", lambda model, run: model)
     monkeypatch.setattr(
-        collectives, "gathered", lambda found, world_size: shares.append(found) or found
+        collectives, "average_batch_norm_statistics", lambda model, world_size: None
+    )
+    monkeypatch.setattr(
+        collectives, "gather_from_ranks", lambda found, world_size: shares.append(found) or found
     )
     for rank, world_size in ((0, 1), (0, 2), (1, 2)):
         SSDTraining(

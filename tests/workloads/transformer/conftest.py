@@ -11,9 +11,9 @@ from testbed import PlainEngine, a_run
 
 from suite.workload import Run
 from workloads.common.text import synthetic_language
-from workloads.common.text.parallel_text import Corpus
+from workloads.common.text.parallel_text import ParallelCorpus
 
-SMALL = replace(synthetic_language.NEAR, train=48, test=12)
+SMALL = replace(synthetic_language.NEAR_LANGUAGE, train=48, test=12)
 TINY = {
     "model.layers": 2,
     "model.width": 16,
@@ -29,7 +29,7 @@ TINY = {
 
 def write_small(root: Path) -> Path:
     """Forty-eight pairs to train on and twelve to evaluate on."""
-    synthetic_language.write(SMALL, root)
+    synthetic_language.write_synthetic_text(SMALL, root)
     return root
 
 
@@ -46,9 +46,9 @@ def own_small(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def corpora() -> tuple[Corpus, Corpus]:
+def corpora() -> tuple[ParallelCorpus, ParallelCorpus]:
     """The same text, in memory."""
-    return synthetic_language.corpora(SMALL)
+    return synthetic_language.generate_corpora(SMALL)
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from workloads.transformer.translation.beam_search import (
-    Beams,
     Floats,
     Ints,
-    length_penalty,
-    search,
+    TranslationBeams,
+    compute_length_penalty,
+    search_best_translations,
 )
 
 V, END, ALPHA = 7, 1, 0.6
@@ -42,7 +42,7 @@ class Batched:
         self.before_BK: Ints | None = None
         self.steps = 0
 
-    def __call__(self, beams: Beams) -> tuple[Floats, Ints]:
+    def __call__(self, beams: TranslationBeams) -> tuple[Floats, Ints]:
         self.steps += 1
         last_BK = (
             np.zeros_like(beams.token_BK)
@@ -80,8 +80,8 @@ def batched(
     table: Table, limits: list[int], size: int, rows: list[int] | None = None
 ) -> list[list[int]]:
     rows = rows or list(range(len(limits)))
-    beams = Beams(np.array(limits), size, start=0, end=END, alpha=ALPHA)
-    return search(beams, Batched(table, rows, min(2 * size, V)))
+    beams = TranslationBeams(np.array(limits), size, start=0, end=END, alpha=ALPHA)
+    return search_best_translations(beams, Batched(table, rows, min(2 * size, V)))
 
 
 LIMITS = [9, 3, 12, 7, 1, 5]
@@ -115,7 +115,9 @@ def test_a_sentence_s_answer_does_not_depend_on_its_neighbours() -> None:
 def test_the_search_ends_when_nothing_better_can_come() -> None:
     """Else every batch would cost as many steps as its limit."""
     step = Batched(Table(1, 2, end=9.0), [0, 1], V)
-    assert search(Beams(np.array([50, 50]), 4, start=0, end=END, alpha=ALPHA), step) == [[], []]
+    assert search_best_translations(
+        TranslationBeams(np.array([50, 50]), 4, start=0, end=END, alpha=ALPHA), step
+    ) == [[], []]
     assert step.steps < 5
 
 
@@ -131,13 +133,13 @@ def test_a_search_without_end_stops_at_each_limit() -> None:
 
 def test_parents_are_followed() -> None:
     """The bookkeeping that a cache hangs on: which hypothesis was continued."""
-    beams = Beams(np.array([5]), 2, start=0, end=END, alpha=ALPHA)
-    beams.advance(
+    beams = TranslationBeams(np.array([5]), 2, start=0, end=END, alpha=ALPHA)
+    beams.extend_hypotheses(
         np.log(np.array([[[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]], np.float32)),
         np.array([[[2, 3, 4]] * 2]),
     )
     assert (beams.token_BK.tolist(), beams.parent_BK.tolist()) == ([[2, 3]], [[0, 0]])
-    beams.advance(
+    beams.extend_hypotheses(
         np.log(np.array([[[0.1, 0.1, 0.1], [0.9, 0.05, 0.05]]], np.float32)),
         np.array([[[2, 3, 4]] * 2]),
     )
@@ -150,4 +152,4 @@ def test_parents_are_followed() -> None:
 )
 def test_the_length_penalty_is_the_paper_s(length: int, alpha: float, penalty: float) -> None:
     """((5 + length) / 6)^alpha, the end mark counted."""
-    assert float(length_penalty(length, alpha)) == pytest.approx(penalty)
+    assert float(compute_length_penalty(length, alpha)) == pytest.approx(penalty)

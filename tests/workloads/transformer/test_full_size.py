@@ -5,20 +5,20 @@ import pytest
 import torch
 
 from workloads.common import malloc
-from workloads.transformer.model import Transformer
-from workloads.transformer.recipe import Decoding, Shape
-from workloads.transformer.training import summed_loss
-from workloads.transformer.translation.torch_tensors import translator
+from workloads.transformer.model import TransformerNetwork
+from workloads.transformer.recipe import DecodingParameters, TransformerShape
+from workloads.transformer.training import compute_summed_loss
+from workloads.transformer.translation.torch_tensors import build_torch_translator
 
 pytestmark = pytest.mark.slow
-BIG = Shape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708)
+BIG = TransformerShape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708)
 
 
 def test_a_step_and_a_translation_at_full_size() -> None:
     """A step lowers the loss of its own batch; a translation ends at its limit. Needs 4 GiB."""
-    malloc.keep_freed()
+    malloc.keep_freed_memory()
     torch.manual_seed(1)
-    model = Transformer(BIG, dropout=0.0)
+    model = TransformerNetwork(BIG, dropout=0.0)
     adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
     source_BS, target_BT = (
         torch.randint(2, BIG.vocabulary, (2, 24)),
@@ -27,7 +27,8 @@ def test_a_step_and_a_translation_at_full_size() -> None:
 
     def loss() -> torch.Tensor:
         return (
-            summed_loss(model(source_BS, target_BT), target_BT.flatten(), 0.1) / target_BT.numel()
+            compute_summed_loss(model(source_BS, target_BT), target_BT.flatten(), 0.1)
+            / target_BT.numel()
         )
 
     before = loss()
@@ -36,7 +37,7 @@ def test_a_step_and_a_translation_at_full_size() -> None:
     with torch.no_grad():
         assert loss().item() < before.item() - 0.1
     with torch.inference_mode():
-        (answer,) = translator(model.eval(), Decoding(beam=4, alpha=0.6, extra_length=4), "cpu")(
-            [np.array([7, 8, 9, 1], np.int32)]
-        )
+        (answer,) = build_torch_translator(
+            model.eval(), DecodingParameters(beam=4, alpha=0.6, extra_length=4), "cpu"
+        )([np.array([7, 8, 9, 1], np.int32)])
     assert len(answer) <= 8

@@ -15,12 +15,12 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights_description
-from workloads.common.text.parallel_text import Corpus
-from workloads.common.text.token_answers import packed, unpacked
+from workloads.common.text.parallel_text import ParallelCorpus
+from workloads.common.text.token_answers import pack_token_ids, unpack_token_ids
 from workloads.transformer import Transformer, scoring
 from workloads.transformer.inference import TransformerInference
 from workloads.transformer.training import TransformerTraining
-from workloads.transformer.translation.beam_search import Beams
+from workloads.transformer.translation.beam_search import TranslationBeams
 
 MakeRun = Callable[..., Run]
 
@@ -57,7 +57,9 @@ def system(
 
 
 @pytest.mark.slow
-def test_sizes(system: TransformerInference, corpora: tuple[Corpus, Corpus]) -> None:
+def test_sizes(
+    system: TransformerInference, corpora: tuple[ParallelCorpus, ParallelCorpus]
+) -> None:
     """The whole accuracy set; batches are sorted by the tokens of the source."""
     assert (system.sample_count, system.performance_sample_count) == (12, 12)
     longest = max(range(12), key=lambda sample: len(corpora[1].sources[sample]))
@@ -93,19 +95,19 @@ def test_answers_hold_the_tokens_of_the_best_translation(system: TransformerInfe
     """int32 each, the end mark last, none longer than source and extra length allow."""
     system.load(range(12))
     for sample, answer in enumerate(system.open(0, 12)(range(12))):
-        ids = unpacked(answer)
+        ids = unpack_token_ids(answer)
         assert ids[-1] == 1 and 1 not in ids[:-1] and 0 not in ids
         assert len(ids) - 1 <= system.length(sample) + 4
 
 
 @pytest.mark.slow
 def test_truth_fits_the_scorer(
-    system: TransformerInference, corpora: tuple[Corpus, Corpus], tmp_path: Path
+    system: TransformerInference, corpora: tuple[ParallelCorpus, ParallelCorpus], tmp_path: Path
 ) -> None:
     """References by sample number: perfect answers score 1."""
     system.truth(tmp_path)
     perfect = {
-        sample: packed([*system._text.words.encode(line), 1])
+        sample: pack_token_ids([*system._text.words.encode_text(line), 1])
         for sample, line in enumerate(corpora[1].targets)
     }
     assert scoring.score(perfect, tmp_path)["bleu"] == pytest.approx(1.0)
@@ -157,12 +159,12 @@ def test_warm_up_takes_one_step_in_every_batch_size(
     """Before any load; whole translations would cost each LoadGen run a minute."""
     sizes: list[int] = []
 
-    def counting(self: Beams, *given: Any) -> None:
+    def counting(self: TranslationBeams, *given: Any) -> None:
         sizes.append(len(self.limit_B))
         advance(self, *given)
 
-    advance = Beams.advance
-    monkeypatch.setattr(Beams, "advance", counting)
+    advance = TranslationBeams.extend_hypotheses
+    monkeypatch.setattr(TranslationBeams, "extend_hypotheses", counting)
     system.open(0, 3).warm_up()
     assert sizes == [1, 2, 3]
 
@@ -193,7 +195,7 @@ def test_another_workload_s_checkpoint_is_refused(
     make_run: MakeRun, engine: PlainEngine, tmp_path: Path
 ) -> None:
     """Before anything is loaded."""
-    (tmp_path / weights_description.DESCRIPTION).write_text('{"workload": "gnmt"}')
+    (tmp_path / weights_description.DESCRIPTION_FILE).write_text('{"workload": "gnmt"}')
     with pytest.raises(RequestError, match="workload is gnmt"):
         TransformerInference(make_run(), tmp_path, engine)
 
@@ -212,7 +214,7 @@ def test_damaged_weights_are_refused(
     make_run: MakeRun, checkpoint: Path, engine: PlainEngine
 ) -> None:
     """Cut off, or those of another shape."""
-    path = checkpoint / weights_description.WEIGHTS
+    path = checkpoint / weights_description.WEIGHTS_FILE
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RequestError, match="does not fit transformer"):
         TransformerInference(make_run(), checkpoint, engine)

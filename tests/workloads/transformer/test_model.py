@@ -9,20 +9,25 @@ import pytest
 import torch
 
 from suite.errors import RequestError
-from workloads.transformer.model import DecoderStep, Encoder, Transformer, signal
-from workloads.transformer.recipe import Shape
-from workloads.transformer.translation.decoding import HORIZON, Ancestry
-from workloads.transformer.translation.torch_tensors import TorchTensors
+from workloads.transformer.model import (
+    TransformerNetwork,
+    TransformerServingDecoderStep,
+    TransformerServingEncoder,
+    encode_positions,
+)
+from workloads.transformer.recipe import TransformerShape
+from workloads.transformer.translation.decoding import CACHE_GROWTH_POSITIONS, AncestryMasks
+from workloads.transformer.translation.torch_tensors import TorchConverter
 
-SHAPE = Shape(layers=2, width=32, filter=64, heads=4, vocabulary=40)
+SHAPE = TransformerShape(layers=2, width=32, filter=64, heads=4, vocabulary=40)
 SOURCE_BS = torch.tensor([[5, 6, 7, 1, 0, 0], [4, 3, 9, 8, 2, 1], [12, 1, 0, 0, 0, 0]])
 TARGET_BT = torch.tensor([[5, 6, 9, 11, 1], [7, 8, 1, 0, 0], [3, 1, 0, 0, 0]])
 
 
 @pytest.fixture
-def model() -> Transformer:
+def model() -> TransformerNetwork:
     torch.manual_seed(3)
-    return Transformer(SHAPE).eval()
+    return TransformerNetwork(SHAPE).eval()
 
 
 def test_it_has_its_full_size() -> None:
@@ -30,7 +35,9 @@ def test_it_has_its_full_size() -> None:
     reference's 33,708 embeddings.
     """
     with torch.device("meta"):
-        model = Transformer(Shape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708))
+        model = TransformerNetwork(
+            TransformerShape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708)
+        )
     attention, filter_, norm = 4 * 1024**2, 2 * 1024 * 4096 + 1024 + 4096, 2 * 1024
     encoder, decoder = attention + filter_ + 2 * norm, 2 * attention + filter_ + 3 * norm
     assert (
@@ -41,7 +48,7 @@ def test_it_has_its_full_size() -> None:
 
 def test_positions_are_waves() -> None:
     """Sines, then cosines; wave lengths from 2 pi to 10,000 times that; position 0 is 0s and 1s."""
-    signal_TW = signal(torch.arange(30), 8)
+    signal_TW = encode_positions(torch.arange(30), 8)
     assert signal_TW[0].tolist() == [0.0] * 4 + [1.0] * 4
     for position, wave in ((7, 0), (7, 3), (29, 2)):
         angle = position / 10000 ** (wave / 3)
@@ -49,14 +56,14 @@ def test_positions_are_waves() -> None:
         assert signal_TW[position, wave + 4].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-def test_one_matrix_embeds_and_makes_logits(model: Transformer) -> None:
+def test_one_matrix_embeds_and_makes_logits(model: TransformerNetwork) -> None:
     """Three matrices would have three times as many weights, and be another model."""
     assert [name for name, p in model.named_parameters() if SHAPE.vocabulary in p.shape] == [
         "embedding"
     ]
 
 
-def test_padding_changes_nothing(model: Transformer) -> None:
+def test_padding_changes_nothing(model: TransformerNetwork) -> None:
     """Longer neighbours pad a sentence; its logits must not see that."""
     together = model(SOURCE_BS, TARGET_BT)
     alone = torch.cat(
@@ -68,7 +75,7 @@ def test_padding_changes_nothing(model: Transformer) -> None:
     assert torch.allclose(together, alone, atol=1e-5)
 
 
-def test_a_position_does_not_see_what_comes(model: Transformer) -> None:
+def test_a_position_does_not_see_what_comes(model: TransformerNetwork) -> None:
     """A decoder that sees the word it is asked for learns nothing."""
     changed_BT = TARGET_BT.clone()
     changed_BT[0, 3:] = torch.tensor([30, 31])
@@ -77,7 +84,7 @@ def test_a_position_does_not_see_what_comes(model: Transformer) -> None:
     assert not torch.allclose(before[4], after[4])
 
 
-def test_the_source_matters(model: Transformer) -> None:
+def test_the_source_matters(model: TransformerNetwork) -> None:
     """Every one of its words."""
     for place in range(4):
         changed_BS = SOURCE_BS.clone()
@@ -87,15 +94,15 @@ def test_the_source_matters(model: Transformer) -> None:
         )
 
 
-def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
+def stepwise(model: TransformerNetwork, beam: int, seen: int | None) -> torch.Tensor:
     """Decode the targets token by token; every hypothesis holds the target, and changes places with
     another at each step.
     """
-    tensors, target_BT, rng = TorchTensors("cpu"), TARGET_BT, np.random.default_rng(1)
-    ancestry = Ancestry(len(SOURCE_BS), beam, HORIZON)
+    tensors, target_BT, rng = TorchConverter("cpu"), TARGET_BT, np.random.default_rng(1)
+    ancestry = AncestryMasks(len(SOURCE_BS), beam, CACHE_GROWTH_POSITIONS)
     with torch.inference_mode():
-        memory = Encoder(model)(SOURCE_BS)
-        caches = tensors.caches(memory[0], HORIZON * beam)
+        memory = TransformerServingEncoder(model)(SOURCE_BS)
+        caches = tensors.build_empty_caches(memory[0], CACHE_GROWTH_POSITIONS * beam)
         token_BK, found = torch.zeros(len(SOURCE_BS), beam, dtype=torch.int64), []
         for position in range(target_BT.shape[1]):
             parent_BK = (
@@ -103,13 +110,13 @@ def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
                 if position
                 else np.zeros((len(SOURCE_BS), beam), np.int64)
             )
-            mask_BKM = torch.from_numpy(ancestry.follow(parent_BK, position))[
+            mask_BKM = torch.from_numpy(ancestry.follow_parents(parent_BK, position))[
                 :, :, : (position + 1) * beam if seen else None
             ]
-            logit_BKV, *new = DecoderStep(model).logits(
+            logit_BKV, *new = TransformerServingDecoderStep(model).compute_logits(
                 token_BK, torch.tensor([position]), mask_BKM, SOURCE_BS, *memory, *caches
             )
-            caches = tensors.written(caches, new, position * beam)
+            caches = tensors.update_caches(caches, new, position * beam)
             found.append(logit_BKV)
             token_BK = target_BT[:, position : position + 1].expand(-1, beam)
     return torch.stack(found, dim=2)
@@ -118,7 +125,7 @@ def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
 @pytest.mark.parametrize("seen", [None, 1])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
-    model: Transformer, beam: int, seen: int | None
+    model: TransformerNetwork, beam: int, seen: int | None
 ) -> None:
     """Cache, positions, masks and parents: wrong in any of them, and the served model is not the
     trained one.
@@ -128,36 +135,43 @@ def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
         assert torch.allclose(hypothesis[TARGET_BT != 0], full_NV, atol=1e-5)
 
 
-def test_hypotheses_see_their_own_history_only(model: Transformer) -> None:
+def test_hypotheses_see_their_own_history_only(model: TransformerNetwork) -> None:
     """Two hypotheses with different beginnings share a cache; after a swap each follows its
     parent's.
     """
-    tensors, ancestry = TorchTensors("cpu"), Ancestry(1, 2, HORIZON)
+    tensors, ancestry = TorchConverter("cpu"), AncestryMasks(1, 2, CACHE_GROWTH_POSITIONS)
     source_1S, begun = SOURCE_BS[1:2], torch.tensor([[5, 9]])
     with torch.inference_mode():
-        memory = Encoder(model)(source_1S)
-        caches = tensors.caches(memory[0], HORIZON * 2)
+        memory = TransformerServingEncoder(model)(source_1S)
+        caches = tensors.build_empty_caches(memory[0], CACHE_GROWTH_POSITIONS * 2)
         for position, (token_BK, parent) in enumerate(
             [(torch.zeros_like(begun), [0, 0]), (begun, [0, 0]), (torch.tensor([[7, 7]]), [1, 0])]
         ):
-            mask_BKM = torch.from_numpy(ancestry.follow(np.array([parent]), position))
-            logit_BKV, *new = DecoderStep(model).logits(
+            mask_BKM = torch.from_numpy(ancestry.follow_parents(np.array([parent]), position))
+            logit_BKV, *new = TransformerServingDecoderStep(model).compute_logits(
                 token_BK, torch.tensor([position]), mask_BKM, source_1S, *memory, *caches
             )
-            caches = tensors.written(caches, new, 2 * position)
+            caches = tensors.update_caches(caches, new, 2 * position)
     for hypothesis, first in enumerate((9, 5)):
         whole = model(source_1S, torch.tensor([[first, 7, 1]]))[2]
         assert torch.allclose(logit_BKV[0, hypothesis], whole, atol=1e-5)
 
 
-def test_a_step_gives_the_best_continuations_as_log_probabilities(model: Transformer) -> None:
+def test_a_step_gives_the_best_continuations_as_log_probabilities(
+    model: TransformerNetwork,
+) -> None:
     """Twice as many as hypotheses: of those at most half end."""
-    ancestry, memory = Ancestry(3, 2, HORIZON), Encoder(model)(SOURCE_BS)
-    mask_BKM = torch.from_numpy(ancestry.follow(np.zeros((3, 2), np.int64), 0))
+    ancestry, memory = (
+        AncestryMasks(3, 2, CACHE_GROWTH_POSITIONS),
+        TransformerServingEncoder(model)(SOURCE_BS),
+    )
+    mask_BKM = torch.from_numpy(ancestry.follow_parents(np.zeros((3, 2), np.int64), 0))
     given = (torch.zeros(3, 2, dtype=torch.int64), torch.tensor([0]), mask_BKM, SOURCE_BS, *memory)
-    caches = TorchTensors("cpu").caches(memory[0], HORIZON * 2)
-    logp_BKV = DecoderStep(model).logits(*given, *caches)[0].log_softmax(-1)
-    score_BKC, token_BKC, *new = DecoderStep(model)(*given, *caches)
+    caches = TorchConverter("cpu").build_empty_caches(memory[0], CACHE_GROWTH_POSITIONS * 2)
+    logp_BKV = (
+        TransformerServingDecoderStep(model).compute_logits(*given, *caches)[0].log_softmax(-1)
+    )
+    score_BKC, token_BKC, *new = TransformerServingDecoderStep(model)(*given, *caches)
     assert token_BKC.shape == (3, 2, 4)
     assert torch.allclose(score_BKC, logp_BKV.gather(2, token_BKC), atol=1e-6)
     assert torch.allclose(score_BKC, logp_BKV.topk(4).values, atol=1e-6)
@@ -165,14 +179,16 @@ def test_a_step_gives_the_best_continuations_as_log_probabilities(model: Transfo
     assert not caches[0].any()
 
 
-def test_a_position_is_written_where_its_slots_are(model: Transformer) -> None:
+def test_a_position_is_written_where_its_slots_are(model: TransformerNetwork) -> None:
     """In place, and nowhere else: a cache that is copied at every step costs more the longer it
     is.
     """
-    tensors = TorchTensors("cpu")
-    caches = tensors.caches(Encoder(model)(SOURCE_BS)[0], HORIZON * 2)
+    tensors = TorchConverter("cpu")
+    caches = tensors.build_empty_caches(
+        TransformerServingEncoder(model)(SOURCE_BS)[0], CACHE_GROWTH_POSITIONS * 2
+    )
     new = [torch.full((2, 3, 4, 2, 8), 5.0), torch.full((2, 3, 4, 2, 8), 7.0)]
-    key, value = tensors.written(caches, new, 6)
+    key, value = tensors.update_caches(caches, new, 6)
     assert (key.data_ptr(), value.data_ptr()) == (caches[0].data_ptr(), caches[1].data_ptr())
     assert torch.equal(key[:, :, :, 6:8], new[0]) and torch.equal(value[:, :, :, 6:8], new[1])
     assert (key != 0).sum() == new[0].numel() and (value != 0).sum() == new[1].numel()
@@ -181,7 +197,7 @@ def test_a_position_is_written_where_its_slots_are(model: Transformer) -> None:
 def test_dropout_is_for_training_alone() -> None:
     """Served or evaluated with dropout, every answer would be another one."""
     torch.manual_seed(1)
-    model = Transformer(SHAPE, 0.3)
+    model = TransformerNetwork(SHAPE, 0.3)
     assert not torch.equal(model(SOURCE_BS, TARGET_BT), model(SOURCE_BS, TARGET_BT))
     model.eval()
     assert torch.equal(model(SOURCE_BS, TARGET_BT), model(SOURCE_BS, TARGET_BT))
@@ -192,7 +208,9 @@ def test_start_values_are_the_reference_s() -> None:
     attention.
     """
     torch.manual_seed(1)
-    model = Transformer(Shape(layers=1, width=256, filter=512, heads=4, vocabulary=999))
+    model = TransformerNetwork(
+        TransformerShape(layers=1, width=256, filter=512, heads=4, vocabulary=999)
+    )
     weights = dict(model.named_parameters())
     assert weights["embedding"].std().item() == pytest.approx(256**-0.5, rel=0.02)
     bound = math.sqrt(6 / (256 + 256))
@@ -210,7 +228,7 @@ def test_sizes_that_do_not_divide_are_refused(width: int, heads: int) -> None:
     whole waves.
     """
     if (width, heads) == (6, 1):
-        Shape(layers=1, width=width, filter=8, heads=heads, vocabulary=9)
+        TransformerShape(layers=1, width=width, filter=8, heads=heads, vocabulary=9)
         return
     with pytest.raises(RequestError, match=f"model.width {width}"):
-        Shape(layers=1, width=width, filter=8, heads=heads, vocabulary=9)
+        TransformerShape(layers=1, width=width, filter=8, heads=heads, vocabulary=9)

@@ -9,21 +9,26 @@ import pytest
 
 from suite import registry
 from suite.errors import RequestError
-from suite.files.layout import folder_sha256
+from suite.files.layout import compute_folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, Profile
-from suite.rounds.legality import judge
-from suite.rounds.settings import catalogue, settle
+from suite.rounds.legality import check_hyperparameter_constraints
+from suite.rounds.settings import collect_workload_settings, resolve_settings
 from workloads.common.text import synthetic_language
 from workloads.transformer import Transformer, scoring, subwords
-from workloads.transformer.recipe import LOGGED, Decoding, Recipe, hyperparameters
+from workloads.transformer.recipe import (
+    TRANSFORMER_LOGGED_HYPERPARAMETERS,
+    DecodingParameters,
+    TransformerRecipe,
+    select_transformer_hyperparameters,
+)
 
-ROUND = registry.round()
+ROUND = registry.load_round()
 ROW = ROUND.benchmark("transformer")
 
 
 def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperValue]:
-    return settle(
+    return resolve_settings(
         ROUND,
         "transformer",
         profile,
@@ -37,9 +42,11 @@ def test_every_profile_is_complete(profile: Profile) -> None:
     reach the model.
     """
     settings = settled(profile)
-    Recipe.of(settings)
-    assert set(hyperparameters(settings)) == set(LOGGED)
-    assert settings.keys() <= catalogue(ROUND, ROW).keys()
+    TransformerRecipe.build_from_settings(settings)
+    assert set(select_transformer_hyperparameters(settings)) == set(
+        TRANSFORMER_LOGGED_HYPERPARAMETERS
+    )
+    assert settings.keys() <= collect_workload_settings(ROUND, ROW).keys()
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -47,13 +54,15 @@ def test_the_search_is_the_reference_s(profile: Profile) -> None:
     """Beam 4, alpha 0.6, 50 tokens more than the source: also in smoke, where no step is left
     out.
     """
-    assert Decoding.of(settled(profile)) == Decoding(beam=4, alpha=0.6, extra_length=50)
+    assert DecodingParameters.build_from_settings(settled(profile)) == DecodingParameters(
+        beam=4, alpha=0.6, extra_length=50
+    )
 
 
 @pytest.mark.parametrize("profile", [Profile.QUICK, Profile.FULL])
 def test_the_network_is_big(profile: Profile) -> None:
     """Vaswani et al. 2017, table 3."""
-    sizes = Recipe.of(settled(profile)).sizes
+    sizes = TransformerRecipe.build_from_settings(settled(profile)).sizes
     assert (sizes.layers, sizes.width, sizes.filter, sizes.heads) == (6, 1024, 4096, 16)
 
 
@@ -63,7 +72,11 @@ def test_full_s_own_values_are_legal(chosen: dict[str, int]) -> None:
     rate along.
     """
     settings = settled(Profile.FULL, **chosen)
-    assert not list(judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings)))
+    assert not list(
+        check_hyperparameter_constraints(
+            ROW.training[Profile.FULL].constraints, select_transformer_hyperparameters(settings)
+        )
+    )
     assert settings["opt_learning_rate_warmup_steps"] == (1000 if chosen else 16000)
 
 
@@ -85,7 +98,9 @@ def test_what_the_rules_forbid_is_seen(key: str, value: Any) -> None:
     settings = settled(Profile.FULL) | {key: value}
     assert [
         breach.key
-        for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))
+        for breach in check_hyperparameter_constraints(
+            ROW.training[Profile.FULL].constraints, select_transformer_hyperparameters(settings)
+        )
     ] == [key]
 
 
@@ -104,17 +119,20 @@ def test_the_closed_division_fixes_network_loss_and_search(key: str, value: Any)
     would be another benchmark.
     """
     settings, constraints = settled(Profile.FULL), ROW.training[Profile.FULL].constraints
-    assert not list(judge(constraints, settings))
-    assert [breach.key for breach in judge(constraints, settings | {key: value})] == [key]
+    assert not list(check_hyperparameter_constraints(constraints, settings))
+    assert [
+        breach.key
+        for breach in check_hyperparameter_constraints(constraints, settings | {key: value})
+    ] == [key]
 
 
 def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed; the log's names come from the entry
     point.
     """
-    assert Transformer().hyperparameters(ROUND, Profile.SMOKE, settled()) == hyperparameters(
-        settled()
-    )
+    assert Transformer().hyperparameters(
+        ROUND, Profile.SMOKE, settled()
+    ) == select_transformer_hyperparameters(settled())
     code = (
         "import sys; import workloads.transformer; assert not {'torch', 'numpy', 'tensorflow'} &"
         " set(sys.modules)"
@@ -135,12 +153,12 @@ def test_naming_hyperparameters_imports_no_framework() -> None:
 def test_values_that_mean_nothing_are_named(key: str, value: Any) -> None:
     """A negative width would fail deep in the framework, with a traceback that names no setting."""
     with pytest.raises(RequestError, match=key):
-        Recipe.of(settled() | {key: value})
+        TransformerRecipe.build_from_settings(settled() | {key: value})
 
 
 def test_a_search_without_hypotheses_is_refused() -> None:
     with pytest.raises(RequestError, match=r"decode\.beam"):
-        Decoding.of(settled() | {"decode.beam": 0})
+        DecodingParameters.build_from_settings(settled() | {"decode.beam": 0})
 
 
 def test_targets_are_mlperf_s() -> None:
@@ -174,15 +192,17 @@ def test_the_pins_are_those_of_the_embedded_text(tmp_path: Path) -> None:
     """Who trains on fewer sentences, or is scored against other references, has another
     benchmark.
     """
-    train, test = synthetic_language.corpora(synthetic_language.FAR)
-    words = subwords.build((*train.sources, *train.targets), int(str(settled()["data.vocabulary"])))
-    scoring.write_truth(tmp_path, test.targets, words)
+    train, test = synthetic_language.generate_corpora(synthetic_language.FAR_LANGUAGE)
+    words = subwords.build_subtoken_vocabulary(
+        (*train.sources, *train.targets), int(str(settled()["data.vocabulary"]))
+    )
+    scoring.write_transformer_truth(tmp_path, test.targets, words)
     row, longest = ROW.inference[Profile.SMOKE], int(str(settled()["max_sequence_length"]))
-    assert (folder_sha256(tmp_path), len(test)) == (row.truth_sha256, row.accuracy_samples)
+    assert (compute_folder_sha256(tmp_path), len(test)) == (row.truth_sha256, row.accuracy_samples)
     kept = [
         pair
         for pair in zip(train.sources, train.targets, strict=True)
-        if max(len(words.encode(line)) for line in pair) < longest
+        if max(len(words.encode_text(line)) for line in pair) < longest
     ]
     assert (len(kept), len(test)) == (
         ROW.training[Profile.SMOKE].train_samples,

@@ -8,10 +8,10 @@ from jsonschema import Draft202012Validator
 
 from compliance.documents import json_document
 from suite import registry
-from workloads.transformer.recipe import LOGGED
+from workloads.transformer.recipe import TRANSFORMER_LOGGED_HYPERPARAMETERS
 
 NAME = "training.podium-v1.transformer.json"
-SCHEMA = json_document.schemas()[NAME]
+SCHEMA = json_document.read_published_schemas()[NAME]
 
 
 def test_it_is_a_schema() -> None:
@@ -21,18 +21,22 @@ def test_it_is_a_schema() -> None:
 
 def test_it_names_the_hyper_parameters_of_the_row() -> None:
     """A key that one has and the other has not would be judged by chance."""
-    settings = registry.round().benchmark("transformer").settings
+    settings = registry.load_round().benchmark("transformer").settings
     assert (
         set(SCHEMA["properties"]["hyperparameters"]["properties"])
         == {key for key, setting in settings.items() if setting.log}
-        == set(LOGGED)
+        == set(TRANSFORMER_LOGGED_HYPERPARAMETERS)
     )
 
 
 def test_it_is_resnet50_s_but_for_names_metric_and_hyper_parameters() -> None:
     """The facts of a log are the same for all workloads."""
     own, other = (
-        json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{name}.json"])))
+        json.loads(
+            json.dumps(
+                dict(json_document.read_published_schemas()[f"training.podium-v1.{name}.json"])
+            )
+        )
         for name in ("transformer", "resnet50")
     )
     for schema, metric in ((own, "bleu"), (other, "top1")):

@@ -12,27 +12,30 @@ from pathlib import Path
 import pytest
 
 from suite.errors import RequestError
-from workloads.common.text.bleu import Form, bleu
-from workloads.common.text.token_answers import packed
-from workloads.transformer.scoring import VOCABULARY, score, write_truth
-from workloads.transformer.subwords import EOS_ID, build
+from workloads.common.text.bleu import BleuForm, compute_bleu
+from workloads.common.text.token_answers import pack_token_ids
+from workloads.transformer.scoring import TRUTH_VOCABULARY_FILE, score, write_transformer_truth
+from workloads.transformer.subwords import EOS_ID, build_subtoken_vocabulary
 
 LINES = [
     "The quick brown fox, it jumps.",
     "Over 3.5 lazy dogs!",
     "And \u00d6l \u201equoted\u201c runs on and on.",
 ]
-WORDS = build(LINES, 70)
+WORDS = build_subtoken_vocabulary(LINES, 70)
 
 
 @pytest.fixture
 def truth(tmp_path: Path) -> Path:
-    write_truth(tmp_path, LINES, WORDS)
+    write_transformer_truth(tmp_path, LINES, WORDS)
     return tmp_path
 
 
 def answers(*lines: str) -> dict[int, bytes]:
-    return {sample: packed([*WORDS.encode(line), EOS_ID]) for sample, line in enumerate(lines)}
+    return {
+        sample: pack_token_ids([*WORDS.encode_text(line), EOS_ID])
+        for sample, line in enumerate(lines)
+    }
 
 
 def test_right_answers(truth: Path) -> None:
@@ -73,7 +76,7 @@ def test_answers_beyond_the_truth_count_nothing(truth: Path) -> None:
 
 def test_damaged_truth_is_told(truth: Path) -> None:
     """An error, not a low score."""
-    (truth / VOCABULARY).unlink()
+    (truth / TRUTH_VOCABULARY_FILE).unlink()
     with pytest.raises(RequestError, match="vocabulary"):
         score({}, truth)
 
@@ -131,14 +134,18 @@ def test_it_is_tensor2tensor_s_bleu(texts: list[str]) -> None:
     """Tokens, smoothing and brevity by the reference's own formula; another BLEU would be another
     target.
     """
-    assert bleu(Form.T2T, texts, LINES) == pytest.approx(t2t_bleu(texts, LINES), rel=1e-9)
+    assert compute_bleu(BleuForm.T2T, texts, LINES) == pytest.approx(
+        t2t_bleu(texts, LINES), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("mark", ["m\u00b2.", "\u2163.", "(\u00bd", "3.5", "5.", "\u0663,\u0664"])
 def test_marks_beside_numerals_are_cut_as_by_tensor2tensor(mark: str) -> None:
     """To sacrebleu's `intl` all numerals are digits, to tensor2tensor decimal ones alone."""
     texts, references = [f"a room of {mark}"], ["a room of " + " ".join(t2t_tokens(mark))]
-    assert bleu(Form.T2T, texts, references) == pytest.approx(t2t_bleu(texts, references), rel=1e-9)
+    assert compute_bleu(BleuForm.T2T, texts, references) == pytest.approx(
+        t2t_bleu(texts, references), rel=1e-9
+    )
 
 
 def test_scoring_imports_no_framework() -> None:

@@ -14,15 +14,15 @@ from suite.errors import RequestError
 from workloads.transformer import subwords
 from workloads.transformer.subwords import (
     EOS_ID,
-    ESCAPING,
-    RESERVED,
-    Subwords,
-    build,
-    cut,
-    escape,
-    text_of,
-    tokens_of,
-    unescape,
+    ESCAPE_CHARACTERS,
+    RESERVED_SUBTOKENS,
+    SubtokenVocabulary,
+    build_subtoken_vocabulary,
+    decode_token_escapes,
+    encode_token_escapes,
+    join_tokens,
+    split_into_subtokens,
+    split_into_tokens,
 )
 
 TOKENS = [
@@ -48,15 +48,15 @@ def test_text_falls_into_runs_as_in_the_reference(text: str, tokens: list[str]) 
     """Letters and digits are one class, marks and blanks the other; only a single blank between
     runs goes.
     """
-    assert tokens_of(text) == tokens
-    assert text_of(tokens) == text
+    assert split_into_tokens(text) == tokens
+    assert join_tokens(tokens) == text
 
 
 def test_a_word_is_of_unicode_s_letters_and_numbers():
     """tokenizer.py, _ALPHANUMERIC_CHAR_SET: categories L and N of all code points."""
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     runs = groupby(everything, lambda character: unicodedata.category(character)[0] in "LN")
-    assert tokens_of(everything) == ["".join(run) for _, run in runs]
+    assert split_into_tokens(everything) == ["".join(run) for _, run in runs]
 
 
 ESCAPED = [
@@ -72,7 +72,7 @@ ESCAPED = [
     ("1", "1_"),
     ("z", "\\122;_"),
 ]
-ALPHABET = ESCAPING | set("abc")
+ALPHABET = ESCAPE_CHARACTERS | set("abc")
 
 
 @pytest.mark.parametrize(("token", "escaped"), ESCAPED)
@@ -80,13 +80,13 @@ def test_escapes_are_the_reference_s(token: str, escaped: str) -> None:
     """Underscore, backslash, line end, and what is not in the alphabet; an underscore at the
     end.
     """
-    assert escape(token, ALPHABET) == escaped
-    assert unescape(escaped[:-1]) == token
+    assert encode_token_escapes(token, ALPHABET) == escaped
+    assert decode_token_escapes(escaped[:-1]) == token
 
 
 def test_a_line_end_is_escaped_even_where_it_is_in_the_alphabet() -> None:
     """A vocabulary file has one subtoken a line."""
-    assert escape("\n", ALPHABET | {"\n"}) == "\\10;_"
+    assert encode_token_escapes("\n", ALPHABET | {"\n"}) == "\\10;_"
 
 
 MEANINGLESS = [
@@ -102,7 +102,7 @@ MEANINGLESS = [
 @pytest.mark.parametrize(("escaped", "token"), MEANINGLESS)
 def test_escapes_that_mean_nothing_do_not_end_a_run(escaped: str, token: str) -> None:
     """A model may write any subtokens side by side."""
-    assert unescape(escaped) == token
+    assert decode_token_escapes(escaped) == token
 
 
 KNOWN = ["a", "b", "c", "_", "ab", "abc", "bc_", "c_", "\\"]
@@ -120,25 +120,25 @@ KNOWN = ["a", "b", "c", "_", "ab", "abc", "bc_", "c_", "\\"]
 )
 def test_the_longest_subtoken_comes_first(escaped: str, parts: list[str]) -> None:
     """Greedy from the left, even where another cut had fewer parts."""
-    assert list(cut(escaped, KNOWN, 3)) == parts
+    assert list(split_into_subtokens(escaped, KNOWN, 3)) == parts
 
 
 def test_what_no_subtoken_spells_is_told() -> None:
     """A vocabulary without the character, instead of an endless loop."""
     with pytest.raises(ValueError, match="'x'"):
-        list(cut("axb_", KNOWN, 3))
+        list(split_into_subtokens("axb_", KNOWN, 3))
 
 
 def by_hand(counts: Counter[str], alphabet: set[str], least: int) -> list[str]:
     """The reference's four passes, written the long way round: buckets of lengths, the longest
     first.
     """
-    subtokens, longest = [*RESERVED, *alphabet], 1
+    subtokens, longest = [*RESERVED_SUBTOKENS, *alphabet], 1
     for _ in range(4):
         found: Counter[str] = Counter()
         for token, count in counts.items():
-            escaped, start = escape(token, alphabet), 0
-            for part in cut(escaped, subtokens, longest):
+            escaped, start = encode_token_escapes(token, alphabet), 0
+            for part in split_into_subtokens(escaped, subtokens, longest):
                 for stop in range(start + 1, len(escaped) + 1):
                     found[escaped[start:stop]] += count
                 start += len(part)
@@ -153,32 +153,34 @@ def by_hand(counts: Counter[str], alphabet: set[str], least: int) -> list[str]:
                 for stop in range(1, length):
                     found[subtoken[:stop]] -= found[subtoken]
         kept += [(found[character], character) for character in alphabet]
-        subtokens = [*RESERVED, *(subtoken for _, subtoken in sorted(kept, reverse=True))]
+        subtokens = [*RESERVED_SUBTOKENS, *(subtoken for _, subtoken in sorted(kept, reverse=True))]
     return subtokens
 
 
 def test_the_vocabulary_is_that_of_the_published_method() -> None:
     """Counts, order, and the counts that a longer subtoken takes from its beginnings."""
     counts = Counter(
-        tokens_of(
+        split_into_tokens(
             "the then these there a an and ant banana band the the and and lower lowest newer"
             " newest wider"
         )
     )
-    alphabet = ESCAPING | {character for token in counts for character in token}
+    alphabet = ESCAPE_CHARACTERS | {character for token in counts for character in token}
     for least in (1, 2, 3, 5):
-        assert subwords.subtokens_of(subwords.Text(counts, alphabet), least) == by_hand(
-            counts, set(alphabet), least
-        )
+        assert subwords.build_subtoken_list(
+            subwords.EscapedTokenCounts(counts, alphabet), least
+        ) == by_hand(counts, set(alphabet), least)
 
 
 def test_a_small_vocabulary_made_by_hand() -> None:
     """`aa aa aa ab`: `aa_` thrice is worth a subtoken at a minimum of 2, `ab_` is not, and `a`
     keeps what `aa_` has left it.
     """
-    found = subwords.subtokens_of(subwords.Text({"aa": 3, "ab": 1}, ESCAPING | {"a", "b"}), 2)
+    found = subwords.build_subtoken_list(
+        subwords.EscapedTokenCounts({"aa": 3, "ab": 1}, ESCAPE_CHARACTERS | {"a", "b"}), 2
+    )
     assert found[:3] == ["<pad>", "<EOS>", "aa_"]
-    assert set(found[3:]) == ESCAPING | {"a", "b"}
+    assert set(found[3:]) == ESCAPE_CHARACTERS | {"a", "b"}
 
 
 WORDS = ["Der Hund, den die Katze sah, lief weg.", "snake_case \\ 100 %", "日本語 and Öl"] * 3
@@ -192,7 +194,7 @@ def test_the_size_comes_near_the_wanted_one() -> None:
         for second in "ghijkl"
         for third in "mnopqr"
     ]
-    small, large = build(lines, 60), build(lines, 300)
+    small, large = build_subtoken_vocabulary(lines, 60), build_subtoken_vocabulary(lines, 300)
     assert abs(len(small) - 60) < abs(len(large) - 60)
     assert abs(len(large) - 300) < abs(len(small) - 300)
 
@@ -200,8 +202,8 @@ def test_the_size_comes_near_the_wanted_one() -> None:
 @pytest.mark.parametrize("line", [*WORDS, "unseen ☃ signs\tand_more\\u;", "", " ", "a  b", "\\10;"])
 def test_text_comes_back(line: str) -> None:
     """Without loss, also for characters that the vocabulary has never seen."""
-    words = build(WORDS, 80)
-    assert words.decode(words.encode(line)) == line
+    words = build_subtoken_vocabulary(WORDS, 80)
+    assert words.decode_ids(words.encode_text(line)) == line
 
 
 @pytest.mark.slow
@@ -211,24 +213,24 @@ def test_any_text_comes_back(line: str) -> None:
     """But for what joining must lose: single blanks that stood at a place where the reference puts
     none.
     """
-    words = build(WORDS, 80)
-    assert words.decode(words.encode(line)) == text_of(tokens_of(line))
+    words = build_subtoken_vocabulary(WORDS, 80)
+    assert words.decode_ids(words.encode_text(line)) == join_tokens(split_into_tokens(line))
 
 
 def test_decoding_ends_at_the_end_and_passes_over_what_means_nothing() -> None:
     """A network may answer with padding, and with numbers that embeddings have but the vocabulary
     has not.
     """
-    words = build(WORDS, 80)
-    ids = words.encode("Hund lief")
-    assert words.decode([0, *ids, 10**6, -3, EOS_ID, *ids]) == "Hund lief"
+    words = build_subtoken_vocabulary(WORDS, 80)
+    ids = words.encode_text("Hund lief")
+    assert words.decode_ids([0, *ids, 10**6, -3, EOS_ID, *ids]) == "Hund lief"
 
 
 def test_a_vocabulary_comes_back_from_its_file(tmp_path: Path) -> None:
     """One quoted subtoken a line, whatever characters it has."""
-    words = build([*WORDS, "'quoted' \u2028 \"double\""], 90)
-    words.write(tmp_path / "vocab")
-    assert subwords.read(tmp_path / "vocab").subtokens == words.subtokens
+    words = build_subtoken_vocabulary([*WORDS, "'quoted' \u2028 \"double\""], 90)
+    words.write_vocabulary(tmp_path / "vocab")
+    assert subwords.read_subtoken_vocabulary(tmp_path / "vocab").subtokens == words.subtokens
     assert (tmp_path / "vocab").read_text("utf-8").startswith("'<pad>'\n'<EOS>'\n")
 
 
@@ -248,20 +250,23 @@ def test_what_is_no_vocabulary_is_refused(tmp_path: Path, content: bytes) -> Non
     """Another file of that name would give numbers that mean nothing."""
     (tmp_path / "vocab").write_bytes(content)
     with pytest.raises(RequestError, match="vocab"):
-        subwords.read(tmp_path / "vocab")
+        subwords.read_subtoken_vocabulary(tmp_path / "vocab")
 
 
 def test_a_missing_vocabulary_is_refused(tmp_path: Path) -> None:
     """One sentence instead of a traceback."""
     with pytest.raises(RequestError, match="No such file"):
-        subwords.read(tmp_path / "vocab")
+        subwords.read_subtoken_vocabulary(tmp_path / "vocab")
 
 
 def test_the_reference_s_double_quotes_are_read(tmp_path: Path) -> None:
     """Its files of old have them where a subtoken has a single quote."""
-    lines = [*RESERVED, *sorted(ESCAPING), "it's"]
+    lines = [*RESERVED_SUBTOKENS, *sorted(ESCAPE_CHARACTERS), "it's"]
     (tmp_path / "vocab").write_text("".join(f'"{line}"\n' for line in lines), "utf-8")
-    assert subwords.read(tmp_path / "vocab").subtokens == Subwords(lines).subtokens
+    assert (
+        subwords.read_subtoken_vocabulary(tmp_path / "vocab").subtokens
+        == SubtokenVocabulary(lines).subtokens
+    )
 
 
 @pytest.mark.slow
@@ -269,9 +274,12 @@ def test_the_reference_s_own_file_is_read(tmp_path: Path) -> None:
     """WMT's vocabulary begins with `<pad>_` and `<EOS>_`, and the judge reads it again as it is
     packed.
     """
-    lines = ["<pad>_", "<EOS>_", ", _", "the_", *sorted(ESCAPING), *"the, '"]
+    lines = ["<pad>_", "<EOS>_", ", _", "the_", *sorted(ESCAPE_CHARACTERS), *"the, '"]
     (tmp_path / "vocab").write_text("".join(f"'{line}'\n" for line in lines), "utf-8")
-    words = subwords.read(tmp_path / "vocab")
-    assert (words.encode("the, the"), words.decode([0, 3, 2, 3, EOS_ID])) == ([3, 2, 3], "the, the")
-    words.write(tmp_path / "packed")
+    words = subwords.read_subtoken_vocabulary(tmp_path / "vocab")
+    assert (words.encode_text("the, the"), words.decode_ids([0, 3, 2, 3, EOS_ID])) == (
+        [3, 2, 3],
+        "the, the",
+    )
+    words.write_vocabulary(tmp_path / "packed")
     assert (tmp_path / "packed").read_bytes() == (tmp_path / "vocab").read_bytes()

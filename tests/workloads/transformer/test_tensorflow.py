@@ -19,13 +19,15 @@ import torch
 from suite.errors import MissingError, RequestError
 from suite.workload import Precision, Run
 from workloads import transformer
-from workloads.common.weights_description import WEIGHTS
+from workloads.common.weights_description import WEIGHTS_FILE
 from workloads.transformer import Transformer as Workload
 from workloads.transformer import model as torch_model
-from workloads.transformer.recipe import Decoding, Recipe, Shape
+from workloads.transformer.recipe import DecodingParameters, TransformerRecipe, TransformerShape
 from workloads.transformer.training import TransformerTraining as TorchTraining
-from workloads.transformer.training import optimizer, summed_loss
-from workloads.transformer.translation.torch_tensors import translator as torch_translator
+from workloads.transformer.training import build_transformer_optimizer, compute_summed_loss
+from workloads.transformer.translation.torch_tensors import (
+    build_torch_translator as torch_translator,
+)
 
 tf = pytest.importorskip(
     "tensorflow",
@@ -33,47 +35,50 @@ tf = pytest.importorskip(
     exc_type=ImportError,
 )
 
-from harness.engines.tensorflow.engine import TensorFlowEngine, tf_device  # noqa: E402
+from harness.engines.tensorflow.engine import (
+    TensorFlowEngine,
+    format_tensorflow_device,
+)  # noqa: E402
 from workloads.transformer.tensorflow import model, training  # noqa: E402
 from workloads.transformer.tensorflow.inference import TransformerInference  # noqa: E402
 from workloads.transformer.tensorflow.tensors import (  # noqa: E402
-    TensorFlowTensors,
-    read_weights,
-    translator,
+    TensorFlowConverter,
+    build_tensorflow_translator,
+    read_transformer_weights,
 )
 
 pytestmark = pytest.mark.slow
 MakeRun = Callable[..., Run]
-SHAPE = Shape(layers=2, width=32, filter=64, heads=4, vocabulary=40)
+SHAPE = TransformerShape(layers=2, width=32, filter=64, heads=4, vocabulary=40)
 SOURCE_BS = np.array([[5, 6, 7, 1, 0, 0], [4, 3, 9, 8, 2, 1], [12, 1, 0, 0, 0, 0]])
 TARGET_BT = np.array([[5, 6, 9, 11, 1], [7, 8, 1, 0, 0], [3, 1, 0, 0, 0]])
 SENTENCES = [row[row != 0].astype(np.int32) for row in SOURCE_BS]
-DECODING = Decoding(beam=3, alpha=0.6, extra_length=5)
+DECODING = DecodingParameters(beam=3, alpha=0.6, extra_length=5)
 
 
 @pytest.fixture(scope="module")
 def weights() -> dict[str, np.ndarray]:
-    return model.start(SHAPE, 3)
+    return model.generate_initial_weights(SHAPE, 3)
 
 
 @pytest.fixture(scope="module")
-def both(weights: dict[str, np.ndarray]) -> tuple[torch_model.Transformer, Any]:
+def both(weights: dict[str, np.ndarray]) -> tuple[torch_model.TransformerNetwork, Any]:
     """One set of weights in both frameworks."""
-    first = torch_model.Transformer(SHAPE).eval()
+    first = torch_model.TransformerNetwork(SHAPE).eval()
     first.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
-    return first, model.Transformer(SHAPE, weights)
+    return first, model.TensorFlowTransformer(SHAPE, weights)
 
 
 def test_names_and_shapes_of_weights_are_pytorch_s() -> None:
     """One file serves both."""
-    assert dict(model.names(SHAPE)) == {
+    assert dict(model.list_weight_shapes(SHAPE)) == {
         name: tuple(value.shape)
-        for name, value in torch_model.Transformer(SHAPE).state_dict().items()
+        for name, value in torch_model.TransformerNetwork(SHAPE).state_dict().items()
     }
 
 
 def test_the_same_weights_give_the_same_log_probabilities(
-    both: tuple[torch_model.Transformer, Any],
+    both: tuple[torch_model.TransformerNetwork, Any],
 ) -> None:
     """In one pass over whole sentences."""
     first, second = both
@@ -84,22 +89,22 @@ def test_the_same_weights_give_the_same_log_probabilities(
 
 
 def test_the_same_weights_give_the_same_translations(
-    both: tuple[torch_model.Transformer, Any],
+    both: tuple[torch_model.TransformerNetwork, Any],
 ) -> None:
     """Step by step with caches, under the one search."""
     with torch.inference_mode():
         expected = torch_translator(both[0], DECODING, "cpu")(SENTENCES)
-    assert translator(both[1], DECODING)(SENTENCES) == expected
+    assert build_tensorflow_translator(both[1], DECODING)(SENTENCES) == expected
 
 
 def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
-    both: tuple[torch_model.Transformer, Any],
+    both: tuple[torch_model.TransformerNetwork, Any],
 ) -> None:
     """Caches, positions and masks of this framework against its own full pass."""
     second, beam, slots = both[1], 2, 2 * 16
-    memory = model.Encoder(second)(tf.constant(SOURCE_BS))
-    tensors = TensorFlowTensors()
-    caches = tensors.caches(memory[0], slots)
+    memory = model.TensorFlowServingEncoder(second)(tf.constant(SOURCE_BS))
+    tensors = TensorFlowConverter()
+    caches = tensors.build_empty_caches(memory[0], slots)
     mask_BKM, token_BK, found = (
         np.full((3, beam, slots), -1e9, np.float32),
         np.zeros((3, beam), np.int64),
@@ -114,8 +119,10 @@ def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
             tf.constant(mask_BKM),
             tf.constant(SOURCE_BS),
         )
-        logit_BKV, *new = model.DecoderStep(second).logits(*given, *memory, *caches)
-        caches = tensors.written(caches, new, position * beam)
+        logit_BKV, *new = model.TensorFlowServingDecoderStep(second).compute_logits(
+            *given, *memory, *caches
+        )
+        caches = tensors.update_caches(caches, new, position * beam)
         found.append(tf.nn.log_softmax(logit_BKV).numpy()[:, 1])
         token_BK = np.repeat(TARGET_BT[:, position : position + 1], beam, axis=1)
     full_NV = tf.nn.log_softmax(
@@ -131,28 +138,42 @@ def test_the_loss_is_the_same(smoothing: float) -> None:
         np.random.default_rng(1).normal(0, 2, (6, 9)).astype(np.float32),
         np.array([3, 1, 8, 3, 0, 5]),
     )
-    expected = summed_loss(torch.from_numpy(logit_NV), torch.from_numpy(label_N), smoothing).item()
+    expected = compute_summed_loss(
+        torch.from_numpy(logit_NV), torch.from_numpy(label_N), smoothing
+    ).item()
     found = float(
-        tf.reduce_sum(training.loss_of(tf.constant(logit_NV), tf.constant(label_N), smoothing))
+        tf.reduce_sum(
+            training.compute_token_losses(tf.constant(logit_NV), tf.constant(label_N), smoothing)
+        )
     )
     assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_steps_move_weights_as_pytorch_s_do(
-    both: tuple[torch_model.Transformer, Any], make_run: MakeRun, weights: dict[str, np.ndarray]
+    both: tuple[torch_model.TransformerNetwork, Any],
+    make_run: MakeRun,
+    weights: dict[str, np.ndarray],
 ) -> None:
     """Gradients of every weight and Adam's two corrections: two steps from the same start end at
     the same weights.
     """
-    recipe = replace(Recipe.of(make_run().settings), base_rate=1e-3, epsilon=1e-6)
-    first, second = torch_model.Transformer(SHAPE), model.Transformer(SHAPE, weights)
+    recipe = replace(
+        TransformerRecipe.build_from_settings(make_run().settings), base_rate=1e-3, epsilon=1e-6
+    )
+    first, second = (
+        torch_model.TransformerNetwork(SHAPE),
+        model.TensorFlowTransformer(SHAPE, weights),
+    )
     first.load_state_dict(both[0].state_dict())
-    torch_adam, adam = optimizer(first, recipe), training.Adam(second, recipe)
+    torch_adam, adam = (
+        build_transformer_optimizer(first, recipe),
+        training.TensorFlowAdam(second, recipe),
+    )
     label_N = TARGET_BT[TARGET_BT != 0]
     for number in range(2):
         torch_adam.zero_grad()
         (
-            summed_loss(
+            compute_summed_loss(
                 first(torch.from_numpy(SOURCE_BS), torch.from_numpy(TARGET_BT)),
                 torch.from_numpy(label_N),
                 0.1,
@@ -162,13 +183,13 @@ def test_steps_move_weights_as_pytorch_s_do(
         torch_adam.step()
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(
-                training.loss_of(
-                    second.logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT)),
+                training.compute_token_losses(
+                    second.compute_logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT)),
                     tf.constant(label_N),
                     0.1,
                 )
             )
-        adam.apply(
+        adam.apply_gradients(
             tape.gradient(loss, list(second.weights.values())),
             tf.constant(number, tf.int64),
             tf.constant(1e-3),
@@ -202,7 +223,7 @@ def test_threads_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
 def exported(trained: Any, folder: Path) -> dict[str, np.ndarray]:
     folder.mkdir()
     trained.export(folder)
-    return dict(read_weights(trained._shape, folder))
+    return dict(read_transformer_weights(trained._shape, folder))
 
 
 def equal(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
@@ -271,8 +292,8 @@ def test_checkpoints_of_either_framework_are_served_by_either(
 def test_weights_that_do_not_fit_are_named(checkpoints: tuple[Path, Path], run: Run) -> None:
     """Another shape, or a file that is none."""
     with pytest.raises(RequestError, match="does not fit transformer"):
-        read_weights(SHAPE, checkpoints[0])
-    (checkpoints[0] / WEIGHTS).write_bytes(b"rubbish")
+        read_transformer_weights(SHAPE, checkpoints[0])
+    (checkpoints[0] / WEIGHTS_FILE).write_bytes(b"rubbish")
     with pytest.raises(RequestError, match="does not fit transformer"):
         TransformerInference(run, checkpoints[0], TensorFlowEngine())
 
@@ -288,7 +309,7 @@ def test_the_workload_makes_both_halves(run: Run, checkpoints: tuple[Path, Path]
 def test_fp32_is_not_tf32(run: Run) -> None:
     """TensorFlow rounds products to TF32 on GPUs that can, unless it is told not to."""
     tf.config.experimental.enable_tensor_float_32_execution(True)
-    training.check(run)
+    training.prepare_tensorflow_training(run)
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
 
 
@@ -311,4 +332,4 @@ def test_a_missing_tensorflow_is_one_sentence(run: Run, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("device", "name"), [("cpu", "/CPU:0"), ("cuda:1", "/GPU:1")])
 def test_devices_have_tensorflow_s_names(device: str, name: str) -> None:
-    assert tf_device(device) == name
+    assert format_tensorflow_device(device) == name

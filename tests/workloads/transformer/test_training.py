@@ -17,10 +17,18 @@ from safetensors.torch import load_file
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
-from workloads.common.weights_description import WEIGHTS
+from workloads.common.weights_description import WEIGHTS_FILE
 from workloads.transformer import Transformer, data
-from workloads.transformer.recipe import Recipe, entropy_of_labels, inverse_square_root
-from workloads.transformer.training import TransformerTraining, optimizer, summed_loss
+from workloads.transformer.recipe import (
+    TransformerRecipe,
+    build_inverse_root_schedule,
+    compute_smoothed_label_entropy,
+)
+from workloads.transformer.training import (
+    TransformerTraining,
+    build_transformer_optimizer,
+    compute_summed_loss,
+)
 
 MakeRun = Callable[..., Run]
 
@@ -29,7 +37,7 @@ def exported(training: TransformerTraining, folder: Path) -> dict[str, torch.Ten
     """Take the weights by the way that users have."""
     folder.mkdir()
     training.export(folder)
-    return load_file(folder / WEIGHTS)
+    return load_file(folder / WEIGHTS_FILE)
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
@@ -53,7 +61,7 @@ def test_the_loss_is_the_reference_s(smoothing: float) -> None:
             share * (norm - logit) for share, logit in zip(shares, logit_V, strict=True)
         )
         expected -= sum(-share * math.log(share) for share in shares if share)
-    found = summed_loss(torch.from_numpy(logit_NV), torch.tensor(label_N), smoothing)
+    found = compute_summed_loss(torch.from_numpy(logit_NV), torch.tensor(label_N), smoothing)
     assert found.item() == pytest.approx(expected, rel=1e-12)
 
 
@@ -61,26 +69,30 @@ def test_a_perfect_model_has_no_loss() -> None:
     """Logits that are the smoothed labels themselves."""
     logit_NV = torch.full((1, 9), 0.1 / 8, dtype=torch.float64).log()
     logit_NV[0, 4] = math.log(0.9)
-    assert summed_loss(logit_NV, torch.tensor([4]), 0.1).item() == pytest.approx(0.0, abs=1e-12)
-    assert entropy_of_labels(0.0, 9) == 0.0
+    assert compute_summed_loss(logit_NV, torch.tensor([4]), 0.1).item() == pytest.approx(
+        0.0, abs=1e-12
+    )
+    assert compute_smoothed_label_entropy(0.0, 9) == 0.0
 
 
 def test_the_schedule_is_the_paper_s() -> None:
     """Up to 1976e-6 in a thousand steps, as the v0.6 submissions have it, then down with the root
     of the step.
     """
-    rate = inverse_square_root(2.0, 1024, 1000)
+    rate = build_inverse_root_schedule(2.0, 1024, 1000)
     assert rate(999) == pytest.approx(1.976e-3, rel=1e-3)
     assert rate(0) == pytest.approx(rate(999) / 1000)
     assert rate(3999) == pytest.approx(rate(999) / 2)
-    assert inverse_square_root(2.0, 1024, 0)(3) == pytest.approx(2.0 / 32 / 2)
+    assert build_inverse_root_schedule(2.0, 1024, 0)(3) == pytest.approx(2.0 / 32 / 2)
 
 
 def test_steps_of_adam_are_the_paper_s(make_run: MakeRun) -> None:
     """Three steps in float64 by hand: both means, both corrections, epsilon."""
-    recipe = replace(Recipe.of(make_run().settings), base_rate=0.01, epsilon=1e-4)
+    recipe = replace(
+        TransformerRecipe.build_from_settings(make_run().settings), base_rate=0.01, epsilon=1e-4
+    )
     weight = torch.nn.Parameter(torch.tensor([0.5, -1.0]))
-    adam = optimizer(torch.nn.ParameterList([weight]), recipe)
+    adam = build_transformer_optimizer(torch.nn.ParameterList([weight]), recipe)
     by_hand, mean, square = [0.5, -1.0], [0.0, 0.0], [0.0, 0.0]
     for step, gradient in enumerate(([0.1, -2.0], [0.3, 0.0], [-0.2, 1e-5]), 1):
         weight.grad = torch.tensor(gradient)
@@ -185,11 +197,17 @@ def test_steps_learn(make_run: MakeRun) -> None:
 def test_the_loss_is_a_mean_over_target_tokens(make_run: MakeRun) -> None:
     """Whatever the batch: padding and pairs without weight count nothing."""
     training = TransformerTraining(make_run(global_batch_size=10**6))
-    steps = data.steps(training._data.train, training._recipe, 7, 1)
-    tokens = data.target_tokens(training._data.train, training._recipe, 7, 1)
+    steps = data.plan_transformer_steps(training._data.train, training._recipe, 7, 1)
+    tokens = data.count_target_tokens_per_step(training._data.train, training._recipe, 7, 1)
     assert sum(tokens) == sum(map(len, training._data.train.targets))
-    one = training._loss(training._data.train.batch(steps[0].micro_batches[0])) / tokens[0]
-    alone = [training._loss(training._data.train.batch([key])) for key in steps[0].micro_batches[0]]
+    one = (
+        training._compute_batch_loss(training._data.train.collate_pairs(steps[0].micro_batches[0]))
+        / tokens[0]
+    )
+    alone = [
+        training._compute_batch_loss(training._data.train.collate_pairs([key]))
+        for key in steps[0].micro_batches[0]
+    ]
     assert one.item() == pytest.approx(sum(loss.item() for loss in alone) / tokens[0], rel=1e-4)
 
 

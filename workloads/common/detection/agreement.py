@@ -15,19 +15,19 @@ import numpy.typing as npt
 # Legend: D detections of one answer, E of the other, 4 left, top, right, bottom.
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-SURE: Final = 0.3  # house rule: score from which a detection must be found again ...
-SCORE_SLACK: Final = 0.1  # ... with a score that differs by at most this
-OVERLAP: Final = 0.5  # suppression may keep either of two boxes that overlap by more
+MIN_CONFIDENT_SCORE: Final = 0.3  # house rule: score from which a detection must be found again ...
+MAX_SCORE_DIFFERENCE: Final = 0.1  # ... with a score that differs by at most this
+MIN_AGREEING_IOU: Final = 0.5  # suppression may keep either of two boxes that overlap by more
 # house rule: more detections than any round asks for (200) would only fill memory, which grows with
 # every pair
-MOST: Final = 1000
-ODD_SHARE: Final = (
+MAX_COMPARED_DETECTIONS: Final = 1000
+MAX_MISSED_SHARE: Final = (
     0.2  # house rule: one in five may differ, where a suppressed box would have suppressed others
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ComparedDetections:
     """Detections in one picture."""
 
     box_D4: Floats
@@ -35,28 +35,28 @@ class Found:
     label_D: Floats
 
 
-def agree(one: Found, other: Found) -> bool:
+def has_same_confident_detections(one: ComparedDetections, other: ComparedDetections) -> bool:
     """Return whether each answer contains the confident detections of the other; non-finite answers
     agree with none.
     """
     return (
-        max(len(one.score_D), len(other.score_D)) <= MOST
-        and covered(one, other)
-        and covered(other, one)
+        max(len(one.score_D), len(other.score_D)) <= MAX_COMPARED_DETECTIONS
+        and has_confident_detections(one, other)
+        and has_confident_detections(other, one)
     )
 
 
-def covered(one: Found, other: Found) -> bool:
+def has_confident_detections(one: ComparedDetections, other: ComparedDetections) -> bool:
     """Return whether `other` contains the confident detections of `one`."""
-    sure_D = one.score_D >= SURE
-    near_DE = np.abs(one.score_D[sure_D, None] - other.score_D) <= SCORE_SLACK
+    sure_D = one.score_D >= MIN_CONFIDENT_SCORE
+    near_DE = np.abs(one.score_D[sure_D, None] - other.score_D) <= MAX_SCORE_DIFFERENCE
     near_DE &= one.label_D[sure_D, None] == other.label_D
-    near_DE &= overlaps(one.box_D4[sure_D], other.box_D4) >= OVERLAP
+    near_DE &= compute_detection_ious(one.box_D4[sure_D], other.box_D4) >= MIN_AGREEING_IOU
     missed = int((~near_DE.any(axis=1)).sum())
-    return missed <= int(ODD_SHARE * int(sure_D.sum()))
+    return missed <= int(MAX_MISSED_SHARE * int(sure_D.sum()))
 
 
-def overlaps(box_D4: Floats, box_E4: Floats) -> Floats:
+def compute_detection_ious(box_D4: Floats, box_E4: Floats) -> Floats:
     """Intersection over union of each box of `one` with each of `other`; boxes without area overlap
     none.
     """

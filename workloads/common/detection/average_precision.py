@@ -19,16 +19,16 @@ import numpy.typing as npt
 from faster_coco_eval import COCO, COCOeval_faster
 
 from workloads.common.detection import rle
-from workloads.common.detection.coco import ANNOTATIONS, Document
+from workloads.common.detection.coco import TRUTH_ANNOTATIONS_FILE, CocoDocument
 
 # Legend: D detections, 4 left, top, width, height in pixels.
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-NO_OBJECT: Final = -1  # cocoeval.py, _summarize: the mean over nothing
+AP_WITHOUT_OBJECTS: Final = -1  # cocoeval.py, _summarize: the mean over nothing
 
 
-class Kind(StrEnum):
+class IouKind(StrEnum):
     """What IoU is computed on."""
 
     BOX = "bbox"
@@ -49,29 +49,31 @@ class Detections:
     """Compressed run lengths over the whole picture."""
 
 
-def read_truth(folder: Path) -> Document:
+def read_detection_truth(folder: Path) -> CocoDocument:
     """Read a result's truth; ValueError if it is invalid."""
-    return msgspec.json.decode((folder / ANNOTATIONS).read_bytes(), type=Document)
+    return msgspec.json.decode((folder / TRUTH_ANNOTATIONS_FILE).read_bytes(), type=CocoDocument)
 
 
-def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
+def compute_average_precision(truth: CocoDocument, detections: Detections, kind: IouKind) -> float:
     """Compute AP, 0-1; ValueError if the truth has no objects, or a mask does not fill its
     picture.
     """
-    dataset = COCO(plain_truth(truth, kind))
+    dataset = COCO(convert_truth_for_library(truth, kind))
     evaluation = COCOeval_faster(
-        dataset, dataset.loadRes(plain_detections(truth, found, kind)), kind.value
+        dataset,
+        dataset.loadRes(convert_detections_for_library(truth, detections, kind)),
+        kind.value,
     )
     evaluation.evaluate()
     evaluation.accumulate()
     evaluation.summarize()
     value = float(evaluation.stats[0])
-    if value == NO_OBJECT:
+    if value == AP_WITHOUT_OBJECTS:
         raise ValueError("the ground truth has no objects")
     return value
 
 
-def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
+def convert_truth_for_library(truth: CocoDocument, kind: IouKind) -> dict[str, Any]:
     """Convert the truth to the library's form; masks only if they are scored, each checked
     first.
     """
@@ -89,11 +91,11 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
                 "iscrowd": annotation.iscrowd,
                 **(
                     {
-                        "segmentation": plain_segmentation(
+                        "segmentation": convert_segmentation_for_library(
                             annotation.segmentation, sizes[annotation.image_id]
                         )
                     }
-                    if kind is Kind.MASK
+                    if kind is IouKind.MASK
                     else {}
                 ),
             }
@@ -102,26 +104,28 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
     }
 
 
-def plain_segmentation(text: msgspec.Raw, size: tuple[int, int]) -> Any:
+def convert_segmentation_for_library(text: msgspec.Raw, size: tuple[int, int]) -> Any:
     """Convert a segmentation of the truth to the library's form; ValueError if it is invalid."""
-    segmentation = rle.DECODER.decode(text)
-    rle.check(segmentation, *size)
+    segmentation = rle.SEGMENTATION_DECODER.decode(text)
+    rle.check_segmentation(segmentation, *size)
     return msgspec.to_builtins(segmentation)
 
 
-def plain_detections(truth: Document, found: Detections, kind: Kind) -> list[dict[str, Any]]:
+def convert_detections_for_library(
+    truth: CocoDocument, detections: Detections, kind: IouKind
+) -> list[dict[str, Any]]:
     """Convert detections to the library's form."""
     categories = sorted(category.id for category in truth.categories)
-    images = [truth.images[sample] for sample in found.sample_D.tolist()]
-    labels = [categories[label - 1] for label in found.label_D.tolist()]
-    boxes, scores = found.box_D4.tolist(), found.score_D.tolist()
-    plain: list[dict[str, Any]] = [
+    images = [truth.images[sample] for sample in detections.sample_D.tolist()]
+    labels = [categories[label - 1] for label in detections.label_D.tolist()]
+    boxes, scores = detections.box_D4.tolist(), detections.score_D.tolist()
+    entries: list[dict[str, Any]] = [
         {"image_id": image.id, "category_id": label, "bbox": box, "score": score}
         for image, label, box, score in zip(images, labels, boxes, scores, strict=True)
     ]
-    if kind is Kind.MASK:
-        for entry, image, mask in zip(plain, images, found.mask_D or (), strict=True):
-            rle.check_runs(rle.runs_of(mask), image.height, image.width)
+    if kind is IouKind.MASK:
+        for entry, image, mask in zip(entries, images, detections.mask_D or (), strict=True):
+            rle.check_run_lengths(rle.decode_run_lengths(mask), image.height, image.width)
             del entry[
                 "bbox"
                 # otherwise the library takes the area from it, while pycocotools takes that of the
@@ -131,4 +135,4 @@ def plain_detections(truth: Document, found: Detections, kind: Kind) -> list[dic
                 "size": [image.height, image.width],
                 "counts": mask.decode("ascii"),
             }
-    return plain
+    return entries

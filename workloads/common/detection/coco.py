@@ -30,16 +30,18 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-SIZE_LIMIT: Final = (
+MAX_ANNOTATION_FILE_BYTES: Final = (
     4 << 30
 )  # maximum size of an annotation file in bytes; COCO's largest has 470 MB
-ANNOTATIONS: Final = "annotations.json"  # file name of the annotations in a result's truth
-NAMED: Final = 5  # faults listed in a message; the rest are counted
-SHUFFLE: Final = 0x1ABE15  # separates the random stream of shuffled labels
+TRUTH_ANNOTATIONS_FILE: Final = (
+    "annotations.json"  # file name of the annotations in a result's truth
+)
+MAX_NAMED_ANNOTATION_FAULTS: Final = 5  # faults listed in a message; the rest are counted
+LABEL_SHUFFLE_STREAM: Final = 0x1ABE15  # separates the random stream of shuffled labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Category:
+class CocoCategory:
     """A class of objects, with the document's own id."""
 
     id: int
@@ -47,7 +49,7 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class CocoImage:
     """A picture."""
 
     id: int
@@ -56,7 +58,7 @@ class Image:
     height: int
 
 
-class Annotation(
+class CocoAnnotation(
     msgspec.Struct, frozen=True, kw_only=True
 ):  # a dataclass does not allow a default for Raw
     """An object, or with `iscrowd` a region of many objects."""
@@ -73,19 +75,19 @@ class Annotation(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class CocoDocument:
     """The content of an annotation file."""
 
-    images: list[Image]
-    annotations: list[Annotation]
-    categories: list[Category]
+    images: list[CocoImage]
+    annotations: list[CocoAnnotation]
+    categories: list[CocoCategory]
 
 
-DECODER: Final = msgspec.json.Decoder(Document)
+COCO_DOCUMENT_DECODER: Final = msgspec.json.Decoder(CocoDocument)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
+class PictureObjects:
     """The objects in one picture, including crowd regions."""
 
     box_O4: Floats
@@ -100,29 +102,29 @@ class Objects:
         """Count the objects."""
         return len(self.label_O)
 
-    def keep(self, wanted_O: Flags) -> "Objects":
+    def select_objects(self, wanted_O: Flags) -> "PictureObjects":
         """Return only the selected objects."""
-        return Objects(
+        return PictureObjects(
             box_O4=self.box_O4[wanted_O],
             label_O=self.label_O[wanted_O],
             crowd_O=self.crowd_O[wanted_O],
             number_O=self.number_O[wanted_O],
         )
 
-    def moved(self, box_O4: Floats) -> "Objects":
+    def replace_boxes(self, box_O4: Floats) -> "PictureObjects":
         """Return the same objects with other boxes."""
         return replace(self, box_O4=box_O4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class CocoSplit:
     """One split as arrays: a million annotations as records would be copied page by page into each
     worker process.
     """
 
     folder: Path
     document: Path
-    categories: tuple[Category, ...]
+    categories: tuple[CocoCategory, ...]
     """In the order of their ids."""
     image_I: Integers
     size_I2: Integers
@@ -148,81 +150,87 @@ class Split:
         name: bytes = self.name_I[index]
         return self.folder / name.decode()
 
-    def size(self, index: int) -> tuple[int, int]:
+    def get_picture_size(self, index: int) -> tuple[int, int]:
         """Return a picture's height and width."""
         height, width = self.size_I2[index].tolist()
         return height, width
 
-    def objects(self, index: int) -> Objects:
+    def build_trainable_objects(self, index: int) -> PictureObjects:
         """Return a picture's trainable objects: boxes clipped to it, those without area dropped."""
         first = int(self.first_I[index])
         number_O = np.arange(first, first + int(self.count_I[index]))
-        height, width = self.size(index)
+        height, width = self.get_picture_size(index)
         box_O4 = np.clip(
             self.box_A4[number_O], 0, np.array([width, height, width, height], dtype=np.float32)
         )
-        found = Objects(
+        clipped = PictureObjects(
             box_O4=box_O4,
             label_O=self.label_A[number_O],
             crowd_O=self.crowd_A[number_O],
             number_O=number_O,
         )
-        return found.keep((box_O4[:, 2] > box_O4[:, 0]) & (box_O4[:, 3] > box_O4[:, 1]))
+        return clipped.select_objects((box_O4[:, 2] > box_O4[:, 0]) & (box_O4[:, 3] > box_O4[:, 1]))
 
-    def masks(self, index: int, objects: Objects) -> list[rle.Mask]:
+    def decode_object_masks(self, index: int, objects: PictureObjects) -> list[rle.Mask]:
         """Draw the masks of a picture's objects."""
-        height, width = self.size(index)
+        height, width = self.get_picture_size(index)
         return [
-            rle.mask_of(self.segmentation(int(number)), height, width)
+            rle.decode_segmentation_mask(self.decode_segmentation(int(number)), height, width)
             for number in objects.number_O
         ]
 
-    def segmentation(self, number: int) -> rle.Segmentation:
+    def decode_segmentation(self, number: int) -> rle.Segmentation:
         """Decode an annotation's segmentation."""
         start, stop = self.text_A2[number]
-        found: rle.Segmentation = rle.DECODER.decode(self.text[start:stop].tobytes())
+        found: rle.Segmentation = rle.SEGMENTATION_DECODER.decode(self.text[start:stop].tobytes())
         return found
 
-    def keep(self, wanted: Flags) -> "Split":
+    def keep(self, wanted: Flags) -> "CocoSplit":
         """Return only the selected pictures; their annotations stay in place, unread."""
-        kept = {
+        selected_arrays = {
             name: getattr(self, name)[wanted]
             for name in ("image_I", "size_I2", "name_I", "first_I", "count_I")
         }
-        return replace(self, **kept)
+        return replace(self, **selected_arrays)
 
-    def with_objects(self) -> "Split":
+    def drop_empty_pictures(self) -> "CocoSplit":
         """Drop pictures without annotations, as both references do; 117,266 of COCO's 118,287
         training pictures remain.
         """
         return self.keep(self.count_I > 0)
 
-    def shuffled_labels(self, seed: int) -> "Split":
+    def shuffle_labels(self, seed: int) -> "CocoSplit":
         """Give each picture the objects of another: nothing can be learnt, which the benchmark must
         show.
         """
-        order = np.random.default_rng([seed, SHUFFLE]).permutation(len(self))
+        order = np.random.default_rng([seed, LABEL_SHUFFLE_STREAM]).permutation(len(self))
         return replace(self, first_I=self.first_I[order], count_I=self.count_I[order])
 
 
-def read(root: Path, split: str) -> Split:
+def read_coco_split(root: Path, split: str) -> CocoSplit:
     """Read a split; RequestError if it is missing or invalid."""
     path = root / "annotations" / f"instances_{split}2017.json"
-    document = decode(path)
-    faults = list(problems(document))
+    document = read_coco_document(path)
+    faults = list(check_coco_document(document))
     if faults:
-        more = f" and {len(faults) - NAMED} more" if len(faults) > NAMED else ""
-        raise RequestError(f"{path}: {'; '.join(faults[:NAMED])}{more}")
+        more = (
+            f" and {len(faults) - MAX_NAMED_ANNOTATION_FAULTS} more"
+            if len(faults) > MAX_NAMED_ANNOTATION_FAULTS
+            else ""
+        )
+        raise RequestError(f"{path}: {'; '.join(faults[:MAX_NAMED_ANNOTATION_FAULTS])}{more}")
     try:
-        return arranged(root / f"{split}2017", path, document)
+        return build_coco_split(root / f"{split}2017", path, document)
     except OverflowError as error:
         raise RequestError(f"{path}: a number in it has more than 64 bits") from error
 
 
-def decode(path: Path) -> Document:
+def read_coco_document(path: Path) -> CocoDocument:
     """Parse an annotation file; RequestError if it is invalid."""
     try:
-        return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
+        return untrusted_files.read_untrusted_file(
+            path, COCO_DOCUMENT_DECODER.decode, MAX_ANNOTATION_FILE_BYTES
+        )
     except UnreadableError as error:
         if error.missing:
             raise RequestError(
@@ -232,7 +240,7 @@ def decode(path: Path) -> Document:
         raise RequestError(f"{path}: not COCO annotations ({error.reason})") from error
 
 
-def problems(document: Document) -> Iterator[str]:
+def check_coco_document(document: CocoDocument) -> Iterator[str]:
     """Yield a description of each inconsistency."""
     images = {image.id: image for image in document.images}
     categories = {category.id for category in document.categories}
@@ -257,18 +265,20 @@ def problems(document: Document) -> Iterator[str]:
         if min(image.width, image.height) < 1
     )
     for annotation in document.annotations:
-        fault = fault_of(
+        fault = describe_annotation_fault(
             annotation, images.get(annotation.image_id), annotation.category_id in categories
         )
         if fault:
             yield f"annotation {annotation.id}: {fault}"
 
 
-def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | None:
+def describe_annotation_fault(
+    annotation: CocoAnnotation, image: CocoImage | None, is_category_known: bool
+) -> str | None:
     """Describe what is wrong with an annotation; None if nothing is."""
     if image is None:
         return f"there is no image {annotation.image_id}"
-    if not known:
+    if not is_category_known:
         return f"there is no category {annotation.category_id}"
     if (
         not all(map(math.isfinite, (*annotation.bbox, annotation.area)))
@@ -278,28 +288,33 @@ def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | 
     if annotation.iscrowd not in (0, 1):
         return f"iscrowd is {annotation.iscrowd}"
     try:
-        rle.check(rle.DECODER.decode(annotation.segmentation), image.height, image.width)
+        rle.check_segmentation(
+            rle.SEGMENTATION_DECODER.decode(annotation.segmentation), image.height, image.width
+        )
     except (ValueError, OverflowError) as error:  # msgspec's errors are ValueErrors too
         return f"segmentation: {error}"
     return None
 
 
-def arranged(folder: Path, path: Path, document: Document) -> Split:
+def build_coco_split(folder: Path, path: Path, document: CocoDocument) -> CocoSplit:
     """Convert a document's records to arrays: pictures in the order of their ids, as in MLPerf's
     COCO code.
     """
     images = sorted(document.images, key=lambda image: image.id)
     categories = tuple(sorted(document.categories, key=lambda category: category.id))
-    place = {image.id: index for index, image in enumerate(images)}
-    label = {category.id: number for number, category in enumerate(categories, 1)}
+    index_of_image = {image.id: index for index, image in enumerate(images)}
+    label_of_category = {category.id: number for number, category in enumerate(categories, 1)}
     annotations = sorted(
-        document.annotations, key=lambda annotation: (place[annotation.image_id], annotation.id)
+        document.annotations,
+        key=lambda annotation: (index_of_image[annotation.image_id], annotation.id),
     )
-    image_A = np.array([place[annotation.image_id] for annotation in annotations], dtype=np.int64)
+    image_A = np.array(
+        [index_of_image[annotation.image_id] for annotation in annotations], dtype=np.int64
+    )
     ends_A = np.cumsum(
         [len(memoryview(annotation.segmentation)) for annotation in annotations], dtype=np.int64
     )
-    return Split(
+    return CocoSplit(
         folder=folder,
         document=path,
         categories=categories,
@@ -308,9 +323,10 @@ def arranged(folder: Path, path: Path, document: Document) -> Split:
         name_I=np.array([image.file_name.encode() for image in images], dtype=np.bytes_),
         first_I=np.searchsorted(image_A, np.arange(len(images))),
         count_I=np.bincount(image_A, minlength=len(images)),
-        box_A4=corners([annotation.bbox for annotation in annotations]),
+        box_A4=convert_boxes_to_corners([annotation.bbox for annotation in annotations]),
         label_A=np.array(
-            [label[annotation.category_id] for annotation in annotations], dtype=np.int64
+            [label_of_category[annotation.category_id] for annotation in annotations],
+            dtype=np.int64,
         ),
         crowd_A=np.array([annotation.iscrowd == 1 for annotation in annotations], dtype=np.bool_),
         text=np.frombuffer(
@@ -323,33 +339,35 @@ def arranged(folder: Path, path: Path, document: Document) -> Split:
     )
 
 
-def corners(boxes: Sequence[tuple[float, float, float, float]]) -> Floats:
+def convert_boxes_to_corners(boxes: Sequence[tuple[float, float, float, float]]) -> Floats:
     """Convert left, top, width, height to left, top, right, bottom."""
     box_A4 = np.array(boxes, dtype=np.float64).reshape(-1, 4)
     box_A4[:, 2:] += box_A4[:, :2]
     return box_A4.astype(np.float32)
 
 
-def agree(train: Split, val: Split) -> None:
+def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:
     """Reject splits whose categories differ: their labels would not mean the same."""
     if train.categories != val.categories:
         raise RequestError(f"{train.document} and {val.document}: their categories differ")
 
 
-def truth(split: Split) -> Document:
+def build_coco_truth(split: CocoSplit) -> CocoDocument:
     """Return the unchanged annotations of a split's pictures, with the pictures in sample order."""
-    document = decode(split.document)
+    document = read_coco_document(split.document)
     images = {image.id: image for image in document.images}
-    kept = {int(number) for number in split.image_I}
-    return Document(
+    image_ids = {int(number) for number in split.image_I}
+    return CocoDocument(
         images=[images[int(number)] for number in split.image_I],
         annotations=[
-            annotation for annotation in document.annotations if annotation.image_id in kept
+            annotation for annotation in document.annotations if annotation.image_id in image_ids
         ],
         categories=sorted(document.categories, key=lambda category: category.id),
     )
 
 
-def write_truth(split: Split, folder: Path) -> None:
+def write_coco_truth(split: CocoSplit, folder: Path) -> None:
     """Write the truth of a split's pictures."""
-    (folder / ANNOTATIONS).write_bytes(msgspec.json.encode(truth(split)) + b"\n")
+    (folder / TRUTH_ANNOTATIONS_FILE).write_bytes(
+        msgspec.json.encode(build_coco_truth(split)) + b"\n"
+    )

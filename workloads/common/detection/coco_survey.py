@@ -10,25 +10,25 @@ import msgspec
 
 from suite.dataset import Survey
 from suite.errors import RequestError
-from suite.files.layout import file_sha256
+from suite.files.layout import compute_file_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.common.detection import coco
-from workloads.common.detection.coco import Category, Split
+from workloads.common.detection.coco import CocoCategory, CocoSplit
 from workloads.common.pictures import file_checks
-from workloads.common.setting_values import flag
+from workloads.common.setting_values import require_flag_setting
 
-TRAIN, VAL = SPLITS = ("train", "val")
-FOLDERS: Final[Mapping[str, str]] = {split: f"{split}2017" for split in SPLITS}
-DOCUMENTS: Final[Mapping[str, str]] = {
-    split: f"annotations/instances_{split}2017.json" for split in SPLITS
+COCO_TRAIN_SPLIT, COCO_VAL_SPLIT = COCO_SPLITS = ("train", "val")
+COCO_IMAGE_FOLDERS: Final[Mapping[str, str]] = {split: f"{split}2017" for split in COCO_SPLITS}
+COCO_ANNOTATION_FILES: Final[Mapping[str, str]] = {
+    split: f"annotations/instances_{split}2017.json" for split in COCO_SPLITS
 }
 
 
-class CocoSet:
+class CocoDataSet:
     """Implements suite.dataset.DataSet."""
 
-    parts: ClassVar = (*DOCUMENTS.values(), *FOLDERS.values())
+    parts: ClassVar = (*COCO_ANNOTATION_FILES.values(), *COCO_IMAGE_FOLDERS.values())
     settings: ClassVar[Mapping[str, HyperValue]] = {}
 
     def __init__(self, run: Run, root: Path) -> None:
@@ -38,40 +38,49 @@ class CocoSet:
         """Read both annotation files, and check each picture; training data may be missing if a
         model is only served.
         """
-        val = coco.read(self.root, VAL)
-        train = self._train()
-        if isinstance(train, Split):
-            coco.agree(train, val)
+        val = coco.read_coco_split(self.root, COCO_VAL_SPLIT)
+        train = self._read_training_split()
+        if isinstance(train, CocoSplit):
+            coco.check_equal_categories(train, val)
         categories = [msgspec.to_builtins(category) for category in val.categories]
         hashes = {
-            part: file_sha256(self.root / part)
-            for part in DOCUMENTS.values()
+            part: compute_file_sha256(self.root / part)
+            for part in COCO_ANNOTATION_FILES.values()
             if (self.root / part).exists()
         }
-        return file_checks.survey({TRAIN: train, VAL: val}, FOLDERS, hashes, categories=categories)
+        return file_checks.collect_picture_survey(
+            {COCO_TRAIN_SPLIT: train, COCO_VAL_SPLIT: val},
+            COCO_IMAGE_FOLDERS,
+            hashes,
+            categories=categories,
+        )
 
-    def _train(self) -> Split | RequestError:
+    def _read_training_split(self) -> CocoSplit | RequestError:
         try:
-            return coco.read(self.root, TRAIN).with_objects()
+            return coco.read_coco_split(self.root, COCO_TRAIN_SPLIT).drop_empty_pictures()
         except RequestError as error:
-            if (self.root / DOCUMENTS[TRAIN]).exists():
+            if (self.root / COCO_ANNOTATION_FILES[COCO_TRAIN_SPLIT]).exists():
                 raise
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject broken pictures, unless the run skips them."""
-        folders = {split: self.root / folder for split, folder in FOLDERS.items()}
-        file_checks.check(found, folders, skip=flag(self._run.settings, "data.skip_broken"))
+        folders = {split: self.root / folder for split, folder in COCO_IMAGE_FOLDERS.items()}
+        file_checks.check_surveyed_splits(
+            found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
+        )
 
 
-def categories(found: Mapping[str, Any]) -> tuple[Category, ...]:
+def parse_surveyed_categories(found: Mapping[str, Any]) -> tuple[CocoCategory, ...]:
     """Read the object classes from the survey that the run was given."""
-    return msgspec.convert(found["categories"], tuple[Category, ...])
+    return msgspec.convert(found["categories"], tuple[CocoCategory, ...])
 
 
-def opened(root: Path, found: Mapping[str, Any], split: str) -> Split:
+def load_usable_coco_split(root: Path, found: Mapping[str, Any], split: str) -> CocoSplit:
     """Read a split without pictures that are unreadable or have nothing to learn: a run's first
     access to its data.
     """
-    every = coco.read(root, split)
-    return file_checks.of(found, split).whole(every.with_objects() if split == TRAIN else every)
+    split_pictures = coco.read_coco_split(root, split)
+    return file_checks.parse_split_survey(found, split).drop_broken_pictures(
+        split_pictures.drop_empty_pictures() if split == COCO_TRAIN_SPLIT else split_pictures
+    )

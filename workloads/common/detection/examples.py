@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from suite.examples import Example, ExampleKind, Outline
 from workloads.common.detection import rle
-from workloads.common.detection.coco import Annotation, Document, Image
+from workloads.common.detection.coco import CocoAnnotation, CocoDocument, CocoImage
 
 # Legend: D detections of a picture, O objects, H height, W width.
-SHOWN_FROM: Final = 0.3
+MIN_DRAWN_SCORE: Final = 0.3
 """Score from which a detection is drawn: AP also counts lower ones, but they would hide the
 picture.
 """
-MATCHED_FROM: Final = 0.5
+MIN_MATCHED_IOU: Final = 0.5
 """IoU from which an object counts as found; as in PASCAL VOC and COCO's AP50."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class PictureDetections:
     """Detections in one picture."""
 
     row_D7: npt.NDArray[np.float64]
@@ -30,10 +30,10 @@ class Found:
     """Compressed run lengths; empty if only boxes are required."""
 
 
-Detect = Callable[[bytes, int, Image], Found]
+DetectionParser = Callable[[bytes, int, CocoImage], PictureDetections]
 
 
-class BoxExamples:
+class DetectionExamples:
     """Pictures with their annotated and detected objects."""
 
     kind = ExampleKind.BOXES
@@ -41,9 +41,9 @@ class BoxExamples:
     def __init__(
         self,
         answers: Mapping[int, bytes],
-        truth: Document,
-        detect: Detect,
-        picture: Callable[[Image], str],
+        truth: CocoDocument,
+        detect: DetectionParser,
+        picture: Callable[[CocoImage], str],
         *,
         masks: bool,
     ) -> None:
@@ -59,7 +59,7 @@ class BoxExamples:
             category.id: place
             for place, category in enumerate(sorted(truth.categories, key=lambda each: each.id), 1)
         }
-        self._objects: dict[int, list[Annotation]] = {}
+        self._objects: dict[int, list[CocoAnnotation]] = {}
         for annotation in truth.annotations:
             self._objects.setdefault(annotation.image_id, []).append(annotation)
 
@@ -71,10 +71,10 @@ class BoxExamples:
         """Return the harmonic mean of recall and precision at IoU 0.5."""
         image = self._truth.images[sample]
         objects = [each for each in self._objects.get(image.id, []) if not each.iscrowd]
-        found = self._drawn(sample, image)
+        found = self._list_detected_outlines(sample, image)
         if not objects or not found:
             return float(not objects and not found)
-        matched = matches(
+        matched = count_matched_objects(
             [(each.bbox, self._names[each.category_id]) for each in objects],
             [(each.box, each.label) for each in found],
         )
@@ -83,13 +83,16 @@ class BoxExamples:
     def example(self, sample: int) -> Example:
         """Build one example."""
         image = self._truth.images[sample]
-        truth, found = tuple(self._annotated(image)), tuple(self._drawn(sample, image))
+        truth, found = (
+            tuple(self._iterate_annotated_outlines(image)),
+            tuple(self._list_detected_outlines(sample, image)),
+        )
         quality = self.quality(sample)
         return Example(
             sample=sample,
             right=quality == 1.0,
-            expected=counted(truth),
-            answered=counted(found),
+            expected=format_label_counts(truth),
+            answered=format_label_counts(found),
             picture=self._picture(image),
             width=image.width,
             height=image.height,
@@ -98,10 +101,10 @@ class BoxExamples:
             quality=quality,
         )
 
-    def _annotated(self, image: Image) -> Iterator[Outline]:
+    def _iterate_annotated_outlines(self, image: CocoImage) -> Iterator[Outline]:
         for each in self._objects.get(image.id, []):
             label = f"{self._names[each.category_id]}{', crowd' if each.iscrowd else ''}"
-            shape = rle.DECODER.decode(each.segmentation)
+            shape = rle.SEGMENTATION_DECODER.decode(each.segmentation)
             polygons = (
                 tuple(tuple(polygon) for polygon in shape)
                 if self._masks and isinstance(shape, list)
@@ -115,20 +118,26 @@ class BoxExamples:
                 colour=self._order[each.category_id],
             )
 
-    def _drawn(self, sample: int, image: Image) -> list[Outline]:
-        found = self._detect(self._answers.get(sample, b""), sample, image)
+    def _list_detected_outlines(self, sample: int, image: CocoImage) -> list[Outline]:
+        detections = self._detect(self._answers.get(sample, b""), sample, image)
         names = {self._order[number]: name for number, name in self._names.items()}
-        shown = []
-        for place, (_, top, left, bottom, right, score, label) in enumerate(found.row_D7.tolist()):
-            if score >= SHOWN_FROM:
+        detected_outlines = []
+        for index, (_, top, left, bottom, right, score, label) in enumerate(
+            detections.row_D7.tolist()
+        ):
+            if score >= MIN_DRAWN_SCORE:
                 box = (
                     left * image.width,
                     top * image.height,
                     (right - left) * image.width,
                     (bottom - top) * image.height,
                 )
-                polygons = outlines(found.masks[place], image) if found.masks else ()
-                shown.append(
+                polygons = (
+                    convert_mask_to_polygons(detections.masks[index], image)
+                    if detections.masks
+                    else ()
+                )
+                detected_outlines.append(
                     Outline(
                         label=names[int(label)],
                         score=score,
@@ -137,44 +146,49 @@ class BoxExamples:
                         colour=int(label),
                     )
                 )
-        return shown
+        return detected_outlines
 
 
-def outlines(mask: bytes, image: Image) -> tuple[tuple[float, ...], ...]:
+def convert_mask_to_polygons(mask: bytes, image: CocoImage) -> tuple[tuple[float, ...], ...]:
     """Return the polygons around a mask."""
-    from workloads.common.detection.mask_outlines import polygons
+    from workloads.common.detection.mask_outlines import trace_mask_polygons
 
-    drawn_HW = rle.mask_of(
-        rle.Runs(size=(image.height, image.width), counts=mask.decode("ascii")),
+    drawn_HW = rle.decode_segmentation_mask(
+        rle.RunLengths(size=(image.height, image.width), counts=mask.decode("ascii")),
         image.height,
         image.width,
     )
     return (
-        tuple(tuple(map(float, each)) for each in polygons(drawn_HW.astype(bool)))
+        tuple(tuple(map(float, each)) for each in trace_mask_polygons(drawn_HW.astype(bool)))
         if drawn_HW.any()
         else ()
     )
 
 
-Box = tuple[float, float, float, float]
+LeftTopWidthHeight = tuple[float, float, float, float]
 
 
-def matches(objects: Sequence[tuple[Box, str]], found: Sequence[tuple[Box, str]]) -> int:
+def count_matched_objects(
+    objects: Sequence[tuple[LeftTopWidthHeight, str]],
+    detections: Sequence[tuple[LeftTopWidthHeight, str]],
+) -> int:
     """Count the objects matched by a detection of their class; each detection is used once, best
     scores first.
     """
-    left = list(objects)
-    for box, label in found:
-        overlaps = [
-            (overlap(box, each), place) for place, (each, name) in enumerate(left) if name == label
+    unmatched = list(objects)
+    for box, label in detections:
+        ious = [
+            (compute_box_iou(box, each), index)
+            for index, (each, name) in enumerate(unmatched)
+            if name == label
         ]
-        best = max(overlaps, default=(0.0, -1))
-        if best[0] >= MATCHED_FROM:
-            left.pop(best[1])
-    return len(objects) - len(left)
+        best = max(ious, default=(0.0, -1))
+        if best[0] >= MIN_MATCHED_IOU:
+            unmatched.pop(best[1])
+    return len(objects) - len(unmatched)
 
 
-def overlap(one: Box, other: Box) -> float:
+def compute_box_iou(one: LeftTopWidthHeight, other: LeftTopWidthHeight) -> float:
     """Compute the IoU of two boxes given as left, top, width, height."""
     across = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
     down = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
@@ -183,7 +197,7 @@ def overlap(one: Box, other: Box) -> float:
     return both / union if union > 0 else 0.0
 
 
-def counted(outlines: Sequence[Outline]) -> str:
+def format_label_counts(outlines: Sequence[Outline]) -> str:
     """Describe the objects in a picture in words."""
     counts: dict[str, int] = {}
     for each in outlines:

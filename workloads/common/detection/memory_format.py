@@ -7,15 +7,15 @@ import torch
 from suite.terms import Precision
 from suite.workload import Run
 
-LARGE_PX: Final = 600
+LARGE_PICTURE_PX: Final = 600
 """House rule: between SSD's 300 px, where both formats take the same time, and Mask R-CNN's 800
 px.
 """
-AVX2: Final = "AVX2"
+AVX2_CAPABILITY: Final = "AVX2"
 """PyTorch's name for x86 processors with AVX2 and without AVX-512."""
 
 
-def for_training(run: Run, side_px: int) -> torch.memory_format:
+def choose_training_memory_format(run: Run, side_px: int) -> torch.memory_format:
     """Return the format of weights and of pictures in training steps; `side_px` is the shorter
     side. Evaluation has channels-last pictures, as serving.
 
@@ -31,6 +31,6 @@ def for_training(run: Run, side_px: int) -> torch.memory_format:
     slow = (
         alone
         and run.precision is Precision.FP32
-        and torch.backends.cpu.get_cpu_capability() == AVX2
+        and torch.backends.cpu.get_cpu_capability() == AVX2_CAPABILITY
     )
-    return torch.contiguous_format if slow and side_px > LARGE_PX else torch.channels_last
+    return torch.contiguous_format if slow and side_px > LARGE_PICTURE_PX else torch.channels_last

@@ -22,7 +22,7 @@ from typing import Any, Final
 import torch
 from torch.nn import functional
 
-from workloads.common.detection.torchvision_import import DECLARED, torchvision
+from workloads.common.detection.torchvision_import import DECLARED_OPERATORS, torchvision
 
 # Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S
 # sampling points of a
@@ -31,9 +31,9 @@ from workloads.common.detection.torchvision_import import DECLARED, torchvision
 Tensor = torch.Tensor
 # boxes settled at once: fewer take more rounds, more waste comparisons with boxes that are dropped
 # anyway
-NMS_BLOCK: Final = 128
-MOST_ENTRIES: Final = 1 << 22  # of the sparse matrix in memory at once: 64 MiB
-CORNERS: Final = 4  # pixels around a sampling point
+NMS_BLOCK_BOXES: Final = 128
+MAX_SPARSE_ENTRIES: Final = 1 << 22  # of the sparse matrix in memory at once: 64 MiB
+PIXELS_PER_SAMPLING_POINT: Final = 4  # pixels around a sampling point
 
 
 def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
@@ -48,18 +48,18 @@ def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
     remain.
     """
     left_N = torch.sort(scores_N, descending=True, stable=True).indices
-    boxes, kept = boxes_N4[left_N], [left_N[:0]]
+    boxes, kept_indices = boxes_N4[left_N], [left_N[:0]]
     while len(left_N):
-        best = boxes[:NMS_BLOCK]
-        stays = settled(overlaps(best, best) > threshold)
-        kept.append(left_N[:NMS_BLOCK][stays])
-        left_N, boxes = left_N[NMS_BLOCK:], boxes[NMS_BLOCK:]
-        free_N = ~(overlaps(best[stays], boxes) > threshold).any(dim=0)
+        best = boxes[:NMS_BLOCK_BOXES]
+        stays = select_block_survivors(compute_pairwise_ious(best, best) > threshold)
+        kept_indices.append(left_N[:NMS_BLOCK_BOXES][stays])
+        left_N, boxes = left_N[NMS_BLOCK_BOXES:], boxes[NMS_BLOCK_BOXES:]
+        free_N = ~(compute_pairwise_ious(best[stays], boxes) > threshold).any(dim=0)
         left_N, boxes = left_N[free_N], boxes[free_N]
-    return torch.cat(kept)
+    return torch.cat(kept_indices)
 
 
-def settled(overlap_NN: Tensor) -> Tensor:
+def select_block_survivors(overlap_NN: Tensor) -> Tensor:
     """Return which boxes of a block survive, best first; `overlap` marks pairs of which only one
     can survive.
     """
@@ -72,7 +72,7 @@ def settled(overlap_NN: Tensor) -> Tensor:
     return stays_N
 
 
-def overlaps(one_N4: Tensor, other_M4: Tensor) -> Tensor:
+def compute_pairwise_ious(one_N4: Tensor, other_M4: Tensor) -> Tensor:
     """Intersection over union of each box of `one` with each of `other`, [N, M]; NaN for two boxes
     without area.
     """
@@ -88,7 +88,7 @@ def overlaps(one_N4: Tensor, other_M4: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooling:
+class RoiAlignParameters:
     """Parameters of roi_align, named as in torchvision/csrc/ops/roi_align.cpp."""
 
     scale: float
@@ -102,7 +102,7 @@ class Pooling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class RegionAxis:
     """The regions along one axis, in pixels of the feature map."""
 
     start_K: Tensor
@@ -110,7 +110,9 @@ class Axis:
     points_K: Tensor
 
     @classmethod
-    def of(cls, low_K: Tensor, high_K: Tensor, bins: int, pooling: Pooling) -> "Axis":
+    def place_bins(
+        cls, low_K: Tensor, high_K: Tensor, bins: int, pooling: RoiAlignParameters
+    ) -> "RegionAxis":
         """Place the bins of regions from `low` to `high`."""
         offset = 0.5 if pooling.aligned else 0.0
         start_K = low_K * pooling.scale - offset
@@ -123,11 +125,13 @@ class Axis:
             start_K=start_K, bin_K=bin_K, points_K=points_K.clamp(min=0 if pooling.aligned else 1)
         )
 
-    def of_regions(self, chosen: Tensor) -> "Axis":
+    def select_regions(self, chosen: Tensor) -> "RegionAxis":
         """Return the same for some of the regions."""
-        return Axis(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
+        return RegionAxis(
+            **{field.name: getattr(self, field.name)[chosen] for field in fields(self)}
+        )
 
-    def samples(self, bins: int, points: int, pixels: int) -> tuple[Tensor, Tensor]:
+    def compute_pixel_weights(self, bins: int, points: int, pixels: int) -> tuple[Tensor, Tensor]:
         """Return pixel indices and weights, [K, P, 2 * points]: two neighbours per sampling point.
 
         Points more than a pixel outside have weight 0; other points outside are clamped to the
@@ -150,7 +154,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
+class SparseRows:
     """Some rows of the sparse matrix from pixels to bins; each bin of a region is a row."""
 
     regions: Tensor | slice
@@ -158,31 +162,37 @@ class Entries:
     weight_RE: Tensor
 
 
-def entries(
-    rois_K5: Tensor, map_height: int, map_width: int, pooling: Pooling
-) -> Iterator[Entries]:
+def iterate_sparse_rows(
+    rois_K5: Tensor, map_height: int, map_width: int, pooling: RoiAlignParameters
+) -> Iterator[SparseRows]:
     """Yield the sparse matrix in parts: regions with similar numbers of sampling points, few enough
     to fit in memory.
     """
-    down = Axis.of(rois_K5[:, 2], rois_K5[:, 4], pooling.height, pooling)
-    along = Axis.of(rois_K5[:, 1], rois_K5[:, 3], pooling.width, pooling)
+    down = RegionAxis.place_bins(rois_K5[:, 2], rois_K5[:, 4], pooling.height, pooling)
+    along = RegionAxis.place_bins(rois_K5[:, 1], rois_K5[:, 3], pooling.width, pooling)
     first_pixel_K = rois_K5[:, 0].to(torch.int32) * (map_height * map_width)
-    for chosen, points_down, points_along in alike(down.points_K, along.points_K, pooling):
-        row, weight_down = down.of_regions(chosen).samples(pooling.height, points_down, map_height)
-        column, weight_along = along.of_regions(chosen).samples(
+    for chosen, points_down, points_along in group_regions_by_points(
+        down.points_K, along.points_K, pooling
+    ):
+        row, weight_down = down.select_regions(chosen).compute_pixel_weights(
+            pooling.height, points_down, map_height
+        )
+        column, weight_along = along.select_regions(chosen).compute_pixel_weights(
             pooling.width, points_along, map_width
         )
         at_start = row * map_width + first_pixel_K[chosen][:, None, None]
         pixel = at_start[:, :, None, :, None] + column[:, None, :, None, :]
         weight = weight_down[:, :, None, :, None] * weight_along[:, None, :, None, :]
-        yield Entries(
+        yield SparseRows(
             regions=chosen,
             pixel_RE=pixel.flatten(3).flatten(0, 2),
             weight_RE=weight.flatten(3).flatten(0, 2),
         )
 
 
-def alike(down_K: Tensor, along_K: Tensor, pooling: Pooling) -> Iterator[tuple[Tensor, int, int]]:
+def group_regions_by_points(
+    down_K: Tensor, along_K: Tensor, pooling: RoiAlignParameters
+) -> Iterator[tuple[Tensor, int, int]]:
     """Group regions by their sampling points, up to the next power of two, so that few points are
     wasted.
     """
@@ -190,9 +200,11 @@ def alike(down_K: Tensor, along_K: Tensor, pooling: Pooling) -> Iterator[tuple[T
     groups, member_K = torch.unique(exponent_2K, dim=1, return_inverse=True)
     for number, pair in enumerate(groups.T.tolist()):
         points = [pooling.sampling if pooling.sampling > 0 else 2**exponent for exponent in pair]
-        a_region = pooling.height * pooling.width * points[0] * points[1] * CORNERS
+        a_region = (
+            pooling.height * pooling.width * points[0] * points[1] * PIXELS_PER_SAMPLING_POINT
+        )
         for chosen in torch.split(
-            torch.where(member_K == number)[0], max(1, MOST_ENTRIES // a_region)
+            torch.where(member_K == number)[0], max(1, MAX_SPARSE_ENTRIES // a_region)
         ):
             yield chosen, points[0], points[1]
 
@@ -209,7 +221,7 @@ def roi_align(
     """Pool each region, (picture, x1, y1, x2, y2), to a fixed size; [K, C, pooled height, pooled
     width], channels-last.
     """
-    pooling = Pooling(
+    pooling = RoiAlignParameters(
         scale=spatial_scale,
         height=pooled_height,
         width=pooled_width,
@@ -217,10 +229,10 @@ def roi_align(
         aligned=aligned,
     )
     _, channels, map_height, map_width = input_BCHW.shape
-    computed = wide(input_BCHW)
+    computed = convert_to_at_least_fp32(input_BCHW)
     pixels = computed.permute(0, 2, 3, 1).reshape(-1, channels)
     pooled = pixels.new_empty(len(rois_K5), pooled_height, pooled_width, channels)
-    for part in entries(rois_K5.to(computed.dtype), map_height, map_width, pooling):
+    for part in iterate_sparse_rows(rois_K5.to(computed.dtype), map_height, map_width, pooling):
         sums = functional.embedding_bag(
             part.pixel_RE, pixels, per_sample_weights=part.weight_RE, mode="sum"
         )
@@ -242,22 +254,24 @@ def roi_align_backward(
     aligned: bool,
 ) -> Tensor:
     """Return the gradient of the feature map, [B, C, H, W], channels-last."""
-    pooling = Pooling(
+    pooling = RoiAlignParameters(
         scale=spatial_scale,
         height=pooled_height,
         width=pooled_width,
         sampling=sampling_ratio,
         aligned=aligned,
     )
-    computed = wide(grad_KCHW)
+    computed = convert_to_at_least_fp32(grad_KCHW)
     gradient = computed.permute(0, 2, 3, 1)
     pixels = gradient.new_zeros(batch_size * height * width, channels)
-    for part in entries(rois_K5.to(computed.dtype), height, width, pooling):
-        pixels += transposed(part, gradient[part.regions].reshape(-1, channels), len(pixels))
+    for part in iterate_sparse_rows(rois_K5.to(computed.dtype), height, width, pooling):
+        pixels += multiply_transposed_rows(
+            part, gradient[part.regions].reshape(-1, channels), len(pixels)
+        )
     return pixels.view(batch_size, height, width, channels).permute(0, 3, 1, 2).to(grad_KCHW.dtype)
 
 
-def transposed(part: Entries, gradient_RC: Tensor, pixels: int) -> Tensor:
+def multiply_transposed_rows(part: SparseRows, gradient_RC: Tensor, pixels: int) -> Tensor:
     """Multiply by the transposed matrix: entries are sorted by pixel, and each pixel is a bag."""
     in_order, entry = torch.sort(part.pixel_RE.flatten())
     starts = torch.searchsorted(in_order, torch.arange(pixels, dtype=torch.int32))
@@ -267,19 +281,19 @@ def transposed(part: Entries, gradient_RC: Tensor, pixels: int) -> Tensor:
     )
 
 
-def wide(values: Tensor) -> Tensor:
+def convert_to_at_least_fp32(values: Tensor) -> Tensor:
     """Compute in at least fp32, as torchvision does under autocast: lower precision would shift
     sampling points.
     """
     return values if values.dtype is torch.float64 else values.float()
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _save_roi_align_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(inputs[1])
     ctx.shape, ctx.arguments = inputs[0].shape, inputs[2:]
 
 
-def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+def _compute_roi_align_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     scale, pooled_height, pooled_width, sampling, aligned = ctx.arguments
     (rois,) = ctx.saved_tensors
     arguments = (scale, pooled_height, pooled_width, *ctx.shape, sampling, aligned)
@@ -294,7 +308,7 @@ def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     )
 
 
-def _register(library: torch.library.Library) -> None:
+def _register_vision_kernels(library: torch.library.Library) -> None:
     for name, kernel in (
         ("nms", nms),
         ("roi_align", roi_align),
@@ -302,7 +316,10 @@ def _register(library: torch.library.Library) -> None:
     ):
         library.impl(name, kernel, "CPU")  # type: ignore[no-untyped-call]
     torch.library.register_autograd(
-        "torchvision::roi_align", _gradient, setup_context=_remember, lib=library
+        "torchvision::roi_align",
+        _compute_roi_align_gradient,
+        setup_context=_save_roi_align_context,
+        lib=library,
     )
     # torchvision checks these before it calls an operator; otherwise roi_align takes a much slower
     # compiled Python path
@@ -310,7 +327,7 @@ def _register(library: torch.library.Library) -> None:
         vars(sys.modules[module])["_has_ops"] = lambda: True
 
 
-if DECLARED is not None:
-    _register(DECLARED)
+if DECLARED_OPERATORS is not None:
+    _register_vision_kernels(DECLARED_OPERATORS)
 
-__all__ = ["nms", "overlaps", "roi_align", "roi_align_backward", "torchvision"]
+__all__ = ["nms", "compute_pairwise_ious", "roi_align", "roi_align_backward", "torchvision"]

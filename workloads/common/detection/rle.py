@@ -22,15 +22,15 @@ from faster_coco_eval.core import mask as library
 Integers: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.uint8]
 
-FIRST_LETTER: Final = 48  # "0"
-MORE_BIT, SIGN_BIT, GROUP_MASK, GROUP_BITS = 0x20, 0x10, 0x1F, 5
+FIRST_RUN_LETTER: Final = 48  # "0"
+MORE_GROUPS_BIT, SIGN_BIT, GROUP_MASK, GROUP_BITS = 0x20, 0x10, 0x1F, 5
 # in picture sides: the library walks along an outline point by point, however far away it leads
-FURTHEST: Final = 10.0
-LONGEST_GROUPS: Final = 12  # 60 bits: a number with more groups would not fit
+MAX_POLYGON_REACH_SIDES: Final = 10.0
+MAX_GROUPS_PER_NUMBER: Final = 12  # 60 bits: a number with more groups would not fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class RunLengths:
     """Run lengths of a mask: compressed as text, or as plain numbers."""
 
     size: tuple[int, int]
@@ -38,22 +38,27 @@ class Runs:
     counts: str | list[int]
 
 
-Segmentation: TypeAlias = Runs | list[list[float]]
+Segmentation: TypeAlias = RunLengths | list[list[float]]
 """Run lengths, or polygons of x, y pairs, of one object."""
-DECODER: Final = msgspec.json.Decoder(Segmentation)
+SEGMENTATION_DECODER: Final = msgspec.json.Decoder(Segmentation)
 
 
-def runs_of(compressed: bytes) -> Integers:
+def decode_run_lengths(compressed: bytes) -> Integers:
     """Decode compressed run lengths; ValueError if they are invalid."""
-    letter_G = np.frombuffer(compressed, dtype=np.uint8).astype(np.int64) - FIRST_LETTER
-    if not len(letter_G) or letter_G.min() < 0 or letter_G.max() > 0x3F or letter_G[-1] & MORE_BIT:
+    letter_G = np.frombuffer(compressed, dtype=np.uint8).astype(np.int64) - FIRST_RUN_LETTER
+    if (
+        not len(letter_G)
+        or letter_G.min() < 0
+        or letter_G.max() > 0x3F
+        or letter_G[-1] & MORE_GROUPS_BIT
+    ):
         raise ValueError("the run lengths are truncated or contain invalid letters")
-    last_G = letter_G & MORE_BIT == 0
+    last_G = letter_G & MORE_GROUPS_BIT == 0
     first_R = np.flatnonzero(np.concatenate([[True], last_G[:-1]]))
     place_G = np.arange(len(letter_G)) - np.repeat(
         first_R, np.diff(np.append(first_R, len(letter_G)))
     )
-    if place_G.max() >= LONGEST_GROUPS:
+    if place_G.max() >= MAX_GROUPS_PER_NUMBER:
         raise ValueError("a run length has too many letters")
     run_R = np.add.reduceat((letter_G & GROUP_MASK) << (GROUP_BITS * place_G), first_R)
     negative_R = letter_G[last_G] & SIGN_BIT != 0
@@ -63,7 +68,7 @@ def runs_of(compressed: bytes) -> Integers:
     return run_R
 
 
-def check_runs(run_R: Integers, height: int, width: int) -> None:
+def check_run_lengths(run_R: Integers, height: int, width: int) -> None:
     """Reject, with ValueError, run lengths that do not fill a picture."""
     if run_R.size and not 0 <= run_R.min() <= run_R.max() <= height * width:
         raise ValueError("a run length is negative or longer than the image")
@@ -71,17 +76,18 @@ def check_runs(run_R: Integers, height: int, width: int) -> None:
         raise ValueError(f"the run lengths cover {int(run_R.sum())} pixels of {height} x {width}")
 
 
-def check(segmentation: Segmentation, height: int, width: int) -> None:
+def check_segmentation(segmentation: Segmentation, height: int, width: int) -> None:
     """Reject, with ValueError, a segmentation that is invalid for a picture of that size."""
-    if not isinstance(segmentation, Runs):
+    if not isinstance(segmentation, RunLengths):
         for polygon in segmentation:
             if len(polygon) % 2 or len(polygon) < 6:
                 raise ValueError(
                     f"a polygon has {len(polygon)} numbers, but needs at least three pairs"
                 )
-            if max(map(abs, polygon)) > FURTHEST * max(height, width):
+            if max(map(abs, polygon)) > MAX_POLYGON_REACH_SIDES * max(height, width):
                 raise ValueError(
-                    f"a polygon is further from the image than {FURTHEST:.0f} times its longer side"
+                    f"a polygon is further from the image than {MAX_POLYGON_REACH_SIDES:.0f} times"
+                    " its longer side"
                 )
         return
     if segmentation.size != (height, width):
@@ -91,19 +97,21 @@ def check(segmentation: Segmentation, height: int, width: int) -> None:
         )
     counts = segmentation.counts
     run_R = (
-        runs_of(counts.encode()) if isinstance(counts, str) else np.array(counts, dtype=np.int64)
+        decode_run_lengths(counts.encode())
+        if isinstance(counts, str)
+        else np.array(counts, dtype=np.int64)
     )
-    check_runs(run_R, height, width)
+    check_run_lengths(run_R, height, width)
 
 
-def mask_of(segmentation: Segmentation, height: int, width: int) -> Mask:
+def decode_segmentation_mask(segmentation: Segmentation, height: int, width: int) -> Mask:
     """Draw an object's mask, H W of 0 and 1, from a checked segmentation. Run lengths of another
     size are cropped or zero-padded.
     """
-    if isinstance(segmentation, Runs):
+    if isinstance(segmentation, RunLengths):
         counts = segmentation.counts
         plain = {"size": [*segmentation.size], "counts": counts}
-        return fitted(
+        return fit_mask_to_size(
             cast(
                 Mask,
                 library.decode(
@@ -123,7 +131,7 @@ def mask_of(segmentation: Segmentation, height: int, width: int) -> Mask:
     )
 
 
-def fitted(mask_HW: Mask, height: int, width: int) -> Mask:
+def fit_mask_to_size(mask_HW: Mask, height: int, width: int) -> Mask:
     """Crop or zero-pad a mask to a size."""
     if mask_HW.shape == (height, width):
         return mask_HW
@@ -133,7 +141,7 @@ def fitted(mask_HW: Mask, height: int, width: int) -> Mask:
     return found
 
 
-def compressed(mask_OHW: Sequence[Mask] | Mask) -> list[bytes]:
+def encode_masks(mask_OHW: Sequence[Mask] | Mask) -> list[bytes]:
     """Compress masks of 0 and 1 to run lengths."""
     if not len(mask_OHW):
         return []

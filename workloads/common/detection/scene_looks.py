@@ -14,12 +14,12 @@ from workloads.common.pictures.cloth import Weave
 from workloads.common.pictures.shapes import Floats
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
-Paint: TypeAlias = Callable[[Floats, Floats], None]
+OutlinePainter: TypeAlias = Callable[[Floats, Floats], None]
 """Paints an outline (points_PD, in pixels) over a picture (picture_HWC)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weaving:
+class WeavingParameters:
     """Parameters of woven scenes."""
 
     periods_px: tuple[float, float]
@@ -33,32 +33,32 @@ class Weaving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Woven:
+class WovenScene:
     """The look of one scene: a class has a weave and no colour of its own; rags have the same
     weaves (workloads/common/pictures/cloth.py).
 
     It draws from the scene's generator.
     """
 
-    weaving: Weaving
+    weaving: WeavingParameters
     rng: np.random.Generator
 
-    def ground(self, size: tuple[int, int]) -> Floats:
+    def generate_ground(self, size: tuple[int, int]) -> Floats:
         """Draw a woven ground with rags on it, of that height and width, levels 0-255."""
-        picture_HWC = cloth.ground(
+        picture_HWC = cloth.generate_cloth_ground(
             size, self.weaving.periods_px, self.weaving.ground_strength, self.rng
         )
         low, high = (min(size) * each for each in self.weaving.rag_radius)
         for _ in range(self.rng.integers(*self.weaving.rags)):
-            cloth.lay_rag(picture_HWC, (low, high), self.weaving.periods_px, self.rng)
+            cloth.draw_random_rag(picture_HWC, (low, high), self.weaving.periods_px, self.rng)
         return picture_HWC
 
-    def paint(self, label: int) -> Paint:
+    def generate_painter(self, label: int) -> OutlinePainter:
         """Draw a cloth of the class's weave."""
-        worn = cloth.woven(
+        worn = cloth.generate_cloth(
             tuple(Weave)[label % len(Weave)],
-            cloth.tilt(self.rng),
+            cloth.sample_figure_turn(self.rng),
             self.weaving.periods_px,
             self.rng,
         )
-        return partial(cloth.lay, cloth=worn)
+        return partial(cloth.draw_cloth_outline, cloth=worn)

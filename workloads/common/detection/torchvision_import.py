@@ -18,45 +18,58 @@ from typing import Final
 
 import torch
 
-COMPILER: Final = "torch._dynamo.utils"
+COMPILER_MODULE: Final = "torch._dynamo.utils"
 # torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas, copied verbatim.
-_POOL: Final = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
-_SHAPE: Final = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
-_DEFORM: Final = (
+_POOL_SCHEMA: Final = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+_SHAPE_SCHEMA: Final = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
+_DEFORM_SCHEMA: Final = (
     "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, "
     "SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, "
     "SymInt groups, SymInt offset_groups, bool use_mask"
 )
-SCHEMAS: Final = (
+OPERATOR_SCHEMAS: Final = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    f"roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
     (
-        f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL}, {_SHAPE}, int sampling_ratio, bool"
-        " aligned) -> Tensor"
+        f"roi_align(Tensor input, Tensor rois, {_POOL_SCHEMA}, int sampling_ratio, bool aligned) ->"
+        " Tensor"
+    ),
+    (
+        f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL_SCHEMA}, {_SHAPE_SCHEMA}, int"
+        " sampling_ratio, bool aligned) -> Tensor"
     ),
     (
         "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float"
-        f" rois_scale, int rois_zero_point, {_POOL}, int sampling_ratio, bool aligned) -> Tensor"
+        f" rois_scale, int rois_zero_point, {_POOL_SCHEMA}, int sampling_ratio, bool aligned) ->"
+        " Tensor"
     ),
-    f"roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
-    f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOL}, {_SHAPE}) -> Tensor",
-    f"ps_roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio) -> (Tensor, Tensor)",
+    f"roi_pool(Tensor input, Tensor rois, {_POOL_SCHEMA}) -> (Tensor, Tensor)",
     (
-        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, "
-        f"int sampling_ratio, {_SHAPE}) -> Tensor"
+        f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOL_SCHEMA},"
+        f" {_SHAPE_SCHEMA}) -> Tensor"
     ),
-    f"ps_roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
     (
-        f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL},"
-        f" {_SHAPE}) -> Tensor"
+        f"ps_roi_align(Tensor input, Tensor rois, {_POOL_SCHEMA}, int sampling_ratio) -> (Tensor,"
+        " Tensor)"
     ),
-    f"deform_conv2d({_DEFORM}) -> Tensor",
-    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    (
+        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL_SCHEMA}, "
+        f"int sampling_ratio, {_SHAPE_SCHEMA}) -> Tensor"
+    ),
+    f"ps_roi_pool(Tensor input, Tensor rois, {_POOL_SCHEMA}) -> (Tensor, Tensor)",
+    (
+        f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL_SCHEMA},"
+        f" {_SHAPE_SCHEMA}) -> Tensor"
+    ),
+    f"deform_conv2d({_DEFORM_SCHEMA}) -> Tensor",
+    (
+        f"_deform_conv2d_backward(Tensor grad, {_DEFORM_SCHEMA}) -> (Tensor, Tensor, Tensor,"
+        " Tensor, Tensor)"
+    ),
 )
 
 
-def _compiled_operators_load() -> bool:
+def _has_compiled_operators() -> bool:
     spec = importlib.util.find_spec("torchvision")
     if spec is None or spec.origin is None:
         return True  # the import below gives the best error message
@@ -69,11 +82,11 @@ def _compiled_operators_load() -> bool:
     return False
 
 
-def _declare() -> torch.library.Library | None:
-    if _compiled_operators_load():
+def _declare_operator_schemas() -> torch.library.Library | None:
+    if _has_compiled_operators():
         return None
     library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
-    for schema in SCHEMAS:
+    for schema in OPERATOR_SCHEMAS:
         library.define(schema)  # type: ignore[no-untyped-call]
     return library
 
@@ -85,28 +98,30 @@ def _compiler_left_out() -> Iterator[None]:
 
     No other thread may import the compiler meanwhile: this module is imported before threads start.
     """
-    kept = sys.modules.get(COMPILER)
-    if kept is None:
-        light = ModuleType(COMPILER)
-        light.is_compile_supported = _is_compile_supported  # type: ignore[attr-defined]
-        sys.modules[COMPILER] = light
+    compiler_module = sys.modules.get(COMPILER_MODULE)
+    if compiler_module is None:
+        placeholder = ModuleType(COMPILER_MODULE)
+        placeholder.is_compile_supported = _is_compile_supported  # type: ignore[attr-defined]
+        sys.modules[COMPILER_MODULE] = placeholder
     try:
         yield
     finally:
-        if kept is None:
-            del sys.modules[COMPILER]
+        if compiler_module is None:
+            del sys.modules[COMPILER_MODULE]
 
 
 def _is_compile_supported(device_type: str) -> bool:
     """Ask torch's compiler, which is imported when somebody wants to know (deterministic gradients
     of RoIAlign alone).
     """
-    return bool(importlib.import_module(COMPILER).is_compile_supported(device_type))
+    return bool(importlib.import_module(COMPILER_MODULE).is_compile_supported(device_type))
 
 
-DECLARED: Final = _declare()  # kept alive: the schemas disappear with the library object
+DECLARED_OPERATORS: Final = (
+    _declare_operator_schemas()
+)  # kept alive: the schemas disappear with the library object
 
 with _compiler_left_out():
     import torchvision  # its import needs the schemas above
 
-__all__ = ["DECLARED", "SCHEMAS", "torchvision"]
+__all__ = ["DECLARED_OPERATORS", "OPERATOR_SCHEMAS", "torchvision"]

@@ -15,17 +15,17 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from suite.errors import RequestError
-from suite.process.signals import outlive
+from suite.process.signals import defer_worker_end
 
 S = TypeVar("S")
 B = TypeVar("B")
 C = TypeVar("C", covariant=True)
 
-ORDER, AUGMENT = 1, 2  # kinds of random draws; keeps their streams apart
+ORDER_STREAM, AUGMENTATION_STREAM = 1, 2  # kinds of random draws; keeps their streams apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class SampleKey:
     """One sample of one epoch: everything that determines its augmentation."""
 
     index: int
@@ -33,20 +33,20 @@ class Key:
     weight: float = 1.0
     """0 for a sample that only fills a batch."""
 
-    def generator(self, seed: int) -> np.random.Generator:
+    def create_generator(self, seed: int) -> np.random.Generator:
         """Create the generator of this sample's augmentation."""
-        return np.random.default_rng([seed, self.epoch, self.index, AUGMENT])
+        return np.random.default_rng([seed, self.epoch, self.index, AUGMENTATION_STREAM])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class OptimizerStep:
     """One optimizer step: the samples of its global batch and this rank's micro-batches."""
 
     samples: int
-    micro_batches: tuple[list[Key], ...]
+    micro_batches: tuple[list[SampleKey], ...]
 
 
-class Plan:
+class BatchSequence:
     """The batches of the next pass, a list of keys each; a DataLoader's batch sampler."""
 
     def __init__(self) -> None:
@@ -59,20 +59,20 @@ class Plan:
         return len(self.batches)
 
 
-class Collate(Protocol[C]):
+class BatchCollator(Protocol[C]):
     """Collates samples; must pickle."""
 
     def __call__(self, samples: Sequence[Any], /) -> C:
         """Collate one batch."""
 
 
-class Loader(Generic[S, B]):
+class BatchLoader(Generic[S, B]):
     """One DataLoader whose workers stay alive across passes."""
 
     def __init__(
-        self, samples: Dataset[S], collate: Collate[B], workers: int, *, pinned: bool
+        self, samples: Dataset[S], collate: BatchCollator[B], workers: int, *, pinned: bool
     ) -> None:
-        self.plan = Plan()
+        self.plan = BatchSequence()
         self.loader: DataLoader[S] = DataLoader(
             samples,
             batch_sampler=self.plan,
@@ -80,7 +80,7 @@ class Loader(Generic[S, B]):
             collate_fn=collate,
             persistent_workers=workers > 0,
             pin_memory=pinned,
-            worker_init_fn=outlive,
+            worker_init_fn=defer_worker_end,
             # creating an iterator would draw from the global generator, and a resumed run would
             # differ
             generator=torch.Generator(),
@@ -92,17 +92,19 @@ class Loader(Generic[S, B]):
         return iter(self.loader)
 
 
-def order(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+def generate_epoch_order(count: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     """Return the sample order of an epoch, the same on every rank."""
-    return np.random.default_rng([seed, epoch, ORDER]).permutation(count)
+    return np.random.default_rng([seed, epoch, ORDER_STREAM]).permutation(count)
 
 
-def cut(indices: npt.NDArray[np.int64], batch_size: int) -> list[npt.NDArray[np.int64]]:
+def split_into_global_batches(
+    indices: npt.NDArray[np.int64], batch_size: int
+) -> list[npt.NDArray[np.int64]]:
     """Split an order into global batches; the last has the remainder."""
     return [indices[start : start + batch_size] for start in range(0, len(indices), batch_size)]
 
 
-def split(
+def select_rank_micro_batches(
     batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int
 ) -> list[npt.NDArray[np.int64]]:
     """Split a global batch into micro-batches of at most `span`, equally many on each rank, and
@@ -112,47 +114,58 @@ def split(
     return np.array_split(batch, rounds * world_size)[rank::world_size]
 
 
-def keys(part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int) -> list[Key]:
+def build_micro_batch_keys(
+    part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int
+) -> list[SampleKey]:
     """Return the keys of a micro-batch. Batch-norm needs two pictures: a missing one is repeated
     from the batch, with weight 0.
     """
     filling = np.resize(batch, max(0, 2 - len(part)))
-    real = [Key(index=int(index), epoch=epoch) for index in part]
-    return real + [Key(index=int(index), epoch=epoch, weight=0.0) for index in filling]
+    real = [SampleKey(index=int(index), epoch=epoch) for index in part]
+    return real + [SampleKey(index=int(index), epoch=epoch, weight=0.0) for index in filling]
 
 
-def shared(
+def plan_rank_steps(
     batches: Sequence[npt.NDArray[np.int64]], span: int, epoch: int, rank: int, world_size: int
-) -> list[Step]:
+) -> list[OptimizerStep]:
     """Plan the steps of global batches: this rank's part of each."""
     return [
-        Step(
+        OptimizerStep(
             samples=len(batch),
             micro_batches=tuple(
-                keys(part, batch, epoch) for part in split(batch, span, rank, world_size)
+                build_micro_batch_keys(part, batch, epoch)
+                for part in select_rank_micro_batches(batch, span, rank, world_size)
             ),
         )
         for batch in batches
     ]
 
 
-def steps(
+def plan_epoch_steps(
     count: int, batch_size: int, span: int, seed: int, epoch: int, rank: int, world_size: int
-) -> list[Step]:
+) -> list[OptimizerStep]:
     """Plan an epoch over `count` samples in the epoch's own order."""
-    return shared(cut(order(count, seed, epoch), batch_size), span, epoch, rank, world_size)
+    return plan_rank_steps(
+        split_into_global_batches(generate_epoch_order(count, seed, epoch), batch_size),
+        span,
+        epoch,
+        rank,
+        world_size,
+    )
 
 
-def asked(count: int, batch_size: int, rank: int, world_size: int) -> list[list[Key]]:
+def plan_evaluation_batches(
+    count: int, batch_size: int, rank: int, world_size: int
+) -> list[list[SampleKey]]:
     """Plan an evaluation: this rank's share of all samples, each once."""
-    mine = range(rank, count, world_size)
+    rank_samples = range(rank, count, world_size)
     return [
-        [Key(index=index) for index in mine[start : start + batch_size]]
-        for start in range(0, len(mine), batch_size)
+        [SampleKey(index=index) for index in rank_samples[start : start + batch_size]]
+        for start in range(0, len(rank_samples), batch_size)
     ]
 
 
-def check_span(batch_size: int, span: int, world_size: int) -> None:
+def check_micro_batch_span(batch_size: int, span: int, world_size: int) -> None:
     """Reject a global batch that the ranks cannot divide into micro-batches of the span given in
     the log.
     """

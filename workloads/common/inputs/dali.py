@@ -15,15 +15,15 @@ import numpy as np
 import torch
 
 from suite.input import Album, Means, Place, Reader
-from suite.process.installation import install
-from workloads.common.inputs.batches import Loader
-from workloads.common.inputs.dali_random_draws import Fetched, Roll, Rolled
+from suite.process.installation import format_install_command
+from workloads.common.inputs.batches import BatchLoader
+from workloads.common.inputs.dali_random_draws import DaliBatch, DaliBatchCollator, UndecodedFiles
 
 K = TypeVar("K")
 N = TypeVar("N")
 C = TypeVar("C")
 
-AHEAD: Final = 2
+DALI_BATCHES_AHEAD: Final = 2
 """Batches that DALI prepares ahead while an earlier one is used."""
 
 
@@ -37,8 +37,8 @@ class DaliInput:
         """Check for the package, and for a GPU if one is required."""
         if find_spec("nvidia") is None or find_spec("nvidia.dali") is None:
             return (
-                f"nvidia-dali is not installed: {install('dali')}; for drivers of CUDA 11"
-                f" {install('dali-cuda110')}"
+                f"nvidia-dali is not installed: {format_install_command('dali')}; for drivers of"
+                f" CUDA 11 {format_install_command('dali-cuda110')}"
             )
         if place is not Place.CPU and not device.startswith("cuda"):
             return f"input.device={place} needs a GPU, and the run's device is {device}"
@@ -54,11 +54,11 @@ class DaliReader(Generic[K, N, C]):
 
     def __init__(self, album: Album[K, N, C], means: Means) -> None:
         self.means = means
-        samples: Fetched[K, N] = Fetched(album)
-        self.files: Loader[Any, Roll[C]] = Loader(
-            samples, Rolled(album), min(1, means.workers), pinned=False
+        samples: UndecodedFiles[K, N] = UndecodedFiles(album)
+        self.files: BatchLoader[Any, DaliBatch[C]] = BatchLoader(
+            samples, DaliBatchCollator(album), min(1, means.workers), pinned=False
         )
-        self.graphs: dict[int, Graph] = {}
+        self.graphs: dict[int, DaliGraph] = {}
         """By number of colour changes."""
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
@@ -66,43 +66,45 @@ class DaliReader(Generic[K, N, C]):
         discarded.
         """
         most = max(map(len, batches), default=1)
-        begun: deque[tuple[Graph, Future[torch.Tensor], C]] = deque()
+        queued: deque[tuple[DaliGraph, Future[torch.Tensor], C]] = deque()
         for roll in self.files.read(batches):
-            graph = self.graph(max(map(len, roll.changes)), most)
-            begun.append((graph, graph.begin(roll), roll.notes))
-            if len(begun) > AHEAD:
-                yield taken(*begun.popleft())
-        while begun:
-            yield taken(*begun.popleft())
+            graph = self.get_or_build_graph(max(map(len, roll.changes)), most)
+            queued.append((graph, graph.queue_batch(roll), roll.notes))
+            if len(queued) > DALI_BATCHES_AHEAD:
+                yield wait_for_dali_batch(*queued.popleft())
+        while queued:
+            yield wait_for_dali_batch(*queued.popleft())
 
-    def graph(self, steps: int, most: int) -> "Graph":
+    def get_or_build_graph(self, steps: int, most: int) -> "DaliGraph":
         """Return the graph for a number of colour changes and pictures; one that is too small is
         rebuilt.
         """
         if steps not in self.graphs or self.graphs[steps].most < most:
-            self.graphs[steps] = Graph(self.means, steps, most)
+            self.graphs[steps] = DaliGraph(self.means, steps, most)
         return self.graphs[steps]
 
 
-def taken(graph: "Graph", picture_NHWC: "Future[torch.Tensor]", notes: C) -> tuple[torch.Tensor, C]:
+def wait_for_dali_batch(
+    graph: "DaliGraph", picture_NHWC: "Future[torch.Tensor]", notes: C
+) -> tuple[torch.Tensor, C]:
     """Wait for a batch to finish."""
-    return graph.handed(picture_NHWC.result()), notes
+    return graph.keep_memory_until_used(picture_NHWC.result()), notes
 
 
-class Graph:
+class DaliGraph:
     """One DALI pipeline, fed and run batch by batch in a thread of its own, so that the timed
     thread only takes finished batches.
     """
 
     def __init__(self, means: Means, steps: int, most: int) -> None:
-        from workloads.common.inputs.dali_graph import graph
+        from workloads.common.inputs.dali_graph import define_picture_graph
 
         self.steps, self.most, self.means = steps, most, means
         on_gpu = means.place is not Place.CPU
         number = int(means.device.partition(":")[2] or 0) if on_gpu else None
         self.stream = torch.cuda.Stream(means.device) if on_gpu else None  # type: ignore[no-untyped-call]  # not in the stubs
         threads = max(1, means.workers or means.threads)
-        self.pipeline = graph(
+        self.pipeline = define_picture_graph(
             means.place,
             steps,
             batch_size=most,
@@ -113,15 +115,15 @@ class Graph:
         self.pipeline.build()
         self.thread = ThreadPoolExecutor(1)
 
-    def begin(self, roll: Roll[Any]) -> "Future[torch.Tensor]":
+    def queue_batch(self, roll: DaliBatch[Any]) -> "Future[torch.Tensor]":
         """Queue a batch behind the earlier ones."""
-        return self.thread.submit(self.made, roll)
+        return self.thread.submit(self.run_batch, roll)
 
-    def made(self, roll: Roll[Any]) -> torch.Tensor:
+    def run_batch(self, roll: DaliBatch[Any]) -> torch.Tensor:
         """Feed, run, and copy the output, whose memory belongs to DALI."""
         from nvidia.dali.plugin.pytorch import feed_ndarray
 
-        for name, values in fed(roll, self.steps):
+        for name, values in iterate_graph_inputs(roll, self.steps):
             self.pipeline.feed_input(name, values)
         (pictures,) = self.pipeline.run()
         dense = pictures.as_tensor()
@@ -146,20 +148,20 @@ class Graph:
         self.stream.synchronize()
         return copied
 
-    def handed(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
+    def keep_memory_until_used(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
         """Keep the memory alive until the caller's stream has used it."""
         if self.stream is not None:
             picture_NHWC.record_stream(torch.cuda.current_stream(self.stream.device))
         return picture_NHWC
 
 
-def fed(roll: Roll[Any], steps: int) -> Iterator[tuple[str, Any]]:
+def iterate_graph_inputs(roll: DaliBatch[Any], steps: int) -> Iterator[tuple[str, Any]]:
     """Yield the graph's inputs by name."""
-    from workloads.common.inputs.dali_graph import NUMBERS
+    from workloads.common.inputs.dali_graph import CHANGE_NUMBERS
 
     decoded_N4 = np.array([cut.decoded for cut in roll.cuts], dtype=np.int32)
     shown_N4 = np.array([cut.shown for cut in roll.cuts], dtype=np.float32)
-    yield "jpeg", list(roll.files())
+    yield "jpeg", list(roll.iterate_files())
     yield from (("start", decoded_N4[:, :2].copy()), ("stop", decoded_N4[:, 2:].copy()))
     yield from (("low", shown_N4[:, :2].copy()), ("high", shown_N4[:, 2:].copy()))
     yield "size", np.array([cut.size for cut in roll.cuts], dtype=np.float32)
@@ -168,7 +170,9 @@ def fed(roll: Roll[Any], steps: int) -> Iterator[tuple[str, Any]]:
         changes = [each[step] if step < len(each) else None for each in roll.changes]
         yield (
             f"change{step}",
-            np.array([NUMBERS[change[0]] if change else 0 for change in changes], dtype=np.int32),
+            np.array(
+                [CHANGE_NUMBERS[change[0]] if change else 0 for change in changes], dtype=np.int32
+            ),
         )
         yield (
             f"factor{step}",

@@ -11,22 +11,22 @@ from nvidia.dali import backend, fn, math, pipeline_def, types
 
 from suite.input import Change, Place
 
-NUMBERS: Final = {change: number for number, change in enumerate(Change, 1)}
+CHANGE_NUMBERS: Final = {change: number for number, change in enumerate(Change, 1)}
 """The number of each change in the graph; 0: none."""
-BRIGHTNESS, CONTRAST, SATURATION, HUE = (
-    NUMBERS[change]
+BRIGHTNESS_NUMBER, CONTRAST_NUMBER, SATURATION_NUMBER, HUE_NUMBER = (
+    CHANGE_NUMBERS[change]
     for change in (Change.BRIGHTNESS, Change.CONTRAST, Change.SATURATION, Change.HUE)
 )
-SECTORS: Final = 6  # of the hue hexagon
-RED, GREEN, BLUE = (
+HUE_SECTORS: Final = 6  # of the hue hexagon
+RED_SECTOR_OFFSET, GREEN_SECTOR_OFFSET, BLUE_SECTOR_OFFSET = (
     5,
     3,
     1,
     # offsets of the three channels in it: Smith 1978, Color gamut transform pairs, as a closed
     # formula
 )
-HIGHEST: Final = 255.0
-AS_FILED: Final = (
+MAX_CHANNEL_LEVEL: Final = 255.0
+ORIENTATION_OPTIONS: Final = (
     {"adjust_orientation": False}
     if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation")
     else {}
@@ -35,7 +35,7 @@ AS_FILED: Final = (
 
 
 @pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]  # no type information published
-def graph(place: Place, steps: int) -> Any:
+def define_picture_graph(place: Place, steps: int) -> Any:
     """Define the graph for `steps` colour changes; a picture's numbers are in the order height,
     width.
     """
@@ -49,7 +49,13 @@ def graph(place: Place, steps: int) -> Any:
     mirrored = fn.external_source(name="mirrored", dtype=types.INT32, ndim=0)
     decoder = "mixed" if place is Place.MIXED else "cpu"
     picture = fn.decoders.image_slice(
-        jpeg, device=decoder, start=start, end=stop, axes=[0, 1], output_type=types.RGB, **AS_FILED
+        jpeg,
+        device=decoder,
+        start=start,
+        end=stop,
+        axes=[0, 1],
+        output_type=types.RGB,
+        **ORIENTATION_OPTIONS,
     )
     picture = picture.gpu() if place is Place.GPU else picture
     picture = fn.resize(
@@ -64,39 +70,43 @@ def graph(place: Place, steps: int) -> Any:
     for step in range(steps):
         change = fn.external_source(name=f"change{step}", dtype=types.INT32, ndim=0)
         factor = fn.external_source(name=f"factor{step}", dtype=types.FLOAT, ndim=0)
-        picture = changed(picture, change, factor if place is Place.CPU else factor.gpu())
+        picture = apply_dali_colour_change(
+            picture, change, factor if place is Place.CPU else factor.gpu()
+        )
     return picture
 
 
-def changed(picture: Any, change: Any, factor: Any) -> Any:
+def apply_dali_colour_change(picture: Any, change: Any, factor: Any) -> Any:
     """Apply one change; DALI splits the batch by its kind."""
-    if change == HUE:
-        after = turned(picture, factor)
-    elif change == SATURATION:
-        after = blended(picture, grey(picture), factor)
-    elif change == CONTRAST:
-        after = blended(picture, math.floor(fn.reductions.mean(grey(picture)) + 0.5), factor)
-    elif change == BRIGHTNESS:
-        after = blended(picture, 0.0, factor)
+    if change == HUE_NUMBER:
+        result = rotate_hue(picture, factor)
+    elif change == SATURATION_NUMBER:
+        result = mix_pictures(picture, convert_to_grey(picture), factor)
+    elif change == CONTRAST_NUMBER:
+        result = mix_pictures(
+            picture, math.floor(fn.reductions.mean(convert_to_grey(picture)) + 0.5), factor
+        )
+    elif change == BRIGHTNESS_NUMBER:
+        result = mix_pictures(picture, 0.0, factor)
     else:
-        after = picture
-    return after
+        result = picture
+    return result
 
 
-def grey(picture: Any) -> Any:
+def convert_to_grey(picture: Any) -> Any:
     """Convert to one grey channel with ITU-R 601 weights."""
     return fn.color_space_conversion(picture, image_type=types.RGB, output_type=types.GRAY)
 
 
-def blended(picture: Any, other: Any, factor: Any) -> Any:
+def mix_pictures(picture: Any, other: Any, factor: Any) -> Any:
     """Interpolate, or extrapolate, from another picture to this one (Pillow's ImageEnhance)."""
     return fn.cast(
-        math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, HIGHEST)),
+        math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, MAX_CHANNEL_LEVEL)),
         dtype=types.UINT8,
     )
 
 
-def turned(picture: Any, share: Any) -> Any:
+def rotate_hue(picture: Any, share: Any) -> Any:
     """Rotate the hue by a fraction of the circle; the largest and smallest channel values stay the
     same.
     """
@@ -111,12 +121,20 @@ def turned(picture: Any, share: Any) -> Any:
     is_green = fn.cast(green == top, dtype=types.FLOAT) * (1.0 - is_red)
     is_blue = 1.0 - is_red - is_green
     inside = is_red * (green - blue) + is_green * (blue - red) + is_blue * (red - green)
-    hue = inside / math.max(spread, 1.0) + 2.0 * is_green + 4.0 * is_blue + (1.0 + share) * SECTORS
-    channels = [channel_of(hue + offset, top, spread) for offset in (RED, GREEN, BLUE)]
+    hue = (
+        inside / math.max(spread, 1.0)
+        + 2.0 * is_green
+        + 4.0 * is_blue
+        + (1.0 + share) * HUE_SECTORS
+    )
+    channels = [
+        compute_hue_channel(hue + offset, top, spread)
+        for offset in (RED_SECTOR_OFFSET, GREEN_SECTOR_OFFSET, BLUE_SECTOR_OFFSET)
+    ]
     return fn.cast(fn.cat(*channels, axis=2), dtype=types.UINT8)
 
 
-def channel_of(place: Any, top: Any, spread: Any) -> Any:
+def compute_hue_channel(position: Any, top: Any, spread: Any) -> Any:
     """Return a channel's value from its position in the hexagon."""
-    place = place - math.floor(place / SECTORS) * SECTORS
-    return top - spread * math.clamp(math.min(place, 4.0 - place), 0.0, 1.0)
+    position = position - math.floor(position / HUE_SECTORS) * HUE_SECTORS
+    return top - spread * math.clamp(math.min(position, 4.0 - position), 0.0, 1.0)

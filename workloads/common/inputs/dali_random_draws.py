@@ -24,7 +24,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class DaliCut:
     """A view in DALI's form, in the order top, left, bottom, right."""
 
     decoded: tuple[int, int, int, int]
@@ -36,18 +36,18 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roll(Generic[C]):
+class DaliBatch(Generic[C]):
     """One batch."""
 
     files_F: torch.Tensor
     """Concatenated into one block of shared memory for the transfer between processes."""
     ends: tuple[int, ...]
-    cuts: tuple[Cut, ...]
+    cuts: tuple[DaliCut, ...]
     mirrored: tuple[bool, ...]
     changes: tuple[tuple[tuple[Change, float], ...], ...]
     notes: C
 
-    def files(self) -> Iterator[Bytes]:
+    def iterate_files(self) -> Iterator[Bytes]:
         """Yield each file's bytes."""
         files_F, start = self.files_F.numpy(), 0
         for end in self.ends:
@@ -55,7 +55,7 @@ class Roll(Generic[C]):
             start = end
 
 
-class Fetched(Dataset[tuple[Bytes, View, N]], Generic[K, N]):
+class UndecodedFiles(Dataset[tuple[Bytes, View, N]], Generic[K, N]):
     """Undecoded files by key; only the header is parsed."""
 
     def __init__(self, album: Album[K, N, Any]) -> None:
@@ -68,43 +68,45 @@ class Fetched(Dataset[tuple[Bytes, View, N]], Generic[K, N]):
         return np.frombuffer(data, dtype=np.uint8), view, note
 
 
-class Rolled(Generic[N, C]):
+class DaliBatchCollator(Generic[N, C]):
     """Concatenates files into a batch."""
 
     def __init__(self, album: Album[Any, N, C]) -> None:
         self.album = album
 
-    def __call__(self, samples: Sequence[tuple[Bytes, View, N]]) -> Roll[C]:
+    def __call__(self, samples: Sequence[tuple[Bytes, View, N]]) -> DaliBatch[C]:
         """Collate one batch."""
         files, views, notes = zip(*samples, strict=True)
-        return Roll(
+        return DaliBatch(
             files_F=torch.from_numpy(np.concatenate(files)),
             ends=tuple(np.cumsum([len(file) for file in files]).tolist()),
-            cuts=tuple(map(cut, views)),
+            cuts=tuple(map(compute_dali_cut, views)),
             mirrored=tuple(view.mirrored for view in views),
             changes=tuple(view.changes for view in views),
             notes=self.album.together(notes),
         )
 
 
-def cut(view: View) -> Cut:
+def compute_dali_cut(view: View) -> DaliCut:
     """Return the region to decode, and which part of it becomes the picture."""
     left, top, right, bottom = view.window or (0, 0, *view.extent)
     across, down = (
-        reach(view.box[::2], left, right, view.extent[0]),
-        reach(view.box[1::2], top, bottom, view.extent[1]),
+        compute_source_span(view.box[::2], left, right, view.extent[0]),
+        compute_source_span(view.box[1::2], top, bottom, view.extent[1]),
     )
-    left_px, right_px = needed(across, view.box[::2], view.extent[0])
-    top_px, bottom_px = needed(down, view.box[1::2], view.extent[1])
+    left_px, right_px = extend_by_filter_support(across, view.box[::2], view.extent[0])
+    top_px, bottom_px = extend_by_filter_support(down, view.box[1::2], view.extent[1])
     shown = (down[0] - top_px, across[0] - left_px, down[1] - top_px, across[1] - left_px)
-    return Cut(
+    return DaliCut(
         decoded=(top_px, left_px, bottom_px, right_px),
         shown=shown,
         size=(bottom - top, right - left),
     )
 
 
-def reach(side: tuple[int, ...], first: int, last: int, size: int) -> tuple[float, float]:
+def compute_source_span(
+    side: tuple[int, ...], first: int, last: int, size: int
+) -> tuple[float, float]:
     """Return the part of the file that maps to the pixels from `first` to `last` when a side is
     resized to `size`.
     """
@@ -113,7 +115,9 @@ def reach(side: tuple[int, ...], first: int, last: int, size: int) -> tuple[floa
     return start + first * scale, start + last * scale
 
 
-def needed(part: tuple[float, float], limits: tuple[int, ...], size: int) -> tuple[int, int]:
+def extend_by_filter_support(
+    part: tuple[float, float], limits: tuple[int, ...], size: int
+) -> tuple[int, int]:
     """Extend a part by the filter's support: one pixel of the larger of the two pictures on either
     side, and one for rounding.
     """

@@ -18,8 +18,8 @@ from torch.utils.data import Dataset, default_collate
 
 from suite.input import Album, Change, Extent, Means, Place, Reader, View
 from workloads.common.detection.torchvision_import import torchvision
-from workloads.common.inputs.batches import Loader
-from workloads.common.pictures.decoding import decode
+from workloads.common.inputs.batches import BatchLoader
+from workloads.common.pictures.decoding import read_rgb_picture
 
 # Legend: N pictures of a batch, H height, W width, C 3 colour channels.
 K = TypeVar("K")
@@ -27,28 +27,28 @@ N = TypeVar("N")
 C = TypeVar("C")
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-_FUNCTIONAL: Final = torchvision.transforms.functional
-ADJUST: Final = {
-    Change.BRIGHTNESS: _FUNCTIONAL.adjust_brightness,
-    Change.CONTRAST: _FUNCTIONAL.adjust_contrast,
-    Change.SATURATION: _FUNCTIONAL.adjust_saturation,
-    Change.HUE: _FUNCTIONAL.adjust_hue,
+_VISION_FUNCTIONAL: Final = torchvision.transforms.functional
+COLOUR_ADJUSTMENTS: Final = {
+    Change.BRIGHTNESS: _VISION_FUNCTIONAL.adjust_brightness,
+    Change.CONTRAST: _VISION_FUNCTIONAL.adjust_contrast,
+    Change.SATURATION: _VISION_FUNCTIONAL.adjust_saturation,
+    Change.HUE: _VISION_FUNCTIONAL.adjust_hue,
 }
 
 
-def shown(picture: Image.Image, view: View) -> torch.Tensor:
+def draw_picture_view(picture: Image.Image, view: View) -> torch.Tensor:
     """Render a picture's view; H W C, bytes."""
-    picture_1CHW = resized(np.array(picture.crop(view.box)), view.extent)
+    picture_1CHW = resize_picture(np.array(picture.crop(view.box)), view.extent)
     if view.window:
         left, top, right, bottom = view.window
         picture_1CHW = picture_1CHW[:, :, top:bottom, left:right]
     if view.mirrored:
         picture_1CHW = picture_1CHW.flip(3)
     picture_HWC = picture_1CHW[0].permute(1, 2, 0)
-    return coloured(picture_HWC, view.changes) if view.changes else picture_HWC
+    return apply_colour_changes(picture_HWC, view.changes) if view.changes else picture_HWC
 
 
-def resized(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
+def resize_picture(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
     """Resize with a triangle filter as wide as the larger pixel, 1 C H W; differs from Pillow's by
     at most one step of 255.
     """
@@ -56,24 +56,26 @@ def resized(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
     return interpolate(picture_1CHW, size=extent[::-1], mode="bilinear", antialias=True)
 
 
-def coloured(picture_HWC: torch.Tensor, changes: Sequence[tuple[Change, float]]) -> torch.Tensor:
+def apply_colour_changes(
+    picture_HWC: torch.Tensor, changes: Sequence[tuple[Change, float]]
+) -> torch.Tensor:
     """Apply colour changes in order."""
     picture = Image.fromarray(picture_HWC.contiguous().numpy())
     for change, factor in changes:
-        picture = ADJUST[change](picture, factor)
+        picture = COLOUR_ADJUSTMENTS[change](picture, factor)
     return torch.from_numpy(np.array(picture))
 
 
-class Shown(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
+class ViewedPictures(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
     """Rendered pictures by key, with their targets."""
 
     def __init__(self, album: Album[K, N, Any], threads: int) -> None:
         self.album, self.threads = album, threads
 
     def __getitem__(self, key: K) -> tuple[torch.Tensor, N]:
-        picture = decode(self.album.path(key))
+        picture = read_rgb_picture(self.album.path(key))
         view, note = self.album.view(key, picture.size)
-        return shown(picture, view), note
+        return draw_picture_view(picture, view), note
 
     def __getitems__(self, keys: list[K]) -> list[tuple[torch.Tensor, N]]:
         """Render a batch; DataLoader calls this. Pillow releases the GIL."""
@@ -83,7 +85,7 @@ class Shown(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
             return list(pool.map(self.__getitem__, keys))
 
 
-class Collated(Generic[N, C]):
+class PictureCollator(Generic[N, C]):
     """Collates samples."""
 
     def __init__(self, album: Album[Any, N, C]) -> None:
@@ -99,10 +101,10 @@ class DefaultReader(Generic[K, N, C]):
     """One DataLoader over one album."""
 
     def __init__(self, album: Album[K, N, C], means: Means) -> None:
-        samples: Shown[K, N] = Shown(album, 1 if means.workers else means.threads)
-        self.loader: Loader[tuple[torch.Tensor, N], tuple[torch.Tensor, C]]
-        self.loader = Loader(
-            samples, Collated(album), means.workers, pinned=means.device.startswith("cuda")
+        samples: ViewedPictures[K, N] = ViewedPictures(album, 1 if means.workers else means.threads)
+        self.loader: BatchLoader[tuple[torch.Tensor, N], tuple[torch.Tensor, C]]
+        self.loader = BatchLoader(
+            samples, PictureCollator(album), means.workers, pinned=means.device.startswith("cuda")
         )
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:

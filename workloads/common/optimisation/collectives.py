@@ -11,7 +11,7 @@ from torch import nn
 T = TypeVar("T")
 
 
-def average_statistics(model: nn.Module, world_size: int) -> None:
+def average_batch_norm_statistics(model: nn.Module, world_size: int) -> None:
     """Set every rank's batch-norm statistics to the mean over the ranks."""
     if world_size == 1:
         return
@@ -23,17 +23,17 @@ def average_statistics(model: nn.Module, world_size: int) -> None:
         buffer.copy_(part.view_as(buffer))
 
 
-def summed(counts: torch.Tensor, world_size: int) -> torch.Tensor:
+def sum_over_ranks(counts: torch.Tensor, world_size: int) -> torch.Tensor:
     """Sum a tensor over the ranks."""
     if world_size > 1:
         dist.all_reduce(counts)
     return counts
 
 
-def gathered(found: list[T], world_size: int) -> list[T]:
+def gather_from_ranks(entries: list[T], world_size: int) -> list[T]:
     """Concatenate the ranks' lists of any picklable objects."""
     if world_size == 1:
-        return found
+        return entries
     lists: list[Any] = [None] * world_size
-    dist.all_gather_object(lists, found)
+    dist.all_gather_object(lists, entries)
     return [entry for part in lists for entry in part]

@@ -16,24 +16,34 @@ from torch.nn.parallel import DistributedDataParallel
 
 from suite.errors import RequestError
 from suite.workload import Run
-from workloads.common.setting_values import positive, text
+from workloads.common.setting_values import require_positive_setting, require_text_setting
 
-FORMAT: Final = "train.gradient_format"
-BUCKET: Final = "train.bucket_mib"
-HOOKS: Final = {"fp32": None, "fp16": fp16_compress_hook, "bf16": bf16_compress_hook}
+GRADIENT_FORMAT_SETTING: Final = "train.gradient_format"
+GRADIENT_BUCKET_SETTING: Final = "train.bucket_mib"
+GRADIENT_COMPRESSION_HOOKS: Final = {
+    "fp32": None,
+    "fp16": fp16_compress_hook,
+    "bf16": bf16_compress_hook,
+}
 """Format in which gradients travel and are added up; weights and optimizer keep theirs."""
 
 
-def wrapped(model: nn.Module, run: Run) -> nn.Module:
+def wrap_for_gradient_exchange(model: nn.Module, run: Run) -> nn.Module:
     """Wrap the model so that gradients are averaged over the ranks; buffers stay each rank's own
     until they are averaged.
 
     RequestError for bf16 without GPUs: gloo does not add it up.
     """
-    told = text(run.settings, FORMAT) if FORMAT in run.settings else "fp32"
+    gradient_format = (
+        require_text_setting(run.settings, GRADIENT_FORMAT_SETTING)
+        if GRADIENT_FORMAT_SETTING in run.settings
+        else "fp32"
+    )
     device = torch.device(run.device)
-    if told == "bf16" and device.type != "cuda":
-        raise RequestError(f"{FORMAT}=bf16 needs GPUs: ranks on CPUs exchange fp32 or fp16")
+    if gradient_format == "bf16" and device.type != "cuda":
+        raise RequestError(
+            f"{GRADIENT_FORMAT_SETTING}=bf16 needs GPUs: ranks on CPUs exchange fp32 or fp16"
+        )
     if run.world_size == 1:
         return model
     # torch 2.13 renamed the option, and warns about the old name
@@ -44,18 +54,20 @@ def wrapped(model: nn.Module, run: Run) -> nn.Module:
     )
     options: dict[str, Any] = {
         own_buffers: False,
-        "bucket_cap_mb": positive(run.settings, BUCKET) if BUCKET in run.settings else None,
+        "bucket_cap_mb": require_positive_setting(run.settings, GRADIENT_BUCKET_SETTING)
+        if GRADIENT_BUCKET_SETTING in run.settings
+        else None,
     }
     ids = [device] if device.type == "cuda" else None
     network = DistributedDataParallel(
         model, device_ids=ids, gradient_as_bucket_view=True, **options
     )
-    if hook := HOOKS[told]:
+    if hook := GRADIENT_COMPRESSION_HOOKS[gradient_format]:
         network.register_comm_hook(None, hook)
     return network
 
 
-def synced(model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+def sync_gradients_if_last(model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
     """Average gradients only after the last micro-batch of a step."""
     if isinstance(model, DistributedDataParallel) and not last:
         return model.no_sync()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import torch
 
-ETA: Final = 0.001  # lars_optimizer.py, argument `eeta`
+LARS_ETA: Final = 0.001  # lars_optimizer.py, argument `eeta`
 
 
 class Lars(torch.optim.Optimizer):
@@ -31,7 +31,7 @@ class Lars(torch.optim.Optimizer):
         momentum: float = 0.9,
         weight_decay: float = 0.0,
         epsilon: float = 0.0,
-        eta: float = ETA,
+        eta: float = LARS_ETA,
     ) -> None:
         super().__init__(
             params,
@@ -53,23 +53,25 @@ class Lars(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for weights in parts([weight for weight in group["params"] if weight.grad is not None]):
-                self._update(weights, group)
+            for weights in group_layers_for_update(
+                [weight for weight in group["params"] if weight.grad is not None]
+            ):
+                self._update_layers(weights, group)
         return loss
 
-    def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
+    def _update_layers(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         """Update some layers at once."""
         updates = [weight.grad for weight in weights if weight.grad is not None]
         if group["adapt"]:
-            ratios = trust_ratios(weights, updates, group)
+            ratios = compute_trust_ratios(weights, updates, group)
             updates = list(torch._foreach_add(updates, weights, alpha=group["weight_decay"]))
             torch._foreach_mul_(updates, ratios)
-        momenta = [self._momentum(weight) for weight in weights]
+        momenta = [self._get_or_create_momentum(weight) for weight in weights]
         torch._foreach_mul_(momenta, group["momentum"])
         torch._foreach_add_(momenta, updates, alpha=-group["lr"])
         torch._foreach_add_(weights, momenta)
 
-    def _momentum(self, weight: torch.Tensor) -> torch.Tensor:
+    def _get_or_create_momentum(self, weight: torch.Tensor) -> torch.Tensor:
         state = self.state[weight]
         if not state:
             state["momentum_buffer"] = torch.zeros_like(weight)
@@ -77,7 +79,7 @@ class Lars(torch.optim.Optimizer):
         return momentum
 
 
-def parts(weights: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+def group_layers_for_update(weights: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
     """Divide layers into those that are updated together: on a CPU each alone, which stays in its
     cache, on a GPU all in a few kernels.
     """
@@ -87,7 +89,7 @@ def parts(weights: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
         yield from ([weight] for weight in weights)
 
 
-def trust_ratios(
+def compute_trust_ratios(
     weights: list[torch.Tensor], gradients: list[torch.Tensor], group: dict[str, Any]
 ) -> list[torch.Tensor]:
     """Compute each layer's trust ratio, a scalar on its device, without synchronising."""

@@ -8,11 +8,13 @@ from typing import TypeAlias
 
 from suite.rounds import TrainingRow
 
-Schedule: TypeAlias = Callable[[int], float]
+RateSchedule: TypeAlias = Callable[[int], float]
 """Step of the run, counted from 0 -> its learning rate."""
 
 
-def warmed_up(schedule: Schedule, base: float, warm_up_steps: int, halvings: int = 0) -> Schedule:
+def build_linear_warmup(
+    schedule: RateSchedule, base: float, warm_up_steps: int, halvings: int = 0
+) -> RateSchedule:
     """Rise linearly to `base`, then follow the schedule; mlcommons/training, resnet-tf2,
     lars_util.py.
 
@@ -20,13 +22,17 @@ def warmed_up(schedule: Schedule, base: float, warm_up_steps: int, halvings: int
     base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
     """
 
-    way = warm_up_steps * 2**halvings
+    full_rise_steps = warm_up_steps * 2**halvings
     return lambda step: (
-        base * (way - warm_up_steps + step) / way if step < warm_up_steps else schedule(step)
+        base * (full_rise_steps - warm_up_steps + step) / full_rise_steps
+        if step < warm_up_steps
+        else schedule(step)
     )
 
 
-def warmed_up_from(schedule: Schedule, factor: float, warm_up_steps: int) -> Schedule:
+def build_warmup_from_factor(
+    schedule: RateSchedule, factor: float, warm_up_steps: int
+) -> RateSchedule:
     """Rise linearly from `factor` times the schedule to the schedule itself; mlcommons/training,
     maskrcnn, solver/lr_scheduler.py.
     """
@@ -37,38 +43,38 @@ def warmed_up_from(schedule: Schedule, factor: float, warm_up_steps: int) -> Sch
     )
 
 
-def polynomial(
+def build_polynomial_decay(
     base: float, end: float, power: float, warm_up_steps: int, decay_steps: int
-) -> Schedule:
+) -> RateSchedule:
     """Fall from `base` after the warm-up to `end` at `decay_steps`, then stay constant.
 
     (base - end) (1 - (step - W) / (T - W + 1))^power + end; mlcommons/training, resnet-tf2,
     lars_util.py.
     """
 
-    def rate(step: int) -> float:
+    def compute_rate(step: int) -> float:
         left = 1 - (step - warm_up_steps) / (decay_steps - warm_up_steps + 1)
         return (base - end) * float(max(0.0, left) ** power) + end
 
-    return rate
+    return compute_rate
 
 
-def stepped(base: float, factor: float, boundaries: Sequence[int]) -> Schedule:
+def build_step_decay(base: float, factor: float, boundaries: Sequence[int]) -> RateSchedule:
     """Multiply by `factor` at each boundary; mlcommons/training, resnet-tf1, resnet_run_loop.py."""
     return lambda step: base * factor ** sum(step >= boundary for boundary in boundaries)
 
 
-def blocks(row: TrainingRow) -> Iterator[range]:
+def iterate_epoch_blocks(row: TrainingRow) -> Iterator[range]:
     """Yield the epochs between two evaluations; the last block may be shorter."""
     start = 1
-    for stop in evaluation_epochs(row):
+    for stop in iterate_evaluation_epochs(row):
         yield range(start, min(stop, row.max_epochs) + 1)
         start = stop + 1
         if start > row.max_epochs:
             return
 
 
-def evaluation_epochs(row: TrainingRow) -> Iterator[int]:
+def iterate_evaluation_epochs(row: TrainingRow) -> Iterator[int]:
     """Yield the epochs followed by an evaluation: those that the row names, or every k-th."""
     if row.evaluation_epochs:
         yield from row.evaluation_epochs

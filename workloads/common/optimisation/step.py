@@ -11,18 +11,18 @@ from torch import nn
 
 from suite.workload import Run
 from workloads.common import rng
-from workloads.common.inputs.batches import Key, Step
+from workloads.common.inputs.batches import OptimizerStep, SampleKey
 from workloads.common.optimisation import gradient_exchange, mixed_precision
-from workloads.common.optimisation.schedules import Schedule
+from workloads.common.optimisation.schedules import RateSchedule
 
 B = TypeVar("B")
 B_co = TypeVar("B_co", covariant=True)
 
 
-class Source(Protocol[B_co]):
+class BatchSource(Protocol[B_co]):
     """A source of batches: an input pipeline's reader, or a loader."""
 
-    def read(self, batches: Sequence[list[Key]], /) -> Iterator[B_co]:
+    def read(self, batches: Sequence[list[SampleKey]], /) -> Iterator[B_co]:
         """Yield the batches."""
 
 
@@ -39,43 +39,47 @@ class Stepper:
     ) -> None:
         self._run, self._optimizer, self._clip_norm = run, optimizer, clip_norm
         self.model = model
-        self.network = gradient_exchange.wrapped(model, run)
-        self._scaler = mixed_precision.scaler(run.device, run.precision)
+        self.network = gradient_exchange.wrap_for_gradient_exchange(model, run)
+        self._scaler = mixed_precision.build_loss_scaler(run.device, run.precision)
         self._losses: list[torch.Tensor] = []
 
-    def epoch(
+    def take_planned_steps(
         self,
-        plan: Sequence[Step],
+        plan: Sequence[OptimizerStep],
         first: int,
-        schedule: Schedule,
-        loader: Source[B],
+        schedule: RateSchedule,
+        loader: BatchSource[B],
         loss_of: Callable[[B], torch.Tensor],
     ) -> Generator[int, None, None]:
         """Take the steps of a plan, whose first step has number `first` in the run, and yield the
         samples of each; no other sample is decoded.
         """
-        shown = loader.read([keys for step in plan for keys in step.micro_batches])
+        batches = loader.read([keys for step in plan for keys in step.micro_batches])
         self.network.train()
         for number, step in enumerate(plan, first):
-            self.take(step, schedule(number), shown, loss_of)
+            self.take_step(step, schedule(number), batches, loss_of)
             yield step.samples
 
-    def take(
-        self, step: Step, rate: float, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]
+    def take_step(
+        self,
+        step: OptimizerStep,
+        rate: float,
+        batches: Iterator[B],
+        loss_of: Callable[[B], torch.Tensor],
     ) -> None:
         """Take one step at a learning rate; `loss_of` returns the weighted sum over a micro-batch's
         samples.
         """
-        set_rate(self._optimizer, rate)
-        self._accumulate(step, batches, loss_of)
+        set_learning_rate(self._optimizer, rate)
+        self._sum_gradients(step, batches, loss_of)
         if self._clip_norm is not None:
             self._scaler.unscale_(self._optimizer)
             nn.utils.clip_grad_norm_(self.model.parameters(), self._clip_norm)
         self._scaler.step(self._optimizer)
         self._scaler.update()
 
-    def _accumulate(
-        self, step: Step, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]
+    def _sum_gradients(
+        self, step: OptimizerStep, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]
     ) -> None:
         """Sum the gradients of a global batch; DDP divides by the number of ranks, so the loss is
         multiplied by it.
@@ -84,12 +88,12 @@ class Stepper:
         self._losses = []
         last = len(step.micro_batches) - 1
         for number in range(len(step.micro_batches)):
-            with gradient_exchange.synced(self.network, last=number == last):
+            with gradient_exchange.sync_gradients_if_last(self.network, last=number == last):
                 loss = loss_of(next(batches)) * (self._run.world_size / step.samples)
                 self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             self._losses.append(loss.detach())
 
-    def loss(self) -> float:
+    def compute_mean_loss(self) -> float:
         """Mean loss over this rank's samples in the last step; NaN before the first."""
         return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
 
@@ -108,7 +112,8 @@ class Stepper:
             }
             torch.save(shared, folder / "state.pt")
         torch.save(
-            {"rng": rng.state(), "buffers": dict(self.model.named_buffers())}, self._own(folder)
+            {"rng": rng.save_generator_state(), "buffers": dict(self.model.named_buffers())},
+            self._build_rank_state_path(folder),
         )
 
     def restore(self, folder: Path) -> None:
@@ -117,18 +122,20 @@ class Stepper:
         shared: dict[str, Any] = torch.load(
             folder / "state.pt", map_location=device, weights_only=True
         )
-        own: dict[str, Any] = torch.load(self._own(folder), map_location=device, weights_only=True)
+        rank_state: dict[str, Any] = torch.load(
+            self._build_rank_state_path(folder), map_location=device, weights_only=True
+        )
         self.model.load_state_dict(shared["model"])
-        self.model.load_state_dict(own["buffers"], strict=False)
+        self.model.load_state_dict(rank_state["buffers"], strict=False)
         self._optimizer.load_state_dict(shared["optimizer"])
         self._scaler.load_state_dict(shared["scaler"])
-        rng.restore(own["rng"])
+        rng.restore_generator_state(rank_state["rng"])
 
-    def _own(self, folder: Path) -> Path:
+    def _build_rank_state_path(self, folder: Path) -> Path:
         return folder / f"rank-{self._run.rank}.pt"
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the learning rate of the next step; a group may scale it by `rate_factor`."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get("rate_factor", 1.0)

@@ -17,20 +17,26 @@ from typing import Final
 import numpy as np
 from PIL import Image
 
-from workloads.common.pictures.shapes import Floats, coverage, polar, shaded, window
+from workloads.common.pictures.shapes import (
+    Floats,
+    build_polar_outline,
+    compute_pixel_coverage,
+    compute_shading,
+    find_outline_window,
+)
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
-DARK, LIGHT = (10.0, 90.0), (160.0, 240.0)  # levels of the two threads
-TINT: Final = 25.0  # how far a channel is from a thread's level
-SHARPNESS: Final = 2.0  # of the border between two threads
-RAG_CORNERS: Final = (5, 9)
-MOST_TURN_DEG: Final = 20.0  # of figures and rags: bars stay bars, posts stay posts
-SLANT_DEG: Final = (
+DARK_THREAD_LEVELS, LIGHT_THREAD_LEVELS = (10.0, 90.0), (160.0, 240.0)  # levels of the two threads
+MAX_THREAD_TINT: Final = 25.0  # how far a channel is from a thread's level
+THREAD_SHARPNESS: Final = 2.0  # of the border between two threads
+RAG_CORNERS_RANGE: Final = (5, 9)
+MAX_FIGURE_TURN_DEG: Final = 20.0  # of figures and rags: bars stay bars, posts stay posts
+GROUND_SLANT_RANGE_DEG: Final = (
     33.0,
     57.0,
 )  # of one of the ground's two cloths, which is neither level nor upright
-LAMP: Final = 0.3  # light falls by this share to one side, and rises to the other
-GRAIN: Final = (3.0, 8.0)
+LAMP_BRIGHTNESS_SHARE: Final = 0.3  # light falls by this share to one side, and rises to the other
+GRAIN_LEVELS_RANGE: Final = (3.0, 8.0)
 
 
 class Weave(Enum):
@@ -52,7 +58,7 @@ class Cloth:
     phase_2: Floats
     thread_2C: Floats
 
-    def share(self, size: tuple[int, int]) -> Floats:
+    def compute_light_share(self, size: tuple[int, int]) -> Floats:
         """Return the second thread's share of each pixel in a window of that height and width,
         0-1.
         """
@@ -62,37 +68,37 @@ class Cloth:
         cosine, sine = math.cos(self.turn), math.sin(self.turn)
         found_HW: Floats = np.zeros(size)
         if self.weave is not Weave.POSTS:
-            found_HW += wave(down_H * cosine + self.phase_2[0], -across_W * sine)
+            found_HW += compute_plane_wave(down_H * cosine + self.phase_2[0], -across_W * sine)
         if self.weave is not Weave.BARS:
-            found_HW += wave(down_H * sine, across_W * cosine + self.phase_2[1])
-        found_HW *= SHARPNESS
+            found_HW += compute_plane_wave(down_H * sine, across_W * cosine + self.phase_2[1])
+        found_HW *= THREAD_SHARPNESS
         found_HW += 0.5
-        return limited(found_HW, 1)
+        return clamp_in_place(found_HW, 1)
 
-    def colours(self, size: tuple[int, int]) -> Floats:
+    def compute_colours(self, size: tuple[int, int]) -> Floats:
         """Return the colours of a window of that height and width, C H W: long rows, which
         vectorise.
         """
         dark_C11, light_C11 = self.thread_2C[..., None, None]
-        found_CHW: Floats = (light_C11 - dark_C11) * self.share(size)
+        found_CHW: Floats = (light_C11 - dark_C11) * self.compute_light_share(size)
         found_CHW += dark_C11
         return found_CHW
 
 
-def wave(down_H: Floats, across_W: Floats) -> Floats:
+def compute_plane_wave(down_H: Floats, across_W: Floats) -> Floats:
     """Compute sin(down + across) for all pairs, by the addition theorem."""
     found: Floats = np.sin(down_H)[:, None] * np.cos(across_W)
     found += np.cos(down_H)[:, None] * np.sin(across_W)
     return found
 
 
-def limited(level: Floats, most: float) -> Floats:
+def clamp_in_place(level: Floats, most: float) -> Floats:
     """Clip to 0 and above, in place: on small arrays np.clip takes several times as long."""
     np.maximum(level, 0, out=level)
     return np.minimum(level, most, out=level)
 
 
-def woven(
+def generate_cloth(
     weave: Weave,
     turn: float,
     periods_px: tuple[float, float],
@@ -100,9 +106,9 @@ def woven(
     strength: float = 1.0,
 ) -> Cloth:
     """Draw a cloth's colours, period and phases; `strength` is the share of the full contrast."""
-    level_2 = np.array([rng.uniform(*DARK), rng.uniform(*LIGHT)])
+    level_2 = np.array([rng.uniform(*DARK_THREAD_LEVELS), rng.uniform(*LIGHT_THREAD_LEVELS)])
     level_2 += (1 - strength) * ((level_2[0] + level_2[1]) / 2 - level_2)
-    thread_2C = level_2[:, None] + rng.uniform(-TINT, TINT, size=(2, 3))
+    thread_2C = level_2[:, None] + rng.uniform(-MAX_THREAD_TINT, MAX_THREAD_TINT, size=(2, 3))
     return Cloth(
         weave=weave,
         turn=turn,
@@ -112,17 +118,17 @@ def woven(
     )
 
 
-def tilt(rng: np.random.Generator) -> float:
+def sample_figure_turn(rng: np.random.Generator) -> float:
     """Draw the rotation of a figure or a rag, in radians."""
-    return math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
+    return math.radians(rng.uniform(-MAX_FIGURE_TURN_DEG, MAX_FIGURE_TURN_DEG))
 
 
-def slant(rng: np.random.Generator) -> float:
+def sample_ground_turn(rng: np.random.Generator) -> float:
     """Draw a rotation that figures never have, in radians."""
-    return math.radians(rng.uniform(*SLANT_DEG)) * float(rng.choice((-1, 1)))
+    return math.radians(rng.uniform(*GROUND_SLANT_RANGE_DEG)) * float(rng.choice((-1, 1)))
 
 
-def ground(
+def generate_cloth_ground(
     size: tuple[int, int],
     periods_px: tuple[float, float],
     strength: float,
@@ -139,32 +145,36 @@ def ground(
         [(across[0] * width, 0), (width, 0), (width, height), (across[1] * width, height)]
     )
     picture_HWC = (
-        woven(Weave.BARS, slant(rng), periods_px, rng, strength).colours(size).transpose(1, 2, 0)
+        generate_cloth(Weave.BARS, sample_ground_turn(rng), periods_px, rng, strength)
+        .compute_colours(size)
+        .transpose(1, 2, 0)
     )
-    lay(
+    draw_cloth_outline(
         picture_HWC,
         beyond_PD,
-        woven(Weave.BARS, rng.uniform(-math.pi / 2, math.pi / 2), periods_px, rng, strength),
+        generate_cloth(
+            Weave.BARS, rng.uniform(-math.pi / 2, math.pi / 2), periods_px, rng, strength
+        ),
     )
     return picture_HWC
 
 
-def lay(picture_HWC: Floats, points_PD: Floats, cloth: Cloth) -> None:
+def draw_cloth_outline(picture_HWC: Floats, points_PD: Floats, cloth: Cloth) -> None:
     """Paint an outline, in pixels, over what is there."""
-    down, across = window(points_PD, picture_HWC.shape[:2])
+    down, across = find_outline_window(points_PD, picture_HWC.shape[:2])
     size = (down.stop - down.start, across.stop - across.start)
     if not all(size):
         return
     window_CHW = picture_HWC.transpose(2, 0, 1)[:, down, across]
-    change_CHW = cloth.colours(
+    change_CHW = cloth.compute_colours(
         size
     )  # changed in place: half of the time goes into new arrays otherwise
     change_CHW -= window_CHW
-    change_CHW *= coverage(points_PD - (across.start, down.start), size)
+    change_CHW *= compute_pixel_coverage(points_PD - (across.start, down.start), size)
     window_CHW += change_CHW
 
 
-def lay_rag(
+def draw_random_rag(
     picture_HWC: Floats,
     radius_px: tuple[float, float],
     periods_px: tuple[float, float],
@@ -174,25 +184,29 @@ def lay_rag(
     outline.
     """
     height, width, _ = picture_HWC.shape
-    outline_PD = polar(
-        rng.uniform(0.35, 1.0, size=rng.integers(*RAG_CORNERS)).tolist(), rng.uniform(0, 360)
+    outline_PD = build_polar_outline(
+        rng.uniform(0.35, 1.0, size=rng.integers(*RAG_CORNERS_RANGE)).tolist(), rng.uniform(0, 360)
     )
     points_PD = outline_PD * rng.uniform(*radius_px) + rng.uniform((0, 0), (width, height))
-    lay(
+    draw_cloth_outline(
         picture_HWC,
         points_PD,
-        woven(tuple(Weave)[rng.integers(len(Weave))], tilt(rng), periods_px, rng),
+        generate_cloth(
+            tuple(Weave)[rng.integers(len(Weave))], sample_figure_turn(rng), periods_px, rng
+        ),
     )
 
 
-def photographed(picture_HWC: Floats, rng: np.random.Generator) -> Image.Image:
+def apply_light_and_grain(picture_HWC: Floats, rng: np.random.Generator) -> Image.Image:
     """Apply uneven light and grain, and round to 8 bits."""
-    lamp_HW1 = shaded(
-        np.array([1 - LAMP]),
-        np.array([1 + LAMP]),
+    lamp_HW1 = compute_shading(
+        np.array([1 - LAMP_BRIGHTNESS_SHARE]),
+        np.array([1 + LAMP_BRIGHTNESS_SHARE]),
         rng.uniform(0, 2 * math.pi),
         picture_HWC.shape[:2],
     )
     lit_HWC = np.ascontiguousarray(picture_HWC) * lamp_HW1  # the order of the grain and the picture
-    lit_HWC += rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(*GRAIN)
-    return Image.fromarray(limited(lit_HWC, 255).astype(np.uint8))
+    lit_HWC += rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(
+        *GRAIN_LEVELS_RANGE
+    )
+    return Image.fromarray(clamp_in_place(lit_HWC, 255).astype(np.uint8))

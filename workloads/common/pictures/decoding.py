@@ -11,14 +11,14 @@ from PIL import Image
 
 # Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
 # enough to vectorise.
-MEAN_C: Final = (
+IMAGENET_MEAN_C: Final = (
     0.485,
     0.456,
     0.406,
 )  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
-STD_C: Final = (0.229, 0.224, 0.225)
+IMAGENET_STD_C: Final = (0.229, 0.224, 0.225)
 
-NAMED: Final = 5  # names listed in a message; the rest are counted
+MAX_NAMED_PICTURES: Final = 5  # names listed in a message; the rest are counted
 
 
 class PictureSet(Protocol):
@@ -38,18 +38,18 @@ class PictureSet(Protocol):
         """Return only the selected pictures."""
 
 
-def decode(path: Path) -> Image.Image:
+def read_rgb_picture(path: Path) -> Image.Image:
     """Read a picture as RGB; ImageNet and COCO have a few in grey, and ImageNet some in CMYK."""
     with Image.open(path) as picture:
         picture.load()
     return picture if picture.mode == "RGB" else picture.convert("RGB")  # convert always copies
 
 
-def normalise(picture_NHWC: torch.Tensor) -> torch.Tensor:
+def normalise_pictures(picture_NHWC: torch.Tensor) -> torch.Tensor:
     """Convert bytes to normalised floats on their device; N C H W in channels-last memory."""
     width = picture_NHWC.shape[2]
-    mean_C = torch.tensor(MEAN_C, device=picture_NHWC.device) * 255
-    scale_C = 1 / (torch.tensor(STD_C, device=picture_NHWC.device) * 255)
+    mean_C = torch.tensor(IMAGENET_MEAN_C, device=picture_NHWC.device) * 255
+    scale_C = 1 / (torch.tensor(IMAGENET_STD_C, device=picture_NHWC.device) * 255)
     row_NHR = picture_NHWC.flatten(2).to(torch.float32)  # copies, since the input is bytes
     return (
         row_NHR.sub_(mean_C.repeat(width))
@@ -59,8 +59,12 @@ def normalise(picture_NHWC: torch.Tensor) -> torch.Tensor:
     )
 
 
-def listed(names: Iterable[str]) -> str:
+def format_leading_names(names: Iterable[str]) -> str:
     """List the first few names, and count the rest."""
-    shown = list(names)
-    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-    return ", ".join(shown[:NAMED]) + more
+    listed_names = list(names)
+    more = (
+        f" and {len(listed_names) - MAX_NAMED_PICTURES} more"
+        if len(listed_names) > MAX_NAMED_PICTURES
+        else ""
+    )
+    return ", ".join(listed_names[:MAX_NAMED_PICTURES]) + more

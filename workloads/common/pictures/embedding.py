@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-JPEG_QUALITY: Final = 85
+DATA_URL_JPEG_QUALITY: Final = 85
 
 
-def data_url(picture: "Image") -> str:
+def encode_data_url(picture: "Image") -> str:
     """Encode a picture as a JPEG data URL."""
     stream = io.BytesIO()
-    picture.save(stream, "JPEG", quality=JPEG_QUALITY)
+    picture.save(stream, "JPEG", quality=DATA_URL_JPEG_QUALITY)
     return f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode()}"

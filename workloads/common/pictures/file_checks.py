@@ -15,17 +15,19 @@ from PIL import Image
 
 from suite.dataset import Survey
 from suite.errors import RequestError
-from suite.files.untrusted_files import opened
-from workloads.common.pictures.decoding import NAMED, PictureSet
+from suite.files.untrusted_files import open_regular_file
+from workloads.common.pictures.decoding import MAX_NAMED_PICTURES, PictureSet
 
-THREADS: Final = 16  # reading many small files is limited by the disk, not by computing
-AT_ONCE: Final = 64  # files that a thread takes at once
-JPEG_END: Final = b"\xff\xd9"  # ITU-T T.81, table B.1: end of image
-TAIL_BYTES: Final = 4096  # some of ImageNet's files have a few bytes after the end marker
-MISSING: Final = "missing"
+PICTURE_CHECK_THREADS: Final = (
+    16  # reading many small files is limited by the disk, not by computing
+)
+PICTURES_PER_TASK: Final = 64  # files that a thread takes at once
+JPEG_END_MARKER: Final = b"\xff\xd9"  # ITU-T T.81, table B.1: end of image
+JPEG_TAIL_BYTES: Final = 4096  # some of ImageNet's files have a few bytes after the end marker
+MISSING_SPLIT_KEY: Final = "missing"
 """Key of the reason why a split is missing, in place of its survey."""
-NO_HASH: Final = bytes(32)  # placeholder for a file that cannot be read
-DEEP_LIMIT: Final = (
+UNREADABLE_FILE_HASH: Final = bytes(32)  # placeholder for a file that cannot be read
+MAX_DECODED_PICTURES: Final = (
     20_000  # up to this many pictures are fully decoded; ImageNet would take most of an hour
 )
 
@@ -33,7 +35,7 @@ P = TypeVar("P", bound=PictureSet)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class PictureSplitSurvey:
     """The survey of one split, in JSON types."""
 
     count: int
@@ -48,10 +50,14 @@ class Looked:
         """Number of readable pictures."""
         return self.count - len(self.broken)
 
-    def check(self, folder: Path, *, skip: bool) -> None:
+    def check_usability(self, folder: Path, *, skip: bool) -> None:
         """Reject broken pictures unless they are skipped, and a split without any readable one."""
         if self.broken and not skip:
-            more = f" and {len(self.broken) - NAMED} more" if len(self.broken) > NAMED else ""
+            more = (
+                f" and {len(self.broken) - MAX_NAMED_PICTURES} more"
+                if len(self.broken) > MAX_NAMED_PICTURES
+                else ""
+            )
             named = f"{', '.join(self.named)}{more}"
             raise RequestError(
                 f"{len(self.broken)} of {self.count} images are unreadable: {named}; --set"
@@ -60,7 +66,7 @@ class Looked:
         if not self.usable:
             raise RequestError(f"{folder}: none of {self.count} images is readable")
 
-    def whole(self, pictures: P) -> P:
+    def drop_broken_pictures(self, pictures: P) -> P:
         """Drop unreadable pictures from a split; RequestError if the split has changed since the
         survey.
         """
@@ -73,49 +79,53 @@ class Looked:
         return pictures.keep(wanted) if self.broken else pictures
 
 
-def look(pictures: PictureSet) -> tuple[Looked, str]:
+def inspect_split_pictures(pictures: PictureSet) -> tuple[PictureSplitSurvey, str]:
     """Check all pictures; also return the SHA-256 of their concatenated hashes, in order."""
-    whole, broken = hashlib.sha256(), []
-    for index, (good, digest) in enumerate(examined(pictures)):
-        whole.update(digest)
+    combined_hash, broken = hashlib.sha256(), []
+    for index, (good, digest) in enumerate(inspect_pictures_in_order(pictures)):
+        combined_hash.update(digest)
         if not good:
             broken.append(index)
-    named = tuple(str(pictures.path(index)) for index in broken[:NAMED])
-    return Looked(count=len(pictures), broken=tuple(broken), named=named), whole.hexdigest()
+    named = tuple(str(pictures.path(index)) for index in broken[:MAX_NAMED_PICTURES])
+    return PictureSplitSurvey(
+        count=len(pictures), broken=tuple(broken), named=named
+    ), combined_hash.hexdigest()
 
 
-def examined(pictures: PictureSet) -> Iterator[tuple[bool, bytes]]:
+def inspect_pictures_in_order(pictures: PictureSet) -> Iterator[tuple[bool, bytes]]:
     """Yield for each picture, in order, whether it is readable, and its SHA-256."""
-    deep = len(pictures) <= DEEP_LIMIT
+    deep = len(pictures) <= MAX_DECODED_PICTURES
 
-    def several(start: int) -> list[tuple[bool, bytes]]:
+    def inspect_several(start: int) -> list[tuple[bool, bytes]]:
         return [
-            examine(pictures.path(index), deep=deep)
-            for index in range(start, min(start + AT_ONCE, len(pictures)))
+            inspect_picture_file(pictures.path(index), deep=deep)
+            for index in range(start, min(start + PICTURES_PER_TASK, len(pictures)))
         ]
 
-    with ThreadPoolExecutor(THREADS) as pool:  # Pillow and SHA-256 release the GIL
-        yield from chain.from_iterable(pool.map(several, range(0, len(pictures), AT_ONCE)))
+    with ThreadPoolExecutor(PICTURE_CHECK_THREADS) as pool:  # Pillow and SHA-256 release the GIL
+        yield from chain.from_iterable(
+            pool.map(inspect_several, range(0, len(pictures), PICTURES_PER_TASK))
+        )
 
 
-def examine(path: Path, *, deep: bool) -> tuple[bool, bytes]:
+def inspect_picture_file(path: Path, *, deep: bool) -> tuple[bool, bytes]:
     """Read a file once; return whether it is a complete picture, and the SHA-256 of its bytes."""
     try:
-        with opened(path) as file:
+        with open_regular_file(path) as file:
             content = file.read()
     except OSError:
-        return False, NO_HASH
-    return readable(content, deep=deep), hashlib.sha256(content).digest()
+        return False, UNREADABLE_FILE_HASH
+    return is_complete_picture(content, deep=deep), hashlib.sha256(content).digest()
 
 
-def readable(content: bytes, *, deep: bool) -> bool:
+def is_complete_picture(content: bytes, *, deep: bool) -> bool:
     """Check the header and the end marker; if `deep`, decode the picture."""
     try:
         with Image.open(BytesIO(content)) as picture:
             if deep:
                 picture.load()
             return (
-                picture.format != "JPEG" or JPEG_END in content[-TAIL_BYTES:]
+                picture.format != "JPEG" or JPEG_END_MARKER in content[-JPEG_TAIL_BYTES:]
             )  # one of ImageNet's .JPEG files is a PNG
     except (
         OSError,
@@ -126,23 +136,25 @@ def readable(content: bytes, *, deep: bool) -> bool:
         return False
 
 
-def of(found: Mapping[str, Any], split: str) -> Looked:
+def parse_split_survey(found: Mapping[str, Any], split: str) -> PictureSplitSurvey:
     """Read a split's survey as given to a run; RequestError if there is none."""
-    if MISSING in found[split]:
-        raise RequestError(found[split][MISSING])
-    return msgspec.convert(found[split], Looked)
+    if MISSING_SPLIT_KEY in found[split]:
+        raise RequestError(found[split][MISSING_SPLIT_KEY])
+    return msgspec.convert(found[split], PictureSplitSurvey)
 
 
-def check(found: Mapping[str, Any], folders: Mapping[str, Path], *, skip: bool) -> None:
+def check_surveyed_splits(
+    found: Mapping[str, Any], folders: Mapping[str, Path], *, skip: bool
+) -> None:
     """Reject a data set if one of its existing splits is unusable for a run; `folders`: split ->
     its folder.
     """
     for split, folder in folders.items():
-        if MISSING not in found[split]:
-            of(found, split).check(folder, skip=skip)
+        if MISSING_SPLIT_KEY not in found[split]:
+            parse_split_survey(found, split).check_usability(folder, skip=skip)
 
 
-def survey(
+def collect_picture_survey(
     splits: Mapping[str, PictureSet | RequestError],
     folders: Mapping[str, str],
     sha256: Mapping[str, str],
@@ -151,18 +163,22 @@ def survey(
     """Survey each split; a missing one is recorded with its reason. `folders`: split -> its part of
     the data set.
     """
-    looks = {
-        split: look(pictures)
+    surveyed = {
+        split: inspect_split_pictures(pictures)
         for split, pictures in splits.items()
         if not isinstance(pictures, RequestError)
     }
-    told = {
-        split: {MISSING: str(error)}
+    missing_splits = {
+        split: {MISSING_SPLIT_KEY: str(error)}
         for split, error in splits.items()
         if isinstance(error, RequestError)
     }
     return Survey(
-        samples={split: looked.usable for split, (looked, _) in looks.items()},
-        sha256={**sha256, **{folders[split]: digest for split, (_, digest) in looks.items()}},
-        found={**more, **told, **{split: asdict(looked) for split, (looked, _) in looks.items()}},
+        samples={split: looked.usable for split, (looked, _) in surveyed.items()},
+        sha256={**sha256, **{folders[split]: digest for split, (_, digest) in surveyed.items()}},
+        found={
+            **more,
+            **missing_splits,
+            **{split: asdict(looked) for split, (looked, _) in surveyed.items()},
+        },
     )

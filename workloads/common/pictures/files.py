@@ -7,14 +7,14 @@ from typing import Final
 import torch
 
 from suite.input import Extent, Reader, View
-from workloads.common.pictures.decoding import normalise
+from workloads.common.pictures.decoding import normalise_pictures
 
 # Legend: N pictures of a batch, C 3 colour channels, H height, W width.
-LOADED: Final = 32
+PICTURES_PER_READ: Final = 32
 """Pictures that are read together."""
 
 
-class Files:
+class PictureFiles:
     """An album of files by path; `view` must pickle."""
 
     def __init__(self, view: Callable[[Extent], View]) -> None:
@@ -32,8 +32,13 @@ class Files:
         """Return None: these files have no targets."""
 
 
-def normalised(reader: Reader[Path, None], paths: Sequence[Path]) -> Iterator[torch.Tensor]:
+def iterate_normalised_pictures(
+    reader: Reader[Path, None], paths: Sequence[Path]
+) -> Iterator[torch.Tensor]:
     """Yield each file's picture, 1 C H W, on the device on which the pipeline left it."""
-    parts = [list(paths[start : start + LOADED]) for start in range(0, len(paths), LOADED)]
+    parts = [
+        list(paths[start : start + PICTURES_PER_READ])
+        for start in range(0, len(paths), PICTURES_PER_READ)
+    ]
     for picture_NHWC, _ in reader.read(parts):
-        yield from normalise(picture_NHWC).contiguous()[:, None]
+        yield from normalise_pictures(picture_NHWC).contiguous()[:, None]

@@ -14,7 +14,7 @@ import torch
 T = TypeVar("T")
 
 
-class Held(Generic[T]):
+class LoadedSamples(Generic[T]):
     """Prepared samples by index, loaded outside the clock."""
 
     def __init__(self, prepare: Callable[[Sequence[int]], Iterable[T]]) -> None:
@@ -38,22 +38,24 @@ class Held(Generic[T]):
         self._samples.clear()
 
 
-def on_host(tensor: torch.Tensor, device: str) -> torch.Tensor:
+def copy_sample_to_host(tensor: torch.Tensor, device: str) -> torch.Tensor:
     """Copy a sample to host memory; with a GPU, to pinned memory for its copy engine."""
     host = tensor.cpu()
     return host.pin_memory() if device.startswith("cuda") else host
 
 
-def on_device(samples: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
+def stack_samples_on_device(samples: Sequence[torch.Tensor], device: torch.device) -> torch.Tensor:
     """Copy samples to the device one after another without waiting, and stack them there."""
     return torch.stack([sample.to(device, non_blocking=True) for sample in samples])
 
 
-def in_threads(prepare: Callable[[int], T], threads: int) -> Callable[[Sequence[int]], Iterable[T]]:
+def wrap_in_threads(
+    prepare: Callable[[int], T], threads: int
+) -> Callable[[Sequence[int]], Iterable[T]]:
     """Prepare several samples in parallel, each on its own."""
 
-    def prepared(samples: Sequence[int]) -> Iterable[T]:
+    def prepare_samples(samples: Sequence[int]) -> Iterable[T]:
         with ThreadPoolExecutor(threads) as pool:
             yield from pool.map(prepare, samples)
 
-    return prepared
+    return prepare_samples

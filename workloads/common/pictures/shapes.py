@@ -12,10 +12,10 @@ from PIL import Image, ImageDraw
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-OVERSAMPLING: Final = 2  # drawn larger and averaged for smooth edges
+OUTLINE_OVERSAMPLING: Final = 2  # drawn larger and averaged for smooth edges
 
 
-def polar(radii: list[float], start_deg: float = -90.0) -> Floats:
+def build_polar_outline(radii: list[float], start_deg: float = -90.0) -> Floats:
     """Return an outline from the distances of its corners to the centre, at equal angles."""
     step = 2 * math.pi / len(radii)
     start = math.radians(start_deg)
@@ -27,17 +27,17 @@ def polar(radii: list[float], start_deg: float = -90.0) -> Floats:
     )
 
 
-def _regular(corners: int) -> Floats:
-    return polar([1.0] * corners)
+def _build_regular_outline(corners: int) -> Floats:
+    return build_polar_outline([1.0] * corners)
 
 
-def _points(*pairs: tuple[float, float]) -> Floats:
+def _build_outline(*pairs: tuple[float, float]) -> Floats:
     return np.array(pairs)
 
 
 OUTLINES_PD: Final[Mapping[str, Floats]] = {
-    "circle": _regular(48) * 0.85,
-    "cross": _points(
+    "circle": _build_regular_outline(48) * 0.85,
+    "cross": _build_outline(
         (-0.3, -1),
         (0.3, -1),
         (0.3, -0.3),
@@ -51,14 +51,16 @@ OUTLINES_PD: Final[Mapping[str, Floats]] = {
         (-1, -0.3),
         (-0.3, -0.3),
     ),
-    "ring": np.concatenate([polar([0.95] * 49, 0.0), polar([0.5] * 49, 0.0)[::-1]]),
-    "square": _points((-0.75, -0.75), (0.75, -0.75), (0.75, 0.75), (-0.75, 0.75)),
-    "star": polar([1.0, 0.42] * 5),
-    "triangle": _regular(3),
+    "ring": np.concatenate(
+        [build_polar_outline([0.95] * 49, 0.0), build_polar_outline([0.5] * 49, 0.0)[::-1]]
+    ),
+    "square": _build_outline((-0.75, -0.75), (0.75, -0.75), (0.75, 0.75), (-0.75, 0.75)),
+    "star": build_polar_outline([1.0, 0.42] * 5),
+    "triangle": _build_regular_outline(3),
 }
 
 
-def shaded(start: Floats, end: Floats, turn: float, size: tuple[int, int]) -> Floats:
+def compute_shading(start: Floats, end: Floats, turn: float, size: tuple[int, int]) -> Floats:
     """Shade from one colour to another across a picture of that height and width."""
     down_H, across_W = (np.linspace(-0.5, 0.5, side) for side in size)
     share_HW = np.clip(
@@ -68,25 +70,25 @@ def shaded(start: Floats, end: Floats, turn: float, size: tuple[int, int]) -> Fl
     return found
 
 
-def coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
+def compute_pixel_coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
     """Return the fraction of each pixel inside an outline, 0-1, for a picture of that height and
     width; points in pixels.
     """
     height, width = size
-    canvas = Image.new("L", (width * OVERSAMPLING, height * OVERSAMPLING))
-    ImageDraw.Draw(canvas).polygon((points_PD * OVERSAMPLING).ravel().tolist(), fill=255)
-    found: Floats = np.asarray(canvas.reduce(OVERSAMPLING)) / 255.0
+    canvas = Image.new("L", (width * OUTLINE_OVERSAMPLING, height * OUTLINE_OVERSAMPLING))
+    ImageDraw.Draw(canvas).polygon((points_PD * OUTLINE_OVERSAMPLING).ravel().tolist(), fill=255)
+    found: Floats = np.asarray(canvas.reduce(OUTLINE_OVERSAMPLING)) / 255.0
     return found
 
 
-def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:
+def compute_inside_mask(points_PD: Floats, size: tuple[int, int]) -> Flags:
     """Return which pixels of a picture of that height and width have their centre inside an
     outline; points in pixels.
 
     Uses the even-odd rule, in arithmetic that is the same everywhere: annotations must not depend
     on a library's rasteriser.
     """
-    down, across = window(points_PD, size)
+    down, across = find_outline_window(points_PD, size)
     down_H1, across_W1 = (
         np.arange(part.start, part.stop)[:, None] + 0.5 for part in (down, across)
     )
@@ -102,7 +104,7 @@ def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:
     return found
 
 
-def window(points_PD: Floats, size: tuple[int, int]) -> tuple[slice, slice]:
+def find_outline_window(points_PD: Floats, size: tuple[int, int]) -> tuple[slice, slice]:
     """Return the rows and columns around an outline, in a picture of that height and width; none
     outside it.
     """

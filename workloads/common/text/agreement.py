@@ -10,18 +10,20 @@ the first in the same order.
 from difflib import SequenceMatcher
 from typing import Final
 
-from workloads.common.text.token_answers import unpacked
+from workloads.common.text.token_answers import unpack_token_ids
 
-LIKE_SHARE: Final = 0.5  # house rule: at least half of each answer's tokens in common, in order
+MIN_COMMON_TOKEN_SHARE: Final = (
+    0.5  # house rule: at least half of each answer's tokens in common, in order
+)
 
 
 def agree(first: bytes, second: bytes) -> bool:
     """Compare two answers as token sequences; an invalid answer agrees only with itself."""
-    one, other = unpacked(first), unpacked(second)
+    one, other = unpack_token_ids(first), unpack_token_ids(second)
     if not one or not other:
         return first == second
     shared = sum(
         block.size
         for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     )
-    return shared >= LIKE_SHARE * max(len(one), len(other))
+    return shared >= MIN_COMMON_TOKEN_SHARE * max(len(one), len(other))

@@ -20,27 +20,27 @@ import torch
 
 # Legend: N sentences of a batch, K beams, V vocabulary, S source positions, T target positions, B =
 # N K.
-State: TypeAlias = tuple[torch.Tensor, ...]
+DecoderState: TypeAlias = tuple[torch.Tensor, ...]
 """The state a decoder carries between steps: tensors whose first axis is B."""
 
-LENGTH_OFFSET: Final = 5  # Wu et al. 2016, equation 14
-LEAST_ATTENTION: Final = 1e-30  # keeps the logarithm finite where a softmax has underflowed
-NEVER: Final = float("-inf")
+LENGTH_PENALTY_OFFSET: Final = 5  # Wu et al. 2016, equation 14
+MIN_ATTENTION: Final = 1e-30  # keeps the logarithm finite where a softmax has underflowed
+IMPOSSIBLE_LOG_PROBABILITY: Final = float("-inf")
 
 
-class Decoder(Protocol):
+class BeamDecoderStep(Protocol):
     """One step of a decoder."""
 
     def __call__(
-        self, token_NK: torch.Tensor, state: State, /
-    ) -> tuple[torch.Tensor, torch.Tensor | None, State]:
+        self, token_NK: torch.Tensor, state: DecoderState, /
+    ) -> tuple[torch.Tensor, torch.Tensor | None, DecoderState]:
         """Return the logits N K V of the next token, the attention N K S (or None) and the next
         state.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beam:
+class BeamParameters:
     """Search parameters."""
 
     size: int
@@ -53,15 +53,15 @@ class Beam:
     filler: int
 
 
-class Hypotheses:
+class BeamHypotheses:
     """The beams of all sentences: the state of each hypothesis."""
 
-    def __init__(self, beam: Beam, known_NS: torch.Tensor) -> None:
+    def __init__(self, beam: BeamParameters, known_NS: torch.Tensor) -> None:
         count, device = len(known_NS), known_NS.device
         self.beam = beam
         self.pad_NKS = ~known_NS[:, None, :]
         self.rows_N1 = torch.arange(count, device=device)[:, None] * beam.size
-        self.logp_NK = torch.full((count, beam.size), NEVER, device=device)
+        self.logp_NK = torch.full((count, beam.size), IMPOSSIBLE_LOG_PROBABILITY, device=device)
         self.logp_NK[:, 0] = 0.0  # all start identical: one of them is enough
         self.rank_NK = self.logp_NK.clone()
         self.done_NK = torch.zeros(count, beam.size, dtype=torch.bool, device=device)
@@ -69,21 +69,23 @@ class Hypotheses:
         self.token_NKT = torch.full(
             (count, beam.size, beam.max_length), beam.filler, dtype=torch.int64, device=device
         )
-        self.stay_K = torch.where(torch.arange(beam.size, device=device) == 0, 0.0, NEVER)
+        self.stay_K = torch.where(
+            torch.arange(beam.size, device=device) == 0, 0.0, IMPOSSIBLE_LOG_PROBABILITY
+        )
         self.word_NK = torch.full((count, beam.size), beam.start, device=device)
 
-    def extend(
+    def extend_by_token(
         self, length: int, logit_NKV: torch.Tensor, attention_NKS: torch.Tensor | None
     ) -> torch.Tensor:
         """Extend to the best continuations of `length` tokens; return the rows B that they
         continue.
         """
         beam = self.beam
-        more_NKK, word_NKK = self.continuations(logit_NKV.float())
+        more_NKK, word_NKK = self.select_continuations(logit_NKV.float())
         logp_NKK = self.logp_NK[..., None] + more_NKK
         rank_NKK = (
-            logp_NKK / normaliser(length, beam.length_penalty)
-            + self.coverage(attention_NKS)[..., None]
+            logp_NKK / compute_length_divisor(length, beam.length_penalty)
+            + self.update_coverage_penalty(attention_NKS)[..., None]
         )
         rank_NKK = torch.where(
             self.done_NK[..., None], self.rank_NK[..., None] + more_NKK, rank_NKK
@@ -95,13 +97,13 @@ class Hypotheses:
         row_B = (self.rows_N1 + parent_NK).flatten()
         self.done_NK = self.done_NK.gather(1, parent_NK)
         self.token_NKT, self.seen_NKS = (
-            taken(table, row_B) for table in (self.token_NKT, self.seen_NKS)
+            gather_beam_rows(table, row_B) for table in (self.token_NKT, self.seen_NKS)
         )
         self.token_NKT[..., length - 1] = torch.where(self.done_NK, beam.filler, self.word_NK)
         self.done_NK = self.done_NK | (self.word_NK == beam.end)
         return row_B
 
-    def continuations(self, logit_NKV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def select_continuations(self, logit_NKV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the best K words after each hypothesis and their log-probabilities; a finished one
         stays unchanged.
         """
@@ -112,53 +114,57 @@ class Hypotheses:
             done_NK1, self.beam.end, word_NKK
         )
 
-    def coverage(self, attention_NKS: torch.Tensor | None) -> torch.Tensor:
+    def update_coverage_penalty(self, attention_NKS: torch.Tensor | None) -> torch.Tensor:
         """Accumulate the attention of open hypotheses, and return the coverage penalty N K."""
         if attention_NKS is None or self.beam.coverage_penalty == 0.0:
             return torch.zeros_like(self.logp_NK)
         self.seen_NKS = self.seen_NKS + attention_NKS
-        share_NKS = self.seen_NKS.clamp(LEAST_ATTENTION, 1.0).masked_fill(self.pad_NKS, 1.0)
+        share_NKS = self.seen_NKS.clamp(MIN_ATTENTION, 1.0).masked_fill(self.pad_NKS, 1.0)
         return self.beam.coverage_penalty * share_NKS.log().sum(-1)
 
-    def settled(self) -> bool:
+    def is_search_finished(self) -> bool:
         """Return whether no open hypothesis of any sentence can still beat its best finished one,
         whatever its length.
         """
-        best_N = self.rank_NK.masked_fill(~self.done_NK, NEVER).amax(1)
-        hope_NK = self.logp_NK / normaliser(self.beam.max_length, self.beam.length_penalty)
-        hope_N = hope_NK.masked_fill(self.done_NK, NEVER).amax(1)
+        best_N = self.rank_NK.masked_fill(~self.done_NK, IMPOSSIBLE_LOG_PROBABILITY).amax(1)
+        hope_NK = self.logp_NK / compute_length_divisor(
+            self.beam.max_length, self.beam.length_penalty
+        )
+        hope_N = hope_NK.masked_fill(self.done_NK, IMPOSSIBLE_LOG_PROBABILITY).amax(1)
         return bool((best_N >= hope_N).all())
 
 
-def normaliser(length: int, penalty: float) -> float:
+def compute_length_divisor(length: int, penalty: float) -> float:
     """Compute the divisor of a log-probability; Wu et al. 2016, equation 14."""
-    return float(((LENGTH_OFFSET + length) / (LENGTH_OFFSET + 1)) ** penalty)
+    return float(((LENGTH_PENALTY_OFFSET + length) / (LENGTH_PENALTY_OFFSET + 1)) ** penalty)
 
 
-def taken(table: torch.Tensor, row_B: torch.Tensor) -> torch.Tensor:
+def gather_beam_rows(table: torch.Tensor, row_B: torch.Tensor) -> torch.Tensor:
     """Gather rows of a table N K ... by their index in B."""
     return table.flatten(0, 1).index_select(0, row_B).view_as(table)
 
 
-def search(decode: Decoder, state: State, known_NS: torch.Tensor, beam: Beam) -> torch.Tensor:
+def search_best_answers(
+    decode: BeamDecoderStep, state: DecoderState, known_NS: torch.Tensor, beam: BeamParameters
+) -> torch.Tensor:
     """Return the best answer to each sentence, N T, padded after its end.
 
     `state`: the decoder's initial state, with first axis N; `known_NS`: true where the source has a
     token.
     """
-    found = Hypotheses(beam, known_NS)
+    hypotheses = BeamHypotheses(beam, known_NS)
     state = tuple(part.repeat_interleave(beam.size, 0) for part in state)
     for length in range(1, beam.max_length + 1):
-        logit_NKV, attention_NKS, state = decode(found.word_NK, state)
-        row_B = found.extend(length, logit_NKV, attention_NKS)
-        if found.settled():
+        logit_NKV, attention_NKS, state = decode(hypotheses.word_NK, state)
+        row_B = hypotheses.extend_by_token(length, logit_NKV, attention_NKS)
+        if hypotheses.is_search_finished():
             break
         state = tuple(part.index_select(0, row_B) for part in state)
-    best_N1T = found.rank_NK.argmax(1)[:, None, None].expand(-1, 1, beam.max_length)
-    return found.token_NKT.gather(1, best_N1T)[:, 0]
+    best_N1T = hypotheses.rank_NK.argmax(1)[:, None, None].expand(-1, 1, beam.max_length)
+    return hypotheses.token_NKT.gather(1, best_N1T)[:, 0]
 
 
-def words(answer_NT: torch.Tensor, end: int) -> list[list[int]]:
+def truncate_answers_at_end(answer_NT: torch.Tensor, end: int) -> list[list[int]]:
     """Return the tokens of each answer up to its end mark, exclusive."""
     answers: Sequence[list[int]] = answer_NT.tolist()
     return [answer[: answer.index(end)] if end in answer else answer for answer in answers]

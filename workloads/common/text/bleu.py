@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
-PERCENT: Final = 100.0  # sacrebleu's scale
-T2T_CUTS: Final = (
+SACREBLEU_SCALE: Final = 100.0  # sacrebleu's scale
+T2T_SPACING_RULES: Final = (
     (r"([^\d])(\p{P})", r"\1 \2 "),
     (r"(\p{P})([^\d])", r" \1 \2"),
     (r"(\p{S})", r" \1 "),
 )  # compute_bleu.py, UnicodeRegex
 
 
-class Form(StrEnum):
+class BleuForm(StrEnum):
     """How a text is tokenised, and whether case counts."""
 
     SACREBLEU = "sacrebleu"
@@ -37,35 +37,35 @@ class Form(StrEnum):
     """
 
 
-def bleu(form: Form, answers: Sequence[str], references: Sequence[str]) -> float:
+def compute_bleu(form: BleuForm, answers: Sequence[str], references: Sequence[str]) -> float:
     """Score answers against one reference each, 0-1; ValueError if their numbers differ, or there
     are none.
     """
     if len(answers) != len(references) or not answers:
         raise ValueError(f"{len(answers)} answers for {len(references)} references")
     sides = [
-        [t2t_words(text) for text in side] if form is Form.T2T else list(side)
+        [insert_t2t_spaces(text) for text in side] if form is BleuForm.T2T else list(side)
         for side in (answers, references)
     ]
-    return float(_metric(form).corpus_score(sides[0], sides[1:]).score) / PERCENT
+    return float(_build_bleu_metric(form).corpus_score(sides[0], sides[1:]).score) / SACREBLEU_SCALE
 
 
-def signature(form: Form) -> str:
+def format_bleu_signature(form: BleuForm) -> str:
     """Return sacrebleu's signature of a score in this form."""
-    metric = _metric(form)
+    metric = _build_bleu_metric(form)
     metric.corpus_score(["a"], [["a"]])  # the number of references is known only after scoring
     return f"bleu|form:{form}|{metric.get_signature()}"
 
 
-def _metric(form: Form) -> "BLEU":
+def _build_bleu_metric(form: BleuForm) -> "BLEU":
     """Create the metric; imported on use, since this import would double the judge's start-up
     time.
     """
     from sacrebleu.metrics.bleu import BLEU
 
-    if form is Form.TOKENS:
+    if form is BleuForm.TOKENS:
         return BLEU(tokenize="none", smooth_method="none", force=True)
-    if form is Form.SACREBLEU:
+    if form is BleuForm.SACREBLEU:
         return BLEU(
             lowercase=True, tokenize="intl", smooth_method="exp", force=True
         )  # force: no warning about tokenised periods
@@ -74,13 +74,13 @@ def _metric(form: Form) -> "BLEU":
     return metric
 
 
-def t2t_words(text: str) -> str:
+def insert_t2t_spaces(text: str) -> str:
     """Put spaces around symbols, and around punctuation without a decimal digit on one side;
     compute_bleu.py, bleu_tokenize.
     """
     import regex  # type: ignore[import-untyped]  # its types are in a separate package
 
     text = text.lower()
-    for found, apart in T2T_CUTS:
-        text = regex.sub(found, apart, text)
+    for pattern, replacement in T2T_SPACING_RULES:
+        text = regex.sub(pattern, replacement, text)
     return text

@@ -8,15 +8,15 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from workloads.common.inputs.batches import cut, order
+from workloads.common.inputs.batches import generate_epoch_order, split_into_global_batches
 
 Indices: TypeAlias = npt.NDArray[np.int64]
-MIXED: Final = (
+BATCH_ORDER_STREAM: Final = (
     3  # kind of random draws, distinct from those of batches.py: the order of the batches
 )
 
 
-def even_bounds(longest: int, buckets: int) -> tuple[int, ...]:
+def compute_even_bounds(longest: int, buckets: int) -> tuple[int, ...]:
     """Divide lengths up to `longest` into buckets of equal width; mlcommons/training,
     rnn_translator, sampler.py.
     """
@@ -24,7 +24,7 @@ def even_bounds(longest: int, buckets: int) -> tuple[int, ...]:
     return tuple(min(width * number, longest) for number in range(1, buckets + 1))
 
 
-def growing_bounds(longest: int, shortest: int, growth: float) -> tuple[int, ...]:
+def compute_growing_bounds(longest: int, shortest: int, growth: float) -> tuple[int, ...]:
     """Grow buckets by a factor, at least by 1; mlcommons/training, transformer, dataset.py: from 8,
     times 1.1.
     """
@@ -34,7 +34,7 @@ def growing_bounds(longest: int, shortest: int, growth: float) -> tuple[int, ...
     return (*bounds[:-1], longest) if bounds[-1] > longest else tuple(bounds)
 
 
-def plan(
+def plan_bucketed_batches(
     lengths: Indices, bounds: Sequence[int], size: Callable[[int], int], seed: int, epoch: int
 ) -> list[Indices]:
     """Plan an epoch's global batches: every sentence once, each batch from one bucket, in random
@@ -49,18 +49,18 @@ def plan(
             f"a sentence of {int(lengths.max())} tokens is longer than the last bucket,"
             f" {bounds[-1]}"
         )
-    shuffled = order(len(lengths), seed, epoch)
+    shuffled = generate_epoch_order(len(lengths), seed, epoch)
     bucket = np.searchsorted(np.asarray(bounds), lengths[shuffled])
-    found = [
+    bucketed = [
         batch
         for number, bound in enumerate(bounds)
-        for batch in cut(shuffled[bucket == number], size(bound))
+        for batch in split_into_global_batches(shuffled[bucket == number], size(bound))
     ]
-    mixed = np.random.default_rng([seed, epoch, MIXED]).permutation(len(found))
-    return [found[place] for place in mixed]
+    mixed = np.random.default_rng([seed, epoch, BATCH_ORDER_STREAM]).permutation(len(bucketed))
+    return [bucketed[index] for index in mixed]
 
 
-def padded(sentences: Sequence[npt.NDArray[np.int32]], filler: int) -> Indices:
+def pad_sentences(sentences: Sequence[npt.NDArray[np.int32]], filler: int) -> Indices:
     """Pad N sentences of different lengths to one N x T array."""
     longest = max((len(sentence) for sentence in sentences), default=0)
     block_NT = np.full((len(sentences), longest), filler, dtype=np.int64)

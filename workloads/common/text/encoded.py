@@ -16,7 +16,7 @@ Tokens: TypeAlias = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Encoded:
+class EncodedSentences:
     """Token ids of many sentences in one array, shared by worker processes."""
 
     tokens: Tokens
@@ -30,7 +30,7 @@ class Encoded:
     def __getitem__(self, index: int) -> Tokens:
         return self.tokens[self.starts[index] : self.starts[index + 1]]
 
-    def views(self) -> list[Tokens]:
+    def list_sentences(self) -> list[Tokens]:
         """Return the sentences as views, without copying."""
         tokens: Tokens = np.asarray(self.tokens)
         return [
@@ -44,7 +44,7 @@ class Encoded:
         return np.diff(self.starts)
 
     @classmethod
-    def of(cls, sentences: Sequence[Tokens]) -> "Encoded":
+    def merge_sentences(cls, sentences: Sequence[Tokens]) -> "EncodedSentences":
         """Concatenate sentences into one array."""
         starts = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
         return cls(tokens=np.concatenate(sentences), starts=starts)
@@ -55,7 +55,7 @@ class Encoded:
         np.save(path.with_suffix(f"{path.suffix}.starts.npy"), self.starts)
 
     @classmethod
-    def load(cls, path: Path) -> "Encoded":
+    def load(cls, path: Path) -> "EncodedSentences":
         """Load both arrays, memory-mapped."""
         tokens, starts = (
             np.load(path.with_suffix(f"{path.suffix}.{part}.npy"), mmap_mode="r")
@@ -64,15 +64,15 @@ class Encoded:
         return cls(tokens=tokens, starts=starts)
 
 
-def prepared(run: Run, found: Mapping[str, Any]) -> Path:
+def resolve_encoded_folder(run: Run, found: Mapping[str, Any]) -> Path:
     """Return the path of the encoded text that a survey left in the cache."""
     return run.cache / str(found["folder"])
 
 
-def check_prepared(run: Run, found: Mapping[str, Any]) -> None:
+def check_encoded_folder(run: Run, found: Mapping[str, Any]) -> None:
     """Reject a run whose encoded text is gone from the cache; StaleError, so that the survey runs
     again.
     """
-    folder = prepared(run, found)
+    folder = resolve_encoded_folder(run, found)
     if not folder.is_dir():
         raise StaleError(f"{folder}: the encoded text is missing")

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from suite.examples import Example, ExampleKind
 
 
-class TextExamples:
+class TranslationExamples:
     """Translations with their references and, if they may be shown, the source sentences."""
 
     kind = ExampleKind.TEXT
@@ -55,12 +55,14 @@ class TextExamples:
         )
 
 
-def embedded_sources(folder: Callable[[], Sequence[str]], count: int) -> Sequence[str]:
+def read_sources_if_matching(
+    read_sources: Callable[[], Sequence[str]], count: int
+) -> Sequence[str]:
     """Return the embedded sentences; none if their number differs from the references', or if they
     cannot be written to the cache.
     """
     try:
-        found = folder()
+        sources = read_sources()
     except OSError:
         return ()
-    return found if len(found) == count else ()
+    return sources if len(sources) == count else ()

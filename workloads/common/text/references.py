@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-REFERENCES: Final = "references.txt"
+REFERENCES_FILE: Final = "references.txt"
 
 
-def read(truth: Path) -> list[str]:
+def read_references(truth: Path) -> list[str]:
     """Read one reference per line; ValueError if there is none."""
-    path = truth / REFERENCES
+    path = truth / REFERENCES_FILE
     lines = (
         path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
     )  # Unicode's other line ends occur within sentences of WMT
@@ -20,6 +20,6 @@ def read(truth: Path) -> list[str]:
     return lines
 
 
-def write(truth: Path, references: Sequence[str]) -> None:
+def write_references(truth: Path, references: Sequence[str]) -> None:
     """Write the references in the form that `read` reads."""
-    (truth / REFERENCES).write_bytes("".join(f"{line}\n" for line in references).encode())
+    (truth / REFERENCES_FILE).write_bytes("".join(f"{line}\n" for line in references).encode())

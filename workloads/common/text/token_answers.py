@@ -9,12 +9,12 @@ from typing import Final
 INT32_BYTES: Final = 4
 
 
-def packed(numbers: Sequence[int]) -> bytes:
+def pack_token_ids(numbers: Sequence[int]) -> bytes:
     """Pack token ids into an answer."""
     return struct.pack(f"<{len(numbers)}i", *numbers)
 
 
-def unpacked(answer: bytes) -> tuple[int, ...]:
+def unpack_token_ids(answer: bytes) -> tuple[int, ...]:
     """Unpack an answer; empty if it is not a sequence of int32."""
     if len(answer) % INT32_BYTES:
         return ()

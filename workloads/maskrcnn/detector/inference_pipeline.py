@@ -178,7 +178,7 @@ def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> 
 
 def written(mask_DHW: Tensor) -> list[bytes]:
     """Encode pasted masks as run lengths."""
-    return rle.compressed((mask_DHW > MASK_LEVEL).to(torch.uint8).cpu().numpy())
+    return rle.encode_masks((mask_DHW > MASK_LEVEL).to(torch.uint8).cpu().numpy())
 
 
 def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:

@@ -8,21 +8,21 @@ from typing import Final
 
 import numpy as np
 
-from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, Geometry
+from workloads.minigo.go.board import BLACK, WHITE, Array, BoardGeometry, Boards
 from workloads.minigo.go.search import Evaluator
 
 # Legend: N positions, P points, A actions, C cells, K 4 neighbours.
-FAR: Final = 99
-PASS_LAST: Final = 1e-4
+NO_STONE_DISTANCE: Final = 99
+LAST_RESORT_PASS_PRIOR: Final = 1e-4
 """Prior of the pass beside 1 for each point: it is played where nothing else is."""
-LEAST: Final = 1e-8
+MIN_PASS_PRIOR: Final = 1e-8
 """The smallest prior of a pass: it stays the move where superko takes all others."""
 
 
-class Area:
+class AreaEvaluator:
     """Implements Evaluator."""
 
-    def __init__(self, shape: Geometry, komi: float) -> None:
+    def __init__(self, shape: BoardGeometry, komi: float) -> None:
         self._shape, self._komi = shape, komi
 
     def __call__(
@@ -31,14 +31,16 @@ class Area:
         """Judge positions; nothing is drawn."""
         shape = self._shape
         stones_NP = boards.stones_NC[:, shape.cell_P]
-        black_NP, white_NP = (nearest(shape, stones_NP == colour) for colour in (BLACK, WHITE))
+        black_NP, white_NP = (
+            compute_nearest_distances(shape, stones_NP == colour) for colour in (BLACK, WHITE)
+        )
         lead_N = np.sign(white_NP - black_NP).sum(axis=1) - self._komi
-        prior_NA = np.full((len(boards), shape.actions), PASS_LAST)
-        prior_NA[:, :-1] = ~eyes(shape, boards)
+        prior_NA = np.full((len(boards), shape.actions), LAST_RESORT_PASS_PRIOR)
+        prior_NA[:, :-1] = ~find_simple_eyes(shape, boards)
         return prior_NA, np.tanh(lead_N / shape.size) * boards.mover_N
 
 
-class PassLast:
+class PassLastEvaluator:
     """Implements Evaluator: another one's values and priors, but for simple eyes, which are not
     filled, and the pass, which comes last.
 
@@ -46,7 +48,7 @@ class PassLast:
     learns nothing more, and play collapses.
     """
 
-    def __init__(self, shape: Geometry, evaluate: Evaluator) -> None:
+    def __init__(self, shape: BoardGeometry, evaluate: Evaluator) -> None:
         self._shape, self._evaluate = shape, evaluate
 
     def __call__(
@@ -54,20 +56,25 @@ class PassLast:
     ) -> tuple[Array, Array]:
         """Evaluate positions."""
         prior_NA, value_N = self._evaluate(boards, past_NTP, rng)
-        points_NP = prior_NA[:, :-1] * ~eyes(self._shape, boards)
+        points_NP = prior_NA[:, :-1] * ~find_simple_eyes(self._shape, boards)
         return (
-            np.concatenate([points_NP, np.maximum(prior_NA[:, -1:] * PASS_LAST, LEAST)], axis=1),
+            np.concatenate(
+                [points_NP, np.maximum(prior_NA[:, -1:] * LAST_RESORT_PASS_PRIOR, MIN_PASS_PRIOR)],
+                axis=1,
+            ),
             value_N,
         )
 
 
-def nearest(shape: Geometry, stones_NP: Array) -> Array:
+def compute_nearest_distances(shape: BoardGeometry, stones_NP: Array) -> Array:
     """Count the steps from each point to the nearest of some stones."""
-    found: Array = np.where(stones_NP[:, :, None], shape.distance_PP, np.int8(FAR)).min(axis=1)
+    found: Array = np.where(
+        stones_NP[:, :, None], shape.distance_PP, np.int8(NO_STONE_DISTANCE)
+    ).min(axis=1)
     return found
 
 
-def eyes(shape: Geometry, boards: Boards) -> Array:
+def find_simple_eyes(shape: BoardGeometry, boards: Boards) -> Array:
     """Tell which points have stones of who moves, or the border, on all sides: simple eyes, which
     are not filled.
     """

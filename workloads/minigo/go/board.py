@@ -21,12 +21,12 @@ BLACK: Final = 1
 WHITE: Final = -1
 BORDER: Final = 2
 ZOBRIST_SEED: Final = 20_26
-FEWEST_SIDE: Final = 2
-MOST_SIDE: Final = 19
+MIN_BOARD_SIDE: Final = 2
+MAX_BOARD_SIDE: Final = 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Geometry:
+class BoardGeometry:
     """What follows from a board's side: cells in rows that share one border column, with a border
     row above and below.
     """
@@ -54,23 +54,25 @@ class Geometry:
 
 
 @cache
-def geometry(size: int) -> Geometry:
+def build_board_geometry(size: int) -> BoardGeometry:
     """Make what all boards of a side share; ValueError for a side that is no Go board's."""
-    if not FEWEST_SIDE <= size <= MOST_SIDE:
-        raise ValueError(f"a board of {size} x {size}: {FEWEST_SIDE} to {MOST_SIDE} are played")
+    if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
+        raise ValueError(
+            f"a board of {size} x {size}: {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are played"
+        )
     stride = size + 1
     cells = stride * (size + 2)
     row, column = np.divmod(np.arange(size * size), size)
-    place = np.arange(size * size).reshape(size, size)
-    turned = [np.rot90(side, turns) for side in (place, place.T) for turns in range(4)]
-    return Geometry(
+    point = np.arange(size * size).reshape(size, size)
+    symmetries = [np.rot90(side, turns) for side in (point, point.T) for turns in range(4)]
+    return BoardGeometry(
         size=size,
         points=size * size,
         cells=cells,
         stride=stride,
         cell_P=(row + 1) * stride + column,
         near_K=np.array([-stride, -1, 1, stride]),
-        symmetry_SP=np.stack([side.reshape(-1) for side in turned]),
+        symmetry_SP=np.stack([side.reshape(-1) for side in symmetries]),
         zobrist_2C=np.random.default_rng(ZOBRIST_SEED).integers(
             1, 2**63, size=(2, cells), dtype=np.uint64
         ),
@@ -99,9 +101,9 @@ class Boards:
     """Moves played."""
 
     @classmethod
-    def empty(cls, size: int, count: int) -> "Boards":
+    def build_empty(cls, size: int, count: int) -> "Boards":
         """Set up empty boards, black to move."""
-        shape = geometry(size)
+        shape = build_board_geometry(size)
         stones_NC = np.full((count, shape.cells), BORDER, np.int8)
         stones_NC[:, shape.cell_P] = 0
         return cls(
@@ -119,31 +121,34 @@ class Boards:
 
     def __getitem__(self, rows: Any) -> "Boards":
         """Copy some positions."""
-        return Boards(**{name: getattr(self, name)[rows] for name in NAMES})
+        return Boards(**{name: getattr(self, name)[rows] for name in BOARD_FIELDS})
 
-    def put(self, rows: Any, found: "Boards") -> None:
+    def set_positions(self, rows: Any, positions: "Boards") -> None:
         """Overwrite some positions."""
-        for name in NAMES:
-            getattr(self, name)[rows] = getattr(found, name)
+        for name in BOARD_FIELDS:
+            getattr(self, name)[rows] = getattr(positions, name)
 
-    def move(self, rows: Any, places: Any) -> None:
+    def copy_positions(self, rows: Any, targets: Any) -> None:
         """Copy some positions over others."""
-        for name in NAMES:
+        for name in BOARD_FIELDS:
             array = getattr(self, name)
-            array[places] = array[rows]
+            array[targets] = array[rows]
 
 
-NAMES: Final = tuple(field.name for field in fields(Boards))
+BOARD_FIELDS: Final = tuple(field.name for field in fields(Boards))
 
 
-def joined(many: list[Boards]) -> Boards:
+def merge_boards(many: list[Boards]) -> Boards:
     """Put positions behind one another."""
     return Boards(
-        **{name: np.concatenate([getattr(boards, name) for boards in many]) for name in NAMES}
+        **{
+            name: np.concatenate([getattr(boards, name) for boards in many])
+            for name in BOARD_FIELDS
+        }
     )
 
 
-def play(shape: Geometry, boards: Boards, action_N: Array) -> Boards:
+def play_actions(shape: BoardGeometry, boards: Boards, action_N: Array) -> Boards:
     """Play one action in each position; they have to be legal but for superko, which knows of
     earlier positions.
     """
@@ -153,11 +158,13 @@ def play(shape: Geometry, boards: Boards, action_N: Array) -> Boards:
     found.ply_N = boards.ply_N + 1
     found.passes_N = np.where(action_N < shape.points, 0, boards.passes_N + 1).astype(np.int8)
     if len(rows):
-        _place(shape, found, rows, shape.cell_P[action_N[rows]], boards.mover_N[rows])
+        _place_stones(shape, found, rows, shape.cell_P[action_N[rows]], boards.mover_N[rows])
     return found
 
 
-def _place(shape: Geometry, boards: Boards, rows: Array, cell_N: Array, colour_N: Array) -> None:
+def _place_stones(
+    shape: BoardGeometry, boards: Boards, rows: Array, cell_N: Array, colour_N: Array
+) -> None:
     """Put a stone on a cell, take what has no liberty left, and count liberties anew."""
     stones_NC, group_NC, liberties_NC, hash_N = (
         boards.stones_NC[rows],
@@ -175,22 +182,27 @@ def _place(shape: Geometry, boards: Boards, rows: Array, cell_N: Array, colour_N
     group_NC[each, cell_N] = cell_N
     stones_NC[each, cell_N] = colour_N
     hash_N ^= shape.zobrist_2C[(colour_N < 0).astype(np.intp), cell_N]
-    some = np.flatnonzero(taken_NK.any(axis=1))
-    if len(some):
+    capture_rows = np.flatnonzero(taken_NK.any(axis=1))
+    if len(capture_rows):
         lost_NC = (
-            group_NC[some][:, None, :] == np.where(taken_NK, label_NK, -1)[some][:, :, None]
+            group_NC[capture_rows][:, None, :]
+            == np.where(taken_NK, label_NK, -1)[capture_rows][:, :, None]
         ).any(axis=1)
-        hash_N[some] ^= np.bitwise_xor.reduce(
-            np.where(lost_NC, shape.zobrist_2C[(colour_N[some] > 0).astype(np.intp)], np.uint64(0)),
+        hash_N[capture_rows] ^= np.bitwise_xor.reduce(
+            np.where(
+                lost_NC,
+                shape.zobrist_2C[(colour_N[capture_rows] > 0).astype(np.intp)],
+                np.uint64(0),
+            ),
             axis=1,
         )
-        stones_NC[some] = np.where(lost_NC, 0, stones_NC[some])
-        group_NC[some] = np.where(lost_NC, 0, group_NC[some])
+        stones_NC[capture_rows] = np.where(lost_NC, 0, stones_NC[capture_rows])
+        group_NC[capture_rows] = np.where(lost_NC, 0, group_NC[capture_rows])
     boards.stones_NC[rows], boards.group_NC[rows], boards.hash_N[rows] = stones_NC, group_NC, hash_N
-    boards.liberties_NC[rows] = _liberties(shape, stones_NC, group_NC)
+    boards.liberties_NC[rows] = _count_liberties(shape, stones_NC, group_NC)
 
 
-def _around(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
+def _slice_neighbour_cells(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
     """Give the four neighbours of all cells but those of the first and the last row."""
     last = array_NC.shape[1]
     return (
@@ -201,31 +213,31 @@ def _around(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def _liberties(shape: Geometry, stones_NC: Array, group_NC: Array) -> Array:
+def _count_liberties(shape: BoardGeometry, stones_NC: Array, group_NC: Array) -> Array:
     """Count each group's empty neighbours, each once however many of its stones touch it; one
     bincount for all positions.
     """
     count, cells = group_NC.shape
     empty = stones_NC[:, shape.stride : cells - shape.stride] == 0
-    up, left, right, down = _around(group_NC, shape.stride)
+    up, left, right, down = _slice_neighbour_cells(group_NC, shape.stride)
     left = np.where(left != up, left, 0)
     right = np.where((right != up) & (right != left), right, 0)
     down = np.where((down != up) & (down != left) & (down != right), down, 0)
     offset = (np.arange(count) * cells)[:, None]
-    places = np.concatenate([(offset + label)[empty] for label in (up, left, right, down)])
-    liberties_NC = np.bincount(places, minlength=count * cells).reshape(count, cells)
+    group_cells = np.concatenate([(offset + label)[empty] for label in (up, left, right, down)])
+    liberties_NC = np.bincount(group_cells, minlength=count * cells).reshape(count, cells)
     liberties_NC[:, 0] = 0
     return np.take_along_axis(liberties_NC, group_NC.astype(np.intp), axis=1).astype(np.int16)
 
 
-def _touching(shape: Geometry, cells_NC: Array) -> Array:
+def _find_points_with_neighbours(shape: BoardGeometry, cells_NC: Array) -> Array:
     """Tell for each point whether a neighbour is among some cells."""
-    up, left, right, down = _around(cells_NC, shape.stride)
+    up, left, right, down = _slice_neighbour_cells(cells_NC, shape.stride)
     inside: Array = (up | left | right | down)[:, shape.cell_P - shape.stride]
     return inside
 
 
-def legal(shape: Geometry, boards: Boards) -> Array:
+def find_legal_actions(shape: BoardGeometry, boards: Boards) -> Array:
     """Tell which actions are legal but for superko, legal_NA: empty points where the stone or a
     stone beside it keeps a liberty, and the pass.
     """
@@ -236,58 +248,63 @@ def legal(shape: Geometry, boards: Boards) -> Array:
         | ((own_NC == -1) & (boards.liberties_NC == 1))
     )
     legal_NA = np.ones((len(boards), shape.actions), bool)
-    legal_NA[:, :-1] = (own_NC[:, shape.cell_P] == 0) & _touching(shape, safe_NC)
+    legal_NA[:, :-1] = (own_NC[:, shape.cell_P] == 0) & _find_points_with_neighbours(shape, safe_NC)
     return legal_NA
 
 
-def capturing(shape: Geometry, boards: Boards) -> Array:
+def find_capturing_points(shape: BoardGeometry, boards: Boards) -> Array:
     """Tell for each point whether a stone of who moves takes stones there."""
     prey_NC = (boards.stones_NC == -boards.mover_N[:, None]) & (boards.liberties_NC == 1)
-    found: Array = (boards.stones_NC[:, shape.cell_P] == 0) & _touching(shape, prey_NC)
+    found: Array = (boards.stones_NC[:, shape.cell_P] == 0) & _find_points_with_neighbours(
+        shape, prey_NC
+    )
     return found
 
 
-def repeated(boards: Boards, seen_NT: Array) -> Array:
+def find_repeated_positions(boards: Boards, earlier_hash_NT: Array) -> Array:
     """Tell which positions stood before, by the hashes of all earlier ones of their games; a pass
     repeats nothing.
     """
-    found: Array = (seen_NT == boards.hash_N[:, None]).any(axis=1) & (boards.passes_N == 0)
+    found: Array = (earlier_hash_NT == boards.hash_N[:, None]).any(axis=1) & (boards.passes_N == 0)
     return found
 
 
-def legal_with_superko(shape: Geometry, boards: Boards, seen_NT: Array) -> Array:
+def find_superko_legal_actions(
+    shape: BoardGeometry, boards: Boards, earlier_hash_NT: Array
+) -> Array:
     """Tell which actions are legal: those that capture are played, the others add a stone to the
     hash. The search looks when it gets there.
     """
-    legal_NA = legal(shape, boards)
+    legal_NA = find_legal_actions(shape, boards)
     hash_NP = (
         boards.hash_N[:, None]
         ^ shape.zobrist_2C[(boards.mover_N < 0).astype(np.intp)][:, shape.cell_P]
     )
-    rows, points = np.nonzero(legal_NA[:, :-1] & capturing(shape, boards))
-    hash_NP[rows, points] = play(shape, boards[rows], points).hash_N
-    legal_NA[:, :-1] &= ~(hash_NP[:, :, None] == seen_NT[:, None, :]).any(axis=2)
+    rows, points = np.nonzero(legal_NA[:, :-1] & find_capturing_points(shape, boards))
+    hash_NP[rows, points] = play_actions(shape, boards[rows], points).hash_N
+    legal_NA[:, :-1] &= ~(hash_NP[:, :, None] == earlier_hash_NT[:, None, :]).any(axis=2)
     return legal_NA
 
 
-def area(shape: Geometry, boards: Boards) -> Array:
+def count_black_area_lead(shape: BoardGeometry, boards: Boards) -> Array:
     """Count black's points less white's, without komi: stones, and empty regions that one colour
     alone reaches.
     """
     empty_NC = boards.stones_NC == 0
     reach = [
-        _flooded(boards.stones_NC == colour, empty_NC, shape.stride) for colour in (BLACK, WHITE)
+        _spread_over_empty_cells(boards.stones_NC == colour, empty_NC, shape.stride)
+        for colour in (BLACK, WHITE)
     ]
     black_NC, white_NC = reach[0] & ~reach[1], reach[1] & ~reach[0]
     found: Array = black_NC.sum(axis=1, dtype=np.int64) - white_NC.sum(axis=1, dtype=np.int64)
     return found
 
 
-def _flooded(start_NC: Array, empty_NC: Array, stride: int) -> Array:
+def _spread_over_empty_cells(start_NC: Array, empty_NC: Array, stride: int) -> Array:
     """Spread over empty cells until nothing is added."""
     reach_NC, before = start_NC.copy(), -1
     while (now := int(reach_NC.sum())) != before:
         before = now
-        up, left, right, down = _around(reach_NC, stride)
+        up, left, right, down = _slice_neighbour_cells(reach_NC, stride)
         reach_NC[:, stride:-stride] |= (up | left | right | down) & empty_NC[:, stride:-stride]
     return reach_NC

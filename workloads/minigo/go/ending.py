@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.minigo.go.board import Array, Boards, Geometry, area
+from workloads.minigo.go.board import Array, BoardGeometry, Boards, count_black_area_lead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class GameRules:
     """How games end."""
 
     komi: float
@@ -19,13 +19,13 @@ class Rules:
     """Moves after which a game is counted as it stands."""
 
 
-def outcome(shape: Geometry, rules: Rules, boards: Boards) -> Array:
+def compute_winners(shape: BoardGeometry, rules: GameRules, boards: Boards) -> Array:
     """Say who has won positions that are counted now: 1 black, -1 white, 0 nobody."""
-    found: Array = np.sign(area(shape, boards) - rules.komi)
+    found: Array = np.sign(count_black_area_lead(shape, boards) - rules.komi)
     return found
 
 
-def over(rules: Rules, boards: Boards) -> Array:
+def find_ended_games(rules: GameRules, boards: Boards) -> Array:
     """Tell which games have ended."""
     found: Array = (boards.passes_N >= 2) | (boards.ply_N >= rules.limit)
     return found

@@ -10,21 +10,23 @@ from typing import Final
 
 import numpy as np
 
-from workloads.minigo.go.board import BLACK, Array, Boards, Geometry, capturing
+from workloads.minigo.go.board import BLACK, Array, BoardGeometry, Boards, find_capturing_points
 
 # Legend: N positions, F planes, P points, A actions, T positions that are seen, the newest first.
-SEEN: Final = {13: 4, 17: 8}
+SHOWN_POSITIONS_BY_PLANES: Final = {13: 4, 17: 8}
 """Planes -> positions that are seen."""
 LIBERTY_PLANES: Final = (1, 2, 3)
 
 
-def planes(shape: Geometry, boards: Boards, past_NTP: Array, count: int) -> Array:
+def build_feature_planes(
+    shape: BoardGeometry, boards: Boards, past_NTP: Array, count: int
+) -> Array:
     """Make plane_NFP (uint8) of positions and of the stones (1, -1, 0) that they and those before
     them have.
     """
     mover_N11 = boards.mover_N[:, None, None]
     plane_NFP = np.zeros((len(boards), count, shape.points), np.uint8)
-    stones = 2 * SEEN[count]
+    stones = 2 * SHOWN_POSITIONS_BY_PLANES[count]
     plane_NFP[:, 0:stones:2] = past_NTP == mover_N11
     plane_NFP[:, 1:stones:2] = past_NTP == -mover_N11
     plane_NFP[:, stones] = (boards.mover_N == BLACK)[:, None]
@@ -32,11 +34,11 @@ def planes(shape: Geometry, boards: Boards, past_NTP: Array, count: int) -> Arra
         liberties_NP = boards.liberties_NC[:, shape.cell_P]
         for number, liberties in enumerate(LIBERTY_PLANES, stones + 1):
             plane_NFP[:, number] = liberties_NP == liberties
-        plane_NFP[:, -1] = capturing(shape, boards)
+        plane_NFP[:, -1] = find_capturing_points(shape, boards)
     return plane_NFP
 
 
-def newest(shape: Geometry, boards: Boards, past_NTP: Array) -> Array:
+def prepend_current_stones(shape: BoardGeometry, boards: Boards, past_NTP: Array) -> Array:
     """Put the stones of positions before those of the positions that they follow; the oldest is
     forgotten.
     """
@@ -44,19 +46,19 @@ def newest(shape: Geometry, boards: Boards, past_NTP: Array) -> Array:
     return np.concatenate([now_N1P, past_NTP[:, :-1]], axis=1)
 
 
-def turned(shape: Geometry, plane_NFP: Array, symmetry_N: Array) -> Array:
+def apply_plane_symmetries(shape: BoardGeometry, plane_NFP: Array, symmetry_N: Array) -> Array:
     """Turn and mirror each position."""
     return np.take_along_axis(plane_NFP, shape.symmetry_SP[symmetry_N][:, None, :], axis=2)
 
 
-def turned_policy(shape: Geometry, policy_NA: Array, symmetry_N: Array) -> Array:
+def apply_policy_symmetries(shape: BoardGeometry, policy_NA: Array, symmetry_N: Array) -> Array:
     """Turn and mirror probabilities of actions; the pass stays."""
     found = policy_NA.copy()
     found[:, :-1] = np.take_along_axis(policy_NA[:, :-1], shape.symmetry_SP[symmetry_N], axis=1)
     return found
 
 
-def turned_back(shape: Geometry, policy_NA: Array, symmetry_N: Array) -> Array:
+def revert_policy_symmetries(shape: BoardGeometry, policy_NA: Array, symmetry_N: Array) -> Array:
     """Undo `turned_policy`."""
     found = policy_NA.copy()
     np.put_along_axis(found[:, :-1], shape.symmetry_SP[symmetry_N], policy_NA[:, :-1], axis=1)

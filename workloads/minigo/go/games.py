@@ -8,24 +8,28 @@ from typing import Final
 
 import numpy as np
 
-from workloads.minigo.go.board import Array, Boards, Geometry, play
-from workloads.minigo.go.ending import Rules, outcome, over
-from workloads.minigo.go.features import SEEN, newest, planes
-from workloads.minigo.go.search import Evaluator, Forest
+from workloads.minigo.go.board import Array, BoardGeometry, Boards, play_actions
+from workloads.minigo.go.ending import GameRules, compute_winners, find_ended_games
+from workloads.minigo.go.features import (
+    SHOWN_POSITIONS_BY_PLANES,
+    build_feature_planes,
+    prepend_current_stones,
+)
+from workloads.minigo.go.search import Evaluator, SearchForest
 
 # Legend: E examples, F planes, P points, A actions, N games, T positions seen, H positions of a
 # game.
-SOFTNESS: Final = 0.98  # mlcommons/training v0.6, minigo, cc/mcts_tree.cc: visits ** 0.98
-ROOM: Final = 6
+VISIT_EXPONENT: Final = 0.98  # mlcommons/training v0.6, minigo, cc/mcts_tree.cc: visits ** 0.98
+TREE_CAPACITY_IN_SEARCHES: Final = 6
 """Nodes of a tree, in searches: what is kept of a tree is mostly less than one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class PlayerSettings:
     """How a player searches and chooses."""
 
     readouts: int
-    at_once: int = 1
+    readouts_at_once: int = 1
     """Readouts of one game with one evaluation, with virtual losses."""
     penalty: float = 0.2
     """How much worse than its parent a new move is taken to be; v0.6: kValueInitPenalty."""
@@ -36,12 +40,12 @@ class Habits:
     noise_share: float = 0.0
     resign_below: float = -1.0
     never_resign_share: float = 0.0
-    pruned: bool = False
+    prune_noise_visits: bool = False
     """Take off visits that noise alone has brought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Examples:
+class SelfPlayExamples:
     """What a network learns from."""
 
     plane_EFP: Array
@@ -55,7 +59,7 @@ class Examples:
         return len(self.result_E)
 
     @classmethod
-    def joined(cls, parts: "Sequence[Examples]") -> "Examples":
+    def merge_examples(cls, parts: "Sequence[SelfPlayExamples]") -> "SelfPlayExamples":
         """Put examples behind one another."""
         return cls(
             **{
@@ -65,34 +69,36 @@ class Examples:
         )
 
 
-def start(shape: Geometry, count: int, plane_count: int) -> tuple[Boards, Array, Array]:
+def build_empty_games(
+    shape: BoardGeometry, count: int, plane_count: int
+) -> tuple[Boards, Array, Array]:
     """Set up games: boards, what is seen, hashes of earlier positions."""
-    boards = Boards.empty(shape.size, count)
+    boards = Boards.build_empty(shape.size, count)
     return (
         boards,
-        np.zeros((count, SEEN[plane_count], shape.points), np.int8),
+        np.zeros((count, SHOWN_POSITIONS_BY_PLANES[plane_count], shape.points), np.int8),
         np.zeros((count, 0), np.uint64),
     )
 
 
-def chosen(visits_NA: Array, soft_N: Array, rng: np.random.Generator) -> Array:
+def choose_game_actions(visits_NA: Array, soft_N: Array, rng: np.random.Generator) -> Array:
     """Choose actions: drawn by visits ** 0.98 where soft, else the most visited."""
-    weight_NA = visits_NA.astype(np.float64) ** SOFTNESS
+    weight_NA = visits_NA.astype(np.float64) ** VISIT_EXPONENT
     edge_NA = np.cumsum(weight_NA, axis=1)
     drawn_N = (edge_NA <= rng.random((len(edge_NA), 1)) * edge_NA[:, -1:]).sum(axis=1)
     found: Array = np.where(soft_N, drawn_N, visits_NA.argmax(axis=1))
     return found
 
 
-class SelfPlay:
+class SelfPlayGroup:
     """A group of games of a network against itself, side by side."""
 
     def __init__(
         self,
-        shape: Geometry,
-        rules: Rules,
+        shape: BoardGeometry,
+        rules: GameRules,
         evaluate: Evaluator,
-        habits: Habits,
+        habits: PlayerSettings,
         plane_count: int,
         rng: np.random.Generator,
         count: int,
@@ -105,47 +111,61 @@ class SelfPlay:
             rng,
             count,
         )
-        room = ROOM * habits.readouts + habits.at_once + 1
-        self._forest = Forest(shape, rules, evaluate, rng, room, SEEN[plane_count], habits.penalty)
+        room = TREE_CAPACITY_IN_SEARCHES * habits.readouts + habits.readouts_at_once + 1
+        self._forest = SearchForest(
+            shape,
+            rules,
+            evaluate,
+            rng,
+            room,
+            SHOWN_POSITIONS_BY_PLANES[plane_count],
+            habits.penalty,
+        )
         self._winner_N = np.zeros(count, np.float32)
         self._noted: list[tuple[Array, Array, Array, Array]] = []
 
-    def play(self) -> Examples:
+    def play_games(self) -> SelfPlayExamples:
         """Play all games to their ends."""
-        self._forest.begin(*start(self._shape, self._count, self._planes))
+        self._forest.build_trees(*build_empty_games(self._shape, self._count, self._planes))
         self._keen_N = self._rng.random(self._count) < self._habits.never_resign_share
         self._game_N = np.arange(self._count)
         while len(self._game_N):
-            self._move()
+            self._play_one_move()
         game_E, mover_E, plane_EFP, policy_EA = (
             np.concatenate(column) for column in zip(*self._noted, strict=True)
         )
         order = np.argsort(game_E, kind="stable")
         result_E = (self._winner_N[game_E] * mover_E).astype(np.float32)
-        return Examples(
+        return SelfPlayExamples(
             plane_EFP=plane_EFP[order], policy_EA=policy_EA[order], result_E=result_E[order]
         )
 
-    def _move(self) -> None:
+    def _play_one_move(self) -> None:
         forest, habits = self._forest, self._habits
         if habits.noise_share:
-            forest.add_noise(habits.noise_alpha, habits.noise_share)
-        forest.read(habits.readouts, habits.at_once)
-        boards = forest.position(forest.first_N)
-        visits_NA = forest.pruned_visits() if habits.pruned else forest.visits_NA
-        self._note(boards, visits_NA)
-        given_up = (forest.value_N < habits.resign_below) & ~self._keen_N[self._game_N]
-        self._winner_N[self._game_N[given_up]] = -boards.mover_N[given_up]
-        forest.advance(chosen(visits_NA, boards.ply_N < habits.soft_moves, self._rng))
-        after = forest.position(forest.first_N)
-        ended = over(self._rules, after) & ~given_up
-        self._winner_N[self._game_N[ended]] = outcome(self._shape, self._rules, after[ended])
-        going = np.flatnonzero(~ended & ~given_up)
+            forest.add_root_noise(habits.noise_alpha, habits.noise_share)
+        forest.run_readouts(habits.readouts, habits.readouts_at_once)
+        boards = forest.get_boards(forest.first_N)
+        visits_NA = (
+            forest.compute_pruned_visits() if habits.prune_noise_visits else forest.visits_NA
+        )
+        self._record_positions(boards, visits_NA)
+        resigned = (forest.value_N < habits.resign_below) & ~self._keen_N[self._game_N]
+        self._winner_N[self._game_N[resigned]] = -boards.mover_N[resigned]
+        forest.play_root_actions(
+            choose_game_actions(visits_NA, boards.ply_N < habits.soft_moves, self._rng)
+        )
+        next_boards = forest.get_boards(forest.first_N)
+        ended = find_ended_games(self._rules, next_boards) & ~resigned
+        self._winner_N[self._game_N[ended]] = compute_winners(
+            self._shape, self._rules, next_boards[ended]
+        )
+        going = np.flatnonzero(~ended & ~resigned)
         self._game_N = self._game_N[going]
         forest.keep_games(going)
 
-    def _note(self, boards: Boards, visits_NA: Array) -> None:
-        past_NTP = self._forest.past(self._forest.first_N)
+    def _record_positions(self, boards: Boards, visits_NA: Array) -> None:
+        past_NTP = self._forest.get_past_stones(self._forest.first_N)
         policy_NA = (visits_NA / np.maximum(visits_NA.sum(axis=1, keepdims=True), 1)).astype(
             np.float32
         )
@@ -153,22 +173,22 @@ class SelfPlay:
             (
                 self._game_N,
                 boards.mover_N,
-                planes(self._shape, boards, past_NTP, self._planes),
+                build_feature_planes(self._shape, boards, past_NTP, self._planes),
                 policy_NA,
             )
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Player:
+class MatchPlayer:
     """Who plays a match."""
 
     evaluate: Evaluator
-    habits: Habits
+    settings: PlayerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Match:
+class PlayedMatch:
     """Games of two players, the first one black in every other game."""
 
     points_N: Array
@@ -181,20 +201,20 @@ class Match:
     """
 
 
-def match(
-    shape: Geometry,
-    rules: Rules,
-    first: Player,
-    second: Player,
+def play_match(
+    shape: BoardGeometry,
+    rules: GameRules,
+    first: MatchPlayer,
+    second: MatchPlayer,
     plane_count: int,
     rng: np.random.Generator,
     count: int,
-) -> Match:
+) -> PlayedMatch:
     """Play games, colours alternating; each move is searched anew."""
-    boards, past_NTP, history_NH = start(shape, count, plane_count)
+    boards, past_NTP, history_NH = build_empty_games(shape, count, plane_count)
     colour_N = np.where(np.arange(count) % 2, -1, 1)
     game_N, points_N = np.arange(count), np.zeros(count)
-    found = Match(
+    played = PlayedMatch(
         points_N=points_N,
         moves=[[] for _ in range(count)],
         value_of_first=[[] for _ in range(count)],
@@ -205,19 +225,19 @@ def match(
             rows = np.flatnonzero(boards.mover_N * colour_N[game_N] == turn)
             if not len(rows):
                 continue
-            action_N[rows], value_N = answers(
+            action_N[rows], value_N = search_player_actions(
                 shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng
             )
             for game, value in zip(game_N[rows], value_N, strict=True) if turn == 1 else ():
-                found.value_of_first[game].append(float(value))
+                played.value_of_first[game].append(float(value))
         for game, action in zip(game_N, action_N, strict=True):
-            found.moves[game].append(int(action))
+            played.moves[game].append(int(action))
         history_NH = np.concatenate([history_NH, boards.hash_N[:, None]], axis=1)
-        boards = play(shape, boards, action_N)
-        past_NTP = newest(shape, boards, past_NTP)
-        ended = over(rules, boards)
+        boards = play_actions(shape, boards, action_N)
+        past_NTP = prepend_current_stones(shape, boards, past_NTP)
+        ended = find_ended_games(rules, boards)
         points_N[game_N[ended]] = (
-            outcome(shape, rules, boards[ended]) * colour_N[game_N[ended]] + 1
+            compute_winners(shape, rules, boards[ended]) * colour_N[game_N[ended]] + 1
         ) / 2
         going = np.flatnonzero(~ended)
         boards, past_NTP, history_NH, game_N = (
@@ -226,13 +246,13 @@ def match(
             history_NH[going],
             game_N[going],
         )
-    return found
+    return played
 
 
-def answers(
-    shape: Geometry,
-    rules: Rules,
-    player: Player,
+def search_player_actions(
+    shape: BoardGeometry,
+    rules: GameRules,
+    player: MatchPlayer,
     boards: Boards,
     past_NTP: Array,
     history_NH: Array,
@@ -241,16 +261,18 @@ def answers(
     """Search positions anew, with the hashes of all positions of their games: the player's actions,
     and what it thinks of its chances, -1 to 1.
     """
-    habits = player.habits
-    forest = Forest(
+    habits = player.settings
+    forest = SearchForest(
         shape,
         rules,
         player.evaluate,
         rng,
-        habits.readouts + habits.at_once + 1,
+        habits.readouts + habits.readouts_at_once + 1,
         past_NTP.shape[1],
         habits.penalty,
     )
-    forest.begin(boards, past_NTP, history_NH)
-    forest.read(habits.readouts, habits.at_once)
-    return chosen(forest.visits_NA, boards.ply_N < habits.soft_moves, rng), forest.value_N
+    forest.build_trees(boards, past_NTP, history_NH)
+    forest.run_readouts(habits.readouts, habits.readouts_at_once)
+    return choose_game_actions(
+        forest.visits_NA, boards.ply_N < habits.soft_moves, rng
+    ), forest.value_N

@@ -10,9 +10,16 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from workloads.minigo.go.board import Array, Boards, Geometry, legal, play, repeated
-from workloads.minigo.go.ending import Rules, outcome, over
-from workloads.minigo.go.features import newest
+from workloads.minigo.go.board import (
+    Array,
+    BoardGeometry,
+    Boards,
+    find_legal_actions,
+    find_repeated_positions,
+    play_actions,
+)
+from workloads.minigo.go.ending import GameRules, compute_winners, find_ended_games
+from workloads.minigo.go.features import prepend_current_stones
 
 # Legend: N games, M nodes of all trees, A actions, P points, T positions seen, H positions of a
 # game, R readouts at once in a game.
@@ -21,7 +28,7 @@ PUCT_BASE: Final = (
 )
 PUCT_INIT: Final = 1.25  # as above
 PUCT_SCALE: Final = 2.0  # cc/mcts_tree.cc: CalculateScale
-NONE: Final = -1
+NO_CHILD: Final = -1
 
 
 class Evaluator(Protocol):
@@ -35,83 +42,83 @@ class Evaluator(Protocol):
         """
 
 
-class Forest:
+class SearchForest:
     """One tree for each of N games."""
 
     def __init__(
         self,
-        shape: Geometry,
-        rules: Rules,
+        shape: BoardGeometry,
+        rules: GameRules,
         evaluate: Evaluator,
         rng: np.random.Generator,
         capacity: int,
-        seen: int,
+        shown_positions: int,
         penalty: float,
     ) -> None:
         """`capacity`: nodes of a tree; `seen`: positions that `evaluate` sees; `penalty`: what a
         new move's value starts below its parent's.
         """
         self._shape, self._rules, self._evaluate, self._rng = shape, rules, evaluate, rng
-        self._capacity, self._seen, self._penalty = capacity, seen, penalty
+        self._capacity, self._seen, self._penalty = capacity, shown_positions, penalty
 
-    def begin(self, boards: Boards, past_NTP: Array, history_NH: Array) -> None:
+    def build_trees(self, boards: Boards, past_NTP: Array, history_NH: Array) -> None:
         """Start trees at positions; `history_NH` has the hashes of all positions of their games."""
         count, nodes, actions = len(boards), len(boards) * self._capacity, self._shape.actions
         self.first_N = np.arange(count) * self._capacity
         self._used_N = np.ones(count, np.int64)
-        self._board = Boards.empty(self._shape.size, nodes)
+        self._board = Boards.build_empty(self._shape.size, nodes)
         self._past_MTP = np.zeros((nodes, self._seen, self._shape.points), np.int8)
-        self._child_MA = np.full((nodes, actions), NONE, np.int64)
+        self._child_MA = np.full((nodes, actions), NO_CHILD, np.int64)
         self.visits_MA, self.worth_MA, self.prior_MA = (
             np.zeros((nodes, actions), np.float32) for _ in range(3)
         )
         self._result_M = np.zeros(nodes, np.float32)
         self._over_M, self._grown_M = np.zeros(nodes, bool), np.zeros(nodes, bool)
         self._history_NH = history_NH
-        self._settle(self.first_N, boards, past_NTP)
-        self._grow(self.first_N)
+        self._set_node_positions(self.first_N, boards, past_NTP)
+        self._evaluate_nodes(self.first_N)
         self.plain_NA = self.prior_MA[self.first_N]
 
-    def _settle(self, node_N: Array, boards: Boards, past_NTP: Array) -> None:
+    def _set_node_positions(self, node_N: Array, boards: Boards, past_NTP: Array) -> None:
         """Let nodes be positions, without children."""
-        self._board.put(node_N, boards)
+        self._board.set_positions(node_N, boards)
         self._past_MTP[node_N] = past_NTP
-        ended_N = over(self._rules, boards)
+        ended_N = find_ended_games(self._rules, boards)
         self._over_M[node_N], self._grown_M[node_N] = ended_N, False
-        self._child_MA[node_N] = NONE
+        self._child_MA[node_N] = NO_CHILD
         self.visits_MA[node_N] = 0
         if ended_N.any():
             self._result_M[node_N[ended_N]] = (
-                outcome(self._shape, self._rules, boards[ended_N]) * boards.mover_N[ended_N]
+                compute_winners(self._shape, self._rules, boards[ended_N]) * boards.mover_N[ended_N]
             )
 
-    def _grow(self, node_N: Array) -> Array:
+    def _evaluate_nodes(self, node_N: Array) -> Array:
         """Evaluate positions: value_N for who moves; where a game is over, its result."""
         boards = self._board[node_N]
         prior_NA, value_N = self._evaluate(boards, self._past_MTP[node_N], self._rng)
-        prior_NA = prior_NA * legal(self._shape, boards)
+        prior_NA = prior_NA * find_legal_actions(self._shape, boards)
         self.prior_MA[node_N] = prior_NA / np.maximum(
             prior_NA.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny
         )
-        self._leave_the_pass(node_N)
+        self._ensure_playable_action(node_N)
         self.worth_MA[node_N] = np.maximum(value_N - self._penalty, -1)[:, None]
         self._grown_M[node_N] = True
         found: Array = np.where(self._over_M[node_N], self._result_M[node_N], value_N)
         return found
 
-    def _leave_the_pass(self, node_N: Array) -> None:
+    def _ensure_playable_action(self, node_N: Array) -> None:
         """Make the pass the move where no action has a prior left: it is always legal, also where a
         network's own prior of it underflows to 0.
         """
         self.prior_MA[node_N[~self.prior_MA[node_N].any(axis=1)], -1] = 1
 
-    def add_noise(self, alpha: float, share: float) -> None:
+    def add_root_noise(self, alpha: float, share: float) -> None:
         """Mix a Dirichlet draw into the roots' priors, over legal actions."""
         drawn_NA = self._rng.gamma(alpha, size=self.plain_NA.shape) * (self.plain_NA > 0)
         drawn_NA /= np.maximum(drawn_NA.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         self.prior_MA[self.first_N] = (1 - share) * self.plain_NA + share * drawn_NA
 
-    def read(self, readouts: int, at_once: int = 1) -> None:
+    def run_readouts(self, readouts: int, at_once: int = 1) -> None:
         """Do so many readouts in each game, `at_once` of them with one evaluation; one that ends in
         superko is taken back and done again.
 
@@ -120,87 +127,99 @@ class Forest:
         """
         left_N = np.minimum(readouts, self._capacity - self._used_N)
         while len(games := np.flatnonzero(left_N > 0)):
-            for way in self._ways(games, left_N, at_once):
-                left_N[way.games] -= 1
+            for path in self._run_readouts_at_once(games, left_N, at_once):
+                left_N[path.games] -= 1
 
-    def _ways(self, games: Array, left_N: Array, at_once: int) -> "list[Way]":
-        ways = []
+    def _run_readouts_at_once(
+        self, games: Array, left_N: Array, at_once: int
+    ) -> "list[ReadoutPath]":
+        paths = []
         for number in range(at_once):
-            if len(some := games[left_N[games] > number]):
-                way = self._descend(some)
-                way.count(
+            if len(unfinished := games[left_N[games] > number]):
+                path = self._walk_to_leaves(unfinished)
+                path.add_visits(
                     self, 1, -1.0 if at_once > 1 else 0.0
                 )  # a virtual loss, until the leaf is evaluated
-                ways.append(way)
-        leaf_N = np.concatenate([way.leaf_N for way in ways]) if ways else np.zeros(0, np.int64)
+                paths.append(path)
+        leaf_N = np.concatenate([path.leaf_N for path in paths]) if paths else np.zeros(0, np.int64)
         leaves = np.unique(leaf_N)
-        value_N = self._grow(leaves)[np.searchsorted(leaves, leaf_N)] if len(leaves) else leaf_N
+        value_N = (
+            self._evaluate_nodes(leaves)[np.searchsorted(leaves, leaf_N)] if len(leaves) else leaf_N
+        )
         start = 0
-        for way in ways:
-            way.give(self, value_N[start : start + len(way.games)], 1.0 if at_once > 1 else 0.0)
-            start += len(way.games)
-        return ways
+        for path in paths:
+            path.propagate_values(
+                self, value_N[start : start + len(path.games)], 1.0 if at_once > 1 else 0.0
+            )
+            start += len(path.games)
+        return paths
 
-    def _descend(self, games: Array) -> "Way":
+    def _walk_to_leaves(self, games: Array) -> "ReadoutPath":
         """Walk from the roots to new leaves or ends of games; games whose next move repeats a
         position fall out, and lose that move.
         """
-        way = Way(games)
+        path = ReadoutPath(games)
         row_N, node_N = np.arange(len(games)), self.first_N[games]
         stopped: list[tuple[Array, Array, Array]] = []
         while len(row_N):
-            action_N = self._best(node_N)
-            way.steps.append((row_N, node_N, action_N))
+            action_N = self._select_best_actions(node_N)
+            path.steps.append((row_N, node_N, action_N))
             child_N = self._child_MA[node_N, action_N]
-            way.leaf_N[row_N] = child_N
-            new = child_N == NONE
+            path.leaf_N[row_N] = child_N
+            new = child_N == NO_CHILD
             stopped.append((row_N[new], node_N[new], action_N[new]))
             going = ~new & self._grown_M[child_N] & ~self._over_M[child_N]
             row_N, node_N = row_N[going], child_N[going]
         new_N, parent_N, move_N = (np.concatenate(column) for column in zip(*stopped, strict=True))
         if len(new_N):
-            way.leaf_N[new_N], kept = self._expand(
-                games[new_N], parent_N, move_N, self._earlier(way)[new_N]
+            path.leaf_N[new_N], allowed = self._add_children(
+                games[new_N], parent_N, move_N, self._collect_earlier_hashes(path)[new_N]
             )
-            way.lost.extend(new_N[~kept].tolist())
-        return way.without_lost()
+            path.lost.extend(new_N[~allowed].tolist())
+        return path.drop_lost_games()
 
-    def _earlier(self, way: "Way") -> Array:
+    def _collect_earlier_hashes(self, path: "ReadoutPath") -> Array:
         """Give the hashes of all positions of the games and of the ways from their roots, seen_NH;
         0, the empty board's, fills up.
         """
-        ways_NH = np.zeros((len(way.games), len(way.steps)), np.uint64)
-        for depth, (row_N, node_N, _) in enumerate(way.steps):
-            ways_NH[row_N, depth] = self._board.hash_N[node_N]
-        return np.concatenate([self._history_NH[way.games], ways_NH], axis=1)
+        path_hash_NH = np.zeros((len(path.games), len(path.steps)), np.uint64)
+        for depth, (row_N, node_N, _) in enumerate(path.steps):
+            path_hash_NH[row_N, depth] = self._board.hash_N[node_N]
+        return np.concatenate([self._history_NH[path.games], path_hash_NH], axis=1)
 
-    def _best(self, node_N: Array) -> Array:
+    def _select_best_actions(self, node_N: Array) -> Array:
         """Choose the action of the largest Q + U; Q = W / (1 + N), W from the reduced value on; U =
         c sqrt(max(1, N_parent - 1)) P / (1 + N).
         """
         visits_NA, prior_NA = self.visits_MA[node_N], self.prior_MA[node_N]
         all_N = visits_NA.sum(axis=1)
-        score_NA = (self.worth_MA[node_N] + factor(all_N)[:, None] * prior_NA) / (1 + visits_NA)
+        score_NA = (
+            self.worth_MA[node_N] + compute_exploration_factor(all_N)[:, None] * prior_NA
+        ) / (1 + visits_NA)
         score_NA[prior_NA <= 0] = -np.inf
         found: Array = score_NA.argmax(axis=1)
         return found
 
-    def _expand(
-        self, games: Array, node_N: Array, action_N: Array, seen_NH: Array
+    def _add_children(
+        self, games: Array, node_N: Array, action_N: Array, earlier_hash_NH: Array
     ) -> tuple[Array, Array]:
         """Make the children; which of them do not repeat a position."""
-        after = play(self._shape, self._board[node_N], action_N)
-        kept = ~repeated(after, seen_NH)
-        if not kept.all():
-            self.prior_MA[node_N[~kept], action_N[~kept]] = 0
-            self._leave_the_pass(node_N[~kept])
-        made_N = self.first_N[games] + self._used_N[games]
-        new = np.flatnonzero(kept)
+        child_boards = play_actions(self._shape, self._board[node_N], action_N)
+        allowed = ~find_repeated_positions(child_boards, earlier_hash_NH)
+        if not allowed.all():
+            self.prior_MA[node_N[~allowed], action_N[~allowed]] = 0
+            self._ensure_playable_action(node_N[~allowed])
+        child_N = self.first_N[games] + self._used_N[games]
+        new = np.flatnonzero(allowed)
         self._used_N[games[new]] += 1
-        after = after[new]
-        self._settle(made_N[new], after, newest(self._shape, after, self._past_MTP[node_N[new]]))
-        self._child_MA[node_N[new], action_N[new]] = made_N[new]
-        return np.where(kept, made_N, 0), kept
+        child_boards = child_boards[new]
+        self._set_node_positions(
+            child_N[new],
+            child_boards,
+            prepend_current_stones(self._shape, child_boards, self._past_MTP[node_N[new]]),
+        )
+        self._child_MA[node_N[new], action_N[new]] = child_N[new]
+        return np.where(allowed, child_N, 0), allowed
 
     @property
     def visits_NA(self) -> Array:
@@ -216,7 +235,7 @@ class Forest:
         )
         return np.asarray(worth_N / (1 + visits_N))
 
-    def pruned_visits(self) -> Array:
+    def compute_pruned_visits(self) -> Array:
         """Take off the visits that a root's noise alone has brought: v0.7's target pruning (Wu
         2019, arXiv:1902.10565, section 3.2).
 
@@ -226,7 +245,7 @@ class Forest:
         visits_NA, each = self.visits_NA, np.arange(len(self.first_N))
         best_N = visits_NA.argmax(axis=1)
         q_NA = self.worth_MA[self.first_N] / (1 + visits_NA)
-        pull_NA = factor(visits_NA.sum(axis=1))[:, None] * self.plain_NA
+        pull_NA = compute_exploration_factor(visits_NA.sum(axis=1))[:, None] * self.plain_NA
         top_N1 = (q_NA + pull_NA / (1 + visits_NA))[each, best_N][:, None]
         needed_NA = np.where(
             q_NA < top_N1, np.floor(pull_NA / np.maximum(top_N1 - q_NA, 1e-9)), visits_NA
@@ -235,52 +254,52 @@ class Forest:
         found_NA[each, best_N] = visits_NA[each, best_N]
         return np.where((found_NA == 1) & (visits_NA > 1), 0, found_NA)
 
-    def position(self, node_N: Array) -> Boards:
+    def get_boards(self, node_N: Array) -> Boards:
         """Give the positions of nodes."""
         return self._board[node_N]
 
-    def past(self, node_N: Array) -> Array:
+    def get_past_stones(self, node_N: Array) -> Array:
         """Give what is seen of nodes and those before them, past_NTP."""
         return self._past_MTP[node_N]
 
-    def advance(self, action_N: Array) -> None:
+    def play_root_actions(self, action_N: Array) -> None:
         """Play an action in each game; what was read below it is kept."""
         self._history_NH = np.concatenate(
             [self._history_NH, self._board.hash_N[self.first_N][:, None]], axis=1
         )
         child_N = self._child_MA[self.first_N, action_N]
-        unread = np.flatnonzero(child_N == NONE)
+        unread = np.flatnonzero(child_N == NO_CHILD)
         if len(unread):
-            child_N[unread], _ = self._expand(
+            child_N[unread], _ = self._add_children(
                 unread,
                 self.first_N[unread],
                 action_N[unread],
                 np.zeros((len(unread), 1), np.uint64),
             )
-        self._keep_below(child_N)
+        self._keep_subtrees(child_N)
         fresh = ~self._grown_M[self.first_N]
         if fresh.any():
-            self._grow(self.first_N[fresh])
+            self._evaluate_nodes(self.first_N[fresh])
         self.plain_NA = self.prior_MA[self.first_N]
 
-    def _keep_below(self, root_N: Array) -> None:
+    def _keep_subtrees(self, root_N: Array) -> None:
         """Move what lies below new roots to the beginning of each tree, in its order."""
         count, capacity = len(root_N), self._capacity
-        kept_M = np.zeros(count * capacity, bool)
-        kept_M[root_N] = True
-        ring = root_N
-        while len(ring):
-            below = self._child_MA[ring]
-            ring = below[below != NONE]
-            kept_M[ring] = True
-        kept = np.flatnonzero(kept_M)
-        tree = kept // capacity
+        reachable_M = np.zeros(count * capacity, bool)
+        reachable_M[root_N] = True
+        frontier = root_N
+        while len(frontier):
+            below = self._child_MA[frontier]
+            frontier = below[below != NO_CHILD]
+            reachable_M[frontier] = True
+        reachable = np.flatnonzero(reachable_M)
+        tree = reachable // capacity
         self._used_N = np.bincount(tree, minlength=count)
         start_N = np.cumsum(self._used_N) - self._used_N
-        place = tree * capacity + np.arange(len(kept)) - start_N[tree]
-        renamed = np.full(count * capacity + 1, NONE, np.int64)
-        renamed[kept] = place
-        self._board.move(kept, place)
+        new_node = tree * capacity + np.arange(len(reachable)) - start_N[tree]
+        new_index = np.full(count * capacity + 1, NO_CHILD, np.int64)
+        new_index[reachable] = new_node
+        self._board.copy_positions(reachable, new_node)
         for array in (
             self._past_MTP,
             self.visits_MA,
@@ -290,8 +309,8 @@ class Forest:
             self._over_M,
             self._grown_M,
         ):
-            array[place] = array[kept]
-        self._child_MA[place] = renamed[self._child_MA[kept]]
+            array[new_node] = array[reachable]
+        self._child_MA[new_node] = new_index[self._child_MA[reachable]]
 
     def keep_games(self, games: Array) -> None:
         """Forget all other games."""
@@ -310,7 +329,7 @@ class Forest:
         ):
             setattr(self, name, getattr(self, name)[nodes])
         self._child_MA -= np.where(
-            self._child_MA == NONE, 0, np.repeat(shift_N, self._capacity)[:, None]
+            self._child_MA == NO_CHILD, 0, np.repeat(shift_N, self._capacity)[:, None]
         )
         self._used_N, self._history_NH, self.plain_NA = (
             self._used_N[games],
@@ -320,7 +339,7 @@ class Forest:
         self.first_N = np.arange(len(games)) * self._capacity
 
 
-class Way:
+class ReadoutPath:
     """Where one readout of each of some games went."""
 
     def __init__(self, games: Array) -> None:
@@ -330,26 +349,30 @@ class Way:
         """Rows, nodes and actions, from the roots down."""
         self.lost: list[int] = []
 
-    def without_lost(self) -> "Way":
+    def drop_lost_games(self) -> "ReadoutPath":
         """Leave out the games whose readout is taken back."""
         if self.lost:
-            kept = np.ones(len(self.games), bool)
-            kept[self.lost] = False
-            renamed = np.cumsum(kept) - 1
+            remaining = np.ones(len(self.games), bool)
+            remaining[self.lost] = False
+            new_row = np.cumsum(remaining) - 1
             self.steps = [
-                (renamed[row_N[kept[row_N]]], node_N[kept[row_N]], action_N[kept[row_N]])
+                (
+                    new_row[row_N[remaining[row_N]]],
+                    node_N[remaining[row_N]],
+                    action_N[remaining[row_N]],
+                )
                 for row_N, node_N, action_N in self.steps
             ]
-            self.games, self.leaf_N, self.lost = self.games[kept], self.leaf_N[kept], []
+            self.games, self.leaf_N, self.lost = self.games[remaining], self.leaf_N[remaining], []
         return self
 
-    def count(self, forest: Forest, visits: int, worth: float) -> None:
+    def add_visits(self, forest: SearchForest, visits: int, worth: float) -> None:
         """Note a visit on the way."""
         for _, node_N, action_N in self.steps:
             forest.visits_MA[node_N, action_N] += visits
             forest.worth_MA[node_N, action_N] += worth
 
-    def give(self, forest: Forest, value_N: Array, back: float) -> None:
+    def propagate_values(self, forest: SearchForest, value_N: Array, returned_loss: float) -> None:
         """Bring the leaves' values up, each for who moved there; `back` takes a virtual loss
         away.
         """
@@ -358,10 +381,10 @@ class Way:
             length_N[row_N] += 1
         for depth, (row_N, node_N, action_N) in enumerate(self.steps):
             sign_N = np.where((length_N[row_N] - depth) % 2 == 1, -1.0, 1.0)
-            forest.worth_MA[node_N, action_N] += sign_N * value_N[row_N] + back
+            forest.worth_MA[node_N, action_N] += sign_N * value_N[row_N] + returned_loss
 
 
-def factor(visits_N: Array) -> Array:
+def compute_exploration_factor(visits_N: Array) -> Array:
     """Give what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N -
     1)).
     """

@@ -11,16 +11,22 @@ from typing import Final
 
 from sgfmill import sgf
 
-from workloads.minigo.positions.moves import vertex
-from workloads.minigo.positions.records import CALIBRATION, GAMES, LABELS
+from workloads.minigo.positions.moves import format_go_move
+from workloads.minigo.positions.records import (
+    CALIBRATION_FOLDER,
+    GAMES_FOLDER,
+    POSITION_LABELS_FILE,
+)
 
-VERSION: Final = 1  # part of the cache folder's name: other positions are another folder
-SIZE: Final = 5
-KOMI: Final = 7.5
-FOLDERS: Final = {"val": GAMES, "calibration": CALIBRATION}
+EMBEDDED_POSITIONS_VERSION: Final = (
+    1  # part of the cache folder's name: other positions are another folder
+)
+EMBEDDED_BOARD_SIDE: Final = 5
+EMBEDDED_KOMI: Final = 7.5
+EMBEDDED_RECORD_FOLDERS: Final = {"val": GAMES_FOLDER, "calibration": CALIBRATION_FOLDER}
 
 
-def packed() -> Iterator[tuple[str, list[int], int, str]]:
+def read_embedded_positions() -> Iterator[tuple[str, list[int], int, str]]:
     """Yield part, moves before the position, move to find, winner."""
     rows = csv.reader(
         StringIO(files("workloads.minigo.positions").joinpath("smoke.csv").read_text("ascii"))
@@ -34,42 +40,49 @@ def packed() -> Iterator[tuple[str, list[int], int, str]]:
         )
 
 
-def record(moves: list[int], winner: str) -> bytes:
+def encode_game_record(moves: list[int], winner: str) -> bytes:
     """Write a record."""
-    game = sgf.Sgf_game(size=SIZE)
-    game.get_root().set("KM", KOMI)
+    game = sgf.Sgf_game(size=EMBEDDED_BOARD_SIDE)
+    game.get_root().set("KM", EMBEDDED_KOMI)
     game.get_root().set("RE", f"{winner}+")
     for number, move in enumerate(moves):
-        row, column = divmod(move, SIZE)
+        row, column = divmod(move, EMBEDDED_BOARD_SIDE)
         game.extend_main_sequence().set_move(
-            "w" if number % 2 else "b", (SIZE - 1 - row, column) if move < SIZE * SIZE else None
+            "w" if number % 2 else "b",
+            (EMBEDDED_BOARD_SIDE - 1 - row, column)
+            if move < EMBEDDED_BOARD_SIDE * EMBEDDED_BOARD_SIDE
+            else None,
         )
     found: bytes = game.serialise()
     return found
 
 
-def write(folder: Path) -> None:
+def write_embedded_positions(folder: Path) -> None:
     """Write the records of both parts, and the labels of the accuracy set."""
     labels = []
-    for name in FOLDERS.values():
+    for name in EMBEDDED_RECORD_FOLDERS.values():
         (folder / name).mkdir(parents=True)
-    for number, (part, moves, move, winner) in enumerate(packed()):
-        name = file_name(number)
-        (folder / FOLDERS[part] / name).write_bytes(record(moves, winner))
+    for number, (part, moves, move, winner) in enumerate(read_embedded_positions()):
+        name = format_record_file_name(number)
+        (folder / EMBEDDED_RECORD_FOLDERS[part] / name).write_bytes(
+            encode_game_record(moves, winner)
+        )
         if part == "val":
-            labels.append(f"{name},{len(moves)},{vertex(move, SIZE)},{winner}\n")
-    (folder / LABELS).write_text("".join(labels), "ascii")
+            labels.append(
+                f"{name},{len(moves)},{format_go_move(move, EMBEDDED_BOARD_SIDE)},{winner}\n"
+            )
+    (folder / POSITION_LABELS_FILE).write_text("".join(labels), "ascii")
 
 
-def file_name(number: int) -> str:
+def format_record_file_name(number: int) -> str:
     """Name a record."""
     return f"position_{number:04d}.sgf"
 
 
-def calibration_names() -> Iterator[str]:
+def iterate_calibration_records() -> Iterator[str]:
     """Yield the records of the calibration list."""
     yield from (
-        f"{CALIBRATION}/{file_name(number)}"
-        for number, (part, *_) in enumerate(packed())
+        f"{CALIBRATION_FOLDER}/{format_record_file_name(number)}"
+        for number, (part, *_) in enumerate(read_embedded_positions())
         if part == "calibration"
     )

@@ -19,21 +19,39 @@ import numpy as np
 from sgfmill import sgf
 
 from suite.errors import RequestError
-from suite.files.untrusted_files import UnreadableError, read, read_text
-from workloads.minigo.go.board import BLACK, WHITE, Array, geometry, legal_with_superko
-from workloads.minigo.go.features import SEEN, newest, planes
-from workloads.minigo.positions.moves import action, check_all_legal, check_legal, played, vertex
+from suite.files.untrusted_files import UnreadableError, read_untrusted_file, read_untrusted_text
+from workloads.minigo.go.board import (
+    BLACK,
+    WHITE,
+    Array,
+    build_board_geometry,
+    find_superko_legal_actions,
+)
+from workloads.minigo.go.features import (
+    SHOWN_POSITIONS_BY_PLANES,
+    build_feature_planes,
+    prepend_current_stones,
+)
+from workloads.minigo.positions.moves import (
+    check_legal_game,
+    check_legal_games,
+    format_go_move,
+    parse_go_move,
+    replay_games,
+)
 
 # Legend: N games, A actions, F planes, P points.
-GAMES: Final = "games"
-CALIBRATION: Final = "calibration"
-LABELS: Final = "labels.csv"
-GAMES_AT_ONCE: Final = 64  # are played side by side; more would not be faster, and take more memory
-COLOURS: Final[Mapping[str, int]] = {"B": BLACK, "W": WHITE}
+GAMES_FOLDER: Final = "games"
+CALIBRATION_FOLDER: Final = "calibration"
+POSITION_LABELS_FILE: Final = "labels.csv"
+GAMES_REPLAYED_AT_ONCE: Final = (
+    64  # are played side by side; more would not be faster, and take more memory
+)
+STONE_COLOUR_BY_LETTER: Final[Mapping[str, int]] = {"B": BLACK, "W": WHITE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class GameRecord:
     """One game."""
 
     name: str
@@ -44,7 +62,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class PositionLabel:
     """What is to be found in one position."""
 
     name: str
@@ -55,7 +73,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Position:
+class RecordedPosition:
     """What the network is shown of one position."""
 
     plane_FP: Array
@@ -64,41 +82,41 @@ class Position:
     mover: int
 
 
-def read_record(path: Path, size: int) -> Record:
+def read_game_record(path: Path, size: int) -> GameRecord:
     """Read a record; RequestError where it is none, has set-up stones, another board or an illegal
     move. Legal: as workloads/minigo/go has it.
     """
-    found = _parsed(path, size)
-    check_legal(path, found.moves, size)
+    found = _read_unchecked_record(path, size)
+    check_legal_game(path, found.moves, size)
     return found
 
 
-def _parsed(path: Path, size: int) -> Record:
+def _read_unchecked_record(path: Path, size: int) -> GameRecord:
     try:
-        game = read(path, sgf.Sgf_game.from_bytes)
-        found = game.get_size()
-        if found != size:
+        game = read_untrusted_file(path, sgf.Sgf_game.from_bytes)
+        found_size = game.get_size()
+        if found_size != size:
             raise RequestError(
-                f"{path}: a game on {found} x {found}, and the board is {size} x {size}"
+                f"{path}: a game on {found_size} x {found_size}, and the board is {size} x {size}"
             )
         nodes: Sequence[Any] = game.get_main_sequence()
         if any(node.has_setup_stones() for node in nodes):
             raise RequestError(
                 f"{path}: a game with set-up stones; games start from the empty board"
             )
-        moves = tuple(_moves(path, nodes, size))
-        winner = COLOURS.get(str(game.get_winner() or "").upper(), 0)
+        moves = tuple(_parse_record_moves(path, nodes, size))
+        winner = STONE_COLOUR_BY_LETTER.get(str(game.get_winner() or "").upper(), 0)
     except (UnreadableError, ValueError, KeyError) as error:
-        why = next(iter(str(error).splitlines()), "a value that no record has")
-        raise RequestError(f"{path}: no readable game record ({why})") from error
-    return Record(name=path.name, moves=moves, winner=winner)
+        reason = next(iter(str(error).splitlines()), "a value that no record has")
+        raise RequestError(f"{path}: no readable game record ({reason})") from error
+    return GameRecord(name=path.name, moves=moves, winner=winner)
 
 
-def _moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator[int]:
+def _parse_record_moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator[int]:
     """Yield the actions; both colours in turn, black first."""
     number = 0
     for node in nodes:
-        colour, place = node.get_move()
+        colour, point = node.get_move()
         if colour is None:
             continue
         number += 1
@@ -107,114 +125,141 @@ def _moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator[int]:
                 f"{path}: move {number} is {'black' if colour == 'b' else 'white'}'s; the colours"
                 " move in turn, black first"
             )
-        yield size * size if place is None else (size - 1 - place[0]) * size + place[1]
+        yield size * size if point is None else (size - 1 - point[0]) * size + point[1]
 
 
-def read_records(folder: Path, size: int) -> list[Record]:
+def read_game_records(folder: Path, size: int) -> list[GameRecord]:
     """Read all games of a folder, in the order of their names; RequestError where there are
     none.
     """
     paths = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
     if not paths:
         raise RequestError(f"{folder}: no game records (*.sgf)")
-    found = [_parsed(path, size) for path in paths]
-    for start in range(0, len(found), GAMES_AT_ONCE):
-        check_all_legal(
-            [(folder / game.name, game.moves) for game in found[start : start + GAMES_AT_ONCE]],
+    found = [_read_unchecked_record(path, size) for path in paths]
+    for start in range(0, len(found), GAMES_REPLAYED_AT_ONCE):
+        check_legal_games(
+            [
+                (folder / game.name, game.moves)
+                for game in found[start : start + GAMES_REPLAYED_AT_ONCE]
+            ],
             size,
         )
     return found
 
 
-def read_labels(root: Path, records: Sequence[Record], size: int) -> list[Label]:
+def read_position_labels(
+    root: Path, records: Sequence[GameRecord], size: int
+) -> list[PositionLabel]:
     """Give what is asked: labels.csv or, without it, every move of the games; RequestError where a
     label fits no game.
     """
-    if not (root / LABELS).exists():
+    if not (root / POSITION_LABELS_FILE).exists():
         found = [
-            Label(name=game.name, played=number, move=move, winner=game.winner)
+            PositionLabel(name=game.name, played=number, move=move, winner=game.winner)
             for game in records
             for number, move in enumerate(game.moves)
         ]
         if silent := next((game.name for game in records if not game.winner), None):
-            raise RequestError(f"{root / GAMES / silent}: the record does not say who won (RE)")
+            raise RequestError(
+                f"{root / GAMES_FOLDER / silent}: the record does not say who won (RE)"
+            )
         return found
     lengths = {game.name: len(game.moves) for game in records}
     try:
-        rows = list(csv.reader(StringIO(read_text(root / LABELS))))
+        rows = list(csv.reader(StringIO(read_untrusted_text(root / POSITION_LABELS_FILE))))
     except (UnreadableError, csv.Error) as error:
-        raise RequestError(f"{root / LABELS}: unreadable ({error})") from error
-    return [_label(root / LABELS, number, row, lengths, size) for number, row in enumerate(rows, 1)]
+        raise RequestError(f"{root / POSITION_LABELS_FILE}: unreadable ({error})") from error
+    return [
+        _parse_label_row(root / POSITION_LABELS_FILE, number, row, lengths, size)
+        for number, row in enumerate(rows, 1)
+    ]
 
 
-def _label(
+def _parse_label_row(
     path: Path, number: int, row: Sequence[str], lengths: Mapping[str, int], size: int
-) -> Label:
+) -> PositionLabel:
     name, played, move, winner = row if len(row) == 4 else ("", "", "", "")
-    wanted, digits = action(move, size), played.isascii() and played.isdigit() and len(played) < 5
+    wanted, digits = (
+        parse_go_move(move, size),
+        played.isascii() and played.isdigit() and len(played) < 5,
+    )
     if (
         name not in lengths
         or not digits
         or int(played) > lengths[name]
         or wanted is None
-        or winner not in COLOURS
+        or winner not in STONE_COLOUR_BY_LETTER
     ):
         raise RequestError(
             f"{path}, line {number}: 'game file, moves before the position, move, B or W' of a game"
-            f" in {GAMES} is wanted"
+            f" in {GAMES_FOLDER} is wanted"
         )
-    return Label(name=name, played=int(played), move=wanted, winner=COLOURS[winner])
+    return PositionLabel(
+        name=name, played=int(played), move=wanted, winner=STONE_COLOUR_BY_LETTER[winner]
+    )
 
 
-def check_labels(path: Path, records: Sequence[Record], labels: Sequence[Label], size: int) -> None:
+def check_position_labels(
+    path: Path, records: Sequence[GameRecord], labels: Sequence[PositionLabel], size: int
+) -> None:
     """Refuse labels that ask for an illegal move, which no answer has: RequestError."""
-    shown = positions(records, [(label.name, label.played) for label in labels], size, min(SEEN))
-    for label, position in zip(labels, shown, strict=True):
+    labelled_positions = replay_to_positions(
+        records,
+        [(label.name, label.played) for label in labels],
+        size,
+        min(SHOWN_POSITIONS_BY_PLANES),
+    )
+    for label, position in zip(labels, labelled_positions, strict=True):
         if not position.legal_A[label.move]:
             raise RequestError(
-                f"{path}: {label.name} after {label.played} moves: {vertex(label.move, size)} is"
-                " illegal there"
+                f"{path}: {label.name} after {label.played} moves:"
+                f" {format_go_move(label.move, size)} is illegal there"
             )
 
 
-def positions(
-    records: Sequence[Record], asked: Sequence[tuple[str, int]], size: int, plane_count: int
-) -> list[Position]:
+def replay_to_positions(
+    records: Sequence[GameRecord], requested: Sequence[tuple[str, int]], size: int, plane_count: int
+) -> list[RecordedPosition]:
     """Play games up to the positions that are asked for, as (name, moves before it); the result has
     their order.
     """
     games, wanted = {game.name: game for game in records}, defaultdict[str, set[int]](set)
-    for name, before in asked:
+    for name, before in requested:
         wanted[name].add(before)
-    names, found = list(wanted), dict[tuple[str, int], Position]()
-    for start in range(0, len(names), GAMES_AT_ONCE):
-        some = names[start : start + GAMES_AT_ONCE]
-        found |= _shown(
-            [games[name] for name in some], [wanted[name] for name in some], size, plane_count
+    names, found = list(wanted), dict[tuple[str, int], RecordedPosition]()
+    for start in range(0, len(names), GAMES_REPLAYED_AT_ONCE):
+        batch_names = names[start : start + GAMES_REPLAYED_AT_ONCE]
+        found |= _replay_batch_to_positions(
+            [games[name] for name in batch_names],
+            [wanted[name] for name in batch_names],
+            size,
+            plane_count,
         )
-    return [found[one] for one in asked]
+    return [found[one] for one in requested]
 
 
-def _shown(
-    games: Sequence[Record], wanted: Sequence[Set[int]], size: int, plane_count: int
-) -> dict[tuple[str, int], Position]:
+def _replay_batch_to_positions(
+    games: Sequence[GameRecord], wanted: Sequence[Set[int]], size: int, plane_count: int
+) -> dict[tuple[str, int], RecordedPosition]:
     """Play games side by side to the positions that are wanted of each."""
-    shape, found = geometry(size), dict[tuple[str, int], Position]()
-    past_NTP = np.zeros((len(games), SEEN[plane_count], shape.points), np.int8)
+    shape, found = build_board_geometry(size), dict[tuple[str, int], RecordedPosition]()
+    past_NTP = np.zeros((len(games), SHOWN_POSITIONS_BY_PLANES[plane_count], shape.points), np.int8)
     for before, stage in enumerate(
-        played([game.moves[: max(some)] for game, some in zip(games, wanted, strict=True)], size)
+        replay_games(
+            [game.moves[: max(some)] for game, some in zip(games, wanted, strict=True)], size
+        )
     ):
-        past_NTP[stage.game_N] = newest(shape, stage.boards, past_NTP[stage.game_N])
+        past_NTP[stage.game_N] = prepend_current_stones(shape, stage.boards, past_NTP[stage.game_N])
         rows = np.flatnonzero([before in wanted[game] for game in stage.game_N])
         boards, game_N = stage.boards[rows], stage.game_N[rows]
         plane_NFP, legal_NA = (
-            planes(shape, boards, past_NTP[game_N], plane_count),
-            legal_with_superko(shape, boards, stage.seen_NH[rows]),
+            build_feature_planes(shape, boards, past_NTP[game_N], plane_count),
+            find_superko_legal_actions(shape, boards, stage.history_hash_NH[rows]),
         )
         for game, plane_FP, legal_A, mover in zip(
             game_N, plane_NFP, legal_NA, boards.mover_N, strict=True
         ):
-            found[games[game].name, before] = Position(
+            found[games[game].name, before] = RecordedPosition(
                 plane_FP=plane_FP.copy(), legal_A=legal_A.copy(), mover=int(mover)
             )
     return found

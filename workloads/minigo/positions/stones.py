@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from workloads.minigo.go.board import Boards, geometry, play
+from workloads.minigo.go.board import Boards, build_board_geometry, play_actions
 
 
-def after(moves: Sequence[int], size: int) -> list[int]:
+def compute_final_stones(moves: Sequence[int], size: int) -> list[int]:
     """Play moves from the empty board: 1 black, -1 white, 0 empty, row by row."""
-    return list(boards_after(moves, size))[-1] if moves else [0] * size**2
+    return list(iterate_stones_after_moves(moves, size))[-1] if moves else [0] * size**2
 
 
-def boards_after(moves: Sequence[int], size: int) -> Iterator[list[int]]:
+def iterate_stones_after_moves(moves: Sequence[int], size: int) -> Iterator[list[int]]:
     """Yield the stones after each move."""
-    shape, boards = geometry(size), Boards.empty(size, 1)
+    shape, boards = build_board_geometry(size), Boards.build_empty(size, 1)
     for move in moves:
-        boards = play(shape, boards, np.array([move]))
+        boards = play_actions(shape, boards, np.array([move]))
         yield [int(stone) for stone in boards.stones_NC[0, shape.cell_P]]

@@ -57,16 +57,16 @@ def render(split: str, label: int, number: int) -> Image.Image:
     """Render one picture, identical on every machine."""
     rng = np.random.default_rng([VERSION, list(PER_CLASS).index(split), label, number])
     figure, weave = KINDS[CLASSES[label]]
-    picture_HWC = cloth.ground((SIDE_PX, SIDE_PX), PERIODS_PX, GROUND, rng)
+    picture_HWC = cloth.generate_cloth_ground((SIDE_PX, SIDE_PX), PERIODS_PX, GROUND, rng)
     for _ in range(rng.integers(*RAGS)):
-        cloth.lay_rag(picture_HWC, RAG_PX, PERIODS_PX, rng)
-    turn = cloth.tilt(rng)
-    cloth.lay(
+        cloth.draw_random_rag(picture_HWC, RAG_PX, PERIODS_PX, rng)
+    turn = cloth.sample_figure_turn(rng)
+    cloth.draw_cloth_outline(
         picture_HWC,
         _placed(OUTLINES_PD[figure], turn, rng),
-        cloth.woven(weave, turn, PERIODS_PX, rng),
+        cloth.generate_cloth(weave, turn, PERIODS_PX, rng),
     )
-    return cloth.photographed(picture_HWC, rng)
+    return cloth.apply_light_and_grain(picture_HWC, rng)
 
 
 def write(folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import RequestError
-from workloads.common.pictures.decoding import listed
+from workloads.common.pictures.decoding import format_leading_names
 
 SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
 
@@ -92,5 +92,6 @@ def agree(train: Pictures, val: Pictures) -> None:
     lonely = sorted(set(train.classes) ^ set(val.classes))
     if lonely:
         raise RequestError(
-            f"{train.root}: class folders differ between train and val: {listed(lonely)}"
+            f"{train.root}: class folders differ between train and val:"
+            f" {format_leading_names(lonely)}"
         )

@@ -66,5 +66,5 @@ class ResNet50Inference(System[Floats, Tensor]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        tensorflow_threads.limit(run.threads)
+        tensorflow_threads.set_tensorflow_thread_limit(run.threads)
         super().__init__(run, checkpoint, engine, TensorFlowTensors())

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from suite.engine import Network, Precision
 from suite.errors import RequestError
-from workloads.common.dtype_trial import CHANNELS, PICTURE_NCHW
+from workloads.common.dtype_trial import TRIAL_CHANNELS, TRIAL_PICTURE_NCHW
 from workloads.resnet50.model import NAME
 
 CLASSES = 4
@@ -21,11 +21,13 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
 
     def __init__(self) -> None:
         super().__init__()
-        colours = PICTURE_NCHW[1]
+        colours = TRIAL_PICTURE_NCHW[1]
         self.kernel = tf.Variable(
-            np.full((3, 3, colours, CHANNELS), 0.1, np.float32), trainable=False
+            np.full((3, 3, colours, TRIAL_CHANNELS), 0.1, np.float32), trainable=False
         )
-        self.classes = tf.Variable(np.full((CHANNELS, CLASSES), 0.1, np.float32), trainable=False)
+        self.classes = tf.Variable(
+            np.full((TRIAL_CHANNELS, CLASSES), 0.1, np.float32), trainable=False
+        )
 
     def __call__(self, picture_NHWC: Any) -> Any:
         """Return the logits, N K."""
@@ -39,7 +41,7 @@ class Trial:
     @property
     def networks(self) -> Sequence[Network[Any]]:
         """Return the networks that an engine is to compile."""
-        count, colours, height, width = PICTURE_NCHW
+        count, colours, height, width = TRIAL_PICTURE_NCHW
         pictures = tf.zeros([count, height, width, colours])
         return [
             Network(

@@ -12,7 +12,7 @@ from typing import Final
 
 import torch
 
-from workloads.common.detection.ops import overlaps
+from workloads.common.detection.ops import compute_pairwise_ious
 
 # Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width,
 # height) as fractions of the picture.
@@ -182,7 +182,7 @@ def match(box_O4: Tensor, label_O: Tensor, default_B4: Tensor) -> tuple[Tensor, 
     """
     if not len(label_O):
         return torch.zeros(len(default_B4), 4), torch.zeros(len(default_B4), dtype=torch.int64)
-    overlap_OB = overlaps(box_O4, corners(default_B4))
+    overlap_OB = compute_pairwise_ious(box_O4, corners(default_B4))
     best_B, object_B = overlap_OB.max(dim=0)
     own_O = overlap_OB.argmax(dim=1)
     best_B[own_O] = FORCED

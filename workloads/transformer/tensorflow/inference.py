@@ -8,26 +8,45 @@ from typing import Any
 from suite.engine import Engine, Network
 from suite.workload import Run
 from workloads.common import malloc, tensorflow_threads
-from workloads.transformer.recipe import Shape
-from workloads.transformer.system_under_test import Parts, System, described
-from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer
-from workloads.transformer.tensorflow.tensors import TensorFlowTensors, read_weights
+from workloads.transformer.recipe import TransformerShape
+from workloads.transformer.system_under_test import (
+    FrameworkParts,
+    TransformerSystem,
+    describe_transformer_networks,
+)
+from workloads.transformer.tensorflow.model import (
+    TensorFlowServingDecoderStep,
+    TensorFlowServingEncoder,
+    TensorFlowTensor,
+    TensorFlowTransformer,
+)
+from workloads.transformer.tensorflow.tensors import TensorFlowConverter, read_transformer_weights
 
 
-class TransformerInference(System):
+class TransformerInference(TransformerSystem):
     """A checkpoint of either framework, an engine and the sentences of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        malloc.keep_freed()
-        tensorflow_threads.limit(run.threads)
+        malloc.keep_freed_memory()
+        tensorflow_threads.set_tensorflow_thread_limit(run.threads)
         super().__init__(
-            run, checkpoint, engine, Parts(networks=networks, tensors=TensorFlowTensors())
+            run,
+            checkpoint,
+            engine,
+            FrameworkParts(load_networks=load_tensorflow_networks, tensors=TensorFlowConverter()),
         )
 
 
-def networks(checkpoint: Path, shape: Shape, beam: int) -> tuple[Network[Tensor], Network[Tensor]]:
+def load_tensorflow_networks(
+    checkpoint: Path, shape: TransformerShape, beam: int
+) -> tuple[Network[TensorFlowTensor], Network[TensorFlowTensor]]:
     """Load a checkpoint, and describe its networks for an engine."""
-    model = Transformer(shape, read_weights(shape, checkpoint))
-    return described(
-        "tensorflow", Encoder(model), DecoderStep(model), TensorFlowTensors().put, shape, beam
+    model = TensorFlowTransformer(shape, read_transformer_weights(shape, checkpoint))
+    return describe_transformer_networks(
+        "tensorflow",
+        TensorFlowServingEncoder(model),
+        TensorFlowServingDecoderStep(model),
+        TensorFlowConverter().copy_to_device,
+        shape,
+        beam,
     )

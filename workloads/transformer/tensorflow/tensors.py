@@ -13,44 +13,57 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from suite.errors import RequestError
-from workloads.common.weights_description import WEIGHTS
-from workloads.transformer.checkpoint import NAME
-from workloads.transformer.recipe import Decoding, Shape
-from workloads.transformer.tensorflow.model import DecoderStep, Encoder, Tensor, Transformer, names
+from workloads.common.weights_description import WEIGHTS_FILE
+from workloads.transformer.checkpoint import TRANSFORMER_NAME
+from workloads.transformer.recipe import DecodingParameters, TransformerShape
+from workloads.transformer.tensorflow.model import (
+    TensorFlowServingDecoderStep,
+    TensorFlowServingEncoder,
+    TensorFlowTensor,
+    TensorFlowTransformer,
+    list_weight_shapes,
+)
 from workloads.transformer.translation.beam_search import Floats, Ints
-from workloads.transformer.translation.decoding import Translator
+from workloads.transformer.translation.decoding import TransformerTranslator
 
 
-class TensorFlowTensors:
+class TensorFlowConverter:
     """Copies arrays to the device and back."""
 
-    def put(self, array: Ints | Floats) -> Tensor:
+    def copy_to_device(self, array: Ints | Floats) -> TensorFlowTensor:
         """Copy an array to the device."""
         return tf.constant(array)
 
-    def take(self, tensor: Tensor) -> npt.NDArray[np.generic]:
+    def copy_to_host(self, tensor: TensorFlowTensor) -> npt.NDArray[np.generic]:
         """Copy a tensor back to the host."""
         found: npt.NDArray[np.generic] = tensor.numpy()
         return found
 
-    def caches(self, memory: Tensor, slots: int) -> tuple[Tensor, Tensor]:
+    def build_empty_caches(
+        self, memory: TensorFlowTensor, slots: int
+    ) -> tuple[TensorFlowTensor, TensorFlowTensor]:
         """Create empty key and value caches for a memory of L B H S D."""
         layers, count, heads, _, size = memory.shape
         empty = tf.zeros([layers, count, heads, slots, size], memory.dtype)
         return empty, empty
 
-    def written(
-        self, caches: tuple[Tensor, Tensor], new: Sequence[Tensor], first: int
-    ) -> tuple[Tensor, Tensor]:
+    def update_caches(
+        self,
+        caches: tuple[TensorFlowTensor, TensorFlowTensor],
+        new: Sequence[TensorFlowTensor],
+        first: int,
+    ) -> tuple[TensorFlowTensor, TensorFlowTensor]:
         """Write the slots of one position, in all layers at once."""
         key, value = (
-            updated(cache_LBHMD, first, new_LBHKD)
+            replace_cache_slots(cache_LBHMD, first, new_LBHKD)
             for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True)
         )
         return key, value
 
 
-def updated(cache_LBHMD: Tensor, first: int, new_LBHKD: Tensor) -> Tensor:
+def replace_cache_slots(
+    cache_LBHMD: TensorFlowTensor, first: int, new_LBHKD: TensorFlowTensor
+) -> TensorFlowTensor:
     """Replace the slots from `first` on."""
     begin, end = [0, 0, 0, first, 0], [0, 0, 0, first + new_LBHKD.shape[3], 0]
     return tf.raw_ops.TensorStridedSliceUpdate(
@@ -64,12 +77,12 @@ def updated(cache_LBHMD: Tensor, first: int, new_LBHKD: Tensor) -> Tensor:
     )
 
 
-def compiled(module: Any, signature: list[Any]) -> Any:
+def trace_network(module: Any, signature: list[Any]) -> Any:
     """Trace a network once, for all sizes of its dynamic dimensions."""
     return tf.function(module, input_signature=signature, autograph=False)
 
 
-def signatures(shape: Shape, beam: int) -> tuple[list[Any], list[Any]]:
+def build_input_signatures(shape: TransformerShape, beam: int) -> tuple[list[Any], list[Any]]:
     """Describe the inputs of encoder and decoder step."""
     source = tf.TensorSpec([None, None], tf.int64)
     cache = tf.TensorSpec(
@@ -83,33 +96,38 @@ def signatures(shape: Shape, beam: int) -> tuple[list[Any], list[Any]]:
     return [source], [*own, source, *[cache] * 4]
 
 
-def translator(model: Transformer, decoding: Decoding) -> Translator[Tensor]:
+def build_tensorflow_translator(
+    model: TensorFlowTransformer, decoding: DecodingParameters
+) -> TransformerTranslator[TensorFlowTensor]:
     """Build a translator that runs the network itself, without an engine."""
-    encoder, step = signatures(model.shape, decoding.beam)
-    return Translator(
-        TensorFlowTensors(),
-        compiled(Encoder(model), encoder),
-        compiled(DecoderStep(model), step),
+    encoder, step = build_input_signatures(model.shape, decoding.beam)
+    return TransformerTranslator(
+        TensorFlowConverter(),
+        trace_network(TensorFlowServingEncoder(model), encoder),
+        trace_network(TensorFlowServingDecoderStep(model), step),
         decoding,
     )
 
 
-def read_weights(shape: Shape, folder: Path) -> Mapping[str, npt.NDArray[np.float32]]:
+def read_transformer_weights(
+    shape: TransformerShape, folder: Path
+) -> Mapping[str, npt.NDArray[np.float32]]:
     """Read weights exported from either framework; RequestError if they do not fit."""
     try:
-        found = load_file(folder / WEIGHTS)
+        found = load_file(folder / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
         raise RequestError(
-            f"checkpoint {folder}: {WEIGHTS} does not fit {NAME} ({error})"
+            f"checkpoint {folder}: {WEIGHTS_FILE} does not fit {TRANSFORMER_NAME} ({error})"
         ) from error
-    wanted = names(shape)
-    odd = sorted(
+    wanted = list_weight_shapes(shape)
+    mismatched = sorted(
         name
         for name in wanted.keys() | found.keys()
         if name not in wanted or name not in found or found[name].shape != wanted[name]
     )
-    if odd:
+    if mismatched:
         raise RequestError(
-            f"checkpoint {folder}: {WEIGHTS} does not fit {NAME} ({', '.join(odd[:3])})"
+            f"checkpoint {folder}: {WEIGHTS_FILE} does not fit {TRANSFORMER_NAME}"
+            f" ({', '.join(mismatched[:3])})"
         )
     return found

@@ -16,16 +16,25 @@ from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, run_request, tensorflow_threads, weights_description
-from workloads.common.optimisation.schedules import blocks
-from workloads.common.run_request import training_row
-from workloads.common.text.bleu import Form, bleu, signature
-from workloads.common.text.parallel_text import CORPUS, TEST, TRAIN
+from workloads.common.optimisation.schedules import iterate_epoch_blocks
+from workloads.common.run_request import require_run_training_row
+from workloads.common.text.bleu import BleuForm, compute_bleu, format_bleu_signature
+from workloads.common.text.parallel_text import CORPUS_SIZE_KEY, TEXT_TEST_SPLIT, TEXT_TRAIN_SPLIT
 from workloads.transformer import data, survey
-from workloads.transformer.checkpoint import NAME, Description
-from workloads.transformer.recipe import Decoding, Recipe, entropy_of_labels
+from workloads.transformer.checkpoint import TRANSFORMER_NAME, TransformerDescription
+from workloads.transformer.recipe import (
+    DecodingParameters,
+    TransformerRecipe,
+    compute_smoothed_label_entropy,
+)
 from workloads.transformer.subwords import PAD_ID
-from workloads.transformer.tensorflow.model import Dropout, Tensor, Transformer, start
-from workloads.transformer.tensorflow.tensors import translator
+from workloads.transformer.tensorflow.model import (
+    SeededDropout,
+    TensorFlowTensor,
+    TensorFlowTransformer,
+    generate_initial_weights,
+)
+from workloads.transformer.tensorflow.tensors import build_tensorflow_translator
 
 # Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V
 # subtokens.
@@ -37,57 +46,64 @@ class TransformerTraining:
     """
 
     def __init__(self, run: Run) -> None:
-        check(run)
-        malloc.keep_freed()
-        tensorflow_threads.limit(run.threads)
-        self._run, self._row = run, training_row(run, NAME)
-        self._recipe, self._decoding = Recipe.of(run.settings), Decoding.of(run.settings)
-        self._found = run_request.found(run, survey.TransformerText)
-        self._shape = self._recipe.sizes.shape(int(self._found["vocabulary"]))
-        self._model = Transformer(self._shape, start(self._shape, run.seed))
-        self._adam = Adam(self._model, self._recipe)
-        self._schedule = self._recipe.schedule()
+        prepare_tensorflow_training(run)
+        malloc.keep_freed_memory()
+        tensorflow_threads.set_tensorflow_thread_limit(run.threads)
+        self._run, self._row = run, require_run_training_row(run, TRANSFORMER_NAME)
+        self._recipe, self._decoding = (
+            TransformerRecipe.build_from_settings(run.settings),
+            DecodingParameters.build_from_settings(run.settings),
+        )
+        self._found = run_request.resolve_data_survey(run, survey.TransformerDataSet)
+        self._shape = self._recipe.sizes.build_shape(int(self._found["vocabulary"]))
+        self._model = TensorFlowTransformer(
+            self._shape, generate_initial_weights(self._shape, run.seed)
+        )
+        self._adam = TensorFlowAdam(self._model, self._recipe)
+        self._schedule = self._recipe.build_schedule()
         pair = tf.TensorSpec([None, None], tf.int64)
         number = tf.TensorSpec([], tf.int64)
         self._take = tf.function(
-            self._step,
+            self._take_training_step,
             input_signature=[pair, pair, number, tf.TensorSpec([], tf.float32)],
             autograph=False,
         )
-        self._translate = translator(self._model, self._decoding)
-        self._loss: Tensor = None
+        self._translate = build_tensorflow_translator(self._model, self._decoding)
+        self._loss: TensorFlowTensor = None
 
     @cached_property
-    def _data(self) -> data.Opened:
+    def _data(self) -> data.TransformerTrainingData:
         """Open text and vocabulary; like everything that opens the data, this runs inside the
         clock.
         """
-        return survey.opened(self._run, self._found, self._recipe)
+        return survey.load_surveyed_training_data(self._run, self._found, self._recipe)
 
     @cached_property
     def _steps_per_epoch(self) -> int:
-        return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
+        return len(data.plan_transformer_steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, the training size before the length limit, and the
         signature of the metric.
         """
         counts = {
-            "train_samples": self._found[TRAIN],
-            "corpus_samples": self._found[CORPUS],
-            "eval_samples": self._found[TEST],
+            "train_samples": self._found[TEXT_TRAIN_SPLIT],
+            "corpus_samples": self._found[CORPUS_SIZE_KEY],
+            "eval_samples": self._found[TEXT_TEST_SPLIT],
         }
-        return {**counts, "metric_signature": signature(Form.T2T)}
+        return {**counts, "metric_signature": format_bleu_signature(BleuForm.T2T)}
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
-        return blocks(self._row)
+        return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run the steps of an epoch from `first_step`."""
-        plan = data.steps(self._data.train, self._recipe, self._run.seed, epoch)[first_step:]
+        plan = data.plan_transformer_steps(self._data.train, self._recipe, self._run.seed, epoch)[
+            first_step:
+        ]
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
-            batch = self._data.train.batch(step.micro_batches[0])
+            batch = self._data.train.collate_pairs(step.micro_batches[0])
             self._loss = self._take(
                 batch.source_NS,
                 batch.target_NT,
@@ -96,22 +112,28 @@ class TransformerTraining:
             )
             yield step.samples
 
-    def _step(self, source_NS: Tensor, target_NT: Tensor, number: Tensor, rate: Tensor) -> Tensor:
+    def _take_training_step(
+        self,
+        source_NS: TensorFlowTensor,
+        target_NT: TensorFlowTensor,
+        number: TensorFlowTensor,
+        rate: TensorFlowTensor,
+    ) -> TensorFlowTensor:
         """Take one step, and return the mean loss over its target tokens."""
-        drop = Dropout(
+        drop = SeededDropout(
             self._recipe.dropout, tf.stack([tf.constant(self._run.seed, tf.int64), number]), count()
         )
         with tf.GradientTape() as tape:
-            logit_XV = self._model.logits(source_NS, target_NT, drop)
+            logit_XV = self._model.compute_logits(source_NS, target_NT, drop)
             loss = tf.reduce_mean(
-                loss_of(
+                compute_token_losses(
                     logit_XV,
                     tf.boolean_mask(target_NT, target_NT != PAD_ID),
                     self._recipe.smoothing,
                 )
             )
         variables = list(self._model.weights.values())
-        self._adam.apply(tape.gradient(loss, variables), number, rate)
+        self._adam.apply_gradients(tape.gradient(loss, variables), number, rate)
         return loss
 
     def loss(self) -> float:
@@ -121,15 +143,15 @@ class TransformerTraining:
     def evaluate(self) -> Scores:
         """Translate and score all sentences."""
         texts = [""] * len(self._data.sources)
-        for indices in data.asked(self._data.sources, 0, 1):
+        for indices in data.plan_translation_batches(self._data.sources, 0, 1):
             answers = self._translate([self._data.sources[index] for index in indices])
             for index, ids in zip(indices, answers, strict=True):
-                texts[index] = self._data.text.words.decode(ids)
-        return {"bleu": bleu(Form.T2T, texts, self._data.test.targets)}
+                texts[index] = self._data.text.words.decode_ids(ids)
+        return {"bleu": compute_bleu(BleuForm.T2T, texts, self._data.test.targets)}
 
     def save(self, folder: Path) -> None:
         """Save weights and Adam's moments; the harness keeps the step number."""
-        for kind, variables in self._kept():
+        for kind, variables in self._iterate_saved_variables():
             save_file(
                 {name: variable.numpy() for name, variable in variables.items()},
                 folder / f"{kind}.safetensors",
@@ -137,11 +159,11 @@ class TransformerTraining:
 
     def restore(self, folder: Path) -> None:
         """Restore a saved state; nothing in it is executed."""
-        for kind, variables in self._kept():
+        for kind, variables in self._iterate_saved_variables():
             for name, value in load_file(folder / f"{kind}.safetensors").items():
                 variables[name].assign(value)
 
-    def _kept(self) -> Iterator[tuple[str, Mapping[str, Tensor]]]:
+    def _iterate_saved_variables(self) -> Iterator[tuple[str, Mapping[str, TensorFlowTensor]]]:
         yield "weights", self._model.weights
         yield "mean", self._adam.means
         yield "square", self._adam.squares
@@ -150,29 +172,33 @@ class TransformerTraining:
         """Write the weights in PyTorch's form."""
         save_file(
             {name: variable.numpy() for name, variable in self._model.weights.items()},
-            folder / weights_description.WEIGHTS,
+            folder / weights_description.WEIGHTS_FILE,
         )
-        weights_description.write(
-            Description(
-                workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]
+        weights_description.write_weights_description(
+            TransformerDescription(
+                workload=TRANSFORMER_NAME,
+                shape=self._shape,
+                vocabulary_sha256=self._found["vocabulary_sha256"],
             ),
             folder,
         )
 
 
-class Adam:
+class TensorFlowAdam:
     """Adam as in Kingma and Ba 2015, section 2, in PyTorch's form: epsilon is added to the
     bias-corrected root.
     """
 
-    def __init__(self, model: Transformer, recipe: Recipe) -> None:
+    def __init__(self, model: TensorFlowTransformer, recipe: TransformerRecipe) -> None:
         self.recipe, self.variables = recipe, model.weights
         self.means, self.squares = (
             {name: tf.Variable(tf.zeros_like(one)) for name, one in model.weights.items()}
             for _ in range(2)
         )
 
-    def apply(self, gradients: list[Tensor], number: Tensor, rate: Tensor) -> None:
+    def apply_gradients(
+        self, gradients: list[TensorFlowTensor], number: TensorFlowTensor, rate: TensorFlowTensor
+    ) -> None:
         """Update all weights; `number` counts steps from 0."""
         recipe, step = self.recipe, tf.cast(number + 1, tf.float32)
         first, second = 1 - recipe.beta_1**step, tf.sqrt(1 - recipe.beta_2**step)
@@ -185,7 +211,9 @@ class Adam:
             variable.assign_sub(rate / first * mean / (tf.sqrt(square) / second + recipe.epsilon))
 
 
-def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
+def compute_token_losses(
+    logit_XV: TensorFlowTensor, label_X: TensorFlowTensor, smoothing: float
+) -> TensorFlowTensor:
     """Cross-entropy of each token with smoothed labels, minus its minimum; metrics.py,
     padded_cross_entropy_loss.
     """
@@ -196,24 +224,26 @@ def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
     return (
         tf.reduce_logsumexp(logit_XV, axis=1)
         - expected_X
-        - entropy_of_labels(smoothing, vocabulary)
+        - compute_smoothed_label_entropy(smoothing, vocabulary)
     )
 
 
-def check(run: Run) -> None:
+def prepare_tensorflow_training(run: Run) -> None:
     """Reject what is not implemented; keep fp32 in true fp32, for which TensorFlow would use TF32
     by default.
     """
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    check_precision(run.precision)
+    check_tensorflow_precision(run.precision)
     if run.world_size > 1:
         raise RequestError(
-            f"{NAME} in TensorFlow trains on one rank; run it without torchrun, or with --framework"
-            " torch"
+            f"{TRANSFORMER_NAME} in TensorFlow trains on one rank; run it without torchrun, or with"
+            " --framework torch"
         )
 
 
-def check_precision(precision: Precision) -> None:
+def check_tensorflow_precision(precision: Precision) -> None:
     """Reject number formats that are not implemented."""
     if precision is not Precision.FP32:
-        raise RequestError(f"precision {precision}: {NAME} in TensorFlow trains in fp32")
+        raise RequestError(
+            f"precision {precision}: {TRANSFORMER_NAME} in TensorFlow trains in fp32"
+        )

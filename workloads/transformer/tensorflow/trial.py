@@ -5,47 +5,66 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from suite.engine import Network, Precision
-from workloads.transformer.system_under_test import described
+from workloads.transformer.system_under_test import describe_transformer_networks
 from workloads.transformer.tensorflow.model import (
-    DecoderStep,
-    Encoder,
-    Tensor,
-    Transformer,
-    kept,
-    start,
+    TensorFlowServingDecoderStep,
+    TensorFlowServingEncoder,
+    TensorFlowTensor,
+    TensorFlowTransformer,
+    generate_initial_weights,
+    return_unchanged,
 )
-from workloads.transformer.tensorflow.tensors import TensorFlowTensors
-from workloads.transformer.tensorflow.training import check_precision, loss_of
-from workloads.transformer.trial import BEAM, SHAPE, SMOOTHING, TOKEN
+from workloads.transformer.tensorflow.tensors import TensorFlowConverter
+from workloads.transformer.tensorflow.training import (
+    check_tensorflow_precision,
+    compute_token_losses,
+)
+from workloads.transformer.trial import (
+    TRANSFORMER_TRIAL_BEAM,
+    TRANSFORMER_TRIAL_SHAPE,
+    TRANSFORMER_TRIAL_SMOOTHING,
+    TRANSFORMER_TRIAL_TOKEN,
+)
 
 
-class Trial:
+class TensorFlowPrecisionTrial:
     """A training step, and the serving networks."""
 
     @property
-    def networks(self) -> Sequence[Network[Tensor]]:
+    def networks(self) -> Sequence[Network[TensorFlowTensor]]:
         """Return the networks that an engine is to compile."""
-        made = Transformer(SHAPE, start(SHAPE, 0))
-        return described(
-            "tensorflow", Encoder(made), DecoderStep(made), TensorFlowTensors().put, SHAPE, BEAM
+        transformer = TensorFlowTransformer(
+            TRANSFORMER_TRIAL_SHAPE, generate_initial_weights(TRANSFORMER_TRIAL_SHAPE, 0)
+        )
+        return describe_transformer_networks(
+            "tensorflow",
+            TensorFlowServingEncoder(transformer),
+            TensorFlowServingDecoderStep(transformer),
+            TensorFlowConverter().copy_to_device,
+            TRANSFORMER_TRIAL_SHAPE,
+            TRANSFORMER_TRIAL_BEAM,
         )
 
     def step(self, precision: Precision) -> None:
         """Compute the gradient of a batch."""
-        check_precision(precision)
-        made, source_NS = (
-            Transformer(SHAPE, start(SHAPE, 0)),
-            tf.fill([2, 4], tf.constant(TOKEN, tf.int64)),
+        check_tensorflow_precision(precision)
+        transformer, source_NS = (
+            TensorFlowTransformer(
+                TRANSFORMER_TRIAL_SHAPE, generate_initial_weights(TRANSFORMER_TRIAL_SHAPE, 0)
+            ),
+            tf.fill([2, 4], tf.constant(TRANSFORMER_TRIAL_TOKEN, tf.int64)),
         )
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(
-                loss_of(
-                    made.logits(source_NS, source_NS, kept), tf.reshape(source_NS, [-1]), SMOOTHING
+                compute_token_losses(
+                    transformer.compute_logits(source_NS, source_NS, return_unchanged),
+                    tf.reshape(source_NS, [-1]),
+                    TRANSFORMER_TRIAL_SMOOTHING,
                 )
             )
-        tape.gradient(loss, list(made.weights.values()))
+        tape.gradient(loss, list(transformer.weights.values()))
 
 
-def trial(_: str) -> Trial:
+def trial(_: str) -> TensorFlowPrecisionTrial:
     """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
-    return Trial()
+    return TensorFlowPrecisionTrial()

@@ -9,34 +9,40 @@ import numpy as np
 
 from workloads.common.text import bucketing
 from workloads.transformer.data import Sentence
-from workloads.transformer.recipe import Decoding
+from workloads.transformer.recipe import DecodingParameters
 from workloads.transformer.subwords import EOS_ID, PAD_ID
-from workloads.transformer.translation.beam_search import Beams, Floats, Ints, Step, search
+from workloads.transformer.translation.beam_search import (
+    ContinuationStep,
+    Floats,
+    Ints,
+    TranslationBeams,
+    search_best_translations,
+)
 
 # Legend: B sentences, K hypotheses of a sentence, C continuations of a hypothesis, S source
 # positions,
 # M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
 T = TypeVar("T")
-HIDDEN: Final = np.float32(-1e9)
+HIDDEN_SLOT_LOGIT: Final = np.float32(-1e9)
 """Added to the attention logit of a hidden slot; mlcommons/training, transformer, model_utils.py,
 _NEG_INF.
 """
-HORIZON: Final = 16
+CACHE_GROWTH_POSITIONS: Final = 16
 """Positions by which the visible part of a cache grows: few shapes for a framework to prepare, and
 little work on empty slots.
 """
 
 
-class Ancestry:
+class AncestryMasks:
     """Attention masks of hypotheses: each sees the slots that its own history wrote, so no cache is
     ever moved.
     """
 
     def __init__(self, count: int, beam: int, positions: int) -> None:
-        self.mask_BKM = np.full((count, beam, beam * positions), HIDDEN, np.float32)
+        self.mask_BKM = np.full((count, beam, beam * positions), HIDDEN_SLOT_LOGIT, np.float32)
         self._own = np.arange(beam)
 
-    def follow(self, parent_BK: Ints, position: int) -> Floats:
+    def follow_parents(self, parent_BK: Ints, position: int) -> Floats:
         """Inherit the parents' histories, add this position, and return the mask up to the
         horizon.
         """
@@ -46,37 +52,37 @@ class Ancestry:
             self.mask_BKM[:, :, :written], parent_BK[:, :, None], axis=1
         )
         self.mask_BKM[:, self._own, written + self._own] = 0.0
-        horizon = -(-(position + 1) // HORIZON) * HORIZON * beam
+        horizon = -(-(position + 1) // CACHE_GROWTH_POSITIONS) * CACHE_GROWTH_POSITIONS * beam
         return np.ascontiguousarray(self.mask_BKM[:, :, :horizon])
 
 
-class Tensors(Protocol[T]):
+class TensorConverter(Protocol[T]):
     """What a framework must supply: conversion of arrays to tensors and back, and empty caches."""
 
-    def put(self, array: Ints | Floats) -> T:
+    def copy_to_device(self, array: Ints | Floats) -> T:
         """Copy an array to the device."""
 
-    def take(self, tensor: T) -> Any:
+    def copy_to_host(self, tensor: T) -> Any:
         """Copy a tensor back to the host as an array."""
 
-    def caches(self, memory: T, slots: int) -> tuple[T, T]:
+    def build_empty_caches(self, memory: T, slots: int) -> tuple[T, T]:
         """Create empty keys and values with this many slots, for a memory of L B H S D."""
 
-    def written(self, caches: tuple[T, T], new: Sequence[T], first: int) -> tuple[T, T]:
+    def update_caches(self, caches: tuple[T, T], new: Sequence[T], first: int) -> tuple[T, T]:
         """Write one position's keys and values, L B H K D, into caches from slot `first` on; in
         place if the framework can.
         """
 
 
-class Translator(Generic[T]):
+class TransformerTranslator(Generic[T]):
     """Translates batches of sentences."""
 
     def __init__(
         self,
-        tensors: Tensors[T],
+        tensors: TensorConverter[T],
         encoder: Callable[..., tuple[T, ...]],
         step: Callable[..., tuple[T, ...]],
-        decoding: Decoding,
+        decoding: DecodingParameters,
     ) -> None:
         self._tensors, self._encoder, self._step, self._decoding = tensors, encoder, step, decoding
 
@@ -86,36 +92,41 @@ class Translator(Generic[T]):
         """Return the subtokens of each sentence's best translation, without the end mark;
         `extra_length` overrides the recipe's.
         """
-        source_BS = bucketing.padded(sources, PAD_ID)
+        source_BS = bucketing.pad_sentences(sources, PAD_ID)
         limit_B = (source_BS != PAD_ID).sum(axis=1) + (
             self._decoding.extra_length if extra_length is None else extra_length
         )
-        return search(self._beams(limit_B), self.stepper(source_BS, int(limit_B.max())))
+        return search_best_translations(
+            self._build_beams(limit_B), self.build_continuation_step(source_BS, int(limit_B.max()))
+        )
 
-    def _beams(self, limit_B: Ints) -> Beams:
-        return Beams(
+    def _build_beams(self, limit_B: Ints) -> TranslationBeams:
+        return TranslationBeams(
             limit_B, self._decoding.beam, start=PAD_ID, end=EOS_ID, alpha=self._decoding.alpha
         )
 
-    def stepper(self, source_BS: Ints, longest: int) -> Step:
+    def build_continuation_step(self, source_BS: Ints, longest: int) -> ContinuationStep:
         """Encode a batch, and return the function that extends its hypotheses by a position, at
         most `longest` times.
         """
         tensors, beam = self._tensors, self._decoding.beam
-        positions = -(-longest // HORIZON) * HORIZON
-        source, ancestry = tensors.put(source_BS), Ancestry(len(source_BS), beam, positions)
+        positions = -(-longest // CACHE_GROWTH_POSITIONS) * CACHE_GROWTH_POSITIONS
+        source, ancestry = (
+            tensors.copy_to_device(source_BS),
+            AncestryMasks(len(source_BS), beam, positions),
+        )
         memory = self._encoder(source)
-        caches = tensors.caches(memory[0], positions * beam)
+        caches = tensors.build_empty_caches(memory[0], positions * beam)
 
-        def step(beams: Beams) -> tuple[Floats, Ints]:
+        def compute_continuations(beams: TranslationBeams) -> tuple[Floats, Ints]:
             nonlocal caches
-            mask_BKM = ancestry.follow(beams.parent_BK, beams.length)
-            given = [
-                tensors.put(array)
+            mask_BKM = ancestry.follow_parents(beams.parent_BK, beams.length)
+            inputs = [
+                tensors.copy_to_device(array)
                 for array in (beams.token_BK, np.array([beams.length], np.int64), mask_BKM)
             ]
-            score, token, *new = self._step(*given, source, *memory, *caches)
-            caches = tensors.written(caches, new, beams.length * beam)
-            return tensors.take(score), tensors.take(token)
+            score, token, *new = self._step(*inputs, source, *memory, *caches)
+            caches = tensors.update_caches(caches, new, beams.length * beam)
+            return tensors.copy_to_host(score), tensors.copy_to_host(token)
 
-        return step
+        return compute_continuations

@@ -8,28 +8,34 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from workloads.transformer.model import DecoderStep, Encoder, Transformer
-from workloads.transformer.recipe import Decoding
+from workloads.transformer.model import (
+    TransformerNetwork,
+    TransformerServingDecoderStep,
+    TransformerServingEncoder,
+)
+from workloads.transformer.recipe import DecodingParameters
 from workloads.transformer.translation.beam_search import Floats, Ints
-from workloads.transformer.translation.decoding import Translator
+from workloads.transformer.translation.decoding import TransformerTranslator
 
 
-class TorchTensors:
+class TorchConverter:
     """Copies arrays to the device and back."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
 
-    def put(self, array: Ints | Floats) -> torch.Tensor:
+    def copy_to_device(self, array: Ints | Floats) -> torch.Tensor:
         """Copy an array to the device."""
         return torch.from_numpy(array).to(self.device)
 
-    def take(self, tensor: torch.Tensor) -> npt.NDArray[np.generic]:
+    def copy_to_host(self, tensor: torch.Tensor) -> npt.NDArray[np.generic]:
         """Copy a tensor back to the host."""
         found: npt.NDArray[np.generic] = tensor.cpu().numpy()
         return found
 
-    def caches(self, memory: torch.Tensor, slots: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def build_empty_caches(
+        self, memory: torch.Tensor, slots: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Create empty key and value caches for a memory of L B H S D; zeros, since unwritten slots
         are multiplied by 0.
         """
@@ -40,7 +46,7 @@ class TorchTensors:
         )
         return key, value
 
-    def written(
+    def update_caches(
         self, caches: tuple[torch.Tensor, torch.Tensor], new: Sequence[torch.Tensor], first: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write in place: only a few slots, however long the caches are."""
@@ -49,6 +55,13 @@ class TorchTensors:
         return caches
 
 
-def translator(model: Transformer, decoding: Decoding, device: str) -> Translator[torch.Tensor]:
+def build_torch_translator(
+    model: TransformerNetwork, decoding: DecodingParameters, device: str
+) -> TransformerTranslator[torch.Tensor]:
     """Build a translator that runs the network itself, without an engine."""
-    return Translator(TorchTensors(device), Encoder(model), DecoderStep(model), decoding)
+    return TransformerTranslator(
+        TorchConverter(device),
+        TransformerServingEncoder(model),
+        TransformerServingDecoderStep(model),
+        decoding,
+    )

@@ -12,15 +12,15 @@ from compliance.verdict import Fault, Severity
 from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
 from suite.terms import Precision, Profile
 
-PRINTED: Final = 1e-6
+PRINTED_SCORE_TOLERANCE: Final = 1e-6
 """accuracy.txt has six decimals."""
-EXACT: Final = (Precision.FP32, Precision.TF32)
+EXACT_PRECISIONS: Final = (Precision.FP32, Precision.TF32)
 """Formats in which a result is the reference's but for the order of additions."""
-CHANCE: Final = 0.05
+DEFAULT_EXCESS_TOLERANCE: Final = 0.05
 """What the order of additions can do to a score of few samples, where the row does not say: BLEU
 and AP of one network served twice lie within 0.01.
 """
-COARSE: Final = 3
+COARSE_PRECISION_FACTOR: Final = 3
 """How much further a result in another format may lie from the reference."""
 
 
@@ -36,20 +36,20 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.accuracy is None or entry.scores is None:
         return
     for metric, value in entry.scores.items():
-        told = entry.accuracy_text.get(metric)
-        if told is None:
-            yield entry.fault(
+        stated = entry.accuracy_text.get(metric)
+        if stated is None:
+            yield entry.build_fault(
                 f"no {metric}", f"{metric}={value:.6f}", entry.accuracy.folder / ACCURACY_TEXT
             )
-        elif not math.isclose(told[0], value, abs_tol=PRINTED):
-            yield entry.fault(
-                f"{metric}={told[0]}",
+        elif not math.isclose(stated[0], value, abs_tol=PRINTED_SCORE_TOLERANCE):
+            yield entry.build_fault(
+                f"{metric}={stated[0]}",
                 f"{value:.6f}, recomputed",
                 entry.accuracy.folder / ACCURACY_TEXT,
-                told[2],
+                stated[2],
             )
     for metric in sorted(entry.accuracy_text.keys() - entry.scores.keys()):
-        yield entry.fault(
+        yield entry.build_fault(
             f"a score of {metric}",
             ", ".join(entry.scores),
             entry.accuracy.folder / ACCURACY_TEXT,
@@ -57,10 +57,10 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
         )
     record = entry.accuracy.record
     if record and not math.isclose(
-        record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED
+        record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED_SCORE_TOLERANCE
     ):
         found = f"{record.metric} {record.value}"
-        yield entry.fault(
+        yield entry.build_fault(
             found,
             f"{entry.scores.get(record.metric)}, recomputed",
             entry.accuracy.folder / RUN_RECORD,
@@ -75,7 +75,7 @@ def unscored(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: pass the labels or references with --truth.
     """
     if entry.scores is None and entry.accuracy is not None:
-        yield entry.fault(
+        yield entry.build_fault(
             f"accuracy not recomputed: {entry.unscored}",
             "ground truth and a scorer for the workload",
         )
@@ -96,7 +96,7 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
         and entry.accuracy.record.profile == Profile.SMOKE
     )
     if entry.place and embedded and entry.scores is None:
-        yield entry.fault(
+        yield entry.build_fault(
             f"accuracy not recomputed: {entry.unscored}",
             "packed ground truth, and answers that the scorer can read",
         )
@@ -114,7 +114,7 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
     file = entry.accuracy.folder / ACCURACY_TEXT
     for metric, (_, sha256, line) in entry.accuracy_text.items():
         if sha256 != entry.accuracy.answers.sha256:
-            yield entry.fault(
+            yield entry.build_fault(
                 f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, file, line
             )
 
@@ -127,7 +127,7 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: restore the ground truth as podium infer wrote it.
     """
     if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
-        yield entry.fault(
+        yield entry.build_fault(
             f"SHA-256 {entry.truth_sha256}",
             f"{entry.measurements.truth_sha256}, as in the measurements",
             entry.truth,
@@ -147,14 +147,16 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.inference is None or wanted is None:
         return
     pinned_sha256 = (wanted, *entry.inference.earlier_truth_sha256)
-    told = entry.measurements.truth_sha256 if entry.measurements else wanted
+    stated_sha256 = entry.measurements.truth_sha256 if entry.measurements else wanted
     if entry.truth and entry.truth_sha256 not in pinned_sha256:
-        yield entry.fault(
+        yield entry.build_fault(
             f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth
         )
-    if told not in pinned_sha256:
-        yield entry.fault(
-            f"truth_sha256 {told}", f"{wanted}, the embedded data's", entry.measurements_path
+    if stated_sha256 not in pinned_sha256:
+        yield entry.build_fault(
+            f"truth_sha256 {stated_sha256}",
+            f"{wanted}, the embedded data's",
+            entry.measurements_path,
         )
 
 
@@ -167,12 +169,12 @@ def reference(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: serve in a higher precision, or improve the calibration.
     """
     share = entry.round.loadgen.accuracy_share
-    for metric, held in reference_scores(entry).items():
-        found = served(entry, metric)
-        if found is not None and not found >= share * held:
-            yield entry.fault(
+    for metric, reference_score in select_reference_scores(entry).items():
+        found = find_served_score(entry, metric)
+        if found is not None and not found >= share * reference_score:
+            yield entry.build_fault(
                 f"{metric} {found:.6g}",
-                f"at least {share * held:.6g}, {share:.0%} of {held:.6g}",
+                f"at least {share * reference_score:.6g}, {share:.0%} of {reference_score:.6g}",
                 entry.folder / "accuracy" / ACCURACY_TEXT,
             )
 
@@ -190,17 +192,27 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
     """
     row = entry.round.benchmarks.get(entry.workload or "")
     within = row.reference_within if row else {}
-    for metric, held in reference_scores(entry).items():
-        found, apart = served(entry, metric), within.get(metric, CHANCE)
-        wide = 1 if entry.record and entry.record.precision in EXACT else COARSE
-        if found is not None and found > held + apart * wide:
-            required = f"at most {held + apart * wide:.6g}, since the checkpoint has {held:.6g}"
-            yield entry.fault(
+    for metric, reference_score in select_reference_scores(entry).items():
+        found, tolerance = (
+            find_served_score(entry, metric),
+            within.get(metric, DEFAULT_EXCESS_TOLERANCE),
+        )
+        wide = (
+            1
+            if entry.record and entry.record.precision in EXACT_PRECISIONS
+            else COARSE_PRECISION_FACTOR
+        )
+        if found is not None and found > reference_score + tolerance * wide:
+            required = (
+                f"at most {reference_score + tolerance * wide:.6g}, since the checkpoint has"
+                f" {reference_score:.6g}"
+            )
+            yield entry.build_fault(
                 f"{metric} {found:.6g}", required, entry.folder / "accuracy" / ACCURACY_TEXT
             )
 
 
-def reference_scores(entry: InferenceEntry) -> dict[str, float]:
+def select_reference_scores(entry: InferenceEntry) -> dict[str, float]:
     """Give the accuracy to hold: by the training logs, the highest where they differ; by the
     measurements where there is no log.
     """
@@ -214,12 +226,12 @@ def reference_scores(entry: InferenceEntry) -> dict[str, float]:
     return found
 
 
-def served(entry: InferenceEntry, metric: str) -> float | None:
+def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
     """Give the score of a metric: recomputed, else as told."""
     if entry.scores is not None:
         return entry.scores.get(metric, math.nan)
-    told = entry.accuracy_text.get(metric)
-    return told[0] if told else None
+    stated = entry.accuracy_text.get(metric)
+    return stated[0] if stated else None
 
 
 @rule("accuracy.threshold", InferenceEntry)
@@ -230,9 +242,9 @@ def threshold(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: serve a checkpoint that was trained to the full target.
     """
     for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
-        found = served(entry, metric)
+        found = find_served_score(entry, metric)
         if found is not None and not found >= wanted:
-            yield entry.fault(
+            yield entry.build_fault(
                 f"{metric} {found:.6g}",
                 f"at least {wanted:g}",
                 entry.folder / "accuracy" / ACCURACY_TEXT,

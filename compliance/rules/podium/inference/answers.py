@@ -6,22 +6,22 @@ from itertools import islice
 from typing import Final
 
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
-from compliance.logs.source_file import Kind
+from compliance.logs.source_file import ParseErrorKind
 from compliance.rules import rule
 from compliance.verdict import Fault
 from suite import registry
-from suite.files.layout import ACCURACY
+from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
 
-SURPRISE_LIMIT: Final = 16.0
+MAX_COUNT_SURPRISE: Final = 16.0
 """e^-16, one in nine million: how improbable the number of sampled answers may be, since LoadGen
 draws each by chance.
 """
-MARKED: Final = 1 << 26
+MARKED_SEQUENCE_NUMBERS: Final = 1 << 26
 """Sequence numbers below this one have a bit each; runs issue fewer samples, and logs that name
 larger ones hold few answers.
 """
-ANSWERS_SHOWN: Final = 20
+MAX_SHOWN_ANSWERS: Final = 20
 """Findings of one kind in a run, before the rest is counted only."""
 
 
@@ -37,52 +37,55 @@ def coverage(run: LoadGenRun) -> Iterator[Fault]:
     if (
         run.performance
         or run.record is None
-        or any(source.has(Kind.MISSING, Kind.UNREADABLE) for source in run.sources)
+        or any(
+            source.has_parse_error(ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE)
+            for source in run.sources
+        )
     ):
         return
     total, answers = run.record.sample_count, run.answers
     for sample in islice(
-        (sample for sample in range(total) if sample not in answers), ANSWERS_SHOWN
+        (sample for sample in range(total) if sample not in answers), MAX_SHOWN_ANSWERS
     ):
-        yield run.fault(
-            ACCURACY, f"no answer to sample {sample}", f"one answer to each of {total} samples"
+        yield run.build_fault(
+            ACCURACY_LOG, f"no answer to sample {sample}", f"one answer to each of {total} samples"
         )
     outside = (
         position for position, sample in enumerate(answers.samples) if not 0 <= sample < total
     )
-    for position in islice(outside, ANSWERS_SHOWN):
-        yield run.fault(
-            ACCURACY,
+    for position in islice(outside, MAX_SHOWN_ANSWERS):
+        yield run.build_fault(
+            ACCURACY_LOG,
             f"an answer to sample {answers.samples[position]}",
             f"samples 0 to {total - 1}",
             answers.lines[position],
         )
-    yield from islice(repeats(run), ANSWERS_SHOWN)
+    yield from islice(check_repeated_answers(run), MAX_SHOWN_ANSWERS)
 
 
-def repeats(run: LoadGenRun) -> Iterator[Fault]:
+def check_repeated_answers(run: LoadGenRun) -> Iterator[Fault]:
     """Judge samples that are answered twice: only MultiStream pads, by less than a query for each
     set of samples in memory.
     """
-    answers, per_query = run.answers, run.number("effective_samples_per_query") or 1
-    held = run.number("effective_performance_sample_count") or len(answers) or 1
+    answers, per_query = run.answers, run.find_number("effective_samples_per_query") or 1
+    samples_in_memory = run.find_number("effective_performance_sample_count") or len(answers) or 1
     allowed = (
-        (per_query - 1) * math.ceil(len(answers) / max(held, 1))
+        (per_query - 1) * math.ceil(len(answers) / max(samples_in_memory, 1))
         if run.scenario is Scenario.MULTI_STREAM
         else 0
     )
-    for count, position in enumerate(answers.repeats(), 1):
+    for count, position in enumerate(answers.iterate_repeats(), 1):
         sample, line = answers.samples[position], answers.lines[position]
         if count > allowed:
-            yield run.fault(
-                ACCURACY,
+            yield run.build_fault(
+                ACCURACY_LOG,
                 f"a second answer to sample {sample}",
                 f"each sample once, {allowed:.0f} repeated at most",
                 line,
             )
-        elif not same(run, answers.at(position), answers[sample]):
-            yield run.fault(
-                ACCURACY, f"two different answers to sample {sample}", "the same answer", line
+        elif not is_same_model_answer(run, answers.read_answer(position), answers[sample]):
+            yield run.build_fault(
+                ACCURACY_LOG, f"two different answers to sample {sample}", "the same answer", line
             )
 
 
@@ -94,30 +97,37 @@ def sequence(run: LoadGenRun) -> Iterator[Fault]:
     Advice: submit LoadGen's file unmodified.
     """
     counts = (
-        run.numbers("generated_query_count", "generated_samples_per_query")
+        run.find_numbers("generated_query_count", "generated_samples_per_query")
         if run.performance
         else None
     )
     issued = counts[0] * counts[1] if counts else len(run.answers.sequence)
-    for position, twice in islice(astray(run.answers.sequence, issued), ANSWERS_SHOWN):
+    for position, twice in islice(
+        find_invalid_sequence_numbers(run.answers.sequence, issued), MAX_SHOWN_ANSWERS
+    ):
         found = f"seq_id {run.answers.sequence[position]}{' twice' if twice else ''}"
-        yield run.fault(
-            ACCURACY, found, f"each below {issued:.0f} once", run.answers.lines[position]
+        yield run.build_fault(
+            ACCURACY_LOG, found, f"each below {issued:.0f} once", run.answers.lines[position]
         )
 
 
-def astray(sequence: Sequence[int], issued: float) -> Iterator[tuple[int, bool]]:
+def find_invalid_sequence_numbers(
+    sequence: Sequence[int], issued: float
+) -> Iterator[tuple[int, bool]]:
     """Yield the places of numbers that were not issued, and of those that stood before; a bit of
     memory for each small number.
     """
-    marks, seen = bytearray(math.ceil(min(max(issued, 0), MARKED) / 8)), set[int]()
+    marks, large_numbers = (
+        bytearray(math.ceil(min(max(issued, 0), MARKED_SEQUENCE_NUMBERS) / 8)),
+        set[int](),
+    )
     for position, number in enumerate(sequence):
         if not 0 <= number < issued:
             yield position, False
-        elif number >= MARKED:
-            if number in seen:
+        elif number >= MARKED_SEQUENCE_NUMBERS:
+            if number in large_numbers:
                 yield position, True
-            seen.add(number)
+            large_numbers.add(number)
         elif marks[number >> 3] >> (number & 7) & 1:
             yield position, True
         else:
@@ -132,49 +142,52 @@ def sampled(run: LoadGenRun) -> Iterator[Fault]:
     is logged by chance.
     Advice: submit LoadGen's file unmodified.
     """
-    expected = expected_answers(run)
+    expected = compute_expected_answers(run)
     if not run.performance or expected is None:
         return
     found = len(run.answers.samples)
-    if surprise(found, expected) > SURPRISE_LIMIT:
-        yield run.fault(ACCURACY, f"{found} answers", f"about {expected:.0f}")
+    if compute_count_surprise(found, expected) > MAX_COUNT_SURPRISE:
+        yield run.build_fault(ACCURACY_LOG, f"{found} answers", f"about {expected:.0f}")
     for position in range(found):
-        if not run.answers.at(position):
-            yield run.fault(
-                ACCURACY,
+        if not run.answers.read_answer(position):
+            yield run.build_fault(
+                ACCURACY_LOG,
                 f"an empty answer to sample {run.answers.samples[position]}",
                 "bytes",
                 run.answers.lines[position],
             )
 
 
-def surprise(found: int, expected: float) -> float:
+def compute_count_surprise(found: int, expected: float) -> float:
     """Bound how improbable a count is, as -ln of Chernoff's bound on a Poisson tail with that
     mean.
     """
     return expected - found + (found * math.log(found / expected) if found and expected else 0.0)
 
 
-def expected_answers(run: LoadGenRun) -> float | None:
+def compute_expected_answers(run: LoadGenRun) -> float | None:
     """Compute how many answers LoadGen logs on average: each with the probability target / expected
     samples.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode's IssueQueries:
     expected_queries, accuracy_log_prob.
     """
-    target, planned = run.number("effective_accuracy_log_sampling_target"), planned_samples(run)
-    counts = run.numbers("result_query_count", "generated_samples_per_query")
+    target, planned = (
+        run.find_number("effective_accuracy_log_sampling_target"),
+        compute_planned_samples(run),
+    )
+    counts = run.find_numbers("result_query_count", "generated_samples_per_query")
     if target is None or planned is None or counts is None:
         return None
     return max(0.0, min(1.0, target / planned) * counts[0] * counts[1])
 
 
-def planned_samples(run: LoadGenRun) -> int | None:
+def compute_planned_samples(run: LoadGenRun) -> int | None:
     """Compute how many samples LoadGen plans for; the share of answers that it logs is of these."""
-    rates = run.numbers(
+    rates = run.find_numbers(
         "effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query"
     )
-    least = run.numbers("effective_min_query_count", "effective_min_sample_count")
+    least = run.find_numbers("effective_min_query_count", "effective_min_sample_count")
     if rates is None or least is None:
         return None
     offline = run.scenario is Scenario.OFFLINE
@@ -190,14 +203,14 @@ def loaded(run: LoadGenRun) -> Iterator[Fault]:
     log, loaded_qsl_set.
     Advice: submit LoadGen's files from one run.
     """
-    held = run.value("loaded_qsl_set")
-    if not run.performance or not isinstance(held, list):
+    loaded_samples = run.find_value("loaded_qsl_set")
+    if not run.performance or not isinstance(loaded_samples, list):
         return
-    known = {sample for sample in held if isinstance(sample, int)}
+    known = {sample for sample in loaded_samples if isinstance(sample, int)}
     for position, sample in enumerate(run.answers.samples):
         if sample not in known:
-            yield run.fault(
-                ACCURACY,
+            yield run.build_fault(
+                ACCURACY_LOG,
                 f"an answer to sample {sample}",
                 "a sample of loaded_qsl_set",
                 run.answers.lines[position],
@@ -219,17 +232,19 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
     truth = entry.accuracy.answers
     for run in entry.performance:
         for position, sample in enumerate(run.answers.samples):
-            if sample in truth and not same(run, run.answers.at(position), truth[sample]):
-                yield run.fault(
-                    ACCURACY,
+            if sample in truth and not is_same_model_answer(
+                run, run.answers.read_answer(position), truth[sample]
+            ):
+                yield run.build_fault(
+                    ACCURACY_LOG,
                     f"a different answer to sample {sample}",
                     "the answer of the accuracy run",
                     run.answers.lines[position],
                 )
 
 
-def same(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:
+def is_same_model_answer(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:
     """Tell whether two answers to one sample may come from one model."""
     return found == wanted or (
-        run.record is not None and registry.agreement(run.record.workload)(found, wanted)
+        run.record is not None and registry.load_agreement(run.record.workload)(found, wanted)
     )

@@ -9,17 +9,17 @@ from typing import Any, Final
 
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.documents.podium.submission import Submission
-from compliance.documents.podium.training import finite
+from compliance.documents.podium.training import is_finite_number
 from compliance.rules import rule
 from compliance.rules.podium.training.quality import is_sha256
 from compliance.verdict import Fault
 from suite.engine import RANGE
-from suite.files.layout import names_sha256
+from suite.files.layout import compute_names_sha256
 from suite.records import CalibrationRecord
 from suite.terms import QUANTISED
 
-METHODS: Final = ("min-max", "entropy", "percentile")
-NAMED: Final = 3
+ALLOWED_CALIBRATION_METHODS: Final = ("min-max", "entropy", "percentile")
+MAX_NAMED_CALIBRATION_SAMPLES: Final = 3
 """Samples that a finding names."""
 
 
@@ -32,52 +32,54 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     house rule: they are told in figures.
     Advice: keep the measurements file that podium infer wrote.
     """
-    told, record = entry.measurements, entry.record
-    if told is None or record is None:
+    measurements, record = entry.measurements, entry.record
+    if measurements is None or record is None:
         return
     quantised = record.precision in QUANTISED
-    if bool(told.calibration) != quantised:
+    if bool(measurements.calibration) != quantised:
         wanted = "the samples that its ranges come from" if quantised else "no calibration"
-        yield fault(
+        yield build_measurements_fault(
             entry,
-            f"{record.precision} with {'a' if told.calibration else 'no'} calibration",
+            f"{record.precision} with {'a' if measurements.calibration else 'no'} calibration",
             wanted,
         )
     else:
-        for network in sorted({*told.engine_description} - {*told.calibration}):
-            if ranges(told.engine_description[network]):
-                yield fault(
+        for network in sorted({*measurements.engine_description} - {*measurements.calibration}):
+            if find_network_ranges(measurements.engine_description[network]):
+                yield build_measurements_fault(
                     entry,
                     f"ranges of network {network}, which was not calibrated",
                     "the samples that they come from",
                 )
-    for network, used in told.calibration.items():
-        if not ranges(told.engine_description.get(network)):
-            yield fault(
+    for network, used in measurements.calibration.items():
+        if not find_network_ranges(measurements.engine_description.get(network)):
+            yield build_measurements_fault(
                 entry,
                 f"no range of network {network}",
                 f"{RANGE}<tensor> in its engine_description: lowest and highest value",
             )
-        if used.method not in METHODS:
-            yield fault(entry, f"method {used.method!r}", " or ".join(METHODS))
+        if used.method not in ALLOWED_CALIBRATION_METHODS:
+            yield build_measurements_fault(
+                entry, f"method {used.method!r}", " or ".join(ALLOWED_CALIBRATION_METHODS)
+            )
 
 
-def ranges(description: object) -> list[Any]:
+def find_network_ranges(description: object) -> list[Any]:
     """Give the ranges that an engine describes, where each of them is one."""
     found = (
         [value for name, value in description.items() if name.startswith(RANGE)]
         if isinstance(description, Mapping)
         else []
     )
-    return found if all(map(is_range, found)) else []
+    return found if all(map(is_number_range, found)) else []
 
 
-def is_range(value: object) -> bool:
+def is_number_range(value: object) -> bool:
     """Tell whether a value is a pair of numbers, in order."""
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(map(finite, value))
+        and all(map(is_finite_number, value))
         and value[0] <= value[1] < math.inf
     )
 
@@ -95,7 +97,7 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
     """
     used = list(entry.measurements.calibration.values()) if entry.measurements else []
     if len({(each.list, each.names) for each in used}) > 1:
-        yield fault(
+        yield build_measurements_fault(
             entry,
             f"calibration lists {', '.join(sorted({each.list for each in used}))}",
             "one list",
@@ -104,17 +106,19 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
     for each in used[:1]:
         row = known.get(each.list)
         if row is None:
-            yield fault(
+            yield build_measurements_fault(
                 entry,
                 f"the calibration list {each.list!r}",
                 f"one of the round's: {', '.join(known) or 'it has none'}",
             )
         elif len(each.names) != row.samples:
-            yield fault(entry, f"{each.list} with {len(each.names)} names", f"its {row.samples}")
-        elif row.names_sha256 not in (None, names_sha256(each.names)):
-            yield fault(
+            yield build_measurements_fault(
+                entry, f"{each.list} with {len(each.names)} names", f"its {row.samples}"
+            )
+        elif row.names_sha256 not in (None, compute_names_sha256(each.names)):
+            yield build_measurements_fault(
                 entry,
-                f"{each.list} with names of SHA-256 {names_sha256(each.names)[:16]}...",
+                f"{each.list} with names of SHA-256 {compute_names_sha256(each.names)[:16]}...",
                 f"{str(row.names_sha256)[:16]}..., the round's",
             )
 
@@ -133,20 +137,25 @@ def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
     rows = entry.inference.calibration if entry.inference else {}
     for network, used in entry.measurements.calibration.items() if entry.measurements else ():
         row = rows.get(used.list)
-        for found, required in problems(
+        for found, required in find_calibration_problems(
             used, of_accuracy_set=row is not None and row.of_accuracy_set
         ):
-            yield fault(entry, f"{network}: {found}", required)
+            yield build_measurements_fault(entry, f"{network}: {found}", required)
 
 
-def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tuple[str, str]]:
+def find_calibration_problems(
+    used: CalibrationRecord, *, of_accuracy_set: bool
+) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the samples of one network: found, required."""
     if not used.samples:
         yield "no samples", "samples of the list"
     if outside := sorted({*used.samples} - {*used.names}):
-        yield f"{listed(outside)} not on the list {used.list}", "only samples of the list"
+        yield (
+            f"{format_first_names(outside)} not on the list {used.list}",
+            "only samples of the list",
+        )
     if twice := sorted(name for name, count in Counter(used.samples).items() if count > 1):
-        yield f"{listed(twice)} twice", "each sample once"
+        yield f"{format_first_names(twice)} twice", "each sample once"
     if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
         yield (
             f"{len(used.sha256)} hashes of {len(used.samples)} samples",
@@ -159,23 +168,28 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
         )
     if used.touched and not of_accuracy_set:
         yield (
-            f"{listed(used.touched)} of the accuracy set",
+            f"{format_first_names(used.touched)} of the accuracy set",
             f"nothing of it: {used.list} is a list of other samples",
         )
     if stray := sorted({*used.touched} - {*used.samples}):
-        yield f"{listed(stray)} of the accuracy set listed but not used", "only used samples"
+        yield (
+            f"{format_first_names(stray)} of the accuracy set listed but not used",
+            "only used samples",
+        )
 
 
-def listed(names: Any) -> str:
+def format_first_names(names: Any) -> str:
     """Name the first few, and count the rest."""
-    return ", ".join(names[:NAMED]) + (
-        f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:MAX_NAMED_CALIBRATION_SAMPLES]) + (
+        f" and {len(names) - MAX_NAMED_CALIBRATION_SAMPLES} more"
+        if len(names) > MAX_NAMED_CALIBRATION_SAMPLES
+        else ""
     )
 
 
-def fault(entry: InferenceEntry, found: str, required: str) -> Fault:
+def build_measurements_fault(entry: InferenceEntry, found: str, required: str) -> Fault:
     """Say what does not hold in the measurements file."""
-    return entry.fault(found, required, entry.measurements_path)
+    return entry.build_fault(found, required, entry.measurements_path)
 
 
 @rule("tree.calibration", Submission)
@@ -187,12 +201,12 @@ def one_calibration(tree: Submission) -> Iterator[Fault]:
     inference_rules.adoc v0.7, Quantization.
     Advice: serve all of them with the same calibration list.
     """
-    seen: dict[object, CalibrationRecord] = {}
+    first_used: dict[object, CalibrationRecord] = {}
     for entry in tree.entries:
         for used in list(entry.measurements.calibration.values())[:1] if entry.measurements else ():
-            first = seen.setdefault(entry.workload, used)
+            first = first_used.setdefault(entry.workload, used)
             if (used.list, used.names) != (first.list, first.names):
-                yield tree.fault(
+                yield tree.build_fault(
                     f"the calibration list {used.list}",
                     f"{first.list}, as in another result of {entry.workload}",
                     entry.measurements_path,

@@ -8,18 +8,18 @@ from typing import Final
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
-from compliance.rules.podium.inference.run_record import record_fault
+from compliance.rules.podium.inference.run_record import build_record_fault
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import CHECKPOINTS, DETAIL, fold
-from suite.loadgen.headline import LATENCY
+from suite.files.layout import CHECKPOINTS_FOLDER, DETAIL_LOG, fold_name
+from suite.loadgen.headline import LATENCY_METRIC
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
-from suite.rounds.legality import same
+from suite.rounds.legality import is_same_value
 from suite.terms import Precision, Profile
 
 NS_PER_S: Final = 1e9
-MEASURED: Final = (
+MEASURED_RECORD_FIELDS: Final = (
     "workload",
     "round",
     "profile",
@@ -45,11 +45,11 @@ def runs(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: add the missing runs with podium infer --scenario ... --mode ...
     """
     if entry.accuracy is None:
-        yield entry.fault("no accuracy run", "accuracy/")
+        yield entry.build_fault("no accuracy run", "accuracy/")
     wanted = max(entry.rule.runs if entry.rule else 1, len(entry.performance))
     names = [run.folder.name for run in entry.performance]
     if names != [f"run_{number}" for number in range(1, wanted + 1)]:
-        yield entry.fault(
+        yield entry.build_fault(
             f"performance runs: {', '.join(names) or 'none'}",
             ", ".join(f"run_{number}" for number in range(1, wanted + 1)),
         )
@@ -63,7 +63,7 @@ def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: remove it, or let the next podium infer do so.
     """
     for path in entry.unfinished:
-        yield entry.fault(path.name, "finished runs", path)
+        yield entry.build_fault(path.name, "finished runs", path)
 
 
 @rule("entry.strays", InferenceEntry, severity=Severity.WARNING)
@@ -74,8 +74,8 @@ def strays(entry: InferenceEntry) -> Iterator[Fault]:
     in a bundle it is an error.
     Advice: keep notes, copies and discarded runs outside the results folder.
     """
-    for path in entry.strays:
-        yield entry.fault(path.name, "only accuracy and performance/run_<n>", path)
+    for path in entry.unexpected_paths:
+        yield entry.build_fault(path.name, "only accuracy and performance/run_<n>", path)
 
 
 @rule("entry.scenario", InferenceEntry)
@@ -86,13 +86,13 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: put the runs into the folder of a scenario of the round.
     """
     if entry.scenario is None:
-        yield entry.fault(
+        yield entry.build_fault(
             f"the folder {entry.folder.name}", ", ".join(each.folder for each in Scenario)
         )
     elif entry.folder.name != entry.scenario.folder:
-        yield entry.fault(f"the folder {entry.folder.name}", entry.scenario.folder)
+        yield entry.build_fault(f"the folder {entry.folder.name}", entry.scenario.folder)
     elif entry.record and entry.rule is None:
-        yield entry.fault(
+        yield entry.build_fault(
             f"{entry.record.workload}, {entry.record.profile}, {entry.scenario.label}",
             f"a scenario of round {entry.round.name}",
         )
@@ -105,15 +105,15 @@ def distinct(entry: InferenceEntry) -> Iterator[Fault]:
     Source: inference_rules.adoc v0.5, Scenarios: separate runs; no accepted entry has a run twice.
     Advice: submit each run once.
     """
-    seen: dict[str, Path] = {}
+    known_digests: dict[str, Path] = {}
     for run in entry.runs:
         digest = hashlib.sha256()
         for record in run.detail:
             if not record.key.startswith(("loadgen_", "requested_", "effective_")):
                 digest.update(f"{record.key} {record.value!r} {record.event.time_ms}\n".encode())
-        other = seen.setdefault(digest.hexdigest(), run.folder)
+        other = known_digests.setdefault(digest.hexdigest(), run.folder)
         if run.detail and other != run.folder:
-            yield run.fault(DETAIL, f"the same log as {other.name}", "a separate log")
+            yield run.build_fault(DETAIL_LOG, f"the same log as {other.name}", "a separate log")
 
 
 @rule("entry.version", InferenceEntry)
@@ -124,12 +124,14 @@ def version(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: repeat the runs with one LoadGen.
     """
     for key in ("loadgen_version", "loadgen_file_sha1", "sut_name"):
-        first = next((run.value(key) for run in entry.runs if run.value(key) is not None), None)
+        first = next(
+            (run.find_value(key) for run in entry.runs if run.find_value(key) is not None), None
+        )
         for run in entry.runs:
-            if run.value(key) is not None and run.value(key) != first:
-                yield run.detail_fault(
+            if run.find_value(key) is not None and run.find_value(key) != first:
+                yield run.build_detail_fault(
                     key,
-                    f"{key} {str(run.value(key))[:60]}",
+                    f"{key} {str(run.find_value(key))[:60]}",
                     f"{str(first)[:60]}, as in {entry.runs[0].folder.name}",
                 )
 
@@ -148,21 +150,22 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
             continue
         most, share, above = record.ceiling, run.round.loadgen.ceiling_share, False
         if most is None:
-            yield record_fault(
+            yield build_record_fault(
                 run, "no harness ceiling", "the samples/s of this host with a null engine"
             )
         elif not most > 0:
-            yield record_fault(run, f"a ceiling of {most:g}", "samples/s", Severity.ERROR)
+            yield build_record_fault(run, f"a ceiling of {most:g}", "samples/s", Severity.ERROR)
         else:
-            above = rate(run, record) > share * most
+            above = compute_samples_per_second(run, record) > share * most
         if above:
-            yield record_fault(
+            yield build_record_fault(
                 run,
-                f"{record.metric} {record.value:g}, {rate(run, record):g} samples/s",
+                f"{record.metric} {record.value:g}, {compute_samples_per_second(run, record):g}"
+                " samples/s",
                 f"at most {share:g} of the ceiling {most:g}",
             )
         if above != record.above_ceiling_share:
-            yield record_fault(
+            yield build_record_fault(
                 run,
                 f"above_ceiling_share {record.above_ceiling_share}",
                 f"{above}, by value and ceiling",
@@ -170,9 +173,9 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-def rate(run: LoadGenRun, record: RunRecord) -> float:
+def compute_samples_per_second(run: LoadGenRun, record: RunRecord) -> float:
     """Give the samples/s that a record's value stands for; harness/serving/run_record.py, judge."""
-    if record.metric != LATENCY:
+    if record.metric != LATENCY_METRIC:
         return record.value
     return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)
 
@@ -190,29 +193,29 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
     if record is None or entry.place is None:
         return
     if not entry.origins:
-        yield record_fault(
+        yield build_record_fault(
             entry.runs[0],
             f"checkpoint {record.checkpoint_sha256}",
             "the checkpoint_sha256 of a training log in this tree",
         )
     for log in entry.origins:
         if not (log.succeeded and log.reached):
-            yield entry.fault(
+            yield entry.build_fault(
                 f"served from the run of {log.path.name}, which missed its target",
                 "a run that reached it",
                 log.path,
             )
-        for key, told in (
+        for key, stated in (
             ("campaign_nonce", record.nonce),
             ("podium_profile", record.profile),
             ("podium_workload", record.workload),
         ):
-            if log.value(key) != told:
-                yield entry.fault(
-                    f"{key} {log.value(key)!r}",
-                    f"{told!r}, as in run.json",
+            if log.find_value(key) != stated:
+                yield entry.build_fault(
+                    f"{key} {log.find_value(key)!r}",
+                    f"{stated!r}, as in run.json",
                     log.path,
-                    log.line(key),
+                    log.find_line(key),
                 )
 
 
@@ -231,13 +234,13 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
     record, row = entry.record, entry.round.benchmarks.get(entry.workload or "")
     one_set = row is None or not row.served_metrics
     for log in entry.origins if one_set and record and record.profile == Profile.SMOKE else ():
-        found = log.value(events.EVAL_SAMPLES)
+        found = log.find_value(events.EVAL_SAMPLES)
         if record and found != record.sample_count:
-            yield entry.fault(
+            yield entry.build_fault(
                 f"eval_samples {found}",
                 f"{record.sample_count}, as in run.json",
                 log.path,
-                log.line(events.EVAL_SAMPLES),
+                log.find_line(events.EVAL_SAMPLES),
             )
 
 
@@ -259,11 +262,14 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
         or entry.record.profile == Profile.SMOKE
     ):
         return
-    told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
-    if not told.isdisjoint((smoke.truth_sha256, *smoke.earlier_truth_sha256)):
+    truth_hashes = {
+        entry.truth_sha256,
+        entry.measurements.truth_sha256 if entry.measurements else None,
+    }
+    if not truth_hashes.isdisjoint((smoke.truth_sha256, *smoke.earlier_truth_sha256)):
         severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
         found = f"profile {entry.record.profile} with the ground truth of the embedded data"
-        yield entry.fault(
+        yield entry.build_fault(
             found, "that of the real dataset", entry.measurements_path, severity=severity
         )
 
@@ -276,7 +282,7 @@ def untraced(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: check the entry inside its tree.
     """
     if entry.place is None:
-        yield entry.fault(
+        yield entry.build_fault(
             "no results tree around this entry",
             "<division>/<org>/results/<system>/<benchmark>/<Scenario>",
         )
@@ -289,18 +295,18 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     Source: submission_rules.adoc, measurements; house rule for podium's fields.
     Advice: keep the file that podium infer wrote.
     """
-    told, record = entry.measurements, entry.record
-    if told is None or record is None:
+    stated, record = entry.measurements, entry.record
+    if stated is None or record is None:
         return
     file = entry.measurements_path
-    for field in MEASURED:
-        if getattr(told, field) != getattr(record, field):
-            yield entry.fault(
-                f"{field} {getattr(told, field)!r}",
+    for field in MEASURED_RECORD_FIELDS:
+        if getattr(stated, field) != getattr(record, field):
+            yield entry.build_fault(
+                f"{field} {getattr(stated, field)!r}",
                 f"{getattr(record, field)!r}, as in run.json",
                 file,
             )
-    weights = f"{CHECKPOINTS}/{record.workload}/{record.checkpoint_sha256}"
+    weights = f"{CHECKPOINTS_FOLDER}/{record.workload}/{record.checkpoint_sha256}"
     served = {
         "retraining": "no",
         "starting_weights_filename": weights,
@@ -309,22 +315,24 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     }
     served |= {"weight_transformations": "none"} if record.precision == Precision.FP32 else {}
     for field, wanted in served.items():
-        if getattr(told, field) != wanted:
-            yield entry.fault(
-                f"{field} {getattr(told, field)!r}", f"{wanted!r}: what podium serves", file
+        if getattr(stated, field) != wanted:
+            yield entry.build_fault(
+                f"{field} {getattr(stated, field)!r}", f"{wanted!r}: what podium serves", file
             )
     for log in entry.origins:
-        if not equal_scores(told.reference_accuracy, log.reference):
-            yield entry.fault(
-                f"reference_accuracy {dict(told.reference_accuracy)}",
+        if not has_equal_reference_scores(stated.reference_accuracy, log.reference):
+            yield entry.build_fault(
+                f"reference_accuracy {dict(stated.reference_accuracy)}",
                 f"{dict(log.reference)}, as in {log.path.name}",
                 file,
             )
 
 
-def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
+def has_equal_reference_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
     """Compare scores metric by metric."""
-    return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(
+        is_same_value(left[name], right[name]) for name in left
+    )
 
 
 @rule("entry.system", InferenceEntry)
@@ -342,44 +350,46 @@ def system(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.system is None or record is None:
         return
     framework = entry.system.description.framework
-    if framework is not None and fold(record.framework) not in fold(framework):
-        yield entry.fault(
+    if framework is not None and fold_name(record.framework) not in fold_name(framework):
+        yield entry.build_fault(
             f"framework {framework!r}", f"{record.framework}, as in run.json", entry.system.path
         )
     if entry.system.description.podium.profile != record.profile:
-        yield entry.fault(
+        yield entry.build_fault(
             f"profile {entry.system.description.podium.profile}",
             f"{record.profile}, as in run.json",
             entry.system.path,
         )
-    yield from versions(entry, record, entry.system)
+    yield from check_package_versions(entry, record, entry.system)
 
 
-def versions(entry: InferenceEntry, record: RunRecord, system: SystemFile) -> Iterator[Fault]:
+def check_package_versions(
+    entry: InferenceEntry, record: RunRecord, system: SystemFile
+) -> Iterator[Fault]:
     """Yield what framework and engine are said to be, where it is not the version among the
     packages of the description.
     """
-    packages, told = system.description.podium.packages, system.description.framework
+    packages, framework = system.description.podium.packages, system.description.framework
     installed = packages.get(record.framework)
     if (
         installed
-        and told
-        and told.partition(" ")[0] == record.framework
-        and not same_version(told.partition(" ")[2], installed)
+        and framework
+        and framework.partition(" ")[0] == record.framework
+        and not is_same_version(framework.partition(" ")[2], installed)
     ):
-        yield entry.fault(
-            f"framework {told!r}",
+        yield entry.build_fault(
+            f"framework {framework!r}",
             f"{record.framework} {installed}, as among the packages",
             system.path,
             severity=Severity.WARNING,
         )
     networks = entry.measurements.engine_description if entry.measurements else {}
     installed = packages.get(record.engine)
-    for network, facts in networks.items() if installed else ():
-        built = facts.get(record.engine) if isinstance(facts, Mapping) else None
-        if installed and isinstance(built, str) and not same_version(built, installed):
+    for network, description in networks.items() if installed else ():
+        built = description.get(record.engine) if isinstance(description, Mapping) else None
+        if installed and isinstance(built, str) and not is_same_version(built, installed):
             found = f"network {network} built by {record.engine} {built}"
-            yield entry.fault(
+            yield entry.build_fault(
                 found,
                 f"{installed}, as among the packages of systems/",
                 entry.measurements_path,
@@ -387,6 +397,6 @@ def versions(entry: InferenceEntry, record: RunRecord, system: SystemFile) -> It
             )
 
 
-def same_version(one: str, other: str) -> bool:
+def is_same_version(one: str, other: str) -> bool:
     """Compare two versions but for what a build adds: 2.13.0 is 2.13.0+cpu."""
     return not one or one.startswith(other) or other.startswith(one)

@@ -9,17 +9,17 @@ from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import RUN_RECORD
-from suite.process.devices import expanded, members, names_several
+from suite.process.devices import expand_device_name, expand_number_list, is_gpu_list
 from suite.records import RunRecord
 
-SETTING: Final = "sut.instances"
-PIN: Final = "sut.pin"
-LOADGEN_CORES: Final = "sut.loadgen_cores"
-LEAST_SHARE: Final = 0.5
+INSTANCES_KEY: Final = "sut.instances"
+PIN_KEY: Final = "sut.pin"
+LOADGEN_CORES_KEY: Final = "sut.loadgen_cores"
+MIN_INSTANCE_SHARE: Final = 0.5
 """House rule: an instance that answered less than half of an equal share was slower than the
 others, or idle.
 """
-FEWEST_BATCHES: Final = 8
+MIN_BATCHES_PER_INSTANCE: Final = 8
 """House rule: with fewer batches for each instance, shares are unequal by chance."""
 
 
@@ -39,90 +39,93 @@ def instances(run: LoadGenRun) -> Iterator[Fault]:
     if record is None or not (
         record.instances
         or record.loadgen_cores
-        or record.settings.get(SETTING)
-        or names_several(record.device)
+        or record.settings.get(INSTANCES_KEY)
+        or is_gpu_list(record.device)
     ):
         return
-    if fault := misplaced(run, record):
+    if fault := find_instance_count_fault(run, record):
         yield fault
         return
-    yield from unpinned(run, record)
+    yield from check_instance_cores(run, record)
     batches, samples = (
         sum(each.batches for each in record.instances),
         sum(each.samples for each in record.instances),
     )
-    told = record.batches.get("count", 0.0)
+    batch_count = record.batches.get("count", 0.0)
     if (
-        batches != told
-        or round(told * record.batches.get("mean_size", 0.0)) != samples
+        batches != batch_count
+        or round(batch_count * record.batches.get("mean_size", 0.0)) != samples
         or min(each.samples for each in record.instances) < 0
     ):
-        yield run.fault(
+        yield run.build_fault(
             RUN_RECORD,
             f"{batches} batches and {samples} samples of all instances",
-            f"{told:g} batches and their samples, as the run has",
+            f"{batch_count:g} batches and their samples, as the run has",
         )
-    if batches >= FEWEST_BATCHES * len(record.instances):
-        yield from unequal(run, [each.samples for each in record.instances])
+    if batches >= MIN_BATCHES_PER_INSTANCE * len(record.instances):
+        yield from check_instance_shares(run, [each.samples for each in record.instances])
 
 
-def misplaced(run: LoadGenRun, record: RunRecord) -> Fault | None:
+def find_instance_count_fault(run: LoadGenRun, record: RunRecord) -> Fault | None:
     """Return what is wrong with the number of instances on each device."""
-    devices, asked = members(record.device), record.settings.get(SETTING)
+    devices, requested = expand_device_name(record.device), record.settings.get(INSTANCES_KEY)
     if devices is None:
-        return run.fault(
+        return run.build_fault(
             RUN_RECORD,
             f"device {record.device}",
             "GPUs in ascending order, each once, such as cuda:0-3,6",
         )
-    each = asked if len(devices) == 1 else asked or 1
+    each = requested if len(devices) == 1 else requested or 1
     counts = Counter(instance.device or record.device for instance in record.instances)
     if dict(counts) == dict.fromkeys(devices, each):
         return None
     where = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items()))
     required = (
-        f"the setting {SETTING}"
+        f"the setting {INSTANCES_KEY}"
         if len(devices) == 1
         else f"as many on each device of {record.device}"
     )
-    return run.fault(
+    return run.build_fault(
         RUN_RECORD,
         f"{len(record.instances)} instances{where and f': {where}'}",
         f"{each!r}, {required}",
     )
 
 
-def unpinned(run: LoadGenRun, record: RunRecord) -> Iterator[Fault]:
+def check_instance_cores(run: LoadGenRun, record: RunRecord) -> Iterator[Fault]:
     """Yield what is wrong with the cores of the instances and of LoadGen's process."""
     cores = [core for each in record.instances for core in each.cores]
     if len(set(cores)) != len(cores):
-        yield run.fault(RUN_RECORD, f"instances on the cores {cores}", "cores of their own")
-    pin, asked = record.settings.get(PIN), str(record.settings.get(LOADGEN_CORES) or "")
+        yield run.build_fault(RUN_RECORD, f"instances on the cores {cores}", "cores of their own")
+    pin, requested_cores = (
+        record.settings.get(PIN_KEY),
+        str(record.settings.get(LOADGEN_CORES_KEY) or ""),
+    )
     if (pin == "on" and not all(each.cores for each in record.instances)) or (
         pin == "off" and cores
     ):
-        yield run.fault(
-            RUN_RECORD, f"instances on the cores {cores}", f"{PIN} {pin}, as the setting says"
+        yield run.build_fault(
+            RUN_RECORD, f"instances on the cores {cores}", f"{PIN_KEY} {pin}, as the setting says"
         )
-    if record.loadgen_cores != (expanded(asked) if asked else ()):
-        yield run.fault(
+    if record.loadgen_cores != (expand_number_list(requested_cores) if requested_cores else ()):
+        yield run.build_fault(
             RUN_RECORD,
             f"LoadGen on the cores {list(record.loadgen_cores)}",
-            f"{asked or 'none'}, the setting {LOADGEN_CORES}",
+            f"{requested_cores or 'none'}, the setting {LOADGEN_CORES_KEY}",
         )
     if shared := sorted(set(cores) & set(record.loadgen_cores)):
-        yield run.fault(
+        yield run.build_fault(
             RUN_RECORD, f"instances and LoadGen on the cores {shared}", "cores of their own"
         )
 
 
-def unequal(run: LoadGenRun, samples: list[int]) -> Iterator[Fault]:
+def check_instance_shares(run: LoadGenRun, samples: list[int]) -> Iterator[Fault]:
     """Yield the instances that did much less than their share."""
     share = sum(samples) / len(samples)
     for number, answered in enumerate(samples):
-        if answered < LEAST_SHARE * share:
+        if answered < MIN_INSTANCE_SHARE * share:
             found = f"{answered} samples answered by instance {number}"
             yield replace(
-                run.fault(RUN_RECORD, found, f"about {share:g}, an equal share"),
+                run.build_fault(RUN_RECORD, found, f"about {share:g}, an equal share"),
                 severity=Severity.WARNING,
             )

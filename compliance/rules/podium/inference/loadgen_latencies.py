@@ -6,14 +6,17 @@ from typing import Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
-from compliance.rules.podium.inference.loadgen_summary import PERCENTILES, QUERIES_LIMIT
+from compliance.rules.podium.inference.loadgen_summary import (
+    LOGGED_PERCENTILES,
+    MAX_PLAUSIBLE_QUERIES,
+)
 from compliance.verdict import Fault
-from suite.files.layout import DETAIL
+from suite.files.layout import DETAIL_LOG
 from suite.loadgen import early_stopping
-from suite.loadgen.percentiles import place
+from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
 
-OVERFLOW_NS: Final = 2.0**63
+LATENCY_SUM_OVERFLOW_NS: Final = 2.0**63
 """LoadGen adds latencies up in 64 bits; a sum beyond gives a mean of nothing."""
 
 
@@ -27,29 +30,31 @@ def percentiles(run: LoadGenRun) -> Iterator[Fault]:
     Advice: submit LoadGen's file unmodified.
     """
     lowest, mean, highest = (
-        run.number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")
+        run.find_number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")
     )
     if lowest is None or mean is None or highest is None:
         return
     if not 0 < lowest <= mean <= highest:
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_mean_latency_ns",
             f"min {lowest:.0f}, mean {mean:.0f}, max {highest:.0f}",
             "0 < min <= mean <= max",
         )
     last = lowest
-    for key in (f"result_{percentile}_percentile_latency_ns" for percentile in PERCENTILES):
-        value = run.number(key)
+    for key in (f"result_{percentile}_percentile_latency_ns" for percentile in LOGGED_PERCENTILES):
+        value = run.find_number(key)
         if value is None:
-            yield run.fault(DETAIL, f"no {key}", "six percentiles")
+            yield run.build_fault(DETAIL_LOG, f"no {key}", "six percentiles")
         elif not last <= value <= highest:
-            yield run.detail_fault(key, f"{key} {value:.0f}", f"from {last:.0f} to {highest:.0f}")
+            yield run.build_detail_fault(
+                key, f"{key} {value:.0f}", f"from {last:.0f} to {highest:.0f}"
+            )
         last = max(last, value or last)
-    yield from outlasting(run)
-    yield from means(run)
+    yield from check_sample_latencies(run)
+    yield from check_mean_latencies(run)
 
 
-def outlasting(run: LoadGenRun) -> Iterator[Fault]:
+def check_sample_latencies(run: LoadGenRun) -> Iterator[Fault]:
     """Yield figures of samples above those of their queries, which end with their last sample; only
     MultiStream has both.
     """
@@ -62,16 +67,16 @@ def outlasting(run: LoadGenRun) -> Iterator[Fault]:
             f"result_{percentile}_percentile_latency_ns",
             f"result_{percentile}_percentile_per_query_latency_ns",
         )
-        for percentile in PERCENTILES
+        for percentile in LOGGED_PERCENTILES
     ]
     for sample, query in keys:
-        value, limit = run.number(sample), run.number(query)
+        value, limit = run.find_number(sample), run.find_number(query)
         if (
             value is not None
             and limit is not None
             and (value > limit or (value < limit and "max" in sample))
         ):
-            yield run.detail_fault(
+            yield run.build_detail_fault(
                 sample,
                 f"{sample} {value:.0f}",
                 f"{'' if 'max' in sample else 'at most '}{limit:.0f}, as {query}",
@@ -87,70 +92,80 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
     tolerance 0.
     Advice: run more queries: raise loadgen.min_queries or loadgen.min_duration_ms.
     """
-    count = run.number("result_query_count")
+    count = run.find_number("result_query_count")
     if not run.performance or run.rule is None or count is None:
         return
-    over = run.number("result_overlatency_query_count") if run.scenario is Scenario.SERVER else 0.0
-    if over is None or not 0 <= over <= count <= QUERIES_LIMIT:
-        yield run.detail_fault(
+    over = (
+        run.find_number("result_overlatency_query_count")
+        if run.scenario is Scenario.SERVER
+        else 0.0
+    )
+    if over is None or not 0 <= over <= count <= MAX_PLAUSIBLE_QUERIES:
+        yield run.build_detail_fault(
             "result_query_count", f"{over} of {count:g} queries over the bound", "counts"
         )
-    elif run.scenario is Scenario.SERVER and not early_stopping.server_passes(
+    elif run.scenario is Scenario.SERVER and not early_stopping.is_server_run_proven(
         int(count), int(over), run.rule.percentile
     ):
-        needed = early_stopping.queries_needed(int(over), run.rule.percentile)
-        yield run.detail_fault(
+        needed = early_stopping.compute_queries_needed(int(over), run.rule.percentile)
+        yield run.build_detail_fault(
             "result_overlatency_query_count",
             f"{over:.0f} of {count:.0f} queries over the bound",
             f"at least {needed} queries",
         )
     elif run.scenario in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM):
-        yield from estimate(run, int(count), run.rule.percentile)
+        yield from check_stream_estimate(run, int(count), run.rule.percentile)
 
 
-def estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
+def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
     """Judge the estimate of a stream: enough queries, and the latency at the place among all of
     them that so many queries prove.
     """
-    proven = early_stopping.estimate(count, percentile)
-    if proven.place_from_top is None:
-        yield run.detail_fault(
+    proven = early_stopping.estimate_early_stopping(count, percentile)
+    if proven.rank_from_top is None:
+        yield run.build_detail_fault(
             "result_query_count", f"{count} queries", f"at least {proven.queries_needed}"
         )
         return
     multi = run.scenario is Scenario.MULTI_STREAM
     key = "early_stopping_latency_ms" if multi else "early_stopping_latency_ss"
-    told, known = (
-        run.number(key),
-        ranks(run, count, "query_" if multi else "", "per_query_" if multi else ""),
+    logged_estimate, known = (
+        run.find_number(key),
+        collect_known_latencies(
+            run, count, "query_" if multi else "", "per_query_" if multi else ""
+        ),
     )
-    if told is None or known is None:
+    if logged_estimate is None or known is None:
         return
-    at = count - proven.place_from_top
+    at = count - proven.rank_from_top
     least = max(value for place, value in known.items() if place <= at)
     most = min(value for place, value in known.items() if place >= at)
-    if not least <= told <= most:
-        yield run.detail_fault(
+    if not least <= logged_estimate <= most:
+        yield run.build_detail_fault(
             key,
-            f"{key} {told:.0f}",
+            f"{key} {logged_estimate:.0f}",
             f"from {least:.0f} to {most:.0f}, between its neighbouring latencies",
         )
 
 
-def ranks(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Mapping[int, float] | None:
+def collect_known_latencies(
+    run: LoadGenRun, count: int, of_query: str, per_query: str
+) -> Mapping[int, float] | None:
     """Give the latencies that are known of `count` sorted ones: place from 0 -> value; None where
     the log does not have them.
     """
     shares = {
-        place(count, float(share)): f"result_{share}_percentile_{per_query}latency_ns"
-        for share in PERCENTILES
+        compute_percentile_index(
+            count, float(share)
+        ): f"result_{share}_percentile_{per_query}latency_ns"
+        for share in LOGGED_PERCENTILES
     }
     keys = {
         **shares,
         0: f"result_min_{of_query}latency_ns",
         count - 1: f"result_max_{of_query}latency_ns",
     }
-    found = {at: run.number(key) for at, key in sorted(keys.items())}
+    found = {at: run.find_number(key) for at, key in sorted(keys.items())}
     return (
         None
         if None in found.values()
@@ -158,43 +173,51 @@ def ranks(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Mapping
     )
 
 
-def means(run: LoadGenRun) -> Iterator[Fault]:
+def check_mean_latencies(run: LoadGenRun) -> Iterator[Fault]:
     """Yield means that no latencies with these percentiles have: of samples, and of MultiStream's
     queries.
     """
-    count, per_query = run.number("result_query_count"), run.number("generated_samples_per_query")
+    count, per_query = (
+        run.find_number("result_query_count"),
+        run.find_number("generated_samples_per_query"),
+    )
     if (
         not run.performance
         or count is None
         or per_query is None
         or count < 1
-        or not 1 <= count * per_query <= QUERIES_LIMIT
+        or not 1 <= count * per_query <= MAX_PLAUSIBLE_QUERIES
     ):
         return
     samples = count * per_query
-    yield from mean_of(run, int(samples), "", "")
+    yield from check_one_mean_latency(run, int(samples), "", "")
     if run.scenario is Scenario.MULTI_STREAM:
-        yield from mean_of(run, int(count), "query_", "per_query_")
+        yield from check_one_mean_latency(run, int(count), "query_", "per_query_")
 
 
-def mean_of(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Iterator[Fault]:
+def check_one_mean_latency(
+    run: LoadGenRun, count: int, of_query: str, per_query: str
+) -> Iterator[Fault]:
     """Judge one mean: each latency between two known ones is at least the lower and at most the
     higher.
     """
     key = f"result_mean_{of_query}latency_ns"
-    known, told = ranks(run, count, of_query, per_query), run.number(key)
-    if known is None or told is None:
+    known, logged_mean = (
+        collect_known_latencies(run, count, of_query, per_query),
+        run.find_number(key),
+    )
+    if known is None or logged_mean is None:
         return
-    least, most = extremes(known)
-    if most < OVERFLOW_NS and not least / count - 1 <= told <= most / count + 1:
-        yield run.detail_fault(
+    least, most = compute_sum_bounds(known)
+    if most < LATENCY_SUM_OVERFLOW_NS and not least / count - 1 <= logged_mean <= most / count + 1:
+        yield run.build_detail_fault(
             key,
-            f"{key} {told:.0f}",
+            f"{key} {logged_mean:.0f}",
             f"from {least / count:.0f} to {most / count:.0f}, by the percentiles",
         )
 
 
-def extremes(known: Mapping[int, float]) -> tuple[float, float]:
+def compute_sum_bounds(known: Mapping[int, float]) -> tuple[float, float]:
     """Give the least and the most that sorted values come to together, of which some are known."""
     least = most = sum(known.values())
     for left, right in pairwise(known):

@@ -5,25 +5,29 @@ from collections.abc import Callable, Iterator
 from datetime import UTC
 from typing import Final
 
-from compliance.documents.podium.inference import LoadGenRun, power_time
-from compliance.documents.podium.training import finite
-from compliance.documents.timestamps import misdated
+from compliance.documents.podium.inference import LoadGenRun, parse_power_time
+from compliance.documents.podium.training import is_finite_number
+from compliance.documents.timestamps import find_date_problem
 from compliance.rules import rule
-from compliance.rules.podium.inference.loadgen_settings import BOTH, PERCENTILES, TARGETS
+from compliance.rules.podium.inference.loadgen_settings import (
+    ECHOED_SETTINGS,
+    REQUESTED_PERCENTILE_KEYS,
+    REQUESTED_RATE_KEYS,
+)
 from compliance.verdict import Fault, Severity
-from suite.files.layout import DETAIL, SUMMARY
-from suite.loadgen.loadgen_errors import is_harmless
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
+from suite.loadgen.loadgen_errors import is_harmless_error
 from suite.loadgen.scenario import Scenario
 
-ALWAYS: Final = (
+REQUIRED_LOG_KEYS: Final = (
     "test_datetime",
     "loadgen_version",
     "loadgen_git_status_message",
     "sut_name",
     "qsl_reported_total_count",
     "qsl_reported_performance_count",
-    *(f"requested_{name}" for name in BOTH),
-    *(f"effective_{name}" for name in BOTH),
+    *(f"requested_{name}" for name in ECHOED_SETTINGS),
+    *(f"effective_{name}" for name in ECHOED_SETTINGS),
     "requested_performance_sample_count_override",
     "requested_accuracy_sample_count_override",
     "effective_samples_per_query",
@@ -37,7 +41,7 @@ ALWAYS: Final = (
     "effective_accuracy_sample_count",
 )
 """Keys that every detail log has once."""
-ISSUED: Final = (
+ISSUE_LOG_KEYS: Final = (
     "loaded_qsl_set",
     "generated_query_count",
     "generated_samples_per_query",
@@ -46,7 +50,7 @@ ISSUED: Final = (
     "power_end",
 )
 """Keys that a performance run has once, an accuracy run once for each set of samples in memory."""
-PERFORMANCE: Final = (
+PERFORMANCE_LOG_KEYS: Final = (
     "result_validity",
     "result_min_duration_met",
     "result_min_queries_met",
@@ -59,7 +63,7 @@ PERFORMANCE: Final = (
     "num_errors",
 )
 """Keys that the detail log of a performance run has once."""
-ASKED: Final = {
+REQUESTED_LOG_KEYS: Final = {
     Scenario.SINGLE_STREAM: (),
     Scenario.MULTI_STREAM: ("requested_multi_stream_samples_per_query",),
     Scenario.SERVER: (
@@ -70,7 +74,7 @@ ASKED: Final = {
     Scenario.OFFLINE: (),
 }
 """What a scenario is asked besides its rate and its percentile."""
-RESULTS: Final = {
+RESULT_LOG_KEYS: Final = {
     Scenario.SINGLE_STREAM: (
         "result_qps_with_loadgen_overhead",
         "result_qps_without_loadgen_overhead",
@@ -85,10 +89,10 @@ RESULTS: Final = {
     ),
     Scenario.OFFLINE: ("result_samples_per_second",),
 }
-MANY: Final = ("generic_message", "error_", "warning_", "logger_")
+REPEATABLE_KEY_PREFIXES: Final = ("generic_message", "error_", "warning_", "logger_")
 """Keys that may stand several times, by their beginnings."""
-LISTS: Final = ("loaded_qsl_set",)
-TEXTS: Final = (
+LIST_KEY_ENDINGS: Final = ("loaded_qsl_set",)
+TEXT_KEY_ENDINGS: Final = (
     "_datetime",
     "_version",
     "_status_message",
@@ -100,7 +104,7 @@ TEXTS: Final = (
     "_test_mode",
     "_stopping_result",
 )
-FLAGS: Final = (
+FLAG_KEY_ENDINGS: Final = (
     "_print_timestamps",
     "_issue_unique",
     "_issue_same",
@@ -111,12 +115,12 @@ FLAGS: Final = (
 """Ends of the names of keys whose value is a list, a text, true or false; the others are
 numbers.
 """
-ERRORS: Final = {
+ERROR_COUNT_REMARKS: Final = {
     0: "No errors encountered during test.",
     1: "1 ERROR encountered. See detailed log.",
 }
 """How a summary ends, by the number of errors; loadgen/logging.cc, AsyncLog::SetLogFiles."""
-VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
+LOADGEN_VERSION_PATTERN: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 
 @rule("loadgen.keys", LoadGenRun)
@@ -129,45 +133,57 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     Advice: submit LoadGen's file unmodified; a key that is missing, duplicated or without a value
     was edited.
     """
-    for key in required_keys(run) if run.detail else ():
+    for key in iterate_required_keys(run) if run.detail else ():
         if key not in run.index:
-            yield run.fault(DETAIL, f"no {key}", "each key of its mode and scenario")
-        kind, fits = kind_of(key)
+            yield run.build_fault(DETAIL_LOG, f"no {key}", "each key of its mode and scenario")
+        kind, fits = resolve_key_type(key)
         for record in run.index.get(key, ()):
             if not fits(record.value):
-                yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", kind, record.line)
-    if not run.performance and len({len(run.index.get(key, ())) for key in ISSUED}) > 1:
-        counts = ", ".join(f"{key} {len(run.index.get(key, ()))} times" for key in ISSUED)
-        yield run.detail_fault(ISSUED[0], counts, "each once for each set of samples in memory")
-    many = MANY if run.performance else (*MANY, *ISSUED)
+                yield run.build_fault(
+                    DETAIL_LOG, f"{key} {str(record.value)[:60]!r}", kind, record.line
+                )
+    if not run.performance and len({len(run.index.get(key, ())) for key in ISSUE_LOG_KEYS}) > 1:
+        counts = ", ".join(f"{key} {len(run.index.get(key, ()))} times" for key in ISSUE_LOG_KEYS)
+        yield run.build_detail_fault(
+            ISSUE_LOG_KEYS[0], counts, "each once for each set of samples in memory"
+        )
+    many = (
+        REPEATABLE_KEY_PREFIXES if run.performance else (*REPEATABLE_KEY_PREFIXES, *ISSUE_LOG_KEYS)
+    )
     for key, records in run.index.items():
         if len(records) > 1 and not key.startswith(many):
-            yield run.fault(DETAIL, f"{key}: {len(records)} records", "exactly 1", records[1].line)
+            yield run.build_fault(
+                DETAIL_LOG, f"{key}: {len(records)} records", "exactly 1", records[1].line
+            )
 
 
-def kind_of(key: str) -> tuple[str, Callable[[object], bool]]:
+def resolve_key_type(key: str) -> tuple[str, Callable[[object], bool]]:
     """Say what the value of a required key is, and how to tell."""
-    if key.endswith(LISTS):
+    if key.endswith(LIST_KEY_ENDINGS):
         return "a list", lambda value: isinstance(value, list)
-    if key.endswith(TEXTS):
+    if key.endswith(TEXT_KEY_ENDINGS):
         return "a text", lambda value: isinstance(value, str)
     return (
         ("true or false", lambda value: isinstance(value, bool))
-        if key.endswith(FLAGS)
-        else ("a finite number", finite)
+        if key.endswith(FLAG_KEY_ENDINGS)
+        else ("a finite number", is_finite_number)
     )
 
 
-def required_keys(run: LoadGenRun) -> Iterator[str]:
+def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
     """Name the keys that a detail log must have."""
-    yield from (*ALWAYS, *ISSUED)
+    yield from (*REQUIRED_LOG_KEYS, *ISSUE_LOG_KEYS)
     if run.performance:
-        yield from PERFORMANCE
+        yield from PERFORMANCE_LOG_KEYS
     if run.scenario:
-        yield TARGETS[run.scenario]
-        yield from (PERCENTILES[run.scenario],) if run.scenario in PERCENTILES else ()
-        yield from ASKED[run.scenario]
-        yield from RESULTS[run.scenario] if run.performance else ()
+        yield REQUESTED_RATE_KEYS[run.scenario]
+        yield from (
+            (REQUESTED_PERCENTILE_KEYS[run.scenario],)
+            if run.scenario in REQUESTED_PERCENTILE_KEYS
+            else ()
+        )
+        yield from REQUESTED_LOG_KEYS[run.scenario]
+        yield from RESULT_LOG_KEYS[run.scenario] if run.performance else ()
 
 
 @rule("loadgen.version", LoadGenRun)
@@ -178,13 +194,17 @@ def version(run: LoadGenRun) -> Iterator[Fault]:
     revision and git status.
     Advice: install mlcommons-loadgen from the package index.
     """
-    found = run.value("loadgen_version")
-    if found is not None and not (isinstance(found, str) and VERSION.fullmatch(found)):
-        yield run.detail_fault("loadgen_version", f"version '{found}'", "<version> @ <revision>")
-    if run.value("loadgen_git_status_message"):
-        yield run.detail_fault(
+    found = run.find_value("loadgen_version")
+    if found is not None and not (
+        isinstance(found, str) and LOADGEN_VERSION_PATTERN.fullmatch(found)
+    ):
+        yield run.build_detail_fault(
+            "loadgen_version", f"version '{found}'", "<version> @ <revision>"
+        )
+    if run.find_value("loadgen_git_status_message"):
+        yield run.build_detail_fault(
             "loadgen_git_status_message",
-            f"changed sources: {run.value('loadgen_git_status_message')!r}",
+            f"changed sources: {run.find_value('loadgen_git_status_message')!r}",
             "none",
         )
 
@@ -197,22 +217,26 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
     are harmless: suite/loadgen/loadgen_errors.py.
     Advice: read the message, which names the wrong setting or answer; then repeat the run.
     """
-    told = [record for record in run.detail if record.event.metadata.get("is_error")]
-    for record in told:
-        if not is_harmless(str(record.value)):
-            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no error", record.line)
-    counted = run.number("num_errors") or 0
-    if not 0 <= counted <= len(told):  # fewer where one came after the results
-        yield run.detail_fault("num_errors", f"{counted:g} errors", f"{len(told)}")
-    ending = ERRORS.get(len(told), f"{len(told)} ERRORS encountered. See detailed log.")
+    logged_errors = [record for record in run.detail if record.event.metadata.get("is_error")]
+    for record in logged_errors:
+        if not is_harmless_error(str(record.value)):
+            yield run.build_fault(
+                DETAIL_LOG, f"{record.key}: {record.value}", "no error", record.line
+            )
+    counted = run.find_number("num_errors") or 0
+    if not 0 <= counted <= len(logged_errors):  # fewer where one came after the results
+        yield run.build_detail_fault("num_errors", f"{counted:g} errors", f"{len(logged_errors)}")
+    ending = ERROR_COUNT_REMARKS.get(
+        len(logged_errors), f"{len(logged_errors)} ERRORS encountered. See detailed log."
+    )
     if ending not in run.summary.remarks:
         found = next(
             (remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors"
         )
-        yield run.fault(SUMMARY, found, ending, run.summary.remarks.get(found))
+        yield run.build_fault(SUMMARY_LOG, found, ending, run.summary.remarks.get(found))
     if len(run.summary.remarks) != 2:
-        yield run.fault(
-            SUMMARY,
+        yield run.build_fault(
+            SUMMARY_LOG,
             f"{len(run.summary.remarks)} closing sentences",
             "one about warnings, one about errors",
         )
@@ -227,8 +251,10 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
     Advice: read the message in the detail log.
     """
     for record in run.detail:
-        if record.event.metadata.get("is_warning") and not is_harmless(str(record.value)):
-            yield run.fault(DETAIL, f"{record.key}: {record.value}", "no warning", record.line)
+        if record.event.metadata.get("is_warning") and not is_harmless_error(str(record.value)):
+            yield run.build_fault(
+                DETAIL_LOG, f"{record.key}: {record.value}", "no warning", record.line
+            )
 
 
 @rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
@@ -240,7 +266,7 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
     in a bundle it is an error.
     Advice: keep notes and copies outside the results folder.
     """
-    for path in run.strays:
+    for path in run.unexpected_paths:
         yield Fault(file=path, found=path.name, required="only the files of the run")
 
 
@@ -256,21 +282,23 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
     """
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
-            stamp = power_time(record.value)
+            stamp = parse_power_time(record.value)
             if stamp is None:
-                yield run.fault(
-                    DETAIL,
+                yield run.build_fault(
+                    DETAIL_LOG,
                     f"{key} {str(record.value)[:60]!r}",
                     "month-day-year hours:minutes:seconds.milliseconds",
                     record.line,
                 )
-            elif wrong := misdated(stamp.replace(tzinfo=UTC).timestamp()):
-                yield run.fault(DETAIL, f"{key} {wrong.found}", wrong.required, record.line)
+            elif wrong := find_date_problem(stamp.replace(tzinfo=UTC).timestamp()):
+                yield run.build_fault(
+                    DETAIL_LOG, f"{key} {wrong.found}", wrong.required, record.line
+                )
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:
-            yield run.fault(
-                DETAIL,
+            yield run.build_fault(
+                DETAIL_LOG,
                 f"{record.key} at {record.event.time_ms} ms, after {last} ms",
                 "increasing times",
                 record.line,

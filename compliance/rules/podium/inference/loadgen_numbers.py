@@ -6,57 +6,57 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Final
 
-from compliance.documents.podium.inference import LoadGenRun, power_time
-from compliance.documents.podium.training import is_count
-from compliance.documents.timestamps import S_PER_H, ZONES_H, moment
+from compliance.documents.podium.inference import LoadGenRun, parse_power_time
+from compliance.documents.podium.training import is_logged_count
+from compliance.documents.timestamps import MAX_ZONE_DIFFERENCE_H, S_PER_H, parse_utc_seconds
 from compliance.rules import rule
-from compliance.rules.podium.inference.loadgen_summary import SIX_DIGITS
+from compliance.rules.podium.inference.loadgen_summary import LOGGED_NUMBER_TOLERANCE
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
-SLACK: Final = 0.02
+COUNTED_RATE_TOLERANCE: Final = 0.02
 """Relative: what a rate may differ from its counts; no accepted entry of inference v0.5 differs by
 more.
 """
-STAMP_MS: Final = 5.0
+WALL_STAMP_ERROR_MS: Final = 5.0
 """LoadGen's wall-clock stamps have whole milliseconds (loadgen/utils.cc); in some thirty real runs
 they lay 3.2 ms too close together at most.
 """
-DRIFT: Final = 1e-3
+WALL_CLOCK_DRIFT: Final = 1e-3
 """Relative: the wall clock may be slewed against the steady one that latencies are taken from; NTP
 slews by 0.05 %.
 """
-DELAY_MS: Final = 50.0
+MAX_STAMP_DELAY_MS: Final = 50.0
 """What the threads that stamp may wait for a core before and after the run; 1.6 ms were seen with
 all cores busy.
 """
-POISSON_SIGMAS: Final = 6.0
+MAX_POISSON_SIGMAS: Final = 6.0
 """Standard deviations by which the rate of a Poisson schedule may differ from its target."""
-BUSY_LEAST: Final = 0.5
+MIN_BUSY_SHARE: Final = 0.5
 """Share of its time that a stream is inside a query, at least: between two queries a thread is
 woken once, inside each of them twice.
 """
-BUSY_USUAL: Final = 0.9
+USUAL_BUSY_SHARE: Final = 0.9
 """Published runs of both streams keep 0.929 (382 runs of inference v1.0 to v6.0)."""
-WAITS_APART: Final = 2.0
+MAX_WAIT_FACTOR: Final = 2.0
 """Between two queries a thread waits for a core on average at most that many times as long as a
 query does, beyond the fastest one.
 """
-IDLE_NS: Final = 1e6
+NEGLIGIBLE_IDLE_NS: Final = 1e6
 """Between two queries; what LoadGen itself takes there is far less, and outweighs latencies of
 microseconds.
 """
-RESULTS_SHARE: Final = 0.05
-RESULTS_MS: Final = 500.0
+MAX_RESULTS_TIME_SHARE: Final = 0.05
+MAX_RESULTS_TIME_MS: Final = 500.0
 """What LoadGen may take to compute its results: a share of the run, and what threads may wait for a
 core ...
 """
-RESULTS_MS_PER_SAMPLE: Final = 0.05
+MAX_RESULTS_MS_PER_SAMPLE: Final = 0.05
 """... and for each sample, which it sorts and logs: 8 us were seen with all cores busy, in a run of
 100,969 queries of 10 us.
 """
-TESTED: Final = "%Y-%m-%dT%H:%M:%SZ"
-ZONE_MS: Final = 900_000.0
+TEST_DATETIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+TIME_ZONE_STEP_MS: Final = 900_000.0
 """Time zones differ by quarters of an hour."""
 MS_PER_S: Final = 1000.0
 NS_PER_S: Final = 1e9
@@ -76,48 +76,54 @@ def duration(run: LoadGenRun) -> Iterator[Fault]:
         return
     wanted = run.rule.min_duration_ms
     if run.span_ms is not None and run.span_ms < wanted:
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_validity",
             f"{run.span_ms:.0f} ms between queries and result",
             f"at least {wanted} ms",
         )
-    claimed = claimed_ms(run)
-    if run.wall_ms is not None and run.wall_ms < wanted * (1 - DRIFT) - STAMP_MS:
-        yield run.detail_fault(
+    claimed = compute_claimed_ms(run)
+    if (
+        run.wall_ms is not None
+        and run.wall_ms < wanted * (1 - WALL_CLOCK_DRIFT) - WALL_STAMP_ERROR_MS
+    ):
+        yield run.build_detail_fault(
             "power_end",
             f"{run.wall_ms:.0f} ms from power_begin to power_end",
             f"at least {wanted} ms",
         )
-    if claimed is not None and claimed + last_ms(run)[1] < wanted * (1 - SIX_DIGITS) - 1:
-        yield run.detail_fault(
+    if (
+        claimed is not None
+        and claimed + compute_last_query_ms(run)[1] < wanted * (1 - LOGGED_NUMBER_TOLERANCE) - 1
+    ):
+        yield run.build_detail_fault(
             "result_query_count", f"queries and rate make {claimed:.0f} ms", f"at least {wanted} ms"
         )
 
 
-def claimed_ms(run: LoadGenRun) -> float | None:
+def compute_claimed_ms(run: LoadGenRun) -> float | None:
     """Compute the duration that counts and rates claim; None where the log does not have them."""
-    queries = run.number("result_query_count")
+    queries = run.find_number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
-        latency = run.number("result_max_latency_ns")
+        latency = run.find_number("result_max_latency_ns")
         return latency / 1e6 if latency else None
     if run.scenario is Scenario.MULTI_STREAM:
         return (
             None  # LoadGen gives no rate there, and between two queries it spends time of its own
         )
     if run.scenario is Scenario.SERVER:  # results.cc: one interval fewer than queries
-        rate = run.number("result_completed_samples_per_sec")
+        rate = run.find_number("result_completed_samples_per_sec")
         return 1000 * (queries - 1) / rate if queries and rate else None
-    rate = run.number(
+    rate = run.find_number(
         "result_qps_with_loadgen_overhead"
     )  # results.cc: one query fewer, up to the time at which the last one was issued
     return 1000 * (queries - 1) / rate if queries and rate else None
 
 
-def last_ms(run: LoadGenRun) -> tuple[float, float]:
+def compute_last_query_ms(run: LoadGenRun) -> tuple[float, float]:
     """Compute the least and the most that a run takes beyond what its rate tells: SingleStream's
     ends where the last query begins.
     """
-    found = run.numbers("result_min_latency_ns", "result_max_latency_ns")
+    found = run.find_numbers("result_min_latency_ns", "result_max_latency_ns")
     return (
         (found[0] / 1e6, found[1] / 1e6)
         if run.scenario is Scenario.SINGLE_STREAM and found
@@ -134,46 +140,48 @@ def queries(run: LoadGenRun) -> Iterator[Fault]:
     Source: inference_rules.adoc v0.5, Scenarios: minimum queries; the scenario's min_queries.
     Advice: raise loadgen.min_queries, or make the run longer.
     """
-    found = run.numbers(
+    found = run.find_numbers(
         "result_query_count",
         "generated_query_count",
         "generated_samples_per_query",
         "effective_samples_per_query",
     )
     if not run.performance:
-        yield from answered(run)
+        yield from check_answer_count(run)
     if not run.performance or run.rule is None or found is None:
         return
     issued, generated, per_query, effective = found
     counted = issued * per_query if run.scenario is Scenario.OFFLINE else issued
     if counted < run.rule.min_queries:
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_query_count", f"{counted:.0f}", f"at least {run.rule.min_queries}"
         )
     if issued > generated or (
         run.scenario in (Scenario.SERVER, Scenario.OFFLINE) and issued != generated
     ):
         required = "as many as were generated; in the streams at most"
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_query_count", f"{issued:.0f} queries of {generated:.0f} generated", required
         )
     if per_query != effective:
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "generated_samples_per_query",
             f"{per_query:.0f} samples per query",
             f"{effective:.0f}, as the settings say",
         )
 
 
-def answered(run: LoadGenRun) -> Iterator[Fault]:
+def check_answer_count(run: LoadGenRun) -> Iterator[Fault]:
     """Hold the answers of an accuracy run against the samples that were issued, set by set."""
     counts, sizes = (
         run.index.get(key, ()) for key in ("generated_query_count", "generated_samples_per_query")
     )
     pairs = [(count.value, size.value) for count, size in zip(counts, sizes, strict=False)]
-    issued = sum(count * size for count, size in pairs if is_count(count) and is_count(size))
+    issued = sum(
+        count * size for count, size in pairs if is_logged_count(count) and is_logged_count(size)
+    )
     if pairs and issued != len(run.answers.samples):
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "generated_query_count",
             f"{issued} samples issued",
             f"{len(run.answers.samples)}, as there are answers",
@@ -192,51 +200,67 @@ def rate(run: LoadGenRun) -> Iterator[Fault]:
     """
     if not run.performance:
         return
-    rates = run.numbers("result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
-    counts = run.numbers(
+    rates = run.find_numbers("result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
+    counts = run.find_numbers(
         "result_query_count", "effective_target_qps", "result_scheduled_samples_per_sec"
     )
     if (
         run.scenario is Scenario.SERVER
         and counts
         and abs(counts[2] / max(counts[1], 1e-9) - 1)
-        > POISSON_SIGMAS / math.sqrt(max(counts[0], 1))
+        > MAX_POISSON_SIGMAS / math.sqrt(max(counts[0], 1))
     ):
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_scheduled_samples_per_sec",
             f"{counts[2]:g} scheduled",
             f"about {counts[1]:g}, the target",
         )
-    if run.scenario is Scenario.SERVER and rates and rates[0] > rates[1] * (1 + SIX_DIGITS):
-        yield run.detail_fault(
+    if (
+        run.scenario is Scenario.SERVER
+        and rates
+        and rates[0] > rates[1] * (1 + LOGGED_NUMBER_TOLERANCE)
+    ):
+        yield run.build_detail_fault(
             "result_completed_samples_per_sec",
             f"{rates[0]:g} completed",
             f"at most {rates[1]:g}, as were scheduled",
         )
-    for key, expected, slack in expectations(run):
-        found = run.number(key)
+    for key, expected, slack in iterate_expected_rates(run):
+        found = run.find_number(key)
         if found is not None and not math.isclose(found, expected, rel_tol=slack):
-            yield run.detail_fault(key, f"{key} {found:g}", f"{expected:g}, from counts and times")
+            yield run.build_detail_fault(
+                key, f"{key} {found:g}", f"{expected:g}, from counts and times"
+            )
 
 
-def expectations(run: LoadGenRun) -> Iterator[tuple[str, float, float]]:
+def iterate_expected_rates(run: LoadGenRun) -> Iterator[tuple[str, float, float]]:
     """Yield the rates that counts and times give, and how far each may be off."""
     if run.scenario is Scenario.OFFLINE and (
-        found := run.numbers(
+        found := run.find_numbers(
             "result_query_count", "generated_samples_per_query", "result_max_latency_ns"
         )
     ):
         yield (
             "result_samples_per_second",
             found[0] * found[1] * NS_PER_S / max(found[2], 1),
-            SIX_DIGITS,
+            LOGGED_NUMBER_TOLERANCE,
         )
     if run.scenario is Scenario.SERVER and (
-        found := run.numbers("generated_query_count", "generated_query_duration")
+        found := run.find_numbers("generated_query_count", "generated_query_duration")
     ):
-        yield "result_scheduled_samples_per_sec", found[0] * NS_PER_S / max(found[1], 1), SLACK
-    if run.scenario is Scenario.SINGLE_STREAM and (found := run.numbers("result_mean_latency_ns")):
-        yield "result_qps_without_loadgen_overhead", NS_PER_S / max(found[0], 1), SLACK
+        yield (
+            "result_scheduled_samples_per_sec",
+            found[0] * NS_PER_S / max(found[1], 1),
+            COUNTED_RATE_TOLERANCE,
+        )
+    if run.scenario is Scenario.SINGLE_STREAM and (
+        found := run.find_numbers("result_mean_latency_ns")
+    ):
+        yield (
+            "result_qps_without_loadgen_overhead",
+            NS_PER_S / max(found[0], 1),
+            COUNTED_RATE_TOLERANCE,
+        )
 
 
 @rule("loadgen.span", LoadGenRun)
@@ -247,22 +271,27 @@ def span(run: LoadGenRun) -> Iterator[Fault]:
     of the queries and the result.
     Advice: submit LoadGen's file unmodified.
     """
-    claimed, taken, wall, (least, most) = claimed_ms(run), run.span_ms, run.wall_ms, last_ms(run)
+    claimed, taken, wall, (least, most) = (
+        compute_claimed_ms(run),
+        run.span_ms,
+        run.wall_ms,
+        compute_last_query_ms(run),
+    )
     if not run.performance or claimed is None or taken is None:
         return
-    if claimed + least > taken * (1 + SIX_DIGITS) + 1:
-        yield run.detail_fault(
+    if claimed + least > taken * (1 + LOGGED_NUMBER_TOLERANCE) + 1:
+        yield run.build_detail_fault(
             "result_query_count",
             f"counts and rates imply {claimed:.0f} ms",
             f"at most {taken:.0f} ms, by the log's clock",
         )
     if (
         wall is not None
-        and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS - most
+        and not wall * (1 - WALL_CLOCK_DRIFT) - MAX_STAMP_DELAY_MS - WALL_STAMP_ERROR_MS - most
         <= claimed
-        <= wall * (1 + DRIFT) + STAMP_MS - least
+        <= wall * (1 + WALL_CLOCK_DRIFT) + WALL_STAMP_ERROR_MS - least
     ):
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "power_end",
             f"counts and rates imply {claimed:.0f} ms",
             f"{wall:.0f} ms, from power_begin to power_end",
@@ -282,31 +311,34 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
     lines around it.
     """
     wall, taken = run.wall_ms, run.span_ms
-    samples = (run.number("result_query_count") or 0) * (
-        run.number("generated_samples_per_query") or 1
+    samples = (run.find_number("result_query_count") or 0) * (
+        run.find_number("generated_samples_per_query") or 1
     )
-    computing_ms = RESULTS_MS + samples * RESULTS_MS_PER_SAMPLE
+    computing_ms = MAX_RESULTS_TIME_MS + samples * MAX_RESULTS_MS_PER_SAMPLE
     if (
         run.performance
         and wall is not None
         and taken is not None
-        and taken > wall * (1 + RESULTS_SHARE) + computing_ms
+        and taken > wall * (1 + MAX_RESULTS_TIME_SHARE) + computing_ms
     ):
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "power_end",
             f"{wall:.0f} ms from power_begin to power_end",
             f"about {taken:.0f} ms, by the log's clock",
         )
-    told = run.value("test_datetime")
-    if told is not None and moment(text_of(told), TESTED) is None:
-        yield run.detail_fault(
+    test_datetime = run.find_value("test_datetime")
+    if (
+        test_datetime is not None
+        and parse_utc_seconds(get_text_or_none(test_datetime), TEST_DATETIME_FORMAT) is None
+    ):
+        yield run.build_detail_fault(
             "test_datetime",
-            f"test_datetime {str(told)[:60]!r}",
+            f"test_datetime {str(test_datetime)[:60]!r}",
             "year-month-dayThours:minutes:secondsZ",
         )
     begin, tested, queries = (
-        power_time(run.value("power_begin")),
-        moment(text_of(told), TESTED),
+        parse_power_time(run.find_value("power_begin")),
+        parse_utc_seconds(get_text_or_none(test_datetime), TEST_DATETIME_FORMAT),
         run.index.get("generated_query_count"),
     )
     if begin is None or tested is None or not queries:
@@ -314,21 +346,23 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
     apart_ms = (begin.replace(tzinfo=UTC).timestamp() - tested) * MS_PER_S - queries[
         0
     ].event.time_ms
-    if (apart_ms + STAMP_MS) % ZONE_MS > MS_PER_S + RESULTS_MS + STAMP_MS or abs(
+    if (
+        apart_ms + WALL_STAMP_ERROR_MS
+    ) % TIME_ZONE_STEP_MS > MS_PER_S + MAX_RESULTS_TIME_MS + WALL_STAMP_ERROR_MS or abs(
         apart_ms
-    ) > ZONES_H * S_PER_H * MS_PER_S:
+    ) > MAX_ZONE_DIFFERENCE_H * S_PER_H * MS_PER_S:
         found = (
             f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log,"
-            f" which is of {run.value('test_datetime')}"
+            f" which is of {run.find_value('test_datetime')}"
         )
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "power_begin",
             found,
-            f"power_begin then, in whatever time zone; it is {run.value('power_begin')}",
+            f"power_begin then, in whatever time zone; it is {run.find_value('power_begin')}",
         )
 
 
-def text_of(value: object) -> str | None:
+def get_text_or_none(value: object) -> str | None:
     """Give a text; None for anything else."""
     return value if isinstance(value, str) else None
 
@@ -343,10 +377,10 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     483 of 483 published runs keep it.
     Advice: submit LoadGen's file unmodified; an edited rate contradicts the latencies.
     """
-    found = run.numbers(
+    found = run.find_numbers(
         "result_query_count", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec"
     )
-    bounds = run.numbers("result_min_latency_ns", "result_max_latency_ns")
+    bounds = run.find_numbers("result_min_latency_ns", "result_max_latency_ns")
     if (
         not run.performance
         or run.scenario is not Scenario.SERVER
@@ -356,12 +390,14 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     ):
         return
     ended, due = ((found[0] - 1) * NS_PER_S / rate for rate in found[1:])
-    slack = SIX_DIGITS * ended + NS_PER_MS
+    slack = LOGGED_NUMBER_TOLERANCE * ended + NS_PER_MS
     if not bounds[0] - slack <= ended - due <= bounds[1] + slack:
-        told = f"according to the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
-        yield run.detail_fault(
+        found_text = (
+            f"according to the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
+        )
+        yield run.build_detail_fault(
             "result_completed_samples_per_sec",
-            told,
+            found_text,
             f"from {bounds[0] / NS_PER_MS:.3f} to {bounds[1] / NS_PER_MS:.3f} ms",
         )
 
@@ -379,7 +415,7 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
     Advice: submit LoadGen's file unmodified.
     """
     per_query = "query_" if run.scenario is Scenario.MULTI_STREAM else ""
-    found = run.numbers("result_query_count", f"result_mean_{per_query}latency_ns")
+    found = run.find_numbers("result_query_count", f"result_mean_{per_query}latency_ns")
     if (
         not run.performance
         or run.scenario not in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
@@ -388,31 +424,38 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
     ):
         return
     together = found[0] * found[1] / NS_PER_MS
-    if run.span_ms is not None and together > run.span_ms * (1 + SIX_DIGITS) + 1:
+    if run.span_ms is not None and together > run.span_ms * (1 + LOGGED_NUMBER_TOLERANCE) + 1:
         required = f"at most {run.span_ms:.0f} ms together"
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_mean_latency_ns", f"{found[0]:.0f} queries of {found[1]:.0f} ns", required
         )
-    lowest = run.number(f"result_min_{per_query}latency_ns")
-    yield from idle(run, together, found[0], found[1] - lowest if lowest is not None else math.inf)
+    lowest = run.find_number(f"result_min_{per_query}latency_ns")
+    yield from check_idle_time(
+        run, together, found[0], found[1] - lowest if lowest is not None else math.inf
+    )
 
 
-def idle(run: LoadGenRun, together_ms: float, queries: float, waited_ns: float) -> Iterator[Fault]:
+def check_idle_time(
+    run: LoadGenRun, together_ms: float, queries: float, waited_ns: float
+) -> Iterator[Fault]:
     """Judge the time between the queries, from LoadGen's stamps around the first and the last;
     `waited_ns` is what a query takes beyond the fastest one.
     """
     wall = run.wall_ms
-    if wall is None or (between_ns := (wall - together_ms) * NS_PER_MS / queries) < IDLE_NS:
-        return
-    explained = between_ns <= IDLE_NS + WAITS_APART * waited_ns
-    for least, severity in (
-        (BUSY_LEAST, Severity.ERROR),
-        (BUSY_USUAL, Severity.WARNING if explained else Severity.ERROR),
+    if (
+        wall is None
+        or (between_ns := (wall - together_ms) * NS_PER_MS / queries) < NEGLIGIBLE_IDLE_NS
     ):
-        if together_ms < least * wall - STAMP_MS:
+        return
+    explained = between_ns <= NEGLIGIBLE_IDLE_NS + MAX_WAIT_FACTOR * waited_ns
+    for least, severity in (
+        (MIN_BUSY_SHARE, Severity.ERROR),
+        (USUAL_BUSY_SHARE, Severity.WARNING if explained else Severity.ERROR),
+    ):
+        if together_ms < least * wall - WALL_STAMP_ERROR_MS:
             found = f"{queries:.0f} queries take {together_ms:.0f} ms together"
             yield replace(
-                run.detail_fault(
+                run.build_detail_fault(
                     "power_end", found, f"at least {least:.0%} of the {wall:.0f} ms around them"
                 ),
                 severity=severity,
@@ -432,12 +475,15 @@ def bound(run: LoadGenRun) -> Iterator[Fault]:
     if not run.performance or run.rule is None or run.rule.bound_ns is None:
         return
     key = f"result_{run.rule.percentile:.2f}_percentile_latency_ns"
-    found = run.number(key)
+    found = run.find_number(key)
     if found is not None and found > run.rule.bound_ns:
-        yield run.detail_fault(key, f"{found:.0f} ns", f"at most {run.rule.bound_ns} ns")
-    over, most = run.number("result_overlatency_query_count"), run.number("result_max_latency_ns")
+        yield run.build_detail_fault(key, f"{found:.0f} ns", f"at most {run.rule.bound_ns} ns")
+    over, most = (
+        run.find_number("result_overlatency_query_count"),
+        run.find_number("result_max_latency_ns"),
+    )
     if over is not None and most is not None and (over > 0) != (most > run.rule.bound_ns):
         found_text = f"{over:.0f} late queries, largest latency {most:.0f} ns"
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "result_overlatency_query_count", found_text, f"late means over {run.rule.bound_ns} ns"
         )

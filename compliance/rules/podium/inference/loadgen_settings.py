@@ -8,13 +8,13 @@ from typing import Any, Final
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import Fault
-from suite.files.layout import DETAIL, bound_seed
+from suite.files.layout import DETAIL_LOG, compute_bound_seed
 from suite.loadgen.scenario import Scenario
-from suite.rounds.legality import same
+from suite.rounds.legality import is_same_value
 from suite.workload import Mode
 
-MODES: Final = {Mode.ACCURACY: "AccuracyOnly", Mode.PERFORMANCE: "PerformanceOnly"}
-BOTH: Final = (
+LOADGEN_TEST_MODES: Final = {Mode.ACCURACY: "AccuracyOnly", Mode.PERFORMANCE: "PerformanceOnly"}
+ECHOED_SETTINGS: Final = (
     "scenario",
     "test_mode",
     "min_duration_ms",
@@ -34,7 +34,7 @@ BOTH: Final = (
     "sample_concatenate_permutation",
 )
 """Settings that a detail log has as requested and as effective."""
-OFF: Final[Mapping[str, Any]] = {
+DISABLED_SETTING_VALUES: Final[Mapping[str, Any]] = {
     "effective_max_duration_ms": 0,
     "effective_max_query_count": 0,
     "effective_accuracy_log_probability": 0,
@@ -47,7 +47,7 @@ OFF: Final[Mapping[str, Any]] = {
     "requested_server_coalesce_queries": False,
 }
 """Settings that change what is measured, and their value when off."""
-PERCENTILES: Final = {
+REQUESTED_PERCENTILE_KEYS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
     Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
     Scenario.SERVER: "requested_server_target_latency_percentile",
@@ -55,22 +55,22 @@ PERCENTILES: Final = {
 """Fractions, as LoadGen has them."""
 
 
-OFFLINE_PERCENTILE: Final = 0.99
+LOGGED_OFFLINE_PERCENTILE: Final = 0.99
 """What the log has for Offline, which has no percentile: test_settings_internal.cc."""
-OFFLINE_SLACK: Final = 1.1
+OFFLINE_QUERY_FACTOR: Final = 1.1
 """kSlack of test_settings_internal.cc: Offline's one query holds so much more than rate and
 duration ask for.
 """
-TARGETS: Final = {
+REQUESTED_RATE_KEYS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_expected_latency_ns",
     Scenario.MULTI_STREAM: "requested_multi_stream_expected_latency_ns",
     Scenario.SERVER: "requested_server_target_qps",
     Scenario.OFFLINE: "requested_offline_expected_qps",
 }
 """What effective_target_qps is made of: a rate, or in the streams the time of one query."""
-RATE: Final = "effective_target_qps"
-SIX_DIGITS: Final = 1e-5
-PADDING_LIMIT: Final = 1 << 16
+EFFECTIVE_RATE_KEY: Final = "effective_target_qps"
+LOGGED_SETTING_TOLERANCE: Final = 1e-5
+MAX_PADDED_QUERY_SAMPLES: Final = 1 << 16
 """Samples of a query; MultiStream has 8."""
 
 
@@ -82,76 +82,85 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
     constructor.
     Advice: submit LoadGen's file unmodified.
     """
-    for name in BOTH:
-        asked, done = run.value(f"requested_{name}"), run.value(f"effective_{name}")
+    for name in ECHOED_SETTINGS:
+        requested, done = run.find_value(f"requested_{name}"), run.find_value(f"effective_{name}")
         coalesced = run.scenario is Scenario.OFFLINE and name == "min_query_count"
-        if asked is not None and done is not None and asked != done and not coalesced:
-            yield run.detail_fault(f"effective_{name}", f"{name} {done}", f"{asked}, as requested")
-    for key, wanted in made_of_request(run):
-        found = run.number(key)
-        tolerance = SIX_DIGITS if key == RATE else 0.0
+        if requested is not None and done is not None and requested != done and not coalesced:
+            yield run.build_detail_fault(
+                f"effective_{name}", f"{name} {done}", f"{requested}, as requested"
+            )
+    for key, wanted in iterate_derived_settings(run):
+        found = run.find_number(key)
+        tolerance = LOGGED_SETTING_TOLERANCE if key == EFFECTIVE_RATE_KEY else 0.0
         if (
             found is not None
             and wanted is not None
             and not math.isclose(found, wanted, rel_tol=tolerance)
         ):
-            yield run.detail_fault(
+            yield run.build_detail_fault(
                 key, f"{key} {found:g}", f"{wanted:g}, as LoadGen makes it of what was requested"
             )
-    yield from one_query(run)
+    yield from check_offline_query(run)
 
 
-def made_of_request(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
+def iterate_derived_settings(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
     """Yield (effective key, value that LoadGen makes of the request); None where the log does not
     say what it is made of.
     """
-    scenario, asked = run.scenario, run.number
+    scenario, get_number = run.scenario, run.find_number
     if scenario is None:
         return
     offline = scenario is Scenario.OFFLINE
     per_query = (
-        asked("requested_multi_stream_samples_per_query")
+        get_number("requested_multi_stream_samples_per_query")
         if scenario is Scenario.MULTI_STREAM
         else None
         if offline
         else 1.0
     )
-    counts = run.numbers("effective_min_query_count", "effective_samples_per_query")
-    yield RATE, target_rate(run)
-    yield "effective_target_duration_ms", 0.0 if offline else asked("requested_min_duration_ms")
+    counts = run.find_numbers("effective_min_query_count", "effective_samples_per_query")
+    yield EFFECTIVE_RATE_KEY, compute_target_rate(run)
+    yield (
+        "effective_target_duration_ms",
+        0.0 if offline else get_number("requested_min_duration_ms"),
+    )
     yield (
         "effective_target_latency_percentile",
-        (asked(PERCENTILES[scenario]) if scenario in PERCENTILES else OFFLINE_PERCENTILE),
+        (
+            get_number(REQUESTED_PERCENTILE_KEYS[scenario])
+            if scenario in REQUESTED_PERCENTILE_KEYS
+            else LOGGED_OFFLINE_PERCENTILE
+        ),
     )
     yield (
         "effective_target_latency_ns",
-        (asked("requested_server_target_latency_ns") if scenario is Scenario.SERVER else 0.0),
+        (get_number("requested_server_target_latency_ns") if scenario is Scenario.SERVER else 0.0),
     )
     yield (
         "effective_max_async_queries",
-        (asked("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0),
+        (get_number("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0),
     )
     yield "effective_min_query_count", 1.0 if offline else None
     yield "effective_samples_per_query", per_query
     yield "effective_min_sample_count", counts[0] * counts[1] if counts else None
-    yield "effective_performance_sample_count", asked("qsl_reported_performance_count")
+    yield "effective_performance_sample_count", get_number("qsl_reported_performance_count")
 
 
-def target_rate(run: LoadGenRun) -> float | None:
+def compute_target_rate(run: LoadGenRun) -> float | None:
     """Give the rate that was requested, in queries/s; of the streams one over the expected
     latency.
     """
-    told = run.number(TARGETS[run.scenario]) if run.scenario else None
-    if not told:
+    requested = run.find_number(REQUESTED_RATE_KEYS[run.scenario]) if run.scenario else None
+    if not requested:
         return None
-    return told if run.scenario in (Scenario.SERVER, Scenario.OFFLINE) else 1e9 / told
+    return requested if run.scenario in (Scenario.SERVER, Scenario.OFFLINE) else 1e9 / requested
 
 
-def one_query(run: LoadGenRun) -> Iterator[Fault]:
+def check_offline_query(run: LoadGenRun) -> Iterator[Fault]:
     """Judge the size of Offline's one query; a sample more or less, since the log has six digits of
     the rate.
     """
-    found = run.numbers(
+    found = run.find_numbers(
         "requested_min_query_count",
         "requested_min_duration_ms",
         "requested_offline_expected_qps",
@@ -160,9 +169,9 @@ def one_query(run: LoadGenRun) -> Iterator[Fault]:
     if run.scenario is not Scenario.OFFLINE or found is None:
         return
     least, duration_ms, rate, made = found
-    wanted = max(least, math.floor(OFFLINE_SLACK * rate * duration_ms / 1000))
-    if not math.isclose(made, wanted, rel_tol=SIX_DIGITS, abs_tol=1.0):
-        yield run.detail_fault(
+    wanted = max(least, math.floor(OFFLINE_QUERY_FACTOR * rate * duration_ms / 1000))
+    if not math.isclose(made, wanted, rel_tol=LOGGED_SETTING_TOLERANCE, abs_tol=1.0):
+        yield run.build_detail_fault(
             "effective_samples_per_query",
             f"one query of {made:g} samples",
             f"{wanted:g}, for rate, duration and minimum",
@@ -179,12 +188,14 @@ def mode(run: LoadGenRun) -> Iterator[Fault]:
     Advice: put each run into its own folder; never copy a run from one scenario to another.
     """
     for prefix in ("requested", "effective"):
-        found = run.value(f"{prefix}_test_mode")
-        if found is not None and found != MODES[run.mode]:
-            yield run.detail_fault(f"{prefix}_test_mode", f"{prefix} mode {found}", MODES[run.mode])
-        found = run.value(f"{prefix}_scenario")
+        found = run.find_value(f"{prefix}_test_mode")
+        if found is not None and found != LOADGEN_TEST_MODES[run.mode]:
+            yield run.build_detail_fault(
+                f"{prefix}_test_mode", f"{prefix} mode {found}", LOADGEN_TEST_MODES[run.mode]
+            )
+        found = run.find_value(f"{prefix}_scenario")
         if run.scenario and found is not None and found != run.scenario.label:
-            yield run.detail_fault(
+            yield run.build_detail_fault(
                 f"{prefix}_scenario", f"{prefix} scenario {found}", run.scenario.label
             )
 
@@ -200,9 +211,9 @@ def seeds(run: LoadGenRun) -> Iterator[Fault]:
     for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"):
         wanted = getattr(run.round.loadgen, name)
         for prefix in ("requested", "effective"):
-            found = run.value(f"{prefix}_{name}")
+            found = run.find_value(f"{prefix}_{name}")
             if found is not None and found != wanted:
-                yield run.detail_fault(f"{prefix}_{name}", f"{found}", f"{wanted}")
+                yield run.build_detail_fault(f"{prefix}_{name}", f"{found}", f"{wanted}")
 
 
 @rule("loadgen.binding", LoadGenRun)
@@ -216,16 +227,16 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
     """
     if run.record is None:
         return
-    wanted = bound_seed(run.record.nonce, run.record.checkpoint_sha256)
+    wanted = compute_bound_seed(run.record.nonce, run.record.checkpoint_sha256)
     for key in ("requested_accuracy_log_rng_seed", "effective_accuracy_log_rng_seed"):
-        if run.value(key) is not None and run.value(key) != wanted:
-            yield run.detail_fault(
-                key, f"{run.value(key)}", f"{wanted}, of this campaign and checkpoint"
+        if run.find_value(key) is not None and run.find_value(key) != wanted:
+            yield run.build_detail_fault(
+                key, f"{run.find_value(key)}", f"{wanted}, of this campaign and checkpoint"
             )
-    told = run.summary.parameters.get("accuracy_log_rng_seed")
-    if told and told.text != str(wanted):
-        yield run.summary_fault(
-            "accuracy_log_rng_seed", told.text, f"{wanted}, of this campaign and checkpoint"
+    stated = run.summary.parameters.get("accuracy_log_rng_seed")
+    if stated and stated.text != str(wanted):
+        yield run.build_summary_fault(
+            "accuracy_log_rng_seed", stated.text, f"{wanted}, of this campaign and checkpoint"
         )
 
 
@@ -237,10 +248,10 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
     Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
     Advice: leave these settings at their defaults.
     """
-    for key, off in OFF.items():
-        found = run.value(key)
+    for key, off in DISABLED_SETTING_VALUES.items():
+        found = run.find_value(key)
         if found is not None and found != off:
-            yield run.detail_fault(key, f"{key} {found}", f"{off}")
+            yield run.build_detail_fault(key, f"{key} {found}", f"{off}")
 
 
 @rule("loadgen.sampling", LoadGenRun)
@@ -253,9 +264,11 @@ def sampling(run: LoadGenRun) -> Iterator[Fault]:
     Advice: leave the setting to podium infer.
     """
     wanted = run.round.loadgen.sampled_answers if run.performance else 0
-    found = run.value("effective_accuracy_log_sampling_target")
+    found = run.find_value("effective_accuracy_log_sampling_target")
     if found is not None and found != wanted:
-        yield run.detail_fault("effective_accuracy_log_sampling_target", f"{found}", f"{wanted}")
+        yield run.build_detail_fault(
+            "effective_accuracy_log_sampling_target", f"{found}", f"{wanted}"
+        )
 
 
 @rule("loadgen.minimums", LoadGenRun)
@@ -274,9 +287,9 @@ def minimums(run: LoadGenRun) -> Iterator[Fault]:
         wanted["min_query_count"] = run.rule.min_queries
     for name, least in wanted.items():
         for key in (f"requested_{name}", f"effective_{name}"):
-            found = run.number(key)
+            found = run.find_number(key)
             if found is not None and found < least:
-                yield run.detail_fault(key, f"{key} {found:g}", f"at least {least}")
+                yield run.build_detail_fault(key, f"{key} {found:g}", f"at least {least}")
 
 
 @rule("loadgen.target", LoadGenRun)
@@ -288,22 +301,22 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
     """
     if run.rule is None or run.scenario is None:
         return
-    key = PERCENTILES.get(run.scenario)
-    found = run.number(key) if key else None
-    if key and found is not None and not same(found * 100, run.rule.percentile):
-        yield run.detail_fault(key, f"percentile {found * 100:g}", f"{run.rule.percentile:g}")
+    key = REQUESTED_PERCENTILE_KEYS.get(run.scenario)
+    found = run.find_number(key) if key else None
+    if key and found is not None and not is_same_value(found * 100, run.rule.percentile):
+        yield run.build_detail_fault(key, f"percentile {found * 100:g}", f"{run.rule.percentile:g}")
     if run.scenario is Scenario.SERVER:
         for key in ("requested_server_target_latency_ns", "effective_target_latency_ns"):
-            bound = run.value(key)
+            bound = run.find_value(key)
             if bound is not None and bound != run.rule.bound_ns:
-                yield run.detail_fault(key, f"bound {bound} ns", f"{run.rule.bound_ns} ns")
-    per_query = run.value("effective_samples_per_query")
+                yield run.build_detail_fault(key, f"bound {bound} ns", f"{run.rule.bound_ns} ns")
+    per_query = run.find_value("effective_samples_per_query")
     if (
         run.scenario is not Scenario.OFFLINE
         and per_query is not None
         and per_query != run.rule.samples_per_query
     ):
-        yield run.detail_fault(
+        yield run.build_detail_fault(
             "effective_samples_per_query",
             f"{per_query} samples per query",
             f"{run.rule.samples_per_query}",
@@ -323,23 +336,27 @@ def samples(run: LoadGenRun) -> Iterator[Fault]:
         return
     total = run.record.sample_count
     for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
-        if run.value(key) is not None and run.value(key) != total:
-            yield run.detail_fault(
-                key, f"{run.value(key)} samples", f"{total}, as in {run.folder.name}/run.json"
+        if run.find_value(key) is not None and run.find_value(key) != total:
+            yield run.build_detail_fault(
+                key, f"{run.find_value(key)} samples", f"{total}, as in {run.folder.name}/run.json"
             )
     wanted = run.inference.accuracy_samples if run.inference else None
     if wanted is not None and total != wanted:
-        yield run.fault("run.json", f"an accuracy set of {total}", f"{wanted}")
-    held = run.number("effective_performance_sample_count")
+        yield run.build_fault("run.json", f"an accuracy set of {total}", f"{wanted}")
+    samples_in_memory = run.find_number("effective_performance_sample_count")
     least = min(run.inference.performance_samples, total) if run.inference else 0
-    if held is not None and held < least:
-        yield run.detail_fault(
-            "effective_performance_sample_count", f"{held:g} samples in memory", f"at least {least}"
+    if samples_in_memory is not None and samples_in_memory < least:
+        yield run.build_detail_fault(
+            "effective_performance_sample_count",
+            f"{samples_in_memory:g} samples in memory",
+            f"at least {least}",
         )
-    yield from loaded(run, held, total)
+    yield from check_loaded_sets(run, samples_in_memory, total)
 
 
-def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
+def check_loaded_sets(
+    run: LoadGenRun, samples_in_memory: float | None, total: int
+) -> Iterator[Fault]:
     """Judge what was loaded: in a performance run one set, in an accuracy run one after another
     until all samples had their turn.
 
@@ -347,46 +364,50 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
     GenerateLoadableSets.
     """
     sets = [
-        told_apart(record.value)
+        collect_distinct_samples(record.value)
         for record in run.index.get("loaded_qsl_set", ())
         if isinstance(record.value, list)
     ]
-    if held is None or not sets:
+    if samples_in_memory is None or not sets:
         return
     found, wanted = (
         sum(isinstance(each, int) and 0 <= each < total for each in set().union(*sets)),
-        (held if run.performance else total),
+        (samples_in_memory if run.performance else total),
     )
     most = max(len(each) for each in sets)
-    if found != wanted or most > held:
-        yield run.detail_fault(
+    if found != wanted or most > samples_in_memory:
+        yield run.build_detail_fault(
             "loaded_qsl_set",
             f"{found} different samples loaded, up to {most} at once",
-            f"{wanted:g}, up to {held:g} at once",
+            f"{wanted:g}, up to {samples_in_memory:g} at once",
         )
-    per_query = run.number("effective_samples_per_query") or 1.0
-    padding = int(min(per_query, PADDING_LIMIT)) - 1 if run.scenario is Scenario.MULTI_STREAM else 0
+    per_query = run.find_number("effective_samples_per_query") or 1.0
+    padding = (
+        int(min(per_query, MAX_PADDED_QUERY_SAMPLES)) - 1
+        if run.scenario is Scenario.MULTI_STREAM
+        else 0
+    )
     for record in run.index["loaded_qsl_set"]:
-        if isinstance(record.value, list) and not is_padded(record.value, padding):
-            yield run.fault(
-                DETAIL,
+        if isinstance(record.value, list) and not is_padded_set(record.value, padding):
+            yield run.build_fault(
+                DETAIL_LOG,
                 f"{len(record.value)} samples with repetitions",
                 f"each once, then the first {padding} again as padding",
                 record.line,
             )
 
 
-def is_padded(samples: Sequence[object], padding: int) -> bool:
+def is_padded_set(samples: Sequence[object], padding: int) -> bool:
     """Tell whether a loaded set has each sample once, and then, for MultiStream, its first ones
     over again.
     """
     own = samples[: max(len(samples) - padding, 0)]
-    return len(told_apart(own)) == len(own) > 0 and list(samples) == [
+    return len(collect_distinct_samples(own)) == len(own) > 0 and list(samples) == [
         *own,
         *islice(cycle(own), padding),
     ]
 
 
-def told_apart(samples: Sequence[object]) -> set[int | str]:
+def collect_distinct_samples(samples: Sequence[object]) -> set[int | str]:
     """Return the different samples: integers, and as text whatever else stands in their place."""
     return {each if type(each) is int else repr(each) for each in samples}

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.logs.loadgen.summary import Value, number
+from compliance.logs.loadgen.summary import LogValue, parse_printed_number
 from compliance.rules import rule
 from compliance.verdict import Fault
-from suite.files.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
 
-WORDS: Final = {
+SUMMARY_TEXT_KEYS: Final = {
     "Scenario": "effective_scenario",
     "Mode": "effective_test_mode",
     "SUT name": "sut_name",
@@ -23,7 +23,7 @@ WORDS: Final = {
     "Min queries satisfied": "result_min_queries_met",
     "Early stopping satisfied": "early_stopping_met",
 }
-FIGURES: Final = {
+SUMMARY_FIGURE_KEYS: Final = {
     "Completed samples per second": "result_completed_samples_per_sec",
     "Scheduled samples per second": "result_scheduled_samples_per_sec",
     "Samples per second": "result_samples_per_second",
@@ -31,21 +31,25 @@ FIGURES: Final = {
     "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
 }
 """Name in the summary -> key of the detail log."""
-LATENCIES: Final = {"Min latency": "min", "Max latency": "max", "Mean latency": "mean"}
-MULTI_STREAM_PERCENTILE: Final = 99.0
+SUMMARY_LATENCY_STATISTICS: Final = {
+    "Min latency": "min",
+    "Max latency": "max",
+    "Mean latency": "mean",
+}
+SECOND_ESTIMATE_PERCENTILE: Final = 99.0
 """loadgen/results.cc, PerformanceSummary::EarlyStopping: SingleStream estimates this percentile
 too.
 """
-WHOLE: Final = re.compile(r"(\d)\.0th\b")
+WHOLE_PERCENTILE_PATTERN: Final = re.compile(r"(\d)\.0th\b")
 """How later LoadGens spell a whole percentile: `90.0th`, earlier ones `90th`."""
-PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
-HEADLINES: Final = {
+LOGGED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+HEADLINE_NAME_FORMATS: Final = {
     Scenario.SINGLE_STREAM: "{:.1f}th percentile latency",
     Scenario.MULTI_STREAM: "{:.1f}th percentile latency",
     Scenario.SERVER: "Completed samples per second",
     Scenario.OFFLINE: "Samples per second",
 }
-PARAMETERS: Final = {
+SUMMARY_PARAMETER_KEYS: Final = {
     "samples_per_query": "effective_samples_per_query",
     "target_qps": "effective_target_qps",
     "target_latency": "effective_target_latency_ns",
@@ -67,13 +71,13 @@ PARAMETERS: Final = {
     "performance_sample_count": "effective_performance_sample_count",
     "accuracy_sample_count": "effective_accuracy_sample_count",
 }
-SIX_DIGITS: Final = 1e-5
+LOGGED_NUMBER_TOLERANCE: Final = 1e-5
 """Relative: the detail log prints floats with six significant digits."""
-TWO_DECIMALS: Final = 0.0051
+PRINTED_RATE_TOLERANCE: Final = 0.0051
 """Absolute: the summary prints rates with two decimals."""
-SHOWN: Final = 120
+MAX_SHOWN_LINE_CHARACTERS: Final = 120
 """Characters of a strange line that a finding shows."""
-QUERIES_LIMIT: Final = 1e12
+MAX_PLAUSIBLE_QUERIES: Final = 1e12
 """More queries than that no run has had time for."""
 
 
@@ -88,18 +92,22 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
     """
     if not run.performance:
         return
-    if run.summary.text("Result is") != "VALID":
-        yield run.summary_fault("Result is", f"Result is {run.summary.text('Result is')}", "VALID")
-    if run.value("result_validity") not in (None, "VALID"):
-        yield run.detail_fault("result_validity", f"{run.value('result_validity')}", "VALID")
+    if run.summary.find_text("Result is") != "VALID":
+        yield run.build_summary_fault(
+            "Result is", f"Result is {run.summary.find_text('Result is')}", "VALID"
+        )
+    if run.find_value("result_validity") not in (None, "VALID"):
+        yield run.build_detail_fault(
+            "result_validity", f"{run.find_value('result_validity')}", "VALID"
+        )
     for key in (
         "result_perf_constraints_met",
         "result_min_duration_met",
         "result_min_queries_met",
         "early_stopping_met",
     ):
-        if run.value(key) not in (None, True):
-            yield run.detail_fault(key, f"{key} {run.value(key)}", "true")
+        if run.find_value(key) not in (None, True):
+            yield run.build_detail_fault(key, f"{key} {run.find_value(key)}", "true")
 
 
 @rule("loadgen.summary", LoadGenRun)
@@ -110,159 +118,185 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
     Advice: submit both of LoadGen's files from the same run, unmodified.
     """
-    yield from unknown(run)
+    yield from check_unknown_lines(run)
     if not run.performance:
         return
-    for name, key in WORDS.items():
-        told, value = run.summary.values.get(name), run.value(key)
-        if value is not None and (told is None or told.text != word(value)):
-            yield run.summary_fault(
+    for name, key in SUMMARY_TEXT_KEYS.items():
+        stated, value = run.summary.values.get(name), run.find_value(key)
+        if value is not None and (stated is None or stated.text != format_summary_value(value)):
+            yield run.build_summary_fault(
                 name,
-                f"{name}: {told.text if told else 'missing'}",
-                f"{word(value)}, as in the detail log",
+                f"{name}: {stated.text if stated else 'missing'}",
+                f"{format_summary_value(value)}, as in the detail log",
             )
-    for name, key in figures(run):
-        yield from figure(run, name, key)
-    yield from stopping(run)
+    for name, key in iterate_summary_figures(run):
+        yield from check_summary_figure(run, name, key)
+    yield from check_stopping_text(run)
 
 
-def unknown(run: LoadGenRun) -> Iterator[Fault]:
+def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
     """Yield what LoadGen does not write into the summary of such a run: a figure under a name of
     its own would be somebody's headline.
     """
-    known = {*WORDS, *(name for name, _ in figures(run))} if run.performance else set()
+    known = (
+        {*SUMMARY_TEXT_KEYS, *(name for name, _ in iterate_summary_figures(run))}
+        if run.performance
+        else set()
+    )
     for name in (
         sorted(run.summary.values.keys() - known) if run.rule or not run.performance else ()
     ):
-        yield run.summary_fault(
+        yield run.build_summary_fault(
             name, f"'{name}'", "the names that LoadGen writes for this scenario"
         )
-    for line, at in run.summary.strange.items():
-        yield run.fault(SUMMARY, f"'{line[:SHOWN]}'", "lines that LoadGen writes", at)
+    for line, at in run.summary.unrecognised_lines.items():
+        yield run.build_fault(
+            SUMMARY_LOG, f"'{line[:MAX_SHOWN_LINE_CHARACTERS]}'", "lines that LoadGen writes", at
+        )
 
 
-def stopping(run: LoadGenRun) -> Iterator[Fault]:
+def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
     """Compare the words about early stopping, in both files, with what the counts make of them."""
-    wanted, told = stopping_words(run), run.value("early_stopping_result")
-    if wanted is None or not isinstance(told, str):
+    wanted, logged_text = format_stopping_text(run), run.find_value("early_stopping_result")
+    if wanted is None or not isinstance(logged_text, str):
         return
     for file, found, line in (
-        (SUMMARY, " ".join(run.summary.steps), None),
-        (DETAIL, told, run.line("early_stopping_result")),
+        (SUMMARY_LOG, " ".join(run.summary.steps), None),
+        (DETAIL_LOG, logged_text, run.find_line("early_stopping_result")),
     ):
-        if spelt(found) != spelt(wanted):
-            yield run.fault(
-                file, f"early stopping: '{found[:SHOWN]}'", f"'{wanted}', by the counts", line
+        if split_stopping_words(found) != split_stopping_words(wanted):
+            yield run.build_fault(
+                file,
+                f"early stopping: '{found[:MAX_SHOWN_LINE_CHARACTERS]}'",
+                f"'{wanted}', by the counts",
+                line,
             )
 
 
-def spelt(text: str) -> list[str]:
+def split_stopping_words(text: str) -> list[str]:
     """Give the words of a sentence about early stopping, whatever marks its lines."""
-    return WHOLE.sub(r"\1th", text.replace("*", " ")).split()
+    return WHOLE_PERCENTILE_PATTERN.sub(r"\1th", text.replace("*", " ")).split()
 
 
-def stopping_words(run: LoadGenRun) -> str | None:
+def format_stopping_text(run: LoadGenRun) -> str | None:
     """Say what LoadGen does of early stopping, from the counts of a run that passed; None where
     they are missing, or did not.
     """
-    count = run.number("result_query_count")
+    count = run.find_number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
         return ""
     if run.scenario is Scenario.SERVER:
-        return "Run successful." if run.value("early_stopping_met") is True else None
-    if run.rule is None or count is None or not 0 < count <= QUERIES_LIMIT:
+        return "Run successful." if run.find_value("early_stopping_met") is True else None
+    if run.rule is None or count is None or not 0 < count <= MAX_PLAUSIBLE_QUERIES:
         return None
     if run.scenario is Scenario.MULTI_STREAM:
-        return estimated(run, int(count), run.rule.percentile, "early_stopping_latency_ms")
-    first = estimated(run, int(count), run.rule.percentile, "early_stopping_latency_ss")
-    return None if first is None else f"{first} {second_words(run, int(count))}"
+        return format_stopping_estimate(
+            run, int(count), run.rule.percentile, "early_stopping_latency_ms"
+        )
+    first = format_stopping_estimate(
+        run, int(count), run.rule.percentile, "early_stopping_latency_ss"
+    )
+    return None if first is None else f"{first} {format_second_estimate(run, int(count))}"
 
 
-def second_words(run: LoadGenRun, count: int) -> str:
+def format_second_estimate(run: LoadGenRun, count: int) -> str:
     """Say what SingleStream's queries prove of MultiStream's percentile, or how many it would
     take.
     """
-    words = estimated(run, count, MULTI_STREAM_PERCENTILE, "early_stopping_latency_ms")
-    if words:
-        return words[words.index("Early") :]
-    needed = early_stopping.estimate(count, MULTI_STREAM_PERCENTILE).queries_needed
+    estimate_text = format_stopping_estimate(
+        run, count, SECOND_ESTIMATE_PERCENTILE, "early_stopping_latency_ms"
+    )
+    if estimate_text:
+        return estimate_text[estimate_text.index("Early") :]
+    needed = early_stopping.estimate_early_stopping(
+        count, SECOND_ESTIMATE_PERCENTILE
+    ).queries_needed
     short = (
-        f"Not enough queries processed for {MULTI_STREAM_PERCENTILE}th percentile early stopping"
+        f"Not enough queries processed for {SECOND_ESTIMATE_PERCENTILE}th percentile early stopping"
         " estimate"
     )
     return f"{short} (would need to process at least {needed} total queries)."
 
 
-def estimated(run: LoadGenRun, count: int, percentile: float, key: str) -> str | None:
+def format_stopping_estimate(
+    run: LoadGenRun, count: int, percentile: float, key: str
+) -> str | None:
     """Say what so many queries prove; None where they are too few."""
-    found, value = early_stopping.estimate(count, percentile), run.value(key)
-    if found.place_from_top is None:
+    found, value = early_stopping.estimate_early_stopping(count, percentile), run.find_value(key)
+    if found.rank_from_top is None:
         return None
     discarded = (
         f"Processed at least {found.queries_needed} queries ({count}). Would discard"
-        f" {found.place_from_top - 1} highest latency queries."
+        f" {found.rank_from_top - 1} highest latency queries."
     )
     return f"{discarded} Early stopping {percentile}th percentile estimate: {value}"
 
 
-def word(value: Any) -> str:
+def format_summary_value(value: Any) -> str:
     """Spell a value as the summary does."""
     return {True: "Yes", False: "NO"}[value] if isinstance(value, bool) else str(value)
 
 
-def figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
+def iterate_summary_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
     """Yield the names of the summary's figures, and their keys in the detail log."""
-    yield from FIGURES.items()
+    yield from SUMMARY_FIGURE_KEYS.items()
     of_query, per_query = (
         ("query_", "per_query_") if run.scenario is Scenario.MULTI_STREAM else ("", "")
     )  # where a query outlasts its samples
     yield from (
-        (name, f"result_{statistic}_{of_query}latency_ns") for name, statistic in LATENCIES.items()
+        (name, f"result_{statistic}_{of_query}latency_ns")
+        for name, statistic in SUMMARY_LATENCY_STATISTICS.items()
     )
     yield from (
         (
             f"{percentile} percentile latency",
             f"result_{percentile}_percentile_{per_query}latency_ns",
         )
-        for percentile in PERCENTILES
+        for percentile in LOGGED_PERCENTILES
     )
-    headline = headline_name(run)
-    if headline and headline not in FIGURES and run.rule:
+    headline = format_headline_name(run)
+    if headline and headline not in SUMMARY_FIGURE_KEYS and run.rule:
         yield headline, f"result_{run.rule.percentile:.2f}_percentile_{per_query}latency_ns"
 
 
-def headline_name(run: LoadGenRun) -> str | None:
+def format_headline_name(run: LoadGenRun) -> str | None:
     """Name the figure that is the scenario's result."""
     return (
-        HEADLINES[run.scenario].format(run.rule.percentile) if run.scenario and run.rule else None
+        HEADLINE_NAME_FORMATS[run.scenario].format(run.rule.percentile)
+        if run.scenario and run.rule
+        else None
     )
 
 
-def figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
+def check_summary_figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
     """Compare one figure; what stands in one file must stand in the other."""
-    told, value = run.summary.values.get(name), run.number(key)
-    if value is not None and told is None:
-        yield run.fault(SUMMARY, f"no '{name}'", f"{value:g}, as in the detail log")
-    elif told is not None and value is None:
-        yield run.summary_fault(
-            name, f"{name}: {told.text}", f"the same as {key} in the detail log, which has none"
+    stated, value = run.summary.values.get(name), run.find_number(key)
+    if value is not None and stated is None:
+        yield run.build_fault(SUMMARY_LOG, f"no '{name}'", f"{value:g}, as in the detail log")
+    elif stated is not None and value is None:
+        yield run.build_summary_fault(
+            name, f"{name}: {stated.text}", f"the same as {key} in the detail log, which has none"
         )
     elif (
-        told is not None
+        stated is not None
         and value is not None
         and not (
-            told.text == str(run.value(key)) if key.endswith("_ns") else close(told.text, value)
+            stated.text == str(run.find_value(key))
+            if key.endswith("_ns")
+            else is_printed_number_close(stated.text, value)
         )
     ):
-        yield run.summary_fault(
-            name, f"{name}: {told.text}", f"{value:g}, as {key} in the detail log"
+        yield run.build_summary_fault(
+            name, f"{name}: {stated.text}", f"{value:g}, as {key} in the detail log"
         )
 
 
-def close(text: str, value: float) -> bool:
+def is_printed_number_close(text: str, value: float) -> bool:
     """Compare a printed number with another, as far as both print digits."""
-    told = number(text)
-    return told is not None and math.isclose(told, value, rel_tol=SIX_DIGITS, abs_tol=TWO_DECIMALS)
+    printed = parse_printed_number(text)
+    return printed is not None and math.isclose(
+        printed, value, rel_tol=LOGGED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_TOLERANCE
+    )
 
 
 @rule("loadgen.parameters", LoadGenRun)
@@ -274,26 +308,39 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
     Advice: submit both of LoadGen's files from the same run, unmodified.
     """
     for name in sorted(
-        run.summary.parameters.keys() - (PARAMETERS.keys() if run.performance else set())
+        run.summary.parameters.keys()
+        - (SUMMARY_PARAMETER_KEYS.keys() if run.performance else set())
     ):
-        yield run.summary_fault(name, f"parameter '{name}'", "the parameters that LoadGen writes")
-    for name, key in PARAMETERS.items() if run.performance and run.detail else ():
-        told, value = run.summary.parameters.get(name), run.value(key)
-        if told is None:
-            yield run.fault(SUMMARY, f"no parameter '{name}'", f"{value}, as in the detail log")
-        elif value is not None and not agrees(told, value):
-            yield run.summary_fault(
-                name, f"{name} {told.text}", f"{value}, as {key} in the detail log"
+        yield run.build_summary_fault(
+            name, f"parameter '{name}'", "the parameters that LoadGen writes"
+        )
+    for name, key in SUMMARY_PARAMETER_KEYS.items() if run.performance and run.detail else ():
+        stated, value = run.summary.parameters.get(name), run.find_value(key)
+        if stated is None:
+            yield run.build_fault(
+                SUMMARY_LOG, f"no parameter '{name}'", f"{value}, as in the detail log"
+            )
+        elif value is not None and not is_equal_parameter(stated, value):
+            yield run.build_summary_fault(
+                name, f"{name} {stated.text}", f"{value}, as {key} in the detail log"
             )
 
 
-def agrees(told: Value, value: Any) -> bool:
+def is_equal_parameter(stated: LogValue, value: Any) -> bool:
     """Compare a parameter: whole numbers exactly, so that no digit of a seed is lost."""
     if isinstance(value, bool):
-        return told.text == str(int(value))
+        return stated.text == str(int(value))
     if isinstance(value, int):
-        return told.text == str(value) or close(told.text, value) and not told.text.isdigit()
-    return close(told.text, value) if isinstance(value, float) else told.text == str(value)
+        return (
+            stated.text == str(value)
+            or is_printed_number_close(stated.text, value)
+            and not stated.text.isdigit()
+        )
+    return (
+        is_printed_number_close(stated.text, value)
+        if isinstance(value, float)
+        else stated.text == str(value)
+    )
 
 
 @rule("loadgen.headline", LoadGenRun)
@@ -305,9 +352,9 @@ def headline(run: LoadGenRun) -> Iterator[Fault]:
     """
     if not run.performance or run.rule is None:
         return
-    wanted = headline_name(run)
+    wanted = format_headline_name(run)
     others = {"Completed samples per second", "Samples per second"} - {wanted}
     if wanted not in run.summary.values:
-        yield run.fault(SUMMARY, f"no '{wanted}'", "the scenario's result")
+        yield run.build_fault(SUMMARY_LOG, f"no '{wanted}'", "the scenario's result")
     for name in sorted(others & run.summary.values.keys()):
-        yield run.summary_fault(name, f"'{name}'", f"only '{wanted}'")
+        yield run.build_summary_fault(name, f"'{name}'", f"only '{wanted}'")

@@ -9,27 +9,32 @@ from typing import Any, Final
 
 from compliance import within_run
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.loadgen_replay import Plan
+from compliance.loadgen_replay import ReplayPlan
 from compliance.rules import rule
-from compliance.rules.podium.inference.loadgen_draws import REPLAYED, SIX_DIGITS, known, plan_of
+from compliance.rules.podium.inference.loadgen_draws import (
+    DRAWN_TIME_TOLERANCE,
+    MAX_REPLAYED_DRAWS,
+    build_draw_plan,
+    has_known_draw_order,
+)
 from compliance.verdict import Fault, Severity
-from suite.files.layout import QUERIES
-from suite.loadgen.query_record import MOST_ROWS
+from suite.files.layout import QUERY_RECORD_FILE
+from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
 
 NS_PER_MS: Final = 1e6
-LATE_SHARE: Final = 0.25
+LATE_ARRIVAL_SHARE: Final = 0.25
 """Of the way that arrivals drawn from another seed walk away from the schedule: the root of their
 number, in mean gaps.
 """
-LATE_NS: Final = 1e6
+LATE_ARRIVAL_NS: Final = 1e6
 """A host with other work wakes LoadGen's thread so late."""
-APART: Final = 0.1
+QUERY_LATENCY_TOLERANCE: Final = 0.1
 """Relative: LoadGen's own stamps are taken some microseconds later, and on a crowded host a thread
 may be held up in between.
 """
-APART_NS: Final = 2e6
-PERCENTILES: Final = (50.0, 90.0)
+QUERY_LATENCY_TOLERANCE_NS: Final = 2e6
+COMPARED_PERCENTILES: Final = (50.0, 90.0)
 """Compared with LoadGen's; higher ones hang on single queries."""
 
 
@@ -47,15 +52,17 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
         return
     early = int((run.queries.done_ns < run.queries.issued_ns).sum())
     if early:
-        yield run.fault(
-            QUERIES,
+        yield run.build_fault(
+            QUERY_RECORD_FILE,
             f"{early} of {len(run.queries)} queries done before they were issued",
             "issued, then done",
         )
     ordered = run.queries.done_ns if run.scenario is Scenario.OFFLINE else run.queries.issued_ns
     if bool((ordered[1:] < ordered[:-1]).any()):
-        yield run.fault(
-            QUERIES, "rows out of order", "rows in the order of issue; of Offline, of completion"
+        yield run.build_fault(
+            QUERY_RECORD_FILE,
+            "rows out of order",
+            "rows in the order of issue; of Offline, of completion",
         )
 
 
@@ -69,22 +76,34 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
     Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
     compared without it.
     """
-    queries, per_query = run.number("result_query_count"), run.number("generated_samples_per_query")
-    if run.queries is None or queries is None or per_query is None or len(run.queries) >= MOST_ROWS:
+    queries, per_query = (
+        run.find_number("result_query_count"),
+        run.find_number("generated_samples_per_query"),
+    )
+    if (
+        run.queries is None
+        or queries is None
+        or per_query is None
+        or len(run.queries) >= MAX_QUERY_RECORD_ROWS
+    ):
         return
     samples = int(run.queries.samples.sum())
     if samples != queries * per_query:
-        yield run.fault(
-            QUERIES, f"{samples} samples", f"{queries * per_query:.0f}, as LoadGen counted"
+        yield run.build_fault(
+            QUERY_RECORD_FILE,
+            f"{samples} samples",
+            f"{queries * per_query:.0f}, as LoadGen counted",
         )
     if run.scenario is not Scenario.OFFLINE and len(run.queries) != queries:
-        yield run.fault(
-            QUERIES, f"{len(run.queries)} rows", f"{queries:.0f}, as LoadGen counted queries"
+        yield run.build_fault(
+            QUERY_RECORD_FILE,
+            f"{len(run.queries)} rows",
+            f"{queries:.0f}, as LoadGen counted queries",
         )
     batches = run.record.batches.get("count") if run.record else None
     if batches is not None and len(run.queries) and int(run.queries.batch.max()) >= batches:
-        yield run.fault(
-            QUERIES,
+        yield run.build_fault(
+            QUERY_RECORD_FILE,
             f"a batch number {int(run.queries.batch.max())}",
             f"below {batches:g}, the batches in run.json",
         )
@@ -99,18 +118,18 @@ def arrivals(run: LoadGenRun) -> Iterator[Fault]:
     Advice: none is needed on a host too slow to issue queries in time; otherwise queries.npy is of
     another run.
     """
-    began = scheduled(run)
+    began = recompute_due_times(run)
     if began is None or run.queries is None:
         return
     import numpy
 
     plan_rate = len(began) / max(1.0, float(began[-1] - began[0]))
     late = float(numpy.median(run.queries.issued_ns - began))
-    most = max(LATE_NS, LATE_SHARE * math.sqrt(len(began)) / plan_rate)
+    most = max(LATE_ARRIVAL_NS, LATE_ARRIVAL_SHARE * math.sqrt(len(began)) / plan_rate)
     if late > most:
         found = f"queries issued {late / NS_PER_MS:.3g} ms after they were due, in the median"
-        yield run.fault(
-            QUERIES,
+        yield run.build_fault(
+            QUERY_RECORD_FILE,
             found,
             f"at most {most / NS_PER_MS:.3g} ms, if the arrivals are those of the seed",
         )
@@ -127,7 +146,7 @@ def latencies(run: LoadGenRun) -> Iterator[Fault]:
     compared without it.
     """
     began = (
-        scheduled(run)
+        recompute_due_times(run)
         if run.scenario is Scenario.SERVER
         else run.queries.issued_ns
         if run.queries is not None
@@ -138,39 +157,45 @@ def latencies(run: LoadGenRun) -> Iterator[Fault]:
         or began is None
         or not len(began)
         or run.scenario is Scenario.OFFLINE
-        or len(began) >= MOST_ROWS
+        or len(began) >= MAX_QUERY_RECORD_ROWS
     ):
         return
     per_query = "per_query_" if run.scenario is Scenario.MULTI_STREAM else ""
     for percentile, found in zip(
-        PERCENTILES, within_run.percentiles_ns(began, run.queries.done_ns, PERCENTILES), strict=True
+        COMPARED_PERCENTILES,
+        within_run.compute_percentiles_ns(began, run.queries.done_ns, COMPARED_PERCENTILES),
+        strict=True,
     ):
-        told = run.number(f"result_{percentile:.2f}_percentile_{per_query}latency_ns")
-        if told is not None and abs(found - told) > max(APART_NS, APART * told):
-            yield run.fault(
-                QUERIES,
+        logged = run.find_number(f"result_{percentile:.2f}_percentile_{per_query}latency_ns")
+        if logged is not None and abs(found - logged) > max(
+            QUERY_LATENCY_TOLERANCE_NS, QUERY_LATENCY_TOLERANCE * logged
+        ):
+            yield run.build_fault(
+                QUERY_RECORD_FILE,
                 f"a {percentile:g}th percentile of {found / NS_PER_MS:.3f} ms",
-                f"about {told / NS_PER_MS:.3f} ms, as LoadGen measured",
+                f"about {logged / NS_PER_MS:.3f} ms, as LoadGen measured",
             )
 
 
-def scheduled(run: LoadGenRun) -> Any:
+def recompute_due_times(run: LoadGenRun) -> Any:
     """Give when each query of a Server run was due, by the monotonic clock; None where that cannot
     be drawn again.
     """
-    plan = plan_of(run) if run.scenario is Scenario.SERVER and run.performance else None
+    plan = build_draw_plan(run) if run.scenario is Scenario.SERVER and run.performance else None
     if (
         plan is None
         or run.queries is None
-        or not 0 < len(run.queries) <= min(REPLAYED, plan.queries)
-        or not known(run)
+        or not 0 < len(run.queries) <= min(MAX_REPLAYED_DRAWS, plan.queries)
+        or not has_known_draw_order(run)
     ):
         return None
-    return within_run.due_ns(run.queries, exact(run, plan))
+    return within_run.compute_query_due_ns(run.queries, apply_recorded_rate(run, plan))
 
 
-def exact(run: LoadGenRun, plan: Plan) -> Plan:
+def apply_recorded_rate(run: LoadGenRun, plan: ReplayPlan) -> ReplayPlan:
     """Take the rate of run.json, which has all digits, where it is the one of the log."""
     rate = run.record.settings.get("server.target_qps") if run.record else None
-    good = isinstance(rate, int | float) and abs(rate - plan.rate) <= SIX_DIGITS * plan.rate
+    good = (
+        isinstance(rate, int | float) and abs(rate - plan.rate) <= DRAWN_TIME_TOLERANCE * plan.rate
+    )
     return replace(plan, rate=float(rate)) if good and isinstance(rate, int | float) else plan

@@ -7,20 +7,25 @@ from typing import Any, Final
 
 from compliance.documents.podium import command_line
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
-from compliance.documents.podium.training import finite
+from compliance.documents.podium.training import is_finite_number
 from compliance.rules import rule
-from compliance.rules.podium.inference.loadgen_summary import SIX_DIGITS
-from compliance.rules.podium.training.hyperparameters import alike, plain
+from compliance.rules.podium.inference.loadgen_summary import LOGGED_NUMBER_TOLERANCE
+from compliance.rules.podium.training.hyperparameters import convert_list_to_tuple, is_equal_setting
 from compliance.rules.podium.training.quality import is_sha256
 from compliance.verdict import Fault, Severity
-from suite.files.layout import RUN_RECORD, fold
+from suite.files.layout import RUN_RECORD, fold_name
 from suite.loadgen.scenario import Scenario
-from suite.rounds.legality import judge_served
-from suite.rounds.settings import TIMED, catalogue, matters, settle
+from suite.rounds.legality import check_served_settings
+from suite.rounds.settings import (
+    PERFORMANCE_PREFIXES,
+    can_affect_run,
+    collect_workload_settings,
+    resolve_settings,
+)
 from suite.terms import Division, Precision, Profile
 from suite.workload import Mode
 
-EQUAL: Final = (
+EQUAL_RECORD_FIELDS: Final = (
     "workload",
     "round",
     "profile",
@@ -41,36 +46,36 @@ EQUAL: Final = (
     "version",
 )
 """Fields that all records of an entry have alike."""
-NO_VERDICT: Final = "ACCURACY"
+ACCURACY_RUN_VERDICT: Final = "ACCURACY"
 """Stands in the record of an accuracy run: harness/serving/infer.py."""
 NS_PER_US: Final = 1000
-QUERIES: Final = "loadgen.min_queries"
-TOLD: Final = {
+MIN_QUERIES_SETTING: Final = "loadgen.min_queries"
+LOGGED_SETTING_KEYS: Final = {
     "loadgen.min_duration_ms": ("requested_min_duration_ms", 1),
-    QUERIES: ("requested_min_query_count", 1),
+    MIN_QUERIES_SETTING: ("requested_min_query_count", 1),
     "server.target_qps": ("requested_server_target_qps", 1),
     "offline.expected_qps": ("requested_offline_expected_qps", 1),
     "single_stream.expected_latency_us": ("requested_single_stream_expected_latency_ns", NS_PER_US),
     "multi_stream.expected_latency_us": ("requested_multi_stream_expected_latency_ns", NS_PER_US),
 }
 """Setting -> the detail log's key, and its units per unit of the setting."""
-MEASURED: Final = "the measurements file"
-KNOBS: Final = {
+MEASUREMENTS_FILE_PHRASE: Final = "the measurements file"
+RATE_SETTINGS: Final = {
     Scenario.SERVER: "server.target_qps",
     Scenario.OFFLINE: "offline.expected_qps",
     Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
     Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
 }
 """The setting of each scenario's rate."""
-ADVISED: Final = (QUERIES, *KNOBS.values())
+ADVISED_SETTINGS: Final = (MIN_QUERIES_SETTING, *RATE_SETTINGS.values())
 """What a run that is done once more may change: advice names it, and nobody chose it."""
 
 
-def record_fault(
+def build_record_fault(
     run: LoadGenRun, found: str, required: str, severity: Severity | None = None
 ) -> Fault:
     """Say what does not hold in run.json."""
-    return replace(run.fault(RUN_RECORD, found, required), severity=severity)
+    return replace(run.build_fault(RUN_RECORD, found, required), severity=severity)
 
 
 @rule("entry.stamps", InferenceEntry)
@@ -86,17 +91,17 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
     if first is None:
         return
     if first.round != entry.round.name:
-        yield record_fault(entry.runs[0], f"round {first.round}", entry.round.name)
+        yield build_record_fault(entry.runs[0], f"round {first.round}", entry.round.name)
     for run in entry.runs:
-        for field in EQUAL if run.record else ():
+        for field in EQUAL_RECORD_FIELDS if run.record else ():
             if getattr(run.record, field) != getattr(first, field):
-                yield record_fault(
+                yield build_record_fault(
                     run,
                     f"{field} {getattr(run.record, field)!r}",
                     f"{getattr(first, field)!r}, as in {entry.runs[0].folder.name}",
                 )
         if run.record and run.record.mode != run.mode:
-            yield record_fault(run, f"mode {run.record.mode}", run.mode)
+            yield build_record_fault(run, f"mode {run.record.mode}", run.mode)
 
 
 @rule("entry.command", InferenceEntry, severity=Severity.WARNING)
@@ -110,8 +115,8 @@ def command(entry: InferenceEntry) -> Iterator[Fault]:
     """
     for run in entry.runs:
         record = run.record
-        told = (
-            command_line.contradictions(
+        contradictions = (
+            command_line.find_command_contradictions(
                 record.command,
                 run.round.benchmarks,
                 record.workload,
@@ -121,7 +126,7 @@ def command(entry: InferenceEntry) -> Iterator[Fault]:
             if record
             else ()
         )
-        yield from (record_fault(run, found, required) for found, required in told)
+        yield from (build_record_fault(run, found, required) for found, required in contradictions)
 
 
 @rule("entry.place", InferenceEntry)
@@ -137,7 +142,7 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
         return
     for field in ("org", "system"):
         if not getattr(record, field).strip():
-            yield record_fault(entry.runs[0], f"{field} {getattr(record, field)!r}", "a name")
+            yield build_record_fault(entry.runs[0], f"{field} {getattr(record, field)!r}", "a name")
     pairs: dict[str, tuple[str, str | None]] = {
         "scenario": (record.scenario, entry.scenario.label if entry.scenario else None)
     }
@@ -150,17 +155,17 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
             "workload": (row.inference_name if row else record.workload, where.benchmark),
         }
     for field, (found, folder) in pairs.items():
-        if folder and fold(found) != fold(folder):
-            yield record_fault(
+        if folder and fold_name(found) != fold_name(folder):
+            yield build_record_fault(
                 entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}"
             )
-    if entry.inference and record.division not in divisions_of(entry):
-        yield record_fault(
-            entry.runs[0], f"division {record.division}", " or ".join(divisions_of(entry))
+    if entry.inference and record.division not in list_allowed_divisions(entry):
+        yield build_record_fault(
+            entry.runs[0], f"division {record.division}", " or ".join(list_allowed_divisions(entry))
         )
 
 
-def divisions_of(entry: InferenceEntry) -> tuple[Division, ...]:
+def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
     """Return the divisions that an entry may be in: the row's; of a closed row's system behind a
     network, network or open.
     """
@@ -181,16 +186,20 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
     """
     for run in entry.runs:
         if run.record and run.record.precision not in [*Precision]:
-            yield record_fault(run, f"precision {run.record.precision}", " or ".join(Precision))
+            yield build_record_fault(
+                run, f"precision {run.record.precision}", " or ".join(Precision)
+            )
         if run.record and not is_sha256(run.record.checkpoint_sha256):
-            yield record_fault(run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256")
+            yield build_record_fault(
+                run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256"
+            )
     served = entry.record.precision if entry.record else None
-    for network, facts in (
+    for network, description in (
         entry.measurements.engine_description.items() if entry.measurements and served else ()
     ):
-        if isinstance(facts, Mapping) and facts.get("precision", served) != served:
-            yield entry.fault(
-                f"engine_description: network {network} in {facts['precision']}",
+        if isinstance(description, Mapping) and description.get("precision", served) != served:
+            yield entry.build_fault(
+                f"engine_description: network {network} in {description['precision']}",
                 f"{served}, as in run.json",
                 entry.measurements_path,
             )
@@ -209,24 +218,27 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
     if (
         entry.accuracy
         and own
-        and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False)
+        and (own.verdict, own.ceiling, own.above_ceiling_share)
+        != (ACCURACY_RUN_VERDICT, None, False)
     ):
-        yield record_fault(
+        yield build_record_fault(
             entry.accuracy,
             f"verdict {own.verdict}, ceiling {own.ceiling}",
-            f"{NO_VERDICT}, and no ceiling",
+            f"{ACCURACY_RUN_VERDICT}, and no ceiling",
         )
     for run in entry.performance:
         known = run.headline
         if run.record is None or known is None:
             continue
         if (run.record.metric, run.record.value) != (known.metric, known.value):
-            yield record_fault(
+            yield build_record_fault(
                 run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}"
             )
-        if run.record.verdict != run.value("result_validity"):
-            yield record_fault(
-                run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's"
+        if run.record.verdict != run.find_value("result_validity"):
+            yield build_record_fault(
+                run,
+                f"verdict {run.record.verdict}",
+                f"{run.find_value('result_validity')}, LoadGen's",
             )
 
 
@@ -240,14 +252,17 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
     for run in entry.runs:
         for name in (
             "loadgen.min_duration_ms",
-            QUERIES,
-            *([KNOBS[run.scenario]] if run.scenario else []),
+            MIN_QUERIES_SETTING,
+            *([RATE_SETTINGS[run.scenario]] if run.scenario else []),
         ):
-            key, units = TOLD[name]
-            found, told = run.record.settings.get(name) if run.record else None, run.number(key)
-            if run.record and told is not None and not echoed(name, found, told):
-                yield record_fault(
-                    run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log"
+            key, units = LOGGED_SETTING_KEYS[name]
+            found, logged = (
+                run.record.settings.get(name) if run.record else None,
+                run.find_number(key),
+            )
+            if run.record and logged is not None and not is_echoed_setting(name, found, logged):
+                yield build_record_fault(
+                    run, f"{name} {found}", f"{logged / units:g}, as {key} in the detail log"
                 )
 
 
@@ -268,43 +283,47 @@ def legality(entry: InferenceEntry) -> Iterator[Fault]:
             or run.inference.division is not Division.CLOSED
         ):
             continue
-        values = settled(run)
-        for key, setting in catalogue(
+        values = resolve_recorded_settings(run)
+        for key, setting in collect_workload_settings(
             entry.round, entry.round.benchmark(run.record.workload)
         ).items():
             if key in values and key not in run.record.settings and not setting.free:
-                yield record_fault(
+                yield build_record_fault(
                     run,
                     f"no {key} among the settings",
                     f"{values[key]!r}, which is assumed",
                     Severity.WARNING,
                 )
-        for breach in judge_served(
+        for violation in check_served_settings(
             entry.round, run.record.workload, Profile(run.record.profile), values
         ):
-            yield record_fault(run, f"{breach.key} {breach.found}", breach.required)
+            yield build_record_fault(run, f"{violation.key} {violation.found}", violation.required)
 
 
-def settled(run: LoadGenRun) -> Mapping[str, Any]:
+def resolve_recorded_settings(run: LoadGenRun) -> Mapping[str, Any]:
     """Give the settings of a run's record; those that an older podium did not know, or that
     somebody left out, with the row's value or the default.
     """
-    told = {key: plain(value) for key, value in settings_of(run).items()}
+    recorded = {
+        key: convert_list_to_tuple(value) for key, value in get_record_settings(run).items()
+    }
     if run.record is None or run.inference is None:
-        return told
-    return settle(run.round, run.record.workload, Profile(run.record.profile), told, serving=True)
+        return recorded
+    return resolve_settings(
+        run.round, run.record.workload, Profile(run.record.profile), recorded, serving=True
+    )
 
 
-def echoed(name: str, found: Any, told: float) -> bool:
+def is_echoed_setting(name: str, found: Any, echo: float) -> bool:
     """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go;
     whole microseconds are cut.
     """
-    if not finite(found):
+    if not is_finite_number(found):
         return False
     if name.startswith("loadgen."):
-        return found == told
-    units = TOLD[name][1]
-    low, high = (told * (1 + sign * SIX_DIGITS) / units for sign in (-1, 1))
+        return found == echo
+    units = LOGGED_SETTING_KEYS[name][1]
+    low, high = (echo * (1 + sign * LOGGED_NUMBER_TOLERANCE) / units for sign in (-1, 1))
     return math.floor(low) <= found <= high if units > 1 else low <= found <= high
 
 
@@ -321,52 +340,63 @@ def agreement(entry: InferenceEntry) -> Iterator[Fault]:
     recorded = [run for run in entry.runs if run.record]
     timed = [run for run in recorded if run.performance]
     for run in recorded[1:]:
-        yield from apart(run, settings_of(recorded[0]), recorded[0].folder.name, fixed)
+        yield from check_equal_settings(
+            run, get_record_settings(recorded[0]), recorded[0].folder.name, is_system_setting
+        )
     for run in timed[1:]:
-        yield from apart(
+        yield from check_equal_settings(
             run,
-            settings_of(timed[0]),
+            get_record_settings(timed[0]),
             timed[0].folder.name,
-            lambda key: not fixed(key) and key not in ADVISED,
+            lambda key: not is_system_setting(key) and key not in ADVISED_SETTINGS,
         )
     if entry.measurements is None:
         return
-    told = entry.measurements.settings
+    measured = entry.measurements.settings
     for run in recorded[:1]:
-        yield from apart(run, told, MEASURED, fixed)
+        yield from check_equal_settings(run, measured, MEASUREMENTS_FILE_PHRASE, is_system_setting)
     for run in timed:
-        yield from apart(run, told, MEASURED, lambda key: not fixed(key) and key in told)
+        yield from check_equal_settings(
+            run,
+            measured,
+            MEASUREMENTS_FILE_PHRASE,
+            lambda key: not is_system_setting(key) and key in measured,
+        )
 
 
-def settings_of(run: LoadGenRun) -> Mapping[str, Any]:
+def get_record_settings(run: LoadGenRun) -> Mapping[str, Any]:
     """Give the settings of a run's record."""
     return run.record.settings if run.record else {}
 
 
-def fixed(key: str) -> bool:
+def is_system_setting(key: str) -> bool:
     """Tell a setting of the system under test from what LoadGen alone is told."""
-    return not key.startswith(TIMED)
+    return not key.startswith(PERFORMANCE_PREFIXES)
 
 
-def apart(
+def check_equal_settings(
     run: LoadGenRun, other: Mapping[str, Any], name: str, chosen: Callable[[str], bool]
 ) -> Iterator[Fault]:
     """Yield the settings, of those that are chosen and matter to a run's scenario, that differ from
     others.
     """
-    own, label = settings_of(run), run.record.scenario if run.record else ""
+    own, label = get_record_settings(run), run.record.scenario if run.record else ""
     for key in sorted(
-        key for key in {*own, *other} if chosen(key) and matters(key, label, Mode.PERFORMANCE)
+        key
+        for key in {*own, *other}
+        if chosen(key) and can_affect_run(key, label, Mode.PERFORMANCE)
     ):
-        if not alike(own.get(key), other.get(key)):
-            yield record_fault(
-                run, f"{key} {shown(own, key)}", f"{shown(other, key)}, as in {name}"
+        if not is_equal_setting(own.get(key), other.get(key)):
+            yield build_record_fault(
+                run,
+                f"{key} {format_recorded_setting(own, key)}",
+                f"{format_recorded_setting(other, key)}, as in {name}",
             )
 
 
-def shown(settings: Mapping[str, Any], key: str) -> str:
+def format_recorded_setting(settings: Mapping[str, Any], key: str) -> str:
     """Spell a setting for a finding."""
-    return repr(plain(settings[key])) if key in settings else "missing"
+    return repr(convert_list_to_tuple(settings[key])) if key in settings else "missing"
 
 
 @rule("entry.batches", InferenceEntry)
@@ -380,25 +410,25 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
     """
     for run in entry.runs:
         issued = (
-            run.numbers("result_query_count", "generated_samples_per_query")
+            run.find_numbers("result_query_count", "generated_samples_per_query")
             if run.performance
             else None
         )
         samples = issued[0] * issued[1] if issued else float(len(run.answers.samples))
         counts = run.record.batches if run.record else {}
-        held = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
+        batched_samples = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
         if (
             run.record
             and (issued or not run.performance)
-            and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5)
+            and not math.isclose(batched_samples, samples, rel_tol=1e-9, abs_tol=0.5)
         ):
-            yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
+            yield build_record_fault(run, f"batches of {batched_samples:g} samples", f"{samples:g}")
         mean, most = (
             counts.get("mean_size"),
             (run.record.settings.get("batching.max_batch") if run.record else None),
         )
-        if mean is not None and finite(most) and mean > most * (1 + 1e-9):
-            yield record_fault(
+        if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
+            yield build_record_fault(
                 run,
                 f"batches of {mean:g} on average",
                 f"at most {most:g}, the setting batching.max_batch",

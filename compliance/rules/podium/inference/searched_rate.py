@@ -26,22 +26,26 @@ def searched(run: LoadGenRun) -> Iterator[Fault]:
     if (
         not run.performance
         or run.scenario is not Scenario.SERVER
-        or run.value("result_validity") != "VALID"
+        or run.find_value("result_validity") != "VALID"
     ):
-        yield run.fault(RUN_RECORD, "a searched rate", "only in VALID performance runs of Server")
-    rate = run.number("requested_server_target_qps")
+        yield run.build_fault(
+            RUN_RECORD, "a searched rate", "only in VALID performance runs of Server"
+        )
+    rate = run.find_number("requested_server_target_qps")
     if found.invalid_qps is not None and rate is not None and not found.invalid_qps > rate:
-        yield run.fault(
+        yield run.build_fault(
             RUN_RECORD,
             f"a lowest INVALID rate of {found.invalid_qps:g} queries/s",
             f"above {rate:g}, the rate of this VALID run",
         )
     least = 1 if found.invalid_qps is None else 2
     if found.runs < least or found.probes < 0:
-        yield run.fault(
+        yield run.build_fault(
             RUN_RECORD,
             f"{found.runs} full runs and {found.probes} probes",
             f"at least {least} full, for what the search says",
         )
     if not 0 < found.tolerance < 1:
-        yield run.fault(RUN_RECORD, f"a tolerance of {found.tolerance:g}", "above 0 and below 1")
+        yield run.build_fault(
+            RUN_RECORD, f"a tolerance of {found.tolerance:g}", "above 0 and below 1"
+        )

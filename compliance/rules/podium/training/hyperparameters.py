@@ -4,17 +4,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from compliance.documents.podium.training import HEADER, SOME_FACTS, TrainingLog, finite, is_count
+from compliance.documents.podium.training import (
+    HEADER_EVENTS,
+    OPTIONAL_INIT_EVENTS,
+    TrainingLog,
+    is_finite_number,
+    is_logged_count,
+)
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events, registry
 from suite.errors import PodiumError
-from suite.rounds import HyperValue, Kind, Setting
-from suite.rounds.legality import judge, same
+from suite.rounds import HyperValue, Setting, SettingKind
+from suite.rounds.legality import check_hyperparameter_constraints, is_same_value
 
-SAMPLES: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
+SAMPLE_COUNT_EVENTS: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
 """Sizes of the data, each logged once."""
-OPTIMIZER: Final = "opt_name"
+OPTIMIZER_SETTING: Final = "opt_name"
 """The hyperparameter that names the optimizer in MLPerf's logs."""
 
 
@@ -26,16 +32,16 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
     rounds logs two values.
     Advice: log each value once, before the clock starts.
     """
-    known = set(hyper_settings(log)) | {*HEADER, *SAMPLES}
+    known = set(select_logged_settings(log)) | {*HEADER_EVENTS, *SAMPLE_COUNT_EVENTS}
     for key in sorted(known & log.index.keys()):
-        values = log.all(key)
+        values = log.list_records(key)
         for record in values[1:]:
             if record.value != values[0].value:
-                yield log.fault(
+                yield log.build_fault(
                     f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line
                 )
-            elif key not in HEADER:
-                yield log.fault(f"{key}: logged twice", "exactly 1 record", record.line)
+            elif key not in HEADER_EVENTS:
+                yield log.build_fault(f"{key}: logged twice", "exactly 1 record", record.line)
 
 
 @rule("training.hyperparameters", TrainingLog)
@@ -50,43 +56,47 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its
     clock starts.
     """
-    table, made = log.value(events.SETTINGS), made_of_settings(log)
+    table, made = log.find_value(events.SETTINGS), compute_workload_hyperparameters(log)
     logged = {*log.index, *(table if isinstance(table, dict) else ())}
     wanted = {
         key: value for key, value in made.items() if key in logged
     }  # other settings: training.settings
     required = log.training.required if log.training else ()
-    for key in sorted({*wanted, *required, *(made.keys() - hyper_settings(log).keys())}):
-        record = log.first(key)
+    for key in sorted({*wanted, *required, *(made.keys() - select_logged_settings(log).keys())}):
+        record = log.find_first_record(key)
         if record is None:
-            fault = log.fault(
+            fault = log.build_fault(
                 f"no {key}",
                 "the hyperparameter, logged before init_stop",
-                log.line(events.INIT_STOP),
+                log.find_line(events.INIT_STOP),
             )
             yield (
                 fault
                 if key in wanted or key in required
                 else replace(fault, severity=Severity.WARNING)
             )
-        elif key in wanted and not same(plain(record.value), plain(wanted[key])):
-            yield log.fault(
+        elif key in wanted and not is_same_value(
+            convert_list_to_tuple(record.value), convert_list_to_tuple(wanted[key])
+        ):
+            yield log.build_fault(
                 f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line
             )
 
 
-def made_of_settings(log: TrainingLog) -> Mapping[str, HyperValue]:
+def compute_workload_hyperparameters(log: TrainingLog) -> Mapping[str, HyperValue]:
     """Ask the workload what it logs with these settings; nothing where it is not installed or they
     make no sense.
     """
     if (
         log.workload is None
         or log.profile is None
-        or not isinstance(log.value(events.SETTINGS), dict)
+        or not isinstance(log.find_value(events.SETTINGS), dict)
     ):
         return {}
     try:
-        return registry.workload(log.workload).hyperparameters(log.round, log.profile, log.settings)
+        return registry.load_workload(log.workload).hyperparameters(
+            log.round, log.profile, log.settings
+        )
     except (
         PodiumError,
         LookupError,
@@ -97,14 +107,16 @@ def made_of_settings(log: TrainingLog) -> Mapping[str, HyperValue]:
         return {}
 
 
-def plain(value: Any) -> Any:
+def convert_list_to_tuple(value: Any) -> Any:
     """Give a list the type that settings have."""
     return tuple(value) if isinstance(value, list) else value
 
 
-def alike(left: Any, right: Any) -> bool:
+def is_equal_setting(left: Any, right: Any) -> bool:
     """Compare two settings: exactly, whatever kind of list they stand in; True is no 1."""
-    return isinstance(left, bool) is isinstance(right, bool) and plain(left) == plain(right)
+    return isinstance(left, bool) is isinstance(right, bool) and convert_list_to_tuple(
+        left
+    ) == convert_list_to_tuple(right)
 
 
 @rule("training.types", TrainingLog)
@@ -114,17 +126,17 @@ def types(log: TrainingLog) -> Iterator[Fault]:
     Source: the settings of the workload's row.
     Advice: log the value as used: a number as a number.
     """
-    for key, setting in hyper_settings(log).items():
-        for record in log.all(key):
-            if not fits(setting, record.value):
-                yield log.fault(
+    for key, setting in select_logged_settings(log).items():
+        for record in log.list_records(key):
+            if not is_value_of_setting(setting, record.value):
+                yield log.build_fault(
                     f"{key} {record.value!r}",
                     f"{' or '.join(setting.choices) or setting.kind}",
                     record.line,
                 )
 
 
-def hyper_settings(log: TrainingLog) -> Mapping[str, Setting]:
+def select_logged_settings(log: TrainingLog) -> Mapping[str, Setting]:
     """Name the settings of the workload that are logged."""
     return (
         {key: setting for key, setting in log.row.settings.items() if setting.log}
@@ -133,15 +145,18 @@ def hyper_settings(log: TrainingLog) -> Mapping[str, Setting]:
     )
 
 
-def fits(setting: Setting, value: object) -> bool:
+def is_value_of_setting(setting: Setting, value: object) -> bool:
     """Tell whether a logged value is one of the setting's kind."""
     if setting.choices:
         return value in setting.choices
-    if setting.kind is Kind.FLOAT:
-        return finite(value)
-    if setting.kind is Kind.NUMBERS:
-        return isinstance(value, list) and all(finite(each) for each in value)
-    return type(value) is {Kind.BOOL: bool, Kind.INT: int, Kind.TEXT: str}[setting.kind]
+    if setting.kind is SettingKind.FLOAT:
+        return is_finite_number(value)
+    if setting.kind is SettingKind.NUMBERS:
+        return isinstance(value, list) and all(is_finite_number(each) for each in value)
+    return (
+        type(value)
+        is {SettingKind.BOOL: bool, SettingKind.INT: int, SettingKind.TEXT: str}[setting.kind]
+    )
 
 
 @rule("training.legality", TrainingLog)
@@ -157,13 +172,17 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
         return
     values = {
         **log.settings,
-        **{key: plain(value) for key in log.index if (value := log.value(key)) is not None},
+        **{
+            key: convert_list_to_tuple(value)
+            for key in log.index
+            if (value := log.find_value(key)) is not None
+        },
     }
-    for breach in judge(row.constraints, values):
-        yield log.fault(
-            f"{breach.key} {breach.found}",
-            breach.required,
-            log.line(breach.key) or log.line(events.SETTINGS),
+    for violation in check_hyperparameter_constraints(row.constraints, values):
+        yield log.build_fault(
+            f"{violation.key} {violation.found}",
+            violation.required,
+            log.find_line(violation.key) or log.find_line(events.SETTINGS),
         )
 
 
@@ -177,27 +196,31 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
     settle: the profile's settings and the user's.
     Advice: submit the log exactly as the run wrote it.
     """
-    table = log.value(events.SETTINGS)
+    table = log.find_value(events.SETTINGS)
     if not isinstance(table, dict):
         return
-    logged = {key: record for key in hyper_settings(log) if (record := log.first(key))}
+    logged = {
+        key: record for key in select_logged_settings(log) if (record := log.find_first_record(key))
+    }
     for key, record in logged.items():
-        if key in table and not same(record.value, table[key]):
-            yield log.fault(
+        if key in table and not is_same_value(record.value, table[key]):
+            yield log.build_fault(
                 f"{key} {record.value!r}, settings say {table[key]!r}", "one value", record.line
             )
     settings = log.settings
-    for key in sorted({*wanted_settings(log), *logged} - table.keys()):
+    for key in sorted({*collect_required_settings(log), *logged} - table.keys()):
         assumed = (
             f"{settings[key]!r}, which is assumed"
             if key in settings
             else "the profile's value, or the user's"
         )
-        fault = log.fault(f"no {key} among the settings", assumed, log.line(events.SETTINGS))
+        fault = log.build_fault(
+            f"no {key} among the settings", assumed, log.find_line(events.SETTINGS)
+        )
         yield fault if key in logged else replace(fault, severity=Severity.WARNING)
 
 
-def wanted_settings(log: TrainingLog) -> set[str]:
+def collect_required_settings(log: TrainingLog) -> set[str]:
     """Name the settings that a log has to tell: the profile's, and those that its constraints fix
     though they are no hyper-parameters.
     """
@@ -206,24 +229,32 @@ def wanted_settings(log: TrainingLog) -> set[str]:
     fixed = {
         constraint.key
         for constraint in log.training.constraints
-        if constraint.key not in hyper_settings(log)
+        if constraint.key not in select_logged_settings(log)
     }
     made = (
-        made_of_settings(log).keys() & hyper_settings(log).keys()
+        compute_workload_hyperparameters(log).keys() & select_logged_settings(log).keys()
     )  # what a workload derives and nobody sets is no setting
     return {
-        *(key for key in log.training.settings if not key.startswith(other_optimizers(log))),
+        *(
+            key
+            for key in log.training.settings
+            if not key.startswith(list_other_optimizer_prefixes(log))
+        ),
         *made,
         *fixed,
     }
 
 
-def other_optimizers(log: TrainingLog) -> tuple[str, ...]:
+def list_other_optimizer_prefixes(log: TrainingLog) -> tuple[str, ...]:
     """Return how the hyperparameters of optimizers begin that did not train: `lars_opt_` in a run
     with SGD (mlcommons/logging, closed_resnet.yaml).
     """
-    choices = hyper_settings(log)[OPTIMIZER].choices if OPTIMIZER in hyper_settings(log) else ()
-    used = log.settings.get(OPTIMIZER)
+    choices = (
+        select_logged_settings(log)[OPTIMIZER_SETTING].choices
+        if OPTIMIZER_SETTING in select_logged_settings(log)
+        else ()
+    )
+    used = log.settings.get(OPTIMIZER_SETTING)
     return tuple(f"{name}_opt_" for name in choices if name != used) if used in choices else ()
 
 
@@ -237,18 +268,18 @@ def samples(log: TrainingLog) -> Iterator[Fault]:
     """
     if log.training is None:
         return
-    for key, (fewest, most) in log.training.samples().items():
-        value = log.value(key)
+    for key, (fewest, most) in log.training.collect_sample_limits().items():
+        value = log.find_value(key)
         earlier = key == events.TRAIN_SAMPLES and value in log.training.earlier_train_samples
         if (
-            (log.all(key) or key in SOME_FACTS)
+            (log.list_records(key) or key in OPTIONAL_INIT_EVENTS)
             and not earlier
-            and not (is_count(value) and fewest <= value <= most)
+            and not (is_logged_count(value) and fewest <= value <= most)
         ):
-            yield log.fault(
+            yield log.build_fault(
                 f"{key} {value!r}",
                 f"{fewest}" if fewest == most else f"{fewest} to {most}",
-                log.line(key),
+                log.find_line(key),
             )
 
 
@@ -259,6 +290,6 @@ def shuffled(log: TrainingLog) -> Iterator[Fault]:
     Source: house rule, data.shuffle_labels.
     Advice: train without data.shuffle_labels.
     """
-    table = log.value(events.SETTINGS)
+    table = log.find_value(events.SETTINGS)
     if isinstance(table, dict) and table.get("data.shuffle_labels") is True:
-        yield log.fault("data.shuffle_labels true", "false", log.line(events.SETTINGS))
+        yield log.build_fault("data.shuffle_labels true", "false", log.find_line(events.SETTINGS))

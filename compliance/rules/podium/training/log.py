@@ -7,30 +7,30 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compliance.documents.podium.training import (
-    AFTER,
-    FACTS,
-    HEADER,
-    SOME_FACTS,
+    AFTER_RUN_EVENTS,
+    HEADER_EVENTS,
+    INIT_EVENTS,
+    OPTIONAL_INIT_EVENTS,
     TrainingLog,
-    is_count,
+    is_logged_count,
 )
-from compliance.logs.mllog.mllog_lines import Record
+from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
 
-ONCE: Final = (
-    *HEADER,
-    *FACTS,
+SINGLE_EVENTS: Final = (
+    *HEADER_EVENTS,
+    *INIT_EVENTS,
     events.INIT_START,
     events.INIT_STOP,
     events.RUN_START,
     events.RUN_STOP,
 )
-STARTS: Final = frozenset(
+INTERVAL_START_EVENTS: Final = frozenset(
     {events.INIT_START, events.RUN_START, events.BLOCK_START, events.EPOCH_START, events.EVAL_START}
 )
-ENDS: Final = frozenset(
+INTERVAL_END_EVENTS: Final = frozenset(
     {events.INIT_STOP, events.RUN_STOP, events.BLOCK_STOP, events.EPOCH_STOP, events.EVAL_STOP}
 )
 
@@ -44,13 +44,13 @@ def once(log: TrainingLog) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it; a missing or duplicate event was edited or
     cut.
     """
-    for key in ONCE:
-        records = log.all(key)
+    for key in SINGLE_EVENTS:
+        records = log.list_records(key)
         if len(records) != 1:
             line = records[1].line if records else None
-            yield log.fault(f"{key}: {len(records)} records", "exactly 1", line)
-    if not log.all(events.CACHE_CLEAR):
-        yield log.fault("cache_clear: 0 records", "at least 1")
+            yield log.build_fault(f"{key}: {len(records)} records", "exactly 1", line)
+    if not log.list_records(events.CACHE_CLEAR):
+        yield log.build_fault("cache_clear: 0 records", "at least 1")
 
 
 @rule("training.finished", TrainingLog)
@@ -62,9 +62,9 @@ def finished(log: TrainingLog) -> Iterator[Fault]:
     Advice: the run was interrupted: resume it with --resume, or repeat it.
     """
     if log.path.suffix == ".partial":
-        yield log.fault(f"the name {log.path.name}", "result_<n>.txt")
-    if log.records and not log.all(events.RUN_STOP):
-        yield log.fault(
+        yield log.build_fault(f"the name {log.path.name}", "result_<n>.txt")
+    if log.records and not log.list_records(events.RUN_STOP):
+        yield log.build_fault(
             f"the log ends with {log.records[-1].key}", "run_stop", log.records[-1].line
         )
 
@@ -80,15 +80,20 @@ def event_type(log: TrainingLog) -> Iterator[Fault]:
     for record in log.records:
         wanted = (
             "INTERVAL_START"
-            if record.key in STARTS
+            if record.key in INTERVAL_START_EVENTS
             else "INTERVAL_END"
-            if record.key in ENDS
+            if record.key in INTERVAL_END_EVENTS
             else "POINT_IN_TIME"
         )
         if record.event.event_type != wanted:
-            yield log.fault(f"{record.key} is a {record.event.event_type}", wanted, record.line)
-        if record.key in (*STARTS, *ENDS) and record.value is not None:
-            yield log.fault(f"{record.key} {record.value!r}", "null", record.line)
+            yield log.build_fault(
+                f"{record.key} is a {record.event.event_type}", wanted, record.line
+            )
+        if (
+            record.key in (*INTERVAL_START_EVENTS, *INTERVAL_END_EVENTS)
+            and record.value is not None
+        ):
+            yield log.build_fault(f"{record.key} {record.value!r}", "null", record.line)
 
 
 @rule("training.order", TrainingLog)
@@ -102,25 +107,25 @@ def order(log: TrainingLog) -> Iterator[Fault]:
     """
     last, stage = None, -1
     for record in log.records:
-        at = stage_of(record)
+        at = rank_log_stage(record)
         if at < stage and last is not None:
-            yield log.fault(
+            yield log.build_fault(
                 f"{record.key} after {last}", f"{record.key} before {last}", record.line
             )
         if at > stage:
             last, stage = record.key, at
 
 
-def stage_of(record: Record) -> int:
+def rank_log_stage(record: MllogRecord) -> int:
     """Say in which part of the log an event stands."""
-    if record.key in HEADER:
+    if record.key in HEADER_EVENTS:
         return 0
     if record.key == events.CACHE_CLEAR:
         return 1
     marks = {events.INIT_START: 2, events.INIT_STOP: 4, events.RUN_START: 5, events.RUN_STOP: 7}
     if record.key in marks:
         return marks[record.key]
-    if record.key in AFTER:
+    if record.key in AFTER_RUN_EVENTS:
         return 8
     return (
         6
@@ -139,69 +144,69 @@ def nesting(log: TrainingLog) -> Iterator[Fault]:
     eval_start/stop; house rule: strictly nested.
     Advice: submit the log exactly as the run wrote it; a missing event was deleted.
     """
-    open_: list[Record] = []
+    open_: list[MllogRecord] = []
     begun: Counter[str] = Counter()
     for record in log.records:
         name, _, edge = record.key.rpartition("_")
         if name not in ("block", "epoch", "eval"):
             continue
         if edge == "start":
-            yield from opening(log, record, name, open_)
+            yield from check_interval_start(log, record, name, open_)
             open_.append(record)
             begun[record.key] += 1
         elif edge == "stop":
-            yield from closing(log, record, name, open_, begun)
+            yield from check_interval_end(log, record, name, open_, begun)
     if log.succeeded:
         yield from (
-            log.fault(
+            log.build_fault(
                 f"{record.key} has no end", f"{record.key.replace('start', 'stop')}", record.line
             )
             for record in open_
         )
 
 
-def opening(
-    log: TrainingLog, record: Record, name: str, open_: Sequence[Record]
+def check_interval_start(
+    log: TrainingLog, record: MllogRecord, name: str, open_: Sequence[MllogRecord]
 ) -> Iterator[Fault]:
     """Judge what begins: an epoch in a block, a block or an evaluation on its own."""
     around = open_[-1].key if open_ else None
     wanted = events.BLOCK_START if name == "epoch" else None
     if around != wanted:
-        yield log.fault(
+        yield log.build_fault(
             f"{record.key} inside {around or 'no block'}",
             f"inside {wanted or 'nothing else'}",
             record.line,
         )
 
 
-def closing(
-    log: TrainingLog, record: Record, name: str, open_: list[Record], begun: Counter[str]
+def check_interval_end(
+    log: TrainingLog, record: MllogRecord, name: str, open_: list[MllogRecord], begun: Counter[str]
 ) -> Iterator[Fault]:
     """Judge what ends: the innermost that is open, of the same number; `begun` counts what is open
     by name, so that none is looked at twice.
     """
     start = f"{name}_start"
     if not open_ or open_[-1].key != start:
-        yield log.fault(
+        yield log.build_fault(
             f"{record.key} while {open_[-1].key if open_ else 'nothing'} is open",
             f"{start} before it",
             record.line,
         )
-        while begun[start] and end_innermost(open_, begun).key != start:
+        while begun[start] and pop_innermost_interval(open_, begun).key != start:
             pass
         return
-    first = end_innermost(open_, begun)
+    first = pop_innermost_interval(open_, begun)
     field = events.FIRST_EPOCH_NUM if name == "block" else events.EPOCH_NUM
     numbers = first.event.metadata.get(field), record.event.metadata.get(field)
-    if numbers[0] != numbers[1] or not is_count(numbers[0]):
-        yield log.fault(
+    if numbers[0] != numbers[1] or not is_logged_count(numbers[0]):
+        yield log.build_fault(
             f"{record.key} of {numbers[1]}, {first.key} of {numbers[0]}",
             f"the same {field}",
             record.line,
         )
 
 
-def end_innermost(open_: list[Record], begun: Counter[str]) -> Record:
+def pop_innermost_interval(open_: list[MllogRecord], begun: Counter[str]) -> MllogRecord:
     """Take the innermost mark that is open."""
     record = open_.pop()
     begun[record.key] -= 1
@@ -225,24 +230,26 @@ def epochs(log: TrainingLog) -> Iterator[Fault]:
         metadata = record.event.metadata
         if record.key == events.EPOCH_START:
             if metadata.get(events.EPOCH_NUM) != expected:
-                yield log.fault(
+                yield log.build_fault(
                     f"epoch {metadata.get(events.EPOCH_NUM)}", f"epoch {expected}", record.line
                 )
             number = metadata.get(events.EPOCH_NUM)
-            expected = number + 1 if is_count(number) else expected + 1
+            expected = number + 1 if is_logged_count(number) else expected + 1
             continue
         if metadata.get(events.FIRST_EPOCH_NUM) != due or expected != due:
-            yield log.fault(
+            yield log.build_fault(
                 f"a block from epoch {metadata.get(events.FIRST_EPOCH_NUM)} after {expected - 1}"
                 " epochs",
                 f"from epoch {due}",
                 record.line,
             )
         count = metadata.get(events.EPOCH_COUNT)
-        due = expected + (count if is_count(count) else 1)
+        due = expected + (count if is_logged_count(count) else 1)
     if log.succeeded and expected != due:
-        yield log.fault(
-            f"{expected - 1} epochs", f"{due - 1}, as the blocks say", log.line(events.RUN_STOP)
+        yield log.build_fault(
+            f"{expected - 1} epochs",
+            f"{due - 1}, as the blocks say",
+            log.find_line(events.RUN_STOP),
         )
 
 
@@ -255,9 +262,9 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
     Advice: add the hyperparameter to the workload's row, or correct its name.
     """
     known = {
-        *ONCE,
-        *SOME_FACTS,
-        *AFTER,
+        *SINGLE_EVENTS,
+        *OPTIONAL_INIT_EVENTS,
+        *AFTER_RUN_EVENTS,
         *events.RUN_EVENTS,
         events.CACHE_CLEAR,
         events.THROUGHPUT,
@@ -271,4 +278,6 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
         else set()
     )
     for key in sorted(log.index.keys() - known):
-        yield log.fault(f"the event '{key}'", "a name that the round knows", log.line(key))
+        yield log.build_fault(
+            f"the event '{key}'", "a name that the round knows", log.find_line(key)
+        )

@@ -4,8 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from compliance.documents.podium.training import LARGEST, TrainingLog, finite, is_count
-from compliance.logs.mllog.mllog_lines import Record
+from compliance.documents.podium.training import (
+    MAX_LOGGED_NUMBER,
+    TrainingLog,
+    is_finite_number,
+    is_logged_count,
+)
+from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
@@ -28,17 +33,17 @@ VOID_EVENTS: Final = frozenset(
 """What a checkpoint may leave behind itself in a log."""
 US_PER_MS: Final = 1000
 MS_PER_S: Final = 1000
-BATCH: Final = "global_batch_size"
+BATCH_SIZE_KEY: Final = "global_batch_size"
 """The hyper-parameter that says how many samples a step has."""
-OUTSTANDING: Final = 10
+OUTSTANDING_RATE_FACTOR: Final = 10
 """On machines with other work, rates of epochs differ threefold; the first epoch may also hold what
 is compiled.
 """
-LOSS_SLACK: Final = 1e-3
+LOSS_TOLERANCE: Final = 1e-3
 """What rounding may take from a loss that is almost 0."""
-FEWEST_LOSSES: Final = 3
+MIN_COMPARED_LOSSES: Final = 3
 """Epochs from which on one loss in all of them is no chance: in single precision, one in 10^14."""
-THROUGHPUT_SLACK_MS: Final = 1000
+THROUGHPUT_TOLERANCE_MS: Final = 1000
 """What checkpoints and the last incomplete batch may take."""
 
 
@@ -55,31 +60,34 @@ def resumed(log: TrainingLog) -> Iterator[Fault]:
         metadata = record.event.metadata
         offset = metadata.get("log_offset")
         if not all(
-            is_count(metadata.get(name)) for name in (events.EPOCH_NUM, "step", "log_offset")
+            is_logged_count(metadata.get(name)) for name in (events.EPOCH_NUM, "step", "log_offset")
         ):
-            yield log.fault(
+            yield log.build_fault(
                 f"epoch_num {metadata.get(events.EPOCH_NUM)!r}, step {metadata.get('step')!r},"
                 f" log_offset {offset!r}",
                 "whole numbers",
                 record.line,
             )
         elif offset not in starts:
-            yield log.fault(
+            yield log.build_fault(
                 f"log_offset {offset}",
                 f"the start of a record, at most {record.offset}",
                 record.line,
             )
-        elif not log.all(events.RUN_START) or log.all(events.RUN_START)[0].offset >= offset:
-            yield log.fault(f"log_offset {offset}", "an offset after run_start", record.line)
-    yield from voided(log)
+        elif (
+            not log.list_records(events.RUN_START)
+            or log.list_records(events.RUN_START)[0].offset >= offset
+        ):
+            yield log.build_fault(f"log_offset {offset}", "an offset after run_start", record.line)
+    yield from check_void_events(log)
 
 
-def voided(log: TrainingLog) -> Iterator[Fault]:
+def check_void_events(log: TrainingLog) -> Iterator[Fault]:
     """Judge what became void: marks of the run, of the epoch of the checkpoint or later."""
     resumes = sorted(
         record
         for record in (*log.void, *log.records)
-        if record.key == events.RESUMED and is_count(record.event.metadata.get("log_offset"))
+        if record.key == events.RESUMED and is_logged_count(record.event.metadata.get("log_offset"))
     )
     for record in log.void:
         maker = next(
@@ -92,14 +100,16 @@ def voided(log: TrainingLog) -> Iterator[Fault]:
             None,
         )
         if record.key not in VOID_EVENTS or maker is None:
-            yield log.fault(f"{record.key} becomes void", "only events of the run", record.line)
+            yield log.build_fault(
+                f"{record.key} becomes void", "only events of the run", record.line
+            )
             continue
         number, first = (
             record.event.metadata.get(events.EPOCH_NUM),
             maker.event.metadata.get(events.EPOCH_NUM),
         )
-        if is_count(number) and is_count(first) and number < first:
-            yield log.fault(
+        if is_logged_count(number) and is_logged_count(first) and number < first:
+            yield log.build_fault(
                 f"{record.key} of epoch {number} is made void by a checkpoint of epoch {first}",
                 f"epoch {first} or later",
                 record.line,
@@ -113,12 +123,12 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
     Source: house rule: a run resumes bit for bit.
     Advice: the machine or the software changed in between; explain it in the submission.
     """
-    again = {epoch_of(record): record for record in log.all(events.EVAL_ACCURACY)}
+    again = {get_epoch_number(record): record for record in log.list_records(events.EVAL_ACCURACY)}
     for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
-        other = again.get(epoch_of(record))
+        other = again.get(get_epoch_number(record))
         if other is not None and other.value != record.value:
-            yield log.fault(
-                f"epoch {epoch_of(record)} gave {record.value}, then {other.value}",
+            yield log.build_fault(
+                f"epoch {get_epoch_number(record)} gave {record.value}, then {other.value}",
                 "the same value",
                 other.line,
             )
@@ -134,34 +144,34 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
     Advice: a loss of NaN needs another learning rate or loss scaling.
     """
     lowest = log.row.lowest_loss if log.row else None
-    last: Record | None = None
+    last: MllogRecord | None = None
     for record in log.records:
         value = record.value if isinstance(record.value, dict) else {}
         if record.key == events.THROUGHPUT:
             if log.succeeded and not (
-                finite(value.get("loss"))
-                and finite(value.get("throughput"))
+                is_finite_number(value.get("loss"))
+                and is_finite_number(value.get("throughput"))
                 and value["throughput"] >= 0
             ):
-                yield log.fault(
+                yield log.build_fault(
                     f"{record.value!r}",
                     "finite loss and throughput, throughput from 0",
                     record.line,
                 )
             elif (
                 lowest is not None
-                and finite(value.get("loss"))
-                and value["loss"] < lowest - LOSS_SLACK
+                and is_finite_number(value.get("loss"))
+                and value["loss"] < lowest - LOSS_TOLERANCE
             ):
-                yield log.fault(f"loss {value['loss']}", f"at least {lowest:g}", record.line)
+                yield log.build_fault(f"loss {value['loss']}", f"at least {lowest:g}", record.line)
             if (
                 last is None
                 or last.key != events.EPOCH_STOP
-                or epoch_of(record) is None
-                or epoch_of(last) != epoch_of(record)
+                or get_epoch_number(record) is None
+                or get_epoch_number(last) != get_epoch_number(record)
             ):
-                yield log.fault(
-                    f"tracked_stats of epoch {epoch_of(record)}",
+                yield log.build_fault(
+                    f"tracked_stats of epoch {get_epoch_number(record)}",
                     "directly after that epoch's epoch_stop",
                     record.line,
                 )
@@ -177,45 +187,45 @@ def losses(log: TrainingLog) -> Iterator[Fault]:
     thousands of samples are alike to the last digit.
     Advice: submit the log exactly as the run wrote it.
     """
-    told = [
+    logged_losses = [
         (record.value["loss"], record)
-        for record in log.all(events.THROUGHPUT)
-        if isinstance(record.value, dict) and finite(record.value.get("loss"))
+        for record in log.list_records(events.THROUGHPUT)
+        if isinstance(record.value, dict) and is_finite_number(record.value.get("loss"))
     ]
-    if not log.succeeded or len(told) < FEWEST_LOSSES:
+    if not log.succeeded or len(logged_losses) < MIN_COMPARED_LOSSES:
         return
-    seen: dict[float, Record] = {}
-    for loss, record in told:
-        other = seen.setdefault(loss, record)
-        if other is not record and len({each for each, _ in told}) > 1:
-            fault = log.fault(
-                f"loss {loss} in epochs {epoch_of(other)} and {epoch_of(record)}",
+    known_losses: dict[float, MllogRecord] = {}
+    for loss, record in logged_losses:
+        other = known_losses.setdefault(loss, record)
+        if other is not record and len({each for each, _ in logged_losses}) > 1:
+            fault = log.build_fault(
+                f"loss {loss} in epochs {get_epoch_number(other)} and {get_epoch_number(record)}",
                 "another loss in each epoch",
                 record.line,
             )
             yield replace(fault, severity=Severity.WARNING)
-    if len(seen) == 1:
-        yield log.fault(
-            f"loss {told[0][0]} in all {len(told)} epochs",
+    if len(known_losses) == 1:
+        yield log.build_fault(
+            f"loss {logged_losses[0][0]} in all {len(logged_losses)} epochs",
             "a loss that changes while the model learns",
-            told[-1][1].line,
+            logged_losses[-1][1].line,
         )
 
 
-def epoch_of(record: Record) -> int | None:
+def get_epoch_number(record: MllogRecord) -> int | None:
     """Give the epoch that an event is of; None where it names none."""
     number = record.event.metadata.get(events.EPOCH_NUM)
-    return number if is_count(number) else None
+    return number if is_logged_count(number) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class EpochStretch:
     """An epoch, or what was left of it when an interrupted run went on."""
 
     epoch: int
     samples: float
     taken_ms: float
-    told: float | None
+    stated_rate: float | None
     """Samples/s, as its tracked_stats has it."""
     whole: bool
     line: int
@@ -226,42 +236,44 @@ class Stretch:
         return self.samples * MS_PER_S / max(self.taken_ms, 1.0)
 
 
-def stretches(log: TrainingLog) -> Iterator[Stretch]:
+def iterate_epoch_stretches(log: TrainingLog) -> Iterator[EpochStretch]:
     """Yield each epoch that stands, with the samples of it that were trained since the run began or
     went on.
     """
-    samples, batch = log.value(events.TRAIN_SAMPLES), log.value(BATCH)
-    begun: Record | None = None
+    samples, batch = log.find_value(events.TRAIN_SAMPLES), log.find_value(BATCH_SIZE_KEY)
+    begun: MllogRecord | None = None
     done = 0
-    for record in log.records if is_count(samples) and samples else ():
+    for record in log.records if is_logged_count(samples) and samples else ():
         if record.key == events.EPOCH_START:
             begun, done = record, 0
         elif record.key == events.RESUMED and begun is not None:
             step = record.event.metadata.get("step")
-            inside = epoch_of(record) == epoch_of(begun) and is_count(step)
-            begun, done = record, done_before(step, batch) if inside else 0
+            inside = get_epoch_number(record) == get_epoch_number(begun) and is_logged_count(step)
+            begun, done = record, count_trained_samples(step, batch) if inside else 0
         elif (
             record.key == events.THROUGHPUT
             and begun is not None
-            and (epoch := epoch_of(record)) is not None
+            and (epoch := get_epoch_number(record)) is not None
         ):
-            told = record.value.get("throughput") if isinstance(record.value, dict) else None
+            stated = record.value.get("throughput") if isinstance(record.value, dict) else None
             left, taken = max(samples - done, 0), record.event.time_ms - begun.event.time_ms
-            rate = told if finite(told) and told > 0 else None
-            yield Stretch(
+            rate = stated if is_finite_number(stated) and stated > 0 else None
+            yield EpochStretch(
                 epoch=epoch,
                 samples=left,
                 taken_ms=taken,
-                told=rate,
+                stated_rate=rate,
                 whole=begun.key == events.EPOCH_START,
                 line=record.line,
             )
             begun = None
 
 
-def done_before(step: object, batch: object) -> int:
+def count_trained_samples(step: object, batch: object) -> int:
     """Give the samples of some steps; all that there are, where nobody says how many a step has."""
-    return step * batch if is_count(step) and is_count(batch) else int(LARGEST)
+    return (
+        step * batch if is_logged_count(step) and is_logged_count(batch) else int(MAX_LOGGED_NUMBER)
+    )
 
 
 @rule("training.throughput", TrainingLog, severity=Severity.WARNING)
@@ -273,9 +285,16 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
     is only odd.
     Advice: find out what the epoch's time was spent on; do not edit times.
     """
-    for stretch in stretches(log):
-        claimed_ms = 1000 * stretch.samples / stretch.told if stretch.told else stretch.taken_ms
-        apart_ms, slack_ms = stretch.taken_ms - claimed_ms, 0.15 * claimed_ms + THROUGHPUT_SLACK_MS
+    for stretch in iterate_epoch_stretches(log):
+        claimed_ms = (
+            1000 * stretch.samples / stretch.stated_rate
+            if stretch.stated_rate
+            else stretch.taken_ms
+        )
+        apart_ms, slack_ms = (
+            stretch.taken_ms - claimed_ms,
+            0.15 * claimed_ms + THROUGHPUT_TOLERANCE_MS,
+        )
         if apart_ms < -slack_ms or (stretch.whole and apart_ms > slack_ms):
             required = (
                 f"about {1000 * stretch.samples / max(stretch.taken_ms, 1):.4g}:"
@@ -283,7 +302,8 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
             )
             severity = Severity.ERROR if apart_ms < 0 else None
             yield replace(
-                log.fault(f"{stretch.told:g} samples/s", required, stretch.line), severity=severity
+                log.build_fault(f"{stretch.stated_rate:g} samples/s", required, stretch.line),
+                severity=severity,
             )
 
 
@@ -296,47 +316,53 @@ def pace(log: TrainingLog) -> Iterator[Fault]:
     made void among them, is a warning.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
-    found, batch = list(stretches(log)), log.value(BATCH)
+    found, batch = list(iterate_epoch_stretches(log)), log.find_value(BATCH_SIZE_KEY)
     fastest = log.row.fastest_step_us if log.row else None
-    for stretch in found if fastest is not None and is_count(batch) and batch else ():
+    for stretch in found if fastest is not None and is_logged_count(batch) and batch else ():
         steps = stretch.samples // batch
         if stretch.taken_ms * US_PER_MS < steps * (fastest or 0.0) - US_PER_MS:
-            yield log.fault(
+            yield log.build_fault(
                 f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms",
                 f"at least {fastest:g} us a step",
                 stretch.line,
             )
-    yield from outstanding(log, found)
+    yield from check_outstanding_epoch(log, found)
 
 
-def outstanding(log: TrainingLog, found: Sequence[Stretch]) -> Iterator[Fault]:
+def check_outstanding_epoch(log: TrainingLog, found: Sequence[EpochStretch]) -> Iterator[Fault]:
     """Yield the epoch that is ten times as fast as all others, where these took more than a
     moment.
     """
     ordered = sorted(
         (stretch for stretch in found if stretch.samples), key=lambda stretch: stretch.rate
     )
-    others = [*(stretch.rate for stretch in ordered[:-1]), *void_rates(log)]
+    others = [*(stretch.rate for stretch in ordered[:-1]), *iterate_void_rates(log)]
     if not ordered or not others:
         return
     best, next_best = ordered[-1], max(others)
     if (
-        best.rate > OUTSTANDING * next_best
-        and best.samples / next_best > THROUGHPUT_SLACK_MS / MS_PER_S
+        best.rate > OUTSTANDING_RATE_FACTOR * next_best
+        and best.samples / next_best > THROUGHPUT_TOLERANCE_MS / MS_PER_S
     ):
-        required = f"less than {OUTSTANDING} times the {next_best:.4g} of the next fastest"
+        required = (
+            f"less than {OUTSTANDING_RATE_FACTOR} times the {next_best:.4g} of the next fastest"
+        )
         yield replace(
-            log.fault(f"epoch {best.epoch} trains {best.rate:.4g} samples/s", required, best.line),
+            log.build_fault(
+                f"epoch {best.epoch} trains {best.rate:.4g} samples/s", required, best.line
+            ),
             severity=Severity.WARNING,
         )
 
 
-def void_rates(log: TrainingLog) -> Iterator[float]:
+def iterate_void_rates(log: TrainingLog) -> Iterator[float]:
     """Yield the samples/s of each whole epoch that a resumed run made void."""
-    samples = log.value(events.TRAIN_SAMPLES)
-    starts: dict[int | None, Record] = {}
-    for record in log.void if is_count(samples) else ():
+    samples = log.find_value(events.TRAIN_SAMPLES)
+    starts: dict[int | None, MllogRecord] = {}
+    for record in log.void if is_logged_count(samples) else ():
         if record.key == events.EPOCH_START:
-            starts[epoch_of(record)] = record
-        elif record.key == events.EPOCH_STOP and (start := starts.pop(epoch_of(record), None)):
+            starts[get_epoch_number(record)] = record
+        elif record.key == events.EPOCH_STOP and (
+            start := starts.pop(get_epoch_number(record), None)
+        ):
             yield samples * MS_PER_S / max(record.event.time_ms - start.event.time_ms, 1.0)

@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from compliance.documents.podium.training import TrainingLog, is_count, reaches
-from compliance.logs.mllog.mllog_lines import Record
+from compliance.documents.podium.training import TrainingLog, has_reached_target, is_logged_count
+from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
-from compliance.rules.podium.training.hyperparameters import alike
+from compliance.rules.podium.training.hyperparameters import is_equal_setting
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
 from suite.rounds import TrainingRow
 from suite.terms import Division, Precision
 
 EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
-EXACT: Final = (Precision.FP32, Precision.TF32)
+EXACT_EVALUATION_PRECISIONS: Final = (Precision.FP32, Precision.TF32)
 """Formats in which an evaluation is the reference's but for the order of additions."""
-COARSE: Final = 3
+COARSE_EVALUATION_FACTOR: Final = 3
 """How much further an evaluation in another format may lie from the reference."""
-COUNTED: Final = 10_000_000
+MAX_COUNTED_SAMPLES: Final = 10_000_000
 """Samples of which single ones can be told apart in a logged share."""
-GRAIN: Final = 1e-7
+SAMPLE_ROUNDING_SHARE: Final = 1e-7
 """Share: what single precision rounds."""
-FALL_LIMIT: Final = 0.05
+MAX_REFERENCE_FALL: Final = 0.05
 """Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32,
 training's decoding against serving's.
 """
@@ -43,10 +43,10 @@ def schedule(log: TrainingLog) -> Iterator[Fault]:
     if row is None:
         return
     last: object = None
-    for evaluation in log.evaluations():
-        due = evaluations_due(row, last)
+    for evaluation in log.iterate_evaluations():
+        due = list_due_epochs(row, last)
         if evaluation.epoch not in due and evaluation.epoch != row.max_epochs:
-            yield log.fault(
+            yield log.build_fault(
                 f"an evaluation after epoch {evaluation.epoch}",
                 f"after epoch {' or '.join(map(str, due)) or '?'}",
                 evaluation.line,
@@ -54,7 +54,7 @@ def schedule(log: TrainingLog) -> Iterator[Fault]:
         last = evaluation.epoch
 
 
-def evaluations_due(row: TrainingRow, last: object) -> list[int]:
+def list_due_epochs(row: TrainingRow, last: object) -> list[int]:
     """Name the epochs after which the next evaluation may come; `last` is that of the one before,
     None where there was none.
     """
@@ -62,7 +62,7 @@ def evaluations_due(row: TrainingRow, last: object) -> list[int]:
         return list(row.evaluation_epochs[:1]) or [
             row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs
         ]
-    if not is_count(last):
+    if not is_logged_count(last):
         return []
     return (
         [epoch for epoch in row.evaluation_epochs if epoch > last][:1]
@@ -81,13 +81,13 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it; a missing evaluation was deleted.
     """
     epoch: object = None
-    inside: list[Record] = []
-    pending: Record | None = None
+    inside: list[MllogRecord] = []
+    pending: MllogRecord | None = None
     for record in log.records:
         if record.key == events.EPOCH_STOP:
             epoch = record.event.metadata.get(events.EPOCH_NUM)
         elif record.key == events.BLOCK_START and pending is not None:
-            yield log.fault(
+            yield log.build_fault(
                 "a block that is not evaluated", "an evaluation after each block", pending.line
             )
         elif record.key in EVALUATION_EVENTS:
@@ -100,27 +100,29 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
             else pending
         )
         if record.key == events.EVAL_STOP:
-            yield from one_evaluation(log, inside, epoch)
+            yield from check_evaluation_events(log, inside, epoch)
             inside = []
     if inside and any(record.key == events.EVAL_ACCURACY for record in inside) and log.succeeded:
-        yield log.fault(
+        yield log.build_fault(
             "an eval_accuracy outside an evaluation",
             "between eval_start and eval_stop",
             inside[-1].line,
         )
 
 
-def one_evaluation(log: TrainingLog, inside: list[Record], epoch: object) -> Iterator[Fault]:
+def check_evaluation_events(
+    log: TrainingLog, inside: list[MllogRecord], epoch: object
+) -> Iterator[Fault]:
     """Judge the events from eval_start to eval_stop."""
     keys = tuple(record.key for record in inside)
     if keys != EVALUATION_EVENTS:
-        yield log.fault(
+        yield log.build_fault(
             f"an evaluation of {', '.join(keys)}", ", ".join(EVALUATION_EVENTS), inside[-1].line
         )
     for record in inside:
         number = record.event.metadata.get(events.EPOCH_NUM)
         if number != epoch:
-            yield log.fault(
+            yield log.build_fault(
                 f"{record.key} of epoch {number} after epoch {epoch}",
                 f"epoch_num {epoch}",
                 record.line,
@@ -138,11 +140,13 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
     """
     if log.row is None:
         return
-    for record, evaluation in zip(log.all(events.EVAL_ACCURACY), log.evaluations(), strict=True):
+    for record, evaluation in zip(
+        log.list_records(events.EVAL_ACCURACY), log.iterate_evaluations(), strict=True
+    ):
         for metric, score in evaluation.scores.items():
-            unfinished = score is None and not log.succeeded and holds_null(record.value)
+            unfinished = score is None and not log.succeeded and has_null_accuracy(record.value)
             if not unfinished and not (score is not None and 0 <= score < 1):
-                yield log.fault(
+                yield log.build_fault(
                     f"{metric} is {record.value!r}",
                     "a finite number, at least 0 and below 1",
                     record.line,
@@ -150,14 +154,14 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
         if isinstance(record.value, dict) and (
             extra := record.value.keys() - set(log.row.metrics.values())
         ):
-            yield log.fault(
+            yield log.build_fault(
                 f"metrics {', '.join(sorted(extra))}",
                 f"{', '.join(log.row.metrics.values())}",
                 record.line,
             )
 
 
-def holds_null(value: object) -> bool:
+def has_null_accuracy(value: object) -> bool:
     """Tell whether a logged accuracy says that it was no number."""
     return value is None or (isinstance(value, dict) and None in value.values())
 
@@ -170,15 +174,17 @@ def target(log: TrainingLog) -> Iterator[Fault]:
     round, at the last evaluation.
     Advice: train until the target is reached; only the harness sets the status.
     """
-    evaluations = list(log.evaluations())
+    evaluations = list(log.iterate_evaluations())
     if not log.succeeded or log.training is None or log.reached:
         return
     goal = ", ".join(f"{metric} >= {value:g}" for metric, value in log.training.target.items())
     if not evaluations:
-        yield log.fault("status success without an evaluation", goal, log.line(events.RUN_STOP))
+        yield log.build_fault(
+            "status success without an evaluation", goal, log.find_line(events.RUN_STOP)
+        )
         return
     scores = ", ".join(f"{metric} {value}" for metric, value in evaluations[-1].scores.items())
-    yield log.fault(
+    yield log.build_fault(
         f"status success, but the last evaluation has {scores}", goal, evaluations[-1].line
     )
 
@@ -191,17 +197,17 @@ def converged(log: TrainingLog) -> Iterator[Fault]:
     as the slowest, one per set.
     Advice: repeat the run with another seed, or train longer.
     """
-    if log.all(events.RUN_STOP) and not log.succeeded:
-        last = list(log.evaluations())[-1:]
+    if log.list_records(events.RUN_STOP) and not log.succeeded:
+        last = list(log.iterate_evaluations())[-1:]
         scores = (
             ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items())
             if last
             else "no evaluation"
         )
-        yield log.fault(
+        yield log.build_fault(
             f"status {log.status}, last evaluation: {scores}",
             "status success",
-            log.line(events.RUN_STOP),
+            log.find_line(events.RUN_STOP),
         )
 
 
@@ -212,9 +218,9 @@ def status(log: TrainingLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog/constants.py: STATUS, SUCCESS, ABORTED.
     Advice: submit the log exactly as the run wrote it.
     """
-    record = log.first(events.RUN_STOP)
+    record = log.find_first_record(events.RUN_STOP)
     if record and log.status not in (events.SUCCESS, events.ABORTED):
-        yield log.fault(f"status {log.status!r}", "success or aborted", record.line)
+        yield log.build_fault(f"status {log.status!r}", "success or aborted", record.line)
 
 
 @rule("training.stopped", TrainingLog, severity=Severity.WARNING)
@@ -228,9 +234,9 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
     row = log.training
     if row is None:
         return
-    for evaluation in list(log.evaluations())[:-1]:
-        if reaches(evaluation.scores, row.target):
-            yield log.fault(
+    for evaluation in list(log.iterate_evaluations())[:-1]:
+        if has_reached_target(evaluation.scores, row.target):
+            yield log.build_fault(
                 f"the target was reached after epoch {evaluation.epoch}, and the run went on",
                 "run_stop there",
                 evaluation.line,
@@ -244,12 +250,12 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
     Source: the row's max_epochs.
     Advice: choose settings that reach the target earlier.
     """
-    count = len(log.all(events.EPOCH_START))
+    count = len(log.list_records(events.EPOCH_START))
     if log.training and count > log.training.max_epochs:
-        yield log.fault(
+        yield log.build_fault(
             f"{count} epochs",
             f"at most {log.training.max_epochs}",
-            log.all(events.EPOCH_START)[-1].line,
+            log.list_records(events.EPOCH_START)[-1].line,
         )
 
 
@@ -263,27 +269,29 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it; in the open division, explain in the
     submission why it converges so early.
     """
-    count, row = len(log.all(events.EPOCH_START)), log.training
+    count, row = len(log.list_records(events.EPOCH_START)), log.training
     if row and log.succeeded and count < row.fewest_epochs:
         severity = (
-            Severity.WARNING if row.division is Division.OPEN and not is_usual(log, row) else None
+            Severity.WARNING
+            if row.division is Division.OPEN and not has_row_settings(log, row)
+            else None
         )
         yield replace(
-            log.fault(
+            log.build_fault(
                 f"the target after {count} epochs",
                 f"at least {row.fewest_epochs}",
-                log.line(events.RUN_STOP),
+                log.find_line(events.RUN_STOP),
             ),
             severity=severity,
         )
 
 
-def is_usual(log: TrainingLog, row: TrainingRow) -> bool:
+def has_row_settings(log: TrainingLog, row: TrainingRow) -> bool:
     """Tell whether a run had the row's own settings; one that its log does not have counts as the
     row's.
     """
     settings = log.settings
-    return all(alike(settings.get(key), value) for key, value in row.settings.items())
+    return all(is_equal_setting(settings.get(key), value) for key, value in row.settings.items())
 
 
 @rule("training.reference", TrainingLog)
@@ -298,26 +306,28 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
     if not log.succeeded:
         return
     for key in (events.CHECKPOINT, events.REFERENCE_ACCURACY):
-        if len(log.all(key)) != 1:
-            yield log.fault(
-                f"{key}: {len(log.all(key))} records", "exactly 1 after a success", log.line(key)
+        if len(log.list_records(key)) != 1:
+            yield log.build_fault(
+                f"{key}: {len(log.list_records(key))} records",
+                "exactly 1 after a success",
+                log.find_line(key),
             )
-    record = log.first(events.REFERENCE_ACCURACY)
+    record = log.find_first_record(events.REFERENCE_ACCURACY)
     if record is None or log.row is None:
         return
     bound = record.event.metadata.get(events.CHECKPOINT)
     if log.checkpoint is None or bound != log.checkpoint or not is_sha256(log.checkpoint):
-        yield log.fault(
+        yield log.build_fault(
             f"reference_accuracy of {bound!r}, checkpoint {log.checkpoint!r}",
             "one SHA-256 of 64 lower-case hexadecimal digits",
             record.line,
         )
-    if log.reference.keys() != set(log.row.scored) or not all(
+    if log.reference.keys() != set(log.row.scored_metrics) or not all(
         0 <= score < 1 for score in log.reference.values()
     ):
-        yield log.fault(
+        yield log.build_fault(
             f"{record.value!r}",
-            f"a number from 0 to below 1 for {', '.join(log.row.scored)}",
+            f"a number from 0 to below 1 for {', '.join(log.row.scored_metrics)}",
             record.line,
         )
 
@@ -342,26 +352,31 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
     Advice: find out why the exported weights score differently from the trained ones; do not edit
     the log.
     """
-    last = list(log.evaluations())[-1:]
+    last = list(log.iterate_evaluations())[-1:]
     within = log.row.reference_within if log.row else {}
     for metric, score in last[0].scores.items() if last and log.succeeded else ():
-        held, apart = log.reference.get(metric), within.get(metric)
-        if held is None or score is None:
+        reference_score, tolerance = log.reference.get(metric), within.get(metric)
+        if reference_score is None or score is None:
             continue
         slack = (
-            apart * (1 if log.value(events.PRECISION) in EXACT else COARSE)
-            if apart is not None
+            tolerance
+            * (
+                1
+                if log.find_value(events.PRECISION) in EXACT_EVALUATION_PRECISIONS
+                else COARSE_EVALUATION_FACTOR
+            )
+            if tolerance is not None
             else None
         )
-        least = score - slack if slack is not None else score * (1 - FALL_LIMIT)
-        if held < least or (slack is not None and held > score + slack):
+        least = score - slack if slack is not None else score * (1 - MAX_REFERENCE_FALL)
+        if reference_score < least or (slack is not None and reference_score > score + slack):
             required = f"at least {least:.6g}" + (
                 "" if slack is None else f", at most {score + slack:.6g}"
             )
-            yield log.fault(
-                f"{metric} {held:g}",
+            yield log.build_fault(
+                f"{metric} {reference_score:g}",
                 f"{required}, since the last evaluation has {score}",
-                log.line(events.REFERENCE_ACCURACY),
+                log.find_line(events.REFERENCE_ACCURACY),
             )
 
 
@@ -373,15 +388,22 @@ def grain(log: TrainingLog) -> Iterator[Fault]:
     right.
     Advice: submit the log exactly as the run wrote it: no count of samples gives this accuracy.
     """
-    samples, counted = log.value(events.EVAL_SAMPLES), log.row.reference_within if log.row else {}
-    for evaluation in log.evaluations() if is_count(samples) and 0 < samples <= COUNTED else ():
+    samples, counted = (
+        log.find_value(events.EVAL_SAMPLES),
+        log.row.reference_within if log.row else {},
+    )
+    for evaluation in (
+        log.iterate_evaluations()
+        if is_logged_count(samples) and 0 < samples <= MAX_COUNTED_SAMPLES
+        else ()
+    ):
         for metric, score in evaluation.scores.items():
             if (
                 metric in counted
                 and score is not None
-                and abs(score * samples - round(score * samples)) > GRAIN * samples
+                and abs(score * samples - round(score * samples)) > SAMPLE_ROUNDING_SHARE * samples
             ):
-                yield log.fault(
+                yield log.build_fault(
                     f"{metric} {score}: {score * samples:.4f} of {samples} samples",
                     "a whole number of samples",
                     evaluation.line,

@@ -5,15 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.json_document import problems, training_document
-from compliance.documents.podium.training import HEADER, TrainingLog, TrainingSet
+from compliance.documents.json_document import build_training_document, check_document_schema
+from compliance.documents.podium.training import HEADER_EVENTS, TrainingLog, TrainingSet
 from compliance.rules import rule
-from compliance.rules.podium.training.hyperparameters import SAMPLES, hyper_settings
+from compliance.rules.podium.training.hyperparameters import (
+    SAMPLE_COUNT_EVENTS,
+    select_logged_settings,
+)
 from compliance.verdict import Fault, Severity, Verdict
 from suite import events
 from suite.terms import Profile
 
-OWN: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND_LINE})
+RUN_OWN_EVENTS: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND_LINE})
 """What differs from run to run."""
 
 
@@ -30,7 +33,7 @@ def runs(group: TrainingSet) -> Iterator[Fault]:
         return
     full = group.logs[0].profile is Profile.FULL
     if len(group.logs) < group.training.runs or (full and len(group.logs) > group.training.runs):
-        yield group.fault(
+        yield group.build_fault(
             f"{len(group.logs)} runs",
             f"{group.training.runs}" if full else f"{group.training.runs} or more",
         )
@@ -45,7 +48,7 @@ def numbers(group: TrainingSet) -> Iterator[Fault]:
     """
     found = [log.number for log in group.logs]
     if found != list(range(len(found))):
-        yield group.fault(
+        yield group.build_fault(
             f"result_{', result_'.join(map(str, found))}", f"result_0 to result_{len(found) - 1}"
         )
 
@@ -58,7 +61,7 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
     Advice: continue with podium train --resume, or let the next run move it aside.
     """
     for path in group.unfinished:
-        yield group.fault(path.name, "finished logs", path)
+        yield group.build_fault(path.name, "finished logs", path)
 
 
 @rule("set.strays", TrainingSet, severity=Severity.WARNING)
@@ -69,8 +72,8 @@ def strays(group: TrainingSet) -> Iterator[Fault]:
     bundle it is an error.
     Advice: keep notes and copies of logs outside the results folder.
     """
-    for path in group.strays:
-        yield group.fault(path.name, "only result_<i>.txt", path)
+    for path in group.unexpected_files:
+        yield group.build_fault(path.name, "only result_<i>.txt", path)
 
 
 @rule("set.distinct", TrainingSet)
@@ -80,18 +83,18 @@ def distinct(group: TrainingSet) -> Iterator[Fault]:
     Source: training_rules.adoc v0.7, Benchmark results: independent runs.
     Advice: submit each run once.
     """
-    seen: dict[str, Path] = {}
+    known_digests: dict[str, Path] = {}
     for log in group.logs:
-        other = seen.setdefault(print_of(log), log.path)
+        other = known_digests.setdefault(compute_log_digest(log), log.path)
         if other != log.path:
-            yield group.fault(f"the same run as {other.name}", "a separate run", log.path)
+            yield group.build_fault(f"the same run as {other.name}", "a separate run", log.path)
 
 
-def print_of(log: TrainingLog) -> str:
+def compute_log_digest(log: TrainingLog) -> str:
     """Digest what no two runs share: the times and values of the events of the run."""
     digest = hashlib.sha256()
     for record in log.records:
-        if record.key not in HEADER:
+        if record.key not in HEADER_EVENTS:
             digest.update(f"{record.key} {record.event.time_ms} {record.value!r}\n".encode())
     return digest.hexdigest()
 
@@ -104,11 +107,11 @@ def seeds(group: TrainingSet) -> Iterator[Fault]:
     seed.
     Advice: let podium train draw the seeds.
     """
-    seen: dict[str, Path] = {}
+    known_seeds: dict[str, Path] = {}
     for log in group.logs:
-        record = log.first(events.SEED)
-        if record and (other := seen.setdefault(repr(record.value), log.path)) != log.path:
-            yield group.fault(
+        record = log.find_first_record(events.SEED)
+        if record and (other := known_seeds.setdefault(repr(record.value), log.path)) != log.path:
+            yield group.build_fault(
                 f"seed {record.value}, as in {other.name}",
                 "a different seed for each run",
                 log.path,
@@ -125,12 +128,12 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
     """
     for log in group.logs[1:]:
         keys = {
-            *hyper_settings(log),
-            *hyper_settings(group.logs[0]),
+            *select_logged_settings(log),
+            *select_logged_settings(group.logs[0]),
             events.QUALITY_TARGET,
-            *SAMPLES,
+            *SAMPLE_COUNT_EVENTS,
         }
-        yield from differences(group, log, sorted(keys))
+        yield from check_equal_events(group, log, sorted(keys))
 
 
 @rule("set.stamps", TrainingSet)
@@ -142,19 +145,21 @@ def stamps(group: TrainingSet) -> Iterator[Fault]:
     Advice: put runs of different campaigns into different results folders.
     """
     for log in group.logs[1:]:
-        yield from differences(group, log, [key for key in HEADER if key not in OWN])
+        yield from check_equal_events(
+            group, log, [key for key in HEADER_EVENTS if key not in RUN_OWN_EVENTS]
+        )
 
 
-def differences(group: TrainingSet, log: TrainingLog, keys: list[str]) -> Iterator[Fault]:
+def check_equal_events(group: TrainingSet, log: TrainingLog, keys: list[str]) -> Iterator[Fault]:
     """Yield where a log says something else than the set's first."""
     first = group.logs[0]
     for key in keys:
-        if log.value(key) != first.value(key):
-            yield group.fault(
-                f"{key} {log.value(key)!r}",
-                f"{first.value(key)!r}, as in {first.path.name}",
+        if log.find_value(key) != first.find_value(key):
+            yield group.build_fault(
+                f"{key} {log.find_value(key)!r}",
+                f"{first.find_value(key)!r}, as in {first.path.name}",
                 log.path,
-                log.line(key),
+                log.find_line(key),
             )
 
 
@@ -173,7 +178,7 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
         rules.not_converged_allowed if rules and len(group.logs) >= rules.olympic_from_runs else 0
     )
     if len(missed) > allowed:
-        yield group.fault(
+        yield group.build_fault(
             f"{len(missed)} of {len(group.logs)} runs did not converge",
             f"at most {allowed}",
             missed[-1].path,
@@ -191,18 +196,20 @@ def overlap(group: TrainingSet) -> Iterator[Fault]:
     spans = sorted(
         (start.event.time_ms, stop.event.time_ms, log.path)
         for log in group.logs
-        if timed(log)
-        and (start := log.first(events.RUN_START))
-        and (stop := log.first(events.RUN_STOP))
+        if has_run_times(log)
+        and (start := log.find_first_record(events.RUN_START))
+        and (stop := log.find_first_record(events.RUN_STOP))
     )
     for (_, stop_ms, before), (start_ms, _, path) in zip(spans, spans[1:], strict=False):
         if start_ms < stop_ms:
-            yield group.fault(f"starts before {before.name} ends", "runs one after another", path)
+            yield group.build_fault(
+                f"starts before {before.name} ends", "runs one after another", path
+            )
 
 
-def timed(log: TrainingLog) -> bool:
+def has_run_times(log: TrainingLog) -> bool:
     """Tell whether a log has the beginning and the end of its run."""
-    return bool(log.all(events.RUN_START) and log.all(events.RUN_STOP))
+    return bool(log.list_records(events.RUN_START) and log.list_records(events.RUN_STOP))
 
 
 @rule("set.schema", TrainingSet)
@@ -213,9 +220,9 @@ def schema(group: TrainingSet) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it.
     """
     for log in group.logs:
-        for where, problem in problems(
-            f"training.{log.round.name}.{log.workload}.json", training_document(log)
+        for where, problem in check_document_schema(
+            f"training.{log.round.name}.{log.workload}.json", build_training_document(log)
         ):
-            yield group.fault(
+            yield group.build_fault(
                 f"{where}: {problem[:160]}", "the shape required by the schema", log.path
             )

@@ -5,29 +5,29 @@ from dataclasses import replace
 from typing import Any, Final
 
 from compliance.documents.podium import command_line
-from compliance.documents.podium.training import TrainingLog, is_count
-from compliance.documents.timestamps import misdated
+from compliance.documents.podium.training import TrainingLog, is_logged_count
+from compliance.documents.timestamps import find_date_problem
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.files.layout import fold
+from suite.files.layout import fold_name
 from suite.terms import Precision, Profile
 
-ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
+BENCHMARK_ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
 """Names of benchmarks that mean the same, folded."""
-EPOCH_START_MS: Final = 1_500_000_000_000
+EARLIEST_CLOCK_MS: Final = 1_500_000_000_000
 """July 2017, before the first MLPerf round: an earlier clock was never set."""
 MS_PER_S: Final = 1000
-IDLE_MS: Final = 60_000
+MAX_IDLE_MS: Final = 60_000
 """Between init_stop and run_start all ranks wait for one another ..."""
-ALONE_MS: Final = 10_000
+MAX_IDLE_ALONE_MS: Final = 10_000
 """... and one process, which waits for nobody, was seen to take 3 ms; an epoch of smoke takes
 longer than this.
 """
-FEWEST: Final = 5
+MIN_ROUNDED_EVENTS: Final = 5
 """Events of a run from which on whole seconds are no chance: one clock in 10^15."""
-NONCE_DIGITS: Final = (32, 64)
-TEXTS: Final = (
+NONCE_DIGIT_COUNTS: Final = (32, 64)
+TEXT_EVENTS: Final = (
     events.FRAMEWORK,
     events.INPUT,
     events.DEVICE,
@@ -36,17 +36,21 @@ TEXTS: Final = (
     events.SUBMISSION_PLATFORM,
     events.METRIC_SIGNATURE,
 )
-COUNTS: Final = (
+COUNT_EVENTS: Final = (
     events.WORLD_SIZE,
     events.THREADS,
     events.TRAIN_SAMPLES,
     events.CORPUS_SAMPLES,
     events.EVAL_SAMPLES,
 )
-ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
-    (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
-    (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
-    ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0"),
+ENVIRONMENT_CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
+    (TEXT_EVENTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
+    (COUNT_EVENTS, lambda value: is_logged_count(value) and value > 0, "a whole number above 0"),
+    (
+        (events.SEED, events.RUN_INDEX),
+        lambda value: is_logged_count(value),
+        "a whole number from 0",
+    ),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
     ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
     (
@@ -60,9 +64,9 @@ ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...
 """What the values of these events are: test and its name."""
 
 
-def benchmark(name: str) -> str:
+def fold_benchmark_name(name: str) -> str:
     """Fold a benchmark's name."""
-    return ALIASES.get(fold(name), fold(name))
+    return BENCHMARK_ALIASES.get(fold_name(name), fold_name(name))
 
 
 @rule("training.stamps", TrainingLog)
@@ -87,14 +91,16 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
     if log.row and log.training:
         wanted[events.SUBMISSION_DIVISION] = (log.training.division.value,)
     for key, choices in wanted.items():
-        record = log.first(key)
+        record = log.find_first_record(key)
         if record and record.value not in choices:
-            yield log.fault(f"{key} {record.value!r}", " or ".join(map(str, choices)), record.line)
+            yield log.build_fault(
+                f"{key} {record.value!r}", " or ".join(map(str, choices)), record.line
+            )
     if log.row and log.profile and not log.training:
-        yield log.fault(
+        yield log.build_fault(
             f"profile {log.profile}",
             f"one that the row of {log.workload} has",
-            log.line(events.PROFILE),
+            log.find_line(events.PROFILE),
         )
 
 
@@ -106,14 +112,16 @@ def nonce(log: TrainingLog) -> Iterator[Fault]:
     set.
     Advice: submit the log exactly as the run wrote it.
     """
-    record = log.first(events.NONCE)
+    record = log.find_first_record(events.NONCE)
     if record and not (
         isinstance(record.value, str)
-        and len(record.value) in NONCE_DIGITS
+        and len(record.value) in NONCE_DIGIT_COUNTS
         and set(record.value) <= set("0123456789abcdef")
     ):
-        yield log.fault(
-            f"{record.value!r}", f"{NONCE_DIGITS[0]} lower-case hexadecimal digits", record.line
+        yield log.build_fault(
+            f"{record.value!r}",
+            f"{NONCE_DIGIT_COUNTS[0]} lower-case hexadecimal digits",
+            record.line,
         )
 
 
@@ -126,10 +134,10 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
     logged.
     Advice: submit the log exactly as the run wrote it.
     """
-    for keys, holds, required in ENVIRONMENT:
-        for record in (record for key in keys if (record := log.first(key))):
+    for keys, holds, required in ENVIRONMENT_CHECKS:
+        for record in (record for key in keys if (record := log.find_first_record(key))):
             if not holds(record.value):
-                yield log.fault(f"{record.key} {record.value!r}", required, record.line)
+                yield log.build_fault(f"{record.key} {record.value!r}", required, record.line)
 
 
 @rule("training.command", TrainingLog, severity=Severity.WARNING)
@@ -141,14 +149,18 @@ def command(log: TrainingLog) -> Iterator[Fault]:
     it is smoke.
     Advice: submit the log exactly as the run wrote it.
     """
-    words, table = log.value(events.COMMAND_LINE), log.value(events.SETTINGS)
+    words, table = log.find_value(events.COMMAND_LINE), log.find_value(events.SETTINGS)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return
     settings = table if isinstance(table, dict) else {}
-    for found, required in command_line.contradictions(
-        words, log.round.benchmarks, log.value(events.WORKLOAD), log.value(events.PROFILE), settings
+    for found, required in command_line.find_command_contradictions(
+        words,
+        log.round.benchmarks,
+        log.find_value(events.WORKLOAD),
+        log.find_value(events.PROFILE),
+        settings,
     ):
-        yield log.fault(found, required, log.line(events.COMMAND_LINE))
+        yield log.build_fault(found, required, log.find_line(events.COMMAND_LINE))
 
 
 @rule("training.run_index", TrainingLog)
@@ -158,12 +170,12 @@ def run_index(log: TrainingLog) -> Iterator[Fault]:
     Source: submission_rules.adoc, result_<i>.txt; house rule: the index is logged.
     Advice: do not rename logs.
     """
-    index = log.value(events.RUN_INDEX)
-    if is_count(index) and log.number is not None and log.number != index:
-        yield log.fault(
+    index = log.find_value(events.RUN_INDEX)
+    if is_logged_count(index) and log.number is not None and log.number != index:
+        yield log.build_fault(
             f"run_index {index} in {log.path.name}",
             f"result_{index}.txt",
-            log.line(events.RUN_INDEX),
+            log.find_line(events.RUN_INDEX),
         )
 
 
@@ -178,15 +190,15 @@ def place(log: TrainingLog) -> Iterator[Fault]:
     if log.place is None:
         return
     pairs = {
-        events.SUBMISSION_ORG: (log.place.org, fold),
-        events.SUBMISSION_PLATFORM: (log.place.system, fold),
-        events.SUBMISSION_BENCHMARK: (log.place.benchmark, benchmark),
-        events.SUBMISSION_DIVISION: (log.place.division, fold),
+        events.SUBMISSION_ORG: (log.place.org, fold_name),
+        events.SUBMISSION_PLATFORM: (log.place.system, fold_name),
+        events.SUBMISSION_BENCHMARK: (log.place.benchmark, fold_benchmark_name),
+        events.SUBMISSION_DIVISION: (log.place.division, fold_name),
     }
     for key, (folder, folded) in pairs.items():
-        record = log.first(key)
+        record = log.find_first_record(key)
         if record and folder and folded(str(record.value)) != folded(folder):
-            yield log.fault(
+            yield log.build_fault(
                 f"{key} {record.value!r} in the folder '{folder}'",
                 f"the name {folder}",
                 record.line,
@@ -202,11 +214,11 @@ def cache(log: TrainingLog) -> Iterator[Fault]:
     value: false is an error, null is not.
     Advice: run as a user who may drop the cache, or use a profile that does not require it.
     """
-    for record in log.all(events.CACHE_CLEAR):
+    for record in log.list_records(events.CACHE_CLEAR):
         if record.value is not True and (
             record.value is not None or not record.event.metadata.get("reason")
         ):
-            yield log.fault(
+            yield log.build_fault(
                 f"cache_clear {record.value!r}", "true, or null with a reason", record.line
             )
 
@@ -223,25 +235,27 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
     last = 0
     for record in log.records:
         time = record.event.time_ms
-        if type(time) is not int or time < EPOCH_START_MS:
-            yield log.fault(
+        if type(time) is not int or time < EARLIEST_CLOCK_MS:
+            yield log.build_fault(
                 f"time_ms {time}",
                 "whole milliseconds since 1970, from a clock that was set",
                 record.line,
             )
             continue
         if time < last:
-            yield log.fault(
+            yield log.build_fault(
                 f"{record.key} {last - time} ms before the event above it",
                 "times that do not go backwards",
                 record.line,
             )
         last = max(last, time)
-    if wrong := misdated(last / MS_PER_S):
-        yield log.fault(wrong.found, wrong.required, log.records[-1].line)
-    start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
+    if wrong := find_date_problem(last / MS_PER_S):
+        yield log.build_fault(wrong.found, wrong.required, log.records[-1].line)
+    start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
     if start and stop and stop.event.time_ms <= start.event.time_ms:
-        yield log.fault("run_stop is not later than run_start", "a run that takes time", stop.line)
+        yield log.build_fault(
+            "run_stop is not later than run_start", "a run that takes time", stop.line
+        )
 
 
 @rule("training.rounded", TrainingLog)
@@ -252,11 +266,13 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it; rounded times are detected.
     """
     times = [record.event.time_ms for record in log.records if record.key in events.RUN_EVENTS]
-    if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
-        yield log.fault(
+    if len(times) >= MIN_ROUNDED_EVENTS and all(
+        type(time) is int and time % MS_PER_S == 0 for time in times
+    ):
+        yield log.build_fault(
             f"all {len(times)} events of the run at whole seconds",
             "times in milliseconds",
-            log.line(events.RUN_START),
+            log.find_line(events.RUN_START),
         )
 
 
@@ -272,21 +288,21 @@ def init(log: TrainingLog) -> Iterator[Fault]:
     Advice: start the clock earlier, or prepare data before the run; explain in the submission what
     the time was spent on.
     """
-    start = log.first(events.INIT_START)
-    stop = log.first(events.RUN_START) or log.first(events.INIT_STOP)
+    start = log.find_first_record(events.INIT_START)
+    stop = log.find_first_record(events.RUN_START) or log.find_first_record(events.INIT_STOP)
     limit = log.round.training.init_limit_ms
     taken = stop.event.time_ms - start.event.time_ms if start and stop else 0
     if taken > limit:
-        yield log.fault(
+        yield log.build_fault(
             f"{taken / 60_000:.1f} minutes",
             f"at most {limit / 60_000:g}",
             stop.line if stop else None,
         )
-    ready, begun = log.first(events.INIT_STOP), log.first(events.RUN_START)
+    ready, begun = log.find_first_record(events.INIT_STOP), log.find_first_record(events.RUN_START)
     idle_ms = begun.event.time_ms - ready.event.time_ms if ready and begun else 0
-    most_ms = ALONE_MS if log.value(events.WORLD_SIZE) == 1 else IDLE_MS
+    most_ms = MAX_IDLE_ALONE_MS if log.find_value(events.WORLD_SIZE) == 1 else MAX_IDLE_MS
     if begun and idle_ms > most_ms:
-        fault = log.fault(
+        fault = log.build_fault(
             f"{idle_ms / MS_PER_S:.0f} s between init_stop and run_start",
             f"at most {most_ms / MS_PER_S:g}",
             begun.line,
@@ -301,6 +317,6 @@ def quality_target(log: TrainingLog) -> Iterator[Fault]:
     Source: training_rules.adoc v0.7, Benchmarks; the row's target.
     Advice: leave the target unchanged; the round sets it.
     """
-    record = log.first(events.QUALITY_TARGET)
+    record = log.find_first_record(events.QUALITY_TARGET)
     if record and log.training and record.value != dict(log.training.target):
-        yield log.fault(f"{record.value!r}", f"{dict(log.training.target)!r}", record.line)
+        yield log.build_fault(f"{record.value!r}", f"{dict(log.training.target)!r}", record.line)

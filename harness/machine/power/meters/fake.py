@@ -6,7 +6,7 @@ from pathlib import Path
 from suite.errors import RequestError
 
 
-class Profile:
+class FakePowerProfile:
     """Watts over time: lines `UTC_NS WATTS` of a file, each valid from its time on; the file may
     grow while it is read.
     """
@@ -35,6 +35,6 @@ class Profile:
             ) from error
 
 
-def greeting(period_ms: int) -> str:
+def format_fake_greeting(period_ms: int) -> str:
     """Return the greeting."""
     return f"name=fake scope=system period_ms={period_ms}"

@@ -9,7 +9,7 @@ from suite.power import ROOT
 UW_PER_W = 1e6
 
 
-def meter() -> tuple[str, Callable[[], float]]:
+def open_hwmon_meter() -> tuple[str, Callable[[], float]]:
     """Return its traits and its read function; MissingError if there is none."""
     source = Hwmon()
     found = source.probe(ROOT)

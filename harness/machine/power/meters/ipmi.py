@@ -12,32 +12,32 @@ from typing import Final
 
 from suite.errors import MissingError
 
-READING: Final = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
-WAIT_S: Final = 10
+IPMI_READING: Final = re.compile(r"Instantaneous power reading:\s+(\d+) Watts")
+IPMITOOL_LIMIT_S: Final = 10
 
 
-def meter(options: Sequence[str]) -> tuple[str, Callable[[], float]]:
+def open_ipmi_meter(options: Sequence[str]) -> tuple[str, Callable[[], float]]:
     """Return its traits and its read function; `options` are ipmitool's own, such as -H HOST.
     MissingError without ipmitool.
     """
     if shutil.which("ipmitool") is None:
         raise MissingError("ipmitool is not installed")
-    return "name=bmc scope=system", lambda: watts(options)
+    return "name=bmc scope=system", lambda: read_ipmi_watts(options)
 
 
-def watts(options: Sequence[str]) -> float:
+def read_ipmi_watts(options: Sequence[str]) -> float:
     """Read once; OSError if the controller does not report power."""
     try:
         done = subprocess.run(
             ["ipmitool", *options, "dcmi", "power", "reading"],
             capture_output=True,
             text=True,
-            timeout=WAIT_S,
+            timeout=IPMITOOL_LIMIT_S,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise OSError(f"ipmitool did not answer within {WAIT_S} s") from error
-    match = READING.search(done.stdout)
+        raise OSError(f"ipmitool did not answer within {IPMITOOL_LIMIT_S} s") from error
+    match = IPMI_READING.search(done.stdout)
     if done.returncode or match is None:
         raise OSError(f"ipmitool has no reading: {(done.stderr or done.stdout).strip()[:100]}")
     return float(match[1])

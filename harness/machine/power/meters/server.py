@@ -11,27 +11,27 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from harness.machine.power.meter import VERSION
+from harness.machine.power.meter import METER_PROTOCOL
 from suite.errors import RequestError
-from suite.files.untrusted_files import whole_number
+from suite.files.untrusted_files import parse_digits
 
-LINE_LIMIT: Final = 4096
-MOST_PORT: Final = 65535
-Watts = Callable[[], float]
+MAX_COMMAND_BYTES: Final = 4096
+MAX_PORT: Final = 65535
+ReadWatts = Callable[[], float]
 """Returns the present power; OSError if it cannot be read."""
 
 
-def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> None:
+def serve_meter(greeting: str, period_ms: int, watts: ReadWatts, listen: str | None) -> None:
     """Serve one meter until its client disconnects; with `listen`, host:port, client after
     client.
     """
     if listen is None:
-        talk(sys.stdin.fileno(), sys.stdout.fileno(), greeting, period_ms, watts)
+        serve_meter_client(sys.stdin.fileno(), sys.stdout.fileno(), greeting, period_ms, watts)
         return
     host, _, port = listen.rpartition(":")
-    number = whole_number(port)
-    if not host or number is None or number > MOST_PORT:
-        raise RequestError(f"--listen {listen}: write HOST:PORT, with a port up to {MOST_PORT}")
+    number = parse_digits(port)
+    if not host or number is None or number > MAX_PORT:
+        raise RequestError(f"--listen {listen}: write HOST:PORT, with a port up to {MAX_PORT}")
     try:
         server = socket.create_server((host, number))
     except OSError as error:
@@ -41,35 +41,41 @@ def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> No
         while True:
             caller, _ = server.accept()
             with caller:
-                talk(caller.fileno(), caller.fileno(), greeting, period_ms, watts)
+                serve_meter_client(caller.fileno(), caller.fileno(), greeting, period_ms, watts)
 
 
-def talk(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
+def serve_meter_client(
+    source: int, target: int, greeting: str, period_ms: int, watts: ReadWatts
+) -> None:
     """Serve one client."""
     with suppress(BrokenPipeError, ConnectionError):
-        converse(source, target, greeting, period_ms, watts)
+        handle_client_lines(source, target, greeting, period_ms, watts)
 
 
-def converse(source: int, target: int, greeting: str, period_ms: int, watts: Watts) -> None:
+def handle_client_lines(
+    source: int, target: int, greeting: str, period_ms: int, watts: ReadWatts
+) -> None:
     """Answer lines and send samples until the client disconnects."""
     waiting, due, count = b"", float("inf"), 0
     while True:
         if select.select([source], [], [], max(0.0, min(due - time.monotonic(), 3600.0)))[0]:
-            piece = os.read(source, LINE_LIMIT)
+            piece = os.read(source, MAX_COMMAND_BYTES)
             if not piece:
                 return
             *lines, waiting = (waiting + piece).split(b"\n")
             for line in lines:
-                due = answer(line.decode("utf-8", "replace").strip(), target, greeting, count, due)
+                due = reply_to_command(
+                    line.decode("utf-8", "replace").strip(), target, greeting, count, due
+                )
         if time.monotonic() >= due:
             due, count = due + period_ms / 1000, count + 1
-            os.write(target, sample(watts).encode())
+            os.write(target, read_sample_line(watts).encode())
 
 
-def answer(line: str, target: int, greeting: str, count: int, due: float) -> float:
+def reply_to_command(line: str, target: int, greeting: str, count: int, due: float) -> float:
     """Answer one line; return when the next sample is due."""
     answers = {
-        VERSION: f"{VERSION} {greeting}",
+        METER_PROTOCOL: f"{METER_PROTOCOL} {greeting}",
         "clock": f"clock {time.time_ns()}",
         "start": "ok",
         "stop": f"ok {count}",
@@ -78,7 +84,7 @@ def answer(line: str, target: int, greeting: str, count: int, due: float) -> flo
     return {"start": time.monotonic(), "stop": float("inf")}.get(line, due)
 
 
-def sample(watts: Watts) -> str:
+def read_sample_line(watts: ReadWatts) -> str:
     """Take a sample, with the timestamp of its middle."""
     before = time.time_ns()
     try:

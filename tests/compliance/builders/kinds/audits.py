@@ -11,9 +11,9 @@ from spoiling import Builder, add, first_answer, put, remove, setting, then
 
 from harness.serving.audits import files
 from suite.audits.names import AuditTest
-from suite.audits.rules import Rules, rules_of
-from suite.audits.verdict import compare, figure
-from suite.files.layout import ACCURACY, AUDIT_RECORD, DETAIL, REFERENCE
+from suite.audits.rules import AuditRules, require_audit_rules
+from suite.audits.verdict import compare_best_runs, select_compared_metric
+from suite.files.layout import ACCURACY_LOG, AUDIT_RECORD, DETAIL_LOG, REFERENCE_RUNS_FOLDER
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 
@@ -30,21 +30,21 @@ def audited(test: AuditTest, faster: float = 1.0, rules: str = "podium-v1") -> B
 
     def build(folder: Path) -> None:
         making.write_tree(folder, OFF)
-        write_test(folder, test, rules_of(rules), faster)
+        write_test(folder, test, require_audit_rules(rules), faster)
 
     return build
 
 
-def write_test(root: Path, test: AuditTest, rules: Rules, faster: float = 1.0) -> Path:
+def write_test(root: Path, test: AuditTest, rules: AuditRules, faster: float = 1.0) -> Path:
     """The runs of a test in turns, with the files that podium writes beside them."""
     where, name = making.entry_of(root), making.ROW.inference_name
-    knobs = rules.tests[test].knobs(test, OFF, name, NONCE, SHA256)
-    place = where.audits(name, OFF) / test
+    knobs = rules.tests[test].build_loadgen_settings(test, OFF, name, NONCE, SHA256)
+    place = where.locate_audits(name, OFF) / test
     plain = LOADS[OFF]
-    _, key = figure(rules, OFF)
-    figures: dict[str, list[float]] = {REFERENCE: [], "performance": []}
+    _, key = select_compared_metric(rules, OFF)
+    figures: dict[str, list[float]] = {REFERENCE_RUNS_FOLDER: [], "performance": []}
     for number in range(2 * TURNS):
-        kind = (REFERENCE, "performance")[number % 2]
+        kind = (REFERENCE_RUNS_FOLDER, "performance")[number % 2]
         special = (
             replace(plain, special=knobs, lowest_ns=int(plain.lowest_ns / faster))
             if number % 2
@@ -52,7 +52,7 @@ def write_test(root: Path, test: AuditTest, rules: Rules, faster: float = 1.0) -
         )
         load: Load = replace(special, begin_ms=BEGIN_MS + number * APART_MS)
         run = making.write_run(place / kind / f"run_{number // 2 + 1}", load, "performance", where)
-        figures[kind].append(float(value(run / DETAIL, key)))
+        figures[kind].append(float(value(run / DETAIL_LOG, key)))
     files.write(place, record(test, rules, knobs, figures))
     return place
 
@@ -67,10 +67,12 @@ def value(path: Path, key: str) -> Any:
 
 
 def record(
-    test: AuditTest, rules: Rules, knobs: Mapping[str, Any], figures: Mapping[str, list[float]]
+    test: AuditTest, rules: AuditRules, knobs: Mapping[str, Any], figures: Mapping[str, list[float]]
 ) -> AuditRecord:
     """What podium says of such runs."""
-    compared = compare(rules, rules.tests[test], OFF, figures[REFERENCE], figures["performance"])
+    compared = compare_best_runs(
+        rules, rules.tests[test], OFF, figures[REFERENCE_RUNS_FOLDER], figures["performance"]
+    )
     answers = TURNS * LOADS[OFF].samples_per_query if test is AuditTest.TEST01 else 0
     return AuditRecord(
         workload=making.WORKLOAD,
@@ -85,7 +87,7 @@ def record(
         settings=knobs,
         beside={},
         metric=compared.metric,
-        reference=tuple(figures[REFERENCE]),
+        reference=tuple(figures[REFERENCE_RUNS_FOLDER]),
         found=tuple(figures["performance"]),
         ratio=compared.ratio,
         lowest=compared.lowest,
@@ -115,12 +117,12 @@ VALID: Final[Mapping[str, str | Builder]] = {"audit.answers": "audited-answers"}
 INVALID: Final[Mapping[str, Builder]] = {
     "audit.result": spoilt(AUDIT_RECORD, put(system="other")),
     "audit.settings": spoilt(
-        f"performance/run_1/{DETAIL}", setting("effective_performance_issue_same", False)
+        f"performance/run_1/{DETAIL_LOG}", setting("effective_performance_issue_same", False)
     ),
-    "audit.turns": spoilt(f"{REFERENCE}/run_2", remove),
+    "audit.turns": spoilt(f"{REFERENCE_RUNS_FOLDER}/run_2", remove),
     "audit.speed": audited(AuditTest.TEST04, faster=4.0),
     "audit.answers": spoilt(
-        f"performance/run_1/{ACCURACY}",
+        f"performance/run_1/{ACCURACY_LOG}",
         first_answer(lambda line: line.replace("000000", "000001")),
         AuditTest.TEST01,
     ),

@@ -23,7 +23,7 @@ from making_inference import (
 )
 from spoiling import Builder, put, remove, swap, then
 
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 
 CLOSED_SAMPLES: Final = 3003
 V07: Final = "inference-v0.7"
@@ -53,7 +53,7 @@ def both(old: str, new: str, load: Load = LOADS[SINGLE]) -> Builder:
         assert old in content, f"{old} in {path}"
         path.write_text(content.replace(old, new))
 
-    return then(then(served(load), f"**/{DETAIL}", change), f"**/{SUMMARY}", change)
+    return then(then(served(load), f"**/{DETAIL_LOG}", change), f"**/{SUMMARY_LOG}", change)
 
 
 def filed(load: Load = LOADS[OFF], **told: Any) -> Builder:
@@ -78,7 +78,9 @@ def sampled(data: str) -> Callable[[Path], object]:
             f'{{ "seq_id" : {number}, "qsl_idx" : {17 * number}, "data" : "{data}" }}'
             for number in range(2)
         ]
-        (test / "performance" / "run_1" / ACCURACY).write_text("[\n" + ",\n".join(rows) + "\n]\n")
+        (test / "performance" / "run_1" / ACCURACY_LOG).write_text(
+            "[\n" + ",\n".join(rows) + "\n]\n"
+        )
         (test / "verify_accuracy.txt").write_text("num_perf_log_data_mismatch = 0\nTEST PASS\n")
 
     return write
@@ -206,61 +208,68 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     # LoadGen runs
     "served.mode": then(
         served(LOADS[SINGLE], "Accuracy"),
-        f"**/{DETAIL}",
+        f"**/{DETAIL_LOG}",
         swap("Test mode : Accuracy", "Test mode : Performance"),
     ),
-    "served.scenario": broken(SUMMARY, "Scenario : Single Stream", "Scenario : Offline"),
-    "served.valid": broken(SUMMARY, "Result is : VALID", "Result is : INVALID"),
-    "served.headline": broken(SUMMARY, "90th percentile", "50th percentile"),
+    "served.scenario": broken(SUMMARY_LOG, "Scenario : Single Stream", "Scenario : Offline"),
+    "served.valid": broken(SUMMARY_LOG, "Result is : VALID", "Result is : INVALID"),
+    "served.headline": broken(SUMMARY_LOG, "90th percentile", "50th percentile"),
     "served.errors": broken(
-        DETAIL, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."
+        DETAIL_LOG, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."
     ),
     "served.version": spoilt(
-        f"performance/run_1/{DETAIL}",
+        f"performance/run_1/{DETAIL_LOG}",
         swap("git_status :\n", "git_status :\n\n M loadgen.cc\n"),
         division="closed",
     ),
-    "served.date": broken(DETAIL, "Date . time of test: 2020", "Date + time of test: 2008"),
-    "served.clock": broken(DETAIL, '"ts": 20000ns', '"ts": 2000ns'),
-    "served.whole": broken(DETAIL, ".*GeneratedQueries.*\n", ""),
-    "served.parameters": broken(SUMMARY, "min_query_count : 1024", "min_query_count : 2048"),
-    "served.effective": broken(DETAIL, "min_duration_ms : 60000", "min_duration_ms : 90000"),
+    "served.date": broken(DETAIL_LOG, "Date . time of test: 2020", "Date + time of test: 2008"),
+    "served.clock": broken(DETAIL_LOG, '"ts": 20000ns', '"ts": 2000ns'),
+    "served.whole": broken(DETAIL_LOG, ".*GeneratedQueries.*\n", ""),
+    "served.parameters": broken(SUMMARY_LOG, "min_query_count : 1024", "min_query_count : 2048"),
+    "served.effective": broken(DETAIL_LOG, "min_duration_ms : 60000", "min_duration_ms : 90000"),
     "served.seeds": both("3133965575612453542", "3133965575612453543"),
     "served.special": both("max_query_count : 0", "max_query_count : 900"),
     "served.minimums": both("min_query_count : 1024", "min_query_count : 100"),
-    "served.generated": broken(DETAIL, '"queries" : 2401', '"queries" : 1001'),
-    "served.samples": broken(DETAIL, r'"\[0,17,', '"[17,17,'),
+    "served.generated": broken(DETAIL_LOG, '"queries" : 2401', '"queries" : 1001'),
+    "served.samples": broken(DETAIL_LOG, r'"\[0,17,', '"[17,17,'),
     "served.bound": broken(
-        SUMMARY,
+        SUMMARY_LOG,
         "97.00 percentile latency (.*) : .*",
         r"97.00 percentile latency \1 : 255000000",
         LOADS[SRV],
     ),
     "served.percentiles": broken(
-        SUMMARY, "95.00 percentile latency (.*) : .*", r"95.00 percentile latency \1 : 49000000"
+        SUMMARY_LOG, "95.00 percentile latency (.*) : .*", r"95.00 percentile latency \1 : 49000000"
     ),
-    "served.single_stream": broken(SUMMARY, "overhead        : 21.65", "overhead        : 31.65"),
+    "served.single_stream": broken(
+        SUMMARY_LOG, "overhead        : 21.65", "overhead        : 31.65"
+    ),
     "served.multi_stream": broken(
-        SUMMARY, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]
+        SUMMARY_LOG, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]
     ),
-    "served.server": broken(SUMMARY, "second : 499.79", "second : 520.1", LOADS[SRV]),
-    "served.offline": broken(SUMMARY, "per second: 400", "per second: 450", LOADS[OFF]),
-    "served.duration": broken(DETAIL, "POWER_END: (.*)08:01:0", r"POWER_END: \g<1>08:00:3"),
-    "served.data_set": broken(DETAIL, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
-    "served.answers": broken(ACCURACY, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
+    "served.server": broken(SUMMARY_LOG, "second : 499.79", "second : 520.1", LOADS[SRV]),
+    "served.offline": broken(SUMMARY_LOG, "per second: 400", "per second: 450", LOADS[OFF]),
+    "served.duration": broken(DETAIL_LOG, "POWER_END: (.*)08:01:0", r"POWER_END: \g<1>08:00:3"),
+    "served.data_set": broken(DETAIL_LOG, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
+    "served.answers": broken(ACCURACY_LOG, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
     "served.layout": broken(
-        ACCURACY,
+        ACCURACY_LOG,
         r'"seq_id" : 3, ("qsl_idx" : \d+, )("data" : "4A61") ',
         r'\1\2, "seq_id" : 3 ',
         LOADS[OFF],
         "Accuracy",
     ),
-    "served.sequence": broken(ACCURACY, '"seq_id" : 3,', '"seq_id" : 2,', LOADS[OFF], "Accuracy"),
+    "served.sequence": broken(
+        ACCURACY_LOG, '"seq_id" : 3,', '"seq_id" : 2,', LOADS[OFF], "Accuracy"
+    ),
     "served.data": spoilt(
-        f"accuracy/{ACCURACY}", swap('"4A61"', '"4A6100"'), model="resnet", claim="accuracy=76.1%"
+        f"accuracy/{ACCURACY_LOG}",
+        swap('"4A61"', '"4A6100"'),
+        model="resnet",
+        claim="accuracy=76.1%",
     ),
     "served.unsampled": broken(
-        ACCURACY, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'
+        ACCURACY_LOG, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'
     ),
     "served.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
     # entries
@@ -273,9 +282,9 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     ),
     "filed.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
     "filed.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
-    "filed.version": spoilt(f"results/**/accuracy/{DETAIL}", swap(REVISION, "413dbabcb3")),
+    "filed.version": spoilt(f"results/**/accuracy/{DETAIL_LOG}", swap(REVISION, "413dbabcb3")),
     "filed.alike": spoilt(
-        f"performance/run_2/{DETAIL}",
+        f"performance/run_2/{DETAIL_LOG}",
         swap("min_query_count : 90112", "min_query_count : 90113"),
         LOADS[SRV],
         division="closed",
@@ -314,11 +323,12 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "filed.audit_passed": spoilt(AUDITED, swap("TEST PASS", "TEST FAIL")),
     "filed.audit_outcome": spoilt(AUDITED, remove),
     "filed.audit_settings": spoilt(
-        f"TEST05/performance/run_1/{DETAIL}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")
+        f"TEST05/performance/run_1/{DETAIL_LOG}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")
     ),
     "filed.audit_score": spoilt(AUDITED, swap("test score = 400", "test score = 300")),
     "filed.audit_speed": spoilt(
-        f"TEST05/performance/run_1/{SUMMARY}", swap("Samples per second: ", "Samples per second: 1")
+        f"TEST05/performance/run_1/{SUMMARY_LOG}",
+        swap("Samples per second: ", "Samples per second: 1"),
     ),
     "filed.audit_answers": spoilt("TEST05", sampled("4A62")),
     # systems and organisations

@@ -10,7 +10,7 @@ from typing import Any, Final
 import making
 from spoiling import MULTI, OFF, PERFORMANCE, Builder, put, run, setting, then
 
-from suite.files.layout import DETAIL
+from suite.files.layout import DETAIL_LOG
 from suite.terms import NETWORK_FIELDS
 
 HOST: Final = "h1:8001"
@@ -68,7 +68,7 @@ KINDS: Final = {"network": "networked"}
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
     "network.name": then(
-        networked, PERFORMANCE + DETAIL, setting("sut_name", "Network SUT: podium at h2:8001")
+        networked, PERFORMANCE + DETAIL_LOG, setting("sut_name", "Network SUT: podium at h2:8001")
     ),
     "network.requests": then(
         networked, PERFORMANCE + "run.json", put(batches__count=4.0, batches__mean_size=4.0)

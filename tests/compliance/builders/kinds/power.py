@@ -11,11 +11,11 @@ from kinds.records import BEGIN_NS, SECOND_NS, recorded
 from spoiling import OFF, Builder, then
 
 from harness.serving.loadgen.result_files import read_facts
-from suite.files.layout import RUN_RECORD, TELEMETRY
+from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen import power_window
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
-from suite.records import plain
+from suite.measurement.power_readings import MeasuredWork
+from suite.records import convert_record_to_json
 
 PERIOD_NS: Final = SECOND_NS // 10
 RANGE_UJ: Final = 262_143_328_850
@@ -84,12 +84,12 @@ def powered(
     def build(folder: Path) -> None:
         recorded(scenario)(folder)
         (place,) = folder.glob("*/performance/run_1")
-        lines = [json.loads(line) for line in (place / TELEMETRY).read_text().splitlines()]
+        lines = [json.loads(line) for line in (place / TELEMETRY_FILE).read_text().splitlines()]
         lead_s = 8 if idle else 2
         lines[0]["clocks_ns"] = [
             clock - (lead_s - 2) * SECOND_NS for clock in lines[0]["clocks_ns"]
         ]
-        begun = power_window.utc_ns(read_facts(place).values["power_begin"])
+        begun = power_window.parse_power_time_ns(read_facts(place).values["power_begin"])
         assert begun is not None
         for clocks in (lines[0]["clocks_ns"], lines[-1]["end"]["clocks_ns"]):
             clocks[1] = begun + clocks[0] - BEGIN_NS
@@ -114,7 +114,7 @@ def powered(
 
 def write(place: Path, lines: list[dict[str, Any]]) -> None:
     """Write the telemetry."""
-    (place / TELEMETRY).write_text(
+    (place / TELEMETRY_FILE).write_text(
         "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     )
 
@@ -122,18 +122,23 @@ def write(place: Path, lines: list[dict[str, Any]]) -> None:
 def figure(place: Path, *, idle: bool = False) -> None:
     """Put the energy that follows from the telemetry into run.json, as `podium infer` does."""
     facts = read_facts(place).values
-    begin, end = (power_window.utc_ns(facts[key]) for key in ("power_begin", "power_end"))
+    begin, end = (
+        power_window.parse_power_time_ns(facts[key]) for key in ("power_begin", "power_end")
+    )
     assert begin is not None and end is not None
-    work = Work(
+    work = MeasuredWork(
         samples=int(facts["result_query_count"]) * int(facts["generated_samples_per_query"])
     )
-    found = power_readings.read(place / TELEMETRY)
-    energy, reasons = power_readings.records(found, begin, end, work)
-    before = power_readings.before_the_run(found) if idle else None
+    found = power_readings.read_power_readings(place / TELEMETRY_FILE)
+    energy, reasons = power_readings.build_energy_records(found, begin, end, work)
+    before = power_readings.find_idle_window(found) if idle else None
     rest = (
         {
             "idle": [
-                plain(each) for each in power_readings.records(found, *before, Work(samples=0))[0]
+                convert_record_to_json(each)
+                for each in power_readings.build_energy_records(
+                    found, *before, MeasuredWork(samples=0)
+                )[0]
             ]
         }
         if before
@@ -142,7 +147,9 @@ def figure(place: Path, *, idle: bool = False) -> None:
     edit(
         place / RUN_RECORD,
         lambda record: record.update(
-            energy=[plain(each) for each in energy], no_energy=list(reasons), **rest
+            energy=[convert_record_to_json(each) for each in energy],
+            no_energy=list(reasons),
+            **rest,
         ),
     )
 
@@ -272,7 +279,7 @@ POWER_BASES: Final[Mapping[str, Builder]] = {
 }
 POWER_KINDS: Final = {"power": "powered"}
 POWER_INVALID: Final[Mapping[str, Builder]] = {
-    "power.same_run": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
+    "power.same_run": then(powered(), f"**/{TELEMETRY_FILE}", lambda path: path.unlink()),
     "power.window": powered(cut, refigured=False),
     "power.energy": told(joules=1000.0),
     "power.edge": powered(late),
@@ -343,7 +350,7 @@ MUTANTS: Final[Mapping[str, Builder]] = {
     "rehearsal": powered(rooted),
     "clock that was set": powered(parted, refigured=False),
     "foreign telemetry": powered(lambda lines: shifted(lines, 3600 * SECOND_NS), refigured=False),
-    "telemetry gone": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
+    "telemetry gone": then(powered(), f"**/{TELEMETRY_FILE}", lambda path: path.unlink()),
     "analyzer without a session": powered(relabelled("ptdaemon", "analyzer", number=1)),
     "analyzer of a plugin": powered(relabelled("acme", "analyzer", number=1)),
     "counter called another source": powered(relabelled("nvml", "sensor")),

@@ -12,9 +12,16 @@ from typing import Any, Final
 from kinds.records import recorded
 from spoiling import OFF, Builder
 
-from suite.files.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen import power_window
-from suite.measurement.mlperf_power.session import FILES, POWER, RANGING, SPL, TESTING, window
+from suite.measurement.mlperf_power.session import (
+    ANALYZER_LOG,
+    POWER_FOLDER,
+    RANGING_FOLDER,
+    SESSION_FILES,
+    TESTING_FOLDER,
+    read_power_window,
+)
 
 NAME: Final = "2023-11-15_00-00-00_resnet50"
 ZONE_S: Final = -3600
@@ -30,27 +37,30 @@ Change = Callable[[Path], object]
 def stamp(utc_ns: int, zone_s: int = 0) -> str:
     """A time as the daemon writes it, month first."""
     return datetime.fromtimestamp(utc_ns // 1_000_000 / 1000 - zone_s, UTC).strftime(
-        power_window.FORMAT
+        power_window.LOADGEN_POWER_TIME_FORMAT
     )[:-3]
 
 
 def workflow(run: Path, session: Path) -> None:
     """Write the session that measured a run: ranging a minute earlier, then the run itself."""
-    begin, end = window(run / DETAIL)
+    begin, end = read_power_window(run / DETAIL_LOG)
     earlier_ns = end - begin + 60 * SECOND_NS
-    for name in (POWER, RANGING, TESTING):
+    for name in (POWER_FOLDER, RANGING_FOLDER, TESTING_FOLDER):
         (session / name).mkdir(parents=True)
-    for name in (DETAIL, SUMMARY):
+    for name in (DETAIL_LOG, SUMMARY_LOG):
         content = (run / name).read_text()
-        (session / TESTING / name).write_text(content)
+        (session / TESTING_FOLDER / name).write_text(content)
         for moment in (begin, end):
             content = content.replace(stamp(moment), stamp(moment - earlier_ns))
-        (session / RANGING / name).write_text(content)
-    for mode, word, moved_ns in ((TESTING, "testing", 0), (RANGING, "ranging", earlier_ns)):
-        (session / mode / SPL).write_text(spl(begin - moved_ns, end - moved_ns, word))
-    (session / POWER / "client.log").write_text("power client: session done\n")
-    (session / POWER / "server.log").write_text("power server: session done\n")
-    (session / POWER / "ptd_logs.txt").write_text(daemon_log(begin, end, earlier_ns))
+        (session / RANGING_FOLDER / name).write_text(content)
+    for mode, word, moved_ns in (
+        (TESTING_FOLDER, "testing", 0),
+        (RANGING_FOLDER, "ranging", earlier_ns),
+    ):
+        (session / mode / ANALYZER_LOG).write_text(spl(begin - moved_ns, end - moved_ns, word))
+    (session / POWER_FOLDER / "client.log").write_text("power client: session done\n")
+    (session / POWER_FOLDER / "server.log").write_text("power server: session done\n")
+    (session / POWER_FOLDER / "ptd_logs.txt").write_text(daemon_log(begin, end, earlier_ns))
     records(session, begin, end, earlier_ns)
 
 
@@ -141,7 +151,7 @@ def records(session: Path, begin: int, end: int, earlier_ns: int) -> None:
                 "ptd_messages": [{"cmd": cmd, "reply": reply} for cmd, reply in daemon],
                 "ptd_config": {"device_type": 49, "command": ["ptd"]},
             }
-        (session / POWER / file).write_text(json.dumps(told, indent=4))
+        (session / POWER_FOLDER / file).write_text(json.dumps(told, indent=4))
     rehash(session)
 
 
@@ -150,14 +160,14 @@ def rehash(session: Path) -> None:
     for file in ("client.json", "server.json"):
         hashed = {
             name
-            for name in FILES
+            for name in SESSION_FILES
             if not name.endswith(".json") and (file == "server.json" or "mlperf_log" in name)
         }
         sha1s = {
             name: hashlib.sha1((session / name).read_bytes(), usedforsecurity=False).hexdigest()
             for name in sorted(hashed)
         }
-        edit(session / POWER / file, lambda told, sha1s=sha1s: told.update(results=sha1s))  # type: ignore[misc]
+        edit(session / POWER_FOLDER / file, lambda told, sha1s=sha1s: told.update(results=sha1s))  # type: ignore[misc]
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -169,9 +179,9 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def put_beside(session: Path, run: Path) -> None:
     """Put a session where the import puts it."""
-    for name in (POWER, RANGING):
+    for name in (POWER_FOLDER, RANGING_FOLDER):
         (session / name).rename(run.parent / name)
-    (session / TESTING / SPL).rename(run / SPL)
+    (session / TESTING_FOLDER / ANALYZER_LOG).rename(run / ANALYZER_LOG)
 
 
 def measured(change: Change | None = None, *, hashed: bool = True) -> Builder:
@@ -189,9 +199,9 @@ def measured(change: Change | None = None, *, hashed: bool = True) -> Builder:
         if change and hashed:
             rehash(session)
         put_beside(session, run)
-        for name in (DETAIL, SUMMARY):
-            (session / TESTING / name).unlink()
-        (session / TESTING).rmdir()
+        for name in (DETAIL_LOG, SUMMARY_LOG):
+            (session / TESTING_FOLDER / name).unlink()
+        (session / TESTING_FOLDER).rmdir()
         session.rmdir()
 
     return build
@@ -210,7 +220,9 @@ def replaced(name: str, old: str, new: str) -> Change:
 
 def told(name: str, **changes: Any) -> Change:
     """Change fields of client.json or server.json."""
-    return lambda session: edit(session / POWER / name, lambda record: record.update(changes))
+    return lambda session: edit(
+        session / POWER_FOLDER / name, lambda record: record.update(changes)
+    )
 
 
 def late(by_s: float) -> Change:
@@ -218,7 +230,7 @@ def late(by_s: float) -> Change:
 
     def change(session: Path) -> None:
         edit(
-            session / POWER / "server.json",
+            session / POWER_FOLDER / "server.json",
             lambda record: [
                 step.__setitem__(0, step[0] + by_s)
                 for steps in record["phases"].values()
@@ -235,7 +247,7 @@ def shifted(by_s: float) -> Change:
     def change(session: Path) -> None:
         for name in ("client.json", "server.json"):
             edit(
-                session / POWER / name,
+                session / POWER_FOLDER / name,
                 lambda record: [
                     step.__setitem__(0, step[0] + by_s) for step in record["phases"]["testing"]
                 ],
@@ -246,13 +258,13 @@ def shifted(by_s: float) -> Change:
 
 def cut(session: Path) -> None:
     """The last readings are gone."""
-    path = session / TESTING / SPL
+    path = session / TESTING_FOLDER / ANALYZER_LOG
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-6]))
 
 
 def halved(session: Path) -> None:
     """Half of every power."""
-    path = session / TESTING / SPL
+    path = session / TESTING_FOLDER / ANALYZER_LOG
     lines = [line.split(",") for line in path.read_text().splitlines()]
     path.write_text(
         "".join(
@@ -264,14 +276,14 @@ def halved(session: Path) -> None:
 
 def sparse(session: Path) -> None:
     """Three of four readings are gone: 4 s apart."""
-    path = session / TESTING / SPL
+    path = session / TESTING_FOLDER / ANALYZER_LOG
     path.write_text("".join(path.read_text().splitlines(keepends=True)[::4]))
 
 
 def warned(session: Path) -> None:
     """The daemon warned of its uncertainty during the run."""
-    begin, _ = window(session / TESTING / DETAIL)
-    with (session / POWER / "ptd_logs.txt").open("a") as stream:
+    begin, _ = read_power_window(session / TESTING_FOLDER / DETAIL_LOG)
+    with (session / POWER_FOLDER / "ptd_logs.txt").open("a") as stream:
         stream.write(
             f"{stamp(begin + SECOND_NS, ZONE_S)}: WARNING: Uncertainty 1.31%, which is above 1.00%"
             " limit for the last sample!\n"
@@ -280,7 +292,7 @@ def warned(session: Path) -> None:
 
 def another(session: Path) -> None:
     """The logs that were measured are another run's."""
-    path = session / TESTING / DETAIL
+    path = session / TESTING_FOLDER / DETAIL_LOG
     path.write_text(path.read_text() + "\n")
 
 
@@ -313,17 +325,21 @@ SESSION_MUTANTS: Final[Mapping[str, Builder]] = {
     "three of four readings gone": measured(sparse),
     "daemon's log changed": measured(warned, hashed=False),
     "file gone": measured(
-        lambda session: (session / POWER / "ptd_logs.txt").unlink(), hashed=False
+        lambda session: (session / POWER_FOLDER / "ptd_logs.txt").unlink(), hashed=False
     ),
     "phases at another hour": measured(shifted(3600)),
-    "readings of ranging": measured(replaced(f"{TESTING}/{SPL}", "_testing", "_ranging")),
+    "readings of ranging": measured(
+        replaced(f"{TESTING_FOLDER}/{ANALYZER_LOG}", "_testing", "_ranging")
+    ),
     "tail cut and hashed again": measured(cut),
-    "negative power": measured(replaced(f"{TESTING}/{SPL}", "Watts,2", "Watts,-2")),
+    "negative power": measured(replaced(f"{TESTING_FOLDER}/{ANALYZER_LOG}", "Watts,2", "Watts,-2")),
     "uncertainty above 1 %": measured(warned),
     "uncertainty never watched": measured(replaced("power/ptd_logs.txt", "is activated", "is off")),
     "another analyzer's number": measured(told("server.json", ptd_config={"device_type": 8})),
-    "garbled readings": measured(replaced(f"{TESTING}/{SPL}", "Watts", "Milliwatts")),
-    "day first": measured(replaced(f"{TESTING}/{SPL}", "Time,11-1", "Time,1-11")),
+    "garbled readings": measured(
+        replaced(f"{TESTING_FOLDER}/{ANALYZER_LOG}", "Watts", "Milliwatts")
+    ),
+    "day first": measured(replaced(f"{TESTING_FOLDER}/{ANALYZER_LOG}", "Time,11-1", "Time,1-11")),
     "no record of a session": measured(
         lambda session: (session / SERVER).write_text("[]"), hashed=False
     ),

@@ -12,9 +12,9 @@ from kinds.records import SECOND_NS, observed
 from making import line
 from spoiling import Builder, swap, then
 
-from harness.training.energy import measured
+from harness.training.energy import compute_run_energy
 from suite import events
-from suite.records import plain
+from suite.records import convert_record_to_json
 
 LOG: Final = "result_0.txt"
 TELEMETRY: Final = "telemetry_0.jsonl"
@@ -66,13 +66,13 @@ def write(folder: Path, lines: list[dict[str, Any]]) -> None:
 
 def tell(folder: Path) -> None:
     """Log the energy that follows from the telemetry, as `podium train` does."""
-    energy, reasons = measured(folder / LOG, folder / TELEMETRY) or ((), ())
+    energy, reasons = compute_run_energy(folder / LOG, folder / TELEMETRY) or ((), ())
     last_ms = json.loads((folder / LOG).read_text().splitlines()[-1][9:])["time_ms"]
     with (folder / LOG).open("a") as stream:
         stream.write(
             line(
                 events.ENERGY,
-                [plain(each) for each in energy],
+                [convert_record_to_json(each) for each in energy],
                 last_ms + LATE_MS,
                 {"no_energy": list(reasons)},
             )

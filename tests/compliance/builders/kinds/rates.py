@@ -7,10 +7,10 @@ from typing import Any, Final
 from making_rates import write_peak, write_speed
 from spoiling import Builder, put, setting, then
 
-from suite.files.layout import DETAIL
-from suite.studies.documents import STUDY
+from suite.files.layout import DETAIL_LOG
+from suite.studies.documents import STUDY_FILE
 
-TABLE: Final = f"**/{STUDY}"
+TABLE: Final = f"**/{STUDY_FILE}"
 
 
 def peak(folder: Path) -> None:
@@ -39,7 +39,7 @@ def first(table: str, **changes: Any) -> Callable[[Path], None]:
 BASES: Final[Mapping[str, Builder]] = {"peak": peak, "speed": speed}
 KINDS: Final = {"peak": "peak", "speed": "speed"}
 INVALID: Final[Mapping[str, Builder]] = {
-    "peak.trials": then(peak, f"**/trial-01/{DETAIL}", setting("effective_target_qps", 40.0)),
+    "peak.trials": then(peak, f"**/trial-01/{DETAIL_LOG}", setting("effective_target_qps", 40.0)),
     "peak.figures": then(peak, TABLE, first("trials", over=7)),
     "peak.answer": then(peak, TABLE, put(answer__valid=90.0)),
     "peak.steps": then(peak, TABLE, put(sought__tolerance=0.01)),

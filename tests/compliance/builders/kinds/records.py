@@ -11,10 +11,10 @@ import numpy
 from making import LOADS, START_MS, Load, training_events, write_tree
 from spoiling import OFF, SINGLE, SRV, Builder, log, run, swap, then
 
-from compliance.loadgen_replay import first
+from compliance.loadgen_replay import take_first_values
 from suite import events
-from suite.files.layout import QUERIES, TELEMETRY
-from suite.loadgen.query_record import FIELDS
+from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 
 BEGIN_NS: Final = 5_000_000_000_000
@@ -55,14 +55,14 @@ def table(load: Load) -> Any:
             (BEGIN_NS, BEGIN_NS + (chunk + 1) * latencies[0] // 4, chunk, samples)
             for chunk, samples in enumerate((6, 6, 6, 4))
         ]
-        return numpy.array(rows, list(FIELDS))
+        return numpy.array(rows, list(QUERY_RECORD_FIELDS))
     order = (
         [latencies[place * 257 % count] for place in range(count)]
         if load.scenario is SRV
         else latencies
     )
     due = (
-        first(load.plan(performance=True).due_ns(), count)
+        take_first_values(load.plan(performance=True).replay_due_ns(), count)
         if load.scenario is SRV
         else [sum(order[:place]) for place in range(count)]
     )
@@ -75,7 +75,7 @@ def table(load: Load) -> Any:
         )
         for place, at in enumerate(due)
     ]
-    return numpy.array(rows, list(FIELDS))
+    return numpy.array(rows, list(QUERY_RECORD_FIELDS))
 
 
 def telemetry(
@@ -126,9 +126,9 @@ def recorded(scenario: Scenario = SRV, **sampled: Any) -> Builder:
         run(scenario)(folder)
         (place,) = folder.glob("*/performance/run_1")
         rows = table(LOADS[scenario])
-        numpy.save(place / QUERIES, rows)
+        numpy.save(place / QUERY_RECORD_FILE, rows)
         seconds = 4 + int(rows["done_ns"].max() - BEGIN_NS) // SECOND_NS
-        (place / TELEMETRY).write_text(
+        (place / TELEMETRY_FILE).write_text(
             telemetry(BEGIN_NS - 2 * SECOND_NS, UTC_NS, seconds, **sampled)
         )
 
@@ -172,7 +172,7 @@ def hosted(free_mib: float) -> Builder:
     def build(folder: Path) -> None:
         write_tree(folder)
         for place in folder.glob("**/performance/run_1"):
-            (place / TELEMETRY).write_text(
+            (place / TELEMETRY_FILE).write_text(
                 telemetry(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": free_mib})
             )
 
@@ -187,7 +187,7 @@ def rows(change: Callable[[Any], None], scenario: Scenario = SRV) -> Builder:
         change(table)
         numpy.save(path, table)
 
-    return then(recorded(scenario), f"**/{QUERIES}", edit)
+    return then(recorded(scenario), f"**/{QUERY_RECORD_FILE}", edit)
 
 
 def early(table: Any) -> None:
@@ -235,12 +235,12 @@ RECORD_INVALID: Final[Mapping[str, Builder]] = {
     "queries.arrivals": rows(uniform),
     "queries.latencies": rows(later, SINGLE),
     "telemetry.time": then(
-        recorded(), f"**/{TELEMETRY}", swap('"t":5000000000000', '"t":4998500000000')
+        recorded(), f"**/{TELEMETRY_FILE}", swap('"t":5000000000000', '"t":4998500000000')
     ),
-    "telemetry.whole": then(recorded(), f"**/{TELEMETRY}", swap(r'\{"end".*\n', "")),
+    "telemetry.whole": then(recorded(), f"**/{TELEMETRY_FILE}", swap(r'\{"end".*\n', "")),
     "telemetry.window": then(
         recorded(),
-        f"**/{TELEMETRY}",
+        f"**/{TELEMETRY_FILE}",
         swap(r'"clocks_ns":\[4998000000000,1700002800', '"clocks_ns":[4998000000000,1700002900'),
     ),
     "telemetry.outside": longer,

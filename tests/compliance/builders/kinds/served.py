@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from spoiling import Builder, put, remove, swap, then
 
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
-from suite.rounds.load import merge
+from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
+from suite.rounds.load import merge_round_tables
 
 V51: Final = "inference-v5.1"
 MODEL: Final = "retinanet"
@@ -134,13 +134,13 @@ def logged(folder: Path, kind: str = "Server", accuracy: bool = False, **told: A
     for index, (key, value) in enumerate(events(kind, accuracy, **told).items()):
         late = key.startswith(("result_", "early_", "num_"))
         lines.append(LINE % (json.dumps(key), json.dumps(value), LATE_MS if late else index / 8))
-    (folder / DETAIL).write_text("".join(lines))
+    (folder / DETAIL_LOG).write_text("".join(lines))
     rate = (
         "Samples per second: 109.227"
         if kind == "Offline"
         else "Completed samples per second : 163.82"
     )
-    (folder / SUMMARY).write_text(
+    (folder / SUMMARY_LOG).write_text(
         "No warnings encountered during test.\n" if accuracy else f"Result is : VALID\n{rate}\n"
     )
 
@@ -163,7 +163,7 @@ def tested(folder: Path, scenario: str, name: str, **told: Any) -> None:
 def described(home: Path) -> None:
     """Write the system's description, with all fields of the round."""
     text = files("suite.rounds").joinpath(f"{V51}.toml").read_text("utf-8")
-    fields = merge(V51, [text])[0]["served"]["system_fields"]
+    fields = merge_round_tables(V51, [text])[0]["served"]["system_fields"]
     told = {
         "division": "closed",
         "submitter": "acme",
@@ -212,7 +212,7 @@ def since(
             (entry / "accuracy" / ACCURACY_TEXT).write_text(
                 f"{claim or CLAIMS[model]}\nhash={HASH}\n"
             )
-            (entry / "accuracy" / ACCURACY).write_text("[]\n")
+            (entry / "accuracy" / ACCURACY_LOG).write_text("[]\n")
             for number in range(1, runs + 1):
                 logged(
                     entry / "performance" / f"run_{number}",
@@ -257,7 +257,7 @@ def streamed(path: Path) -> None:
     logged(path, "MultiStream", early_stopping_latency_ms=80_500_000, result_samples_per_second=...)
 
 
-RUN: Final = f"results/box/*/Server/performance/run_1/{DETAIL}"
+RUN: Final = f"results/box/*/Server/performance/run_1/{DETAIL_LOG}"
 TEST: Final = "compliance/box/*/Server/TEST01"
 SERVED_BASES: Final[Mapping[str, Builder]] = {
     "since-v5.1": since(),
@@ -283,7 +283,7 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
     "later.special": since(performance_issue_unique=True),
     "later.latencies": since(**{"result_90.00_percentile_latency_ns": 4_000_000}),
     "later.result": then(
-        since(), f"**/Server/performance/run_1/{SUMMARY}", swap("163.82", "263.82")
+        since(), f"**/Server/performance/run_1/{SUMMARY_LOG}", swap("163.82", "263.82")
     ),
     "later.tokens": since(
         model=LANGUAGE, **{"result_first_token_99.00_percentile_latency_ns": 2_400_000_000}
@@ -301,7 +301,7 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
     ),
     "later.summary": then(
         since(),
-        f"**/Server/performance/run_1/{SUMMARY}",
+        f"**/Server/performance/run_1/{SUMMARY_LOG}",
         swap("VALID", "VALID\nSUT name : other\nmin_query_count : 99"),
     ),
     "later.whole": since(**{"result_97.00_percentile_latency_ns": ...}),
@@ -325,16 +325,16 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
     "later.test_files": then(since(), f"**/{TEST}/verify_performance.txt", remove),
     "later.test_passed": after(f"{TEST}/verify_accuracy.txt", "TEST PASS", "TEST FAIL"),
     "later.test_seeds": after(
-        f"{TEST}/performance/run_1/{DETAIL}",
+        f"{TEST}/performance/run_1/{DETAIL_LOG}",
         '"effective_qsl_rng_seed", "value": 1',
         '"effective_qsl_rng_seed", "value": 2',
     ),
     "later.test_settings": after(
-        f"{TEST}/performance/run_1/{DETAIL}",
+        f"{TEST}/performance/run_1/{DETAIL_LOG}",
         '"effective_accuracy_log_sampling_target", "value": 1024',
         '"effective_accuracy_log_sampling_target", "value": 0',
     ),
-    "later.test_speed": after(f"{TEST}/performance/run_1/{DETAIL}", "163.82", "263.82"),
+    "later.test_speed": after(f"{TEST}/performance/run_1/{DETAIL_LOG}", "163.82", "263.82"),
     "later.test_score": after(
         f"{TEST}/verify_performance.txt", "test score = 162", "test score = 62"
     ),

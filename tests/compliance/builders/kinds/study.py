@@ -9,10 +9,10 @@ from typing import Any, Final
 from making_study import SYSTEM, write_study
 from spoiling import Builder, put, setting, then
 
-from suite.files.layout import DETAIL
-from suite.studies.documents import MEAN, NS_PER_S, POINT, STUDY
+from suite.files.layout import DETAIL_LOG
+from suite.studies.documents import MEAN_LATENCY_KEY, NS_PER_S, POINT_FILE, STUDY_FILE
 
-TABLE: Final = f"**/{STUDY}"
+TABLE: Final = f"**/{STUDY_FILE}"
 FIRST: Final = f"**/{SYSTEM}/batch-8/"
 
 
@@ -36,10 +36,10 @@ def faster(folder: Path) -> None:
     """Halve the mean latency of the first run, in LoadGen's log and in the table alike."""
     write_study(folder)
     (path,) = folder.glob(TABLE)
-    (log,) = folder.glob(f"{FIRST}{DETAIL}")
+    (log,) = folder.glob(f"{FIRST}{DETAIL_LOG}")
     first = study_in(path)["rows"][0]
     mean_ns = int(first["mean_latency_ns"] / 2)
-    setting(MEAN, mean_ns)(log)
+    setting(MEAN_LATENCY_KEY, mean_ns)(log)
     made = {
         "mean_latency_ns": float(mean_ns),
         "samples_per_second": first["batch"] * NS_PER_S / mean_ns,
@@ -68,8 +68,8 @@ def study_in(path: Path) -> dict[str, Any]:
 BASES: Final[Mapping[str, Builder]] = {"study": study}
 KINDS: Final = {"study": "study"}
 INVALID: Final[Mapping[str, Builder]] = {
-    "study.points": then(study, f"{FIRST}{POINT}", put(threads=1)),
-    "study.loop": then(study, f"{FIRST}{DETAIL}", setting("effective_samples_per_query", 4)),
+    "study.points": then(study, f"{FIRST}{POINT_FILE}", put(threads=1)),
+    "study.loop": then(study, f"{FIRST}{DETAIL_LOG}", setting("effective_samples_per_query", 4)),
     "study.figures": then(study, TABLE, row(samples_per_second=2000.0)),
     "study.queries": faster,
     "study.summary": then(study, TABLE, put(best=[])),

@@ -44,7 +44,7 @@ class Later:
     @property
     def model(self) -> ServedModel:
         """Its benchmark's row."""
-        return self.round.models[str(self.round.benchmark_of(self.folder.parent.name))]
+        return self.round.models[str(self.round.find_benchmark(self.folder.parent.name))]
 
     @property
     def run(self) -> Path:
@@ -170,7 +170,7 @@ class LaterBase:
             folder=self.folder,
             origin=self.origin,
             undo=Undo(aside),
-            round=registry.served_round(round_name),
+            round=registry.load_served_round(round_name),
         )
 
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import making
 import pytest
-from making import SHA256, bound_seed
+from making import SHA256, compute_bound_seed
 from spoiling import put, set_value, swap, value_in
 
-from compliance.documents.podium.inference import POWER_TIME
+from compliance.documents.podium.inference import POWER_TIME_FORMAT
 from compliance.judge import Judge
-from compliance.loadgen_replay import Twister, first
+from compliance.loadgen_replay import MersenneTwister, take_first_values
 from compliance.verdict import Severity
-from suite.files.layout import ACCURACY, DETAIL, SUMMARY, file_sha256
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG, compute_file_sha256
 from suite.loadgen.scenario import Scenario
 
 Forgery = Callable[[Path], None]
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("counted_once")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of all scenarios."""
     root = making.write_tree(tmp_path_factory.mktemp("made") / "results", *Scenario)
-    assert Judge().result(str(root)).findings == ()
+    assert Judge().judge_path(str(root)).findings == ()
     return root
 
 
@@ -56,18 +56,18 @@ def scaled(scenario: str, factor: float, *keys: str) -> Forgery:
 
     def forge(tree: Path) -> None:
         run = run_of(tree, scenario)
-        summary = (run / SUMMARY).read_text()
+        summary = (run / SUMMARY_LOG).read_text()
         for key in (key for pattern in keys for key in found_keys(run, pattern)):
-            old = value_in(run / DETAIL, key)
+            old = value_in(run / DETAIL_LOG, key)
             new = float(f"{old * factor:.6g}") if isinstance(old, float) else int(old * factor)
-            set_value(run / DETAIL, key, new)
+            set_value(run / DETAIL_LOG, key, new)
             summary = re.sub(
                 rf"(?<=: ){re.escape(printed(old))}$", printed(new), summary, flags=re.MULTILINE
             )
             record = json.loads((run / "run.json").read_text())
             if record["value"] == old:
                 put(value=new)(run / "run.json")
-        (run / SUMMARY).write_text(summary)
+        (run / SUMMARY_LOG).write_text(summary)
         words(run)
 
     return forge
@@ -82,14 +82,14 @@ def found_keys(run: Path, pattern: str) -> Iterator[str]:
     """Name the keys of a detail log that match."""
     yield from (
         key
-        for key in re.findall(r'"key": "([^"]+)"', (run / DETAIL).read_text())
+        for key in re.findall(r'"key": "([^"]+)"', (run / DETAIL_LOG).read_text())
         if re.fullmatch(pattern, key)
     )
 
 
 def words(run: Path) -> None:
     """Write the early-stopping lines anew, from the detail log's numbers."""
-    text = value_in(run / DETAIL, "early_stopping_result")
+    text = value_in(run / DETAIL_LOG, "early_stopping_result")
     for key, percentile in (
         ("early_stopping_latency_ss", "90.0"),
         ("early_stopping_latency_ms", "99.0"),
@@ -97,22 +97,22 @@ def words(run: Path) -> None:
         if list(found_keys(run, key)):
             text = re.sub(
                 rf"(stopping {percentile}th percentile estimate: )\d+",
-                rf"\g<1>{value_in(run / DETAIL, key)}",
+                rf"\g<1>{value_in(run / DETAIL_LOG, key)}",
                 text,
             )
-            told = (run / SUMMARY).read_text()
-            (run / SUMMARY).write_text(
+            told = (run / SUMMARY_LOG).read_text()
+            (run / SUMMARY_LOG).write_text(
                 re.sub(
                     rf"(stopping {percentile}th percentile estimate: )\d+",
-                    rf"\g<1>{value_in(run / DETAIL, key)}",
+                    rf"\g<1>{value_in(run / DETAIL_LOG, key)}",
                     told,
                 )
             )
-    set_value(run / DETAIL, "early_stopping_result", text)
+    set_value(run / DETAIL_LOG, "early_stopping_result", text)
 
 
 def in_summary(scenario: str, old: str, new: str) -> Forgery:
-    return lambda tree: swap(old, new)(run_of(tree, scenario) / SUMMARY)
+    return lambda tree: swap(old, new)(run_of(tree, scenario) / SUMMARY_LOG)
 
 
 def in_detail(scenario: str, **values: Any) -> Forgery:
@@ -120,7 +120,7 @@ def in_detail(scenario: str, **values: Any) -> Forgery:
 
     def forge(tree: Path) -> None:
         for key, value in values.items():
-            set_value(run_of(tree, scenario) / DETAIL, key, value)
+            set_value(run_of(tree, scenario) / DETAIL_LOG, key, value)
 
     return forge
 
@@ -152,8 +152,8 @@ def early_headline(tree: Path) -> None:
     the largest latency alone.
     """
     run = run_of(tree, "MultiStream")
-    low = value_in(run / DETAIL, "result_99.00_percentile_per_query_latency_ns")
-    set_value(run / DETAIL, "early_stopping_latency_ms", low)
+    low = value_in(run / DETAIL_LOG, "result_99.00_percentile_per_query_latency_ns")
+    set_value(run / DETAIL_LOG, "early_stopping_latency_ms", low)
     words(run)
     put(value=float(low))(run / "run.json")
 
@@ -165,7 +165,8 @@ def another_campaign(tree: Path) -> None:
         text = path.read_text()
         path.write_text(
             text.replace(making.NONCE, nonce).replace(
-                str(bound_seed(making.NONCE, SHA256)), str(bound_seed(nonce, SHA256))
+                str(compute_bound_seed(making.NONCE, SHA256)),
+                str(compute_bound_seed(nonce, SHA256)),
             )
         )
 
@@ -177,8 +178,8 @@ def other_scenarios_answers(tree: Path) -> None:
         tree / ENTRIES / "SingleStream" / "accuracy",
     )
     for key in ("power_begin", "power_end"):
-        set_value(own / DETAIL, key, value_in(other / DETAIL, key))
-    shutil.copy(other / ACCURACY, own / ACCURACY)
+        set_value(own / DETAIL_LOG, key, value_in(other / DETAIL_LOG, key))
+    shutil.copy(other / ACCURACY_LOG, own / ACCURACY_LOG)
 
 
 def second_system(tree: Path) -> None:
@@ -198,7 +199,7 @@ def second_system(tree: Path) -> None:
 
 def perfect_answers(tree: Path) -> None:
     """The answers typed from the packed labels, in all logs."""
-    for path in tree.rglob(ACCURACY):
+    for path in tree.rglob(ACCURACY_LOG):
         path.write_text(
             re.sub(
                 r'"qsl_idx" : (\d+), "data" : "[0-9A-F]+"',
@@ -207,7 +208,9 @@ def perfect_answers(tree: Path) -> None:
             )
         )
     for path in tree.rglob("accuracy/accuracy.txt"):
-        path.write_text(f"top1=1.000000, hash={file_sha256(path.with_name(ACCURACY))}\n")
+        path.write_text(
+            f"top1=1.000000, hash={compute_file_sha256(path.with_name(ACCURACY_LOG))}\n"
+        )
         put(value=1.0)(path.with_name("run.json"))
 
 
@@ -344,19 +347,21 @@ def sooner(tree: Path) -> None:
     scaled("Offline", 2 / 3, r"result_.*latency_ns")(tree)
     run = run_of(tree, "Offline")
     rate = float(
-        f"{value_in(run / DETAIL, 'generated_samples_per_query') * 1e9 / value_in(run / DETAIL, 'result_max_latency_ns'):.6g}"
+        f"{value_in(run / DETAIL_LOG, 'generated_samples_per_query') * 1e9 / value_in(run / DETAIL_LOG, 'result_max_latency_ns'):.6g}"
     )
-    set_value(run / DETAIL, "result_samples_per_second", rate)
+    set_value(run / DETAIL_LOG, "result_samples_per_second", rate)
     put(value=rate)(run / "run.json")
-    swap(r"(Samples per second: ).*", rf"\g<1>{rate:g}")(run / SUMMARY)
-    begin = datetime.strptime(value_in(run / DETAIL, "power_begin"), POWER_TIME)
-    ended = begin + timedelta(microseconds=value_in(run / DETAIL, "result_max_latency_ns") / 1000)
-    set_value(run / DETAIL, "power_end", ended.strftime(POWER_TIME)[:-3])
+    swap(r"(Samples per second: ).*", rf"\g<1>{rate:g}")(run / SUMMARY_LOG)
+    begin = datetime.strptime(value_in(run / DETAIL_LOG, "power_begin"), POWER_TIME_FORMAT)
+    ended = begin + timedelta(
+        microseconds=value_in(run / DETAIL_LOG, "result_max_latency_ns") / 1000
+    )
+    set_value(run / DETAIL_LOG, "power_end", ended.strftime(POWER_TIME_FORMAT)[:-3])
 
 
 def undated(tree: Path) -> None:
     """A detail log without the one stamp that ties its clock to a day."""
-    path = run_of(tree, "Offline") / DETAIL
+    path = run_of(tree, "Offline") / DETAIL_LOG
     path.write_text(
         "".join(
             line
@@ -385,7 +390,7 @@ def late_clock(tree: Path) -> None:
 
 def all_at_once(tree: Path) -> None:
     """Every LoadGen run at the moment at which the first began, to the millisecond."""
-    for path in tree.rglob(DETAIL):
+    for path in tree.rglob(DETAIL_LOG):
         set_value(path, "power_begin", "11-14-2023 23:30:00.000")
         set_value(path, "power_end", "11-14-2023 23:30:08.000")
 
@@ -631,7 +636,7 @@ def test_a_forgery_is_found_by_the_rule_that_is_there_for_it(
     tree: Path, what: str, forge: Forgery, rule: str, severity: Severity
 ) -> None:
     forge(tree)
-    found = {(finding.rule, finding.severity) for finding in Judge().result(str(tree)).findings}
+    found = {(finding.rule, finding.severity) for finding in Judge().judge_path(str(tree)).findings}
     assert (rule, severity) in found, f"{what}: only {sorted(found)}"
 
 
@@ -653,8 +658,8 @@ def test_every_draw_hangs_on_its_seed(tmp_path: Path, scenario: Scenario, mode: 
         "accuracy_log_rng_seed",
     ):
         copy = Path(shutil.copytree(folder, tmp_path / name / folder.relative_to(tmp_path)))
-        set_value(copy / DETAIL, f"effective_{name}", 1)
-        rules[name] = {finding.rule for finding in Judge().result(str(copy)).findings} & {
+        set_value(copy / DETAIL_LOG, f"effective_{name}", 1)
+        rules[name] = {finding.rule for finding in Judge().judge_path(str(copy)).findings} & {
             "loadgen.draws",
             "loadgen.library",
         }
@@ -671,16 +676,16 @@ def test_every_draw_hangs_on_its_seed(tmp_path: Path, scenario: Scenario, mode: 
 
 def test_the_generator_is_that_of_the_standard() -> None:
     """ISO C++ [rand.predef]: the 10,000th word of a default-seeded mt19937 is 4123659995."""
-    draw = Twister(5489)
+    draw = MersenneTwister(5489)
     assert [draw.random.getrandbits(32) for _ in range(10_000)][-1] == 4_123_659_995
 
 
 @pytest.mark.parametrize("seed", [0, 5489, 2**62 + 12345])
 def test_numbers_drawn_at_once_are_those_drawn_one_by_one(seed: int) -> None:
     """To the last bit: a chance that is rounded otherwise would call an honest log forged."""
-    one, all_at_once = Twister(seed), Twister(seed)
-    assert [one.real() for _ in range(1000)] == all_at_once.reals(1000).tolist()
-    assert one.real() == all_at_once.real()
+    one, all_at_once = MersenneTwister(seed), MersenneTwister(seed)
+    assert [one.generate_real() for _ in range(1000)] == all_at_once.generate_reals(1000).tolist()
+    assert one.generate_real() == all_at_once.generate_real()
 
 
 @pytest.mark.parametrize("scenario", list(Scenario))
@@ -690,8 +695,8 @@ def test_the_last_queries_are_due_as_in_the_whole_schedule(
 ) -> None:
     """A stream has millions, of which the last three are looked at."""
     plan = replace(making.LOADS[scenario].plan(performance=True), queries=queries)
-    due = [-1, *first(plan.due_ns(), queries + 1)]
-    assert plan.last_due_ns() == tuple(due[-3:])
+    due = [-1, *take_first_values(plan.replay_due_ns(), queries + 1)]
+    assert plan.compute_last_due_ns() == tuple(due[-3:])
 
 
 @pytest.mark.parametrize(
@@ -702,4 +707,6 @@ def test_a_system_has_the_devices_that_its_description_counts(
 ) -> None:
     """The highest number is below the count; where nobody counted, nobody knows."""
     several_devices(device, described)(tree)
-    assert "tree.devices" not in {finding.rule for finding in Judge().result(str(tree)).findings}
+    assert "tree.devices" not in {
+        finding.rule for finding in Judge().judge_path(str(tree)).findings
+    }

@@ -15,9 +15,9 @@ from rewriting import rewrite
 from spoiling import swap
 
 from compliance.judge import Judge
-from compliance.rules.podium.inference.loadgen_summary import PERCENTILES
+from compliance.rules.podium.inference.loadgen_summary import LOGGED_PERCENTILES
 from compliance.verdict import Severity
-from suite.files.layout import DETAIL, SUMMARY
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 
 SINGLE, MULTI, SERVER, OFFLINE = (
@@ -42,7 +42,7 @@ def made(folder: Path, scenario: Scenario, mode: str) -> Path:
 
 def broken(folder: Path) -> bool:
     return any(
-        finding.severity is Severity.ERROR for finding in Judge().result(str(folder)).findings
+        finding.severity is Severity.ERROR for finding in Judge().judge_path(str(folder)).findings
     )
 
 
@@ -50,7 +50,7 @@ class Log:
     """A detail log, line by line, that is put back after each change."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.path = folder, folder / DETAIL
+        self.folder, self.path = folder, folder / DETAIL_LOG
         self.lines = self.path.read_text().splitlines(keepends=True)
         self.documents = [json.loads(line.removeprefix(TOKEN)) for line in self.lines]
 
@@ -120,7 +120,7 @@ run nothing hangs on it.
 """
 SAMPLES = {
     f"result_{name}_latency_ns"
-    for name in ("min", "mean", *(f"{share}_percentile" for share in PERCENTILES))
+    for name in ("min", "mean", *(f"{share}_percentile" for share in LOGGED_PERCENTILES))
 }
 """What MultiStream's samples took, as far as their queries took no less: results are of queries,
 and nothing is read from these.
@@ -209,10 +209,10 @@ def test_the_list_of_loaded_samples_cannot_be_changed(
 def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenario) -> None:
     """Scores are read from it."""
     folder = made(tmp_path, scenario, "performance")
-    lines = (folder / SUMMARY).read_text().splitlines(keepends=True)
+    lines = (folder / SUMMARY_LOG).read_text().splitlines(keepends=True)
     passed = []
     for place, line in enumerate(lines):
-        rewrite(folder / SUMMARY, "".join([*lines[:place], *lines[place + 1 :]]))
+        rewrite(folder / SUMMARY_LOG, "".join([*lines[:place], *lines[place + 1 :]]))
         if line.strip() and "=" not in line and not broken(folder):
             passed.append(line.strip())
     quiet = {
@@ -230,13 +230,13 @@ def test_no_number_of_a_summary_can_be_changed(tmp_path: Path, scenario: Scenari
     rounded.
     """
     folder = made(tmp_path, scenario, "performance")
-    lines = (folder / SUMMARY).read_text().splitlines(keepends=True)
+    lines = (folder / SUMMARY_LOG).read_text().splitlines(keepends=True)
     for place, line in enumerate(lines):
         name, colon, text = line.rstrip("\n").partition(":")
         if not (colon and text.strip().isdigit()):
             continue
         rewrite(
-            folder / SUMMARY,
+            folder / SUMMARY_LOG,
             "".join([*lines[:place], f"{name}: {int(text) + 1}\n", *lines[place + 1 :]]),
         )
         assert broken(folder), line
@@ -255,5 +255,5 @@ def test_the_estimate_of_a_stream_is_its_result(
         swap(r"(estimate: \d+)\d", r"\g<1>"),
     ):
         folder = made(tmp_path / str(id(change)), scenario, "performance")
-        change(folder / SUMMARY)
+        change(folder / SUMMARY_LOG)
         assert broken(folder)

@@ -16,7 +16,7 @@ from rewriting import rewrite
 
 from compliance.judge import Judge
 from compliance.verdict import Verdict
-from suite.files.layout import QUERIES, TELEMETRY
+from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
 
 Rows = Callable[[Any], Any]
 
@@ -31,7 +31,7 @@ def good(tmp_path: Path) -> Path:
 
 def told(run: Path) -> set[str]:
     """Name the rules that say something; the run counts all the same."""
-    result = Judge().result(str(run))
+    result = Judge().judge_path(str(run))
     assert result.verdict is Verdict.VALID
     return {finding.rule for finding in result.findings}
 
@@ -77,17 +77,17 @@ def test_a_touched_row_is_told(good: Path, change: Callable[[Any, int], Any], pl
     """A completion that is a little later or earlier than it was is let through: LoadGen's
     percentiles do not hang on one query.
     """
-    numpy.save(good / QUERIES, change(numpy.load(good / QUERIES), place))
+    numpy.save(good / QUERY_RECORD_FILE, change(numpy.load(good / QUERY_RECORD_FILE), place))
     assert told(good)
 
 
 @pytest.mark.slow
 def test_each_bit_of_the_header_counts(good: Path):
     """Another header is another table; its length alone is padding."""
-    whole = (good / QUERIES).read_bytes()
+    whole = (good / QUERY_RECORD_FILE).read_bytes()
     end = whole.index(b"}")
     for at in [*range(8), *range(10, end + 1)]:
-        rewrite(good / QUERIES, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        rewrite(good / QUERY_RECORD_FILE, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         assert told(good), at
 
 
@@ -103,15 +103,15 @@ def with_line(text: str, place: int, *lines: str) -> str:
 @pytest.mark.slow
 def test_no_line_of_telemetry_can_be_taken_out_doubled_or_exchanged(good: Path):
     """Readings that disturbed would be the ones to go."""
-    text = (good / TELEMETRY).read_text()
+    text = (good / TELEMETRY_FILE).read_text()
     lines = text.splitlines(keepends=True)
     for place in range(len(lines)):
         for changed in ((), (lines[place], lines[place]), ("\n",), (lines[place][:-2] + "\n",)):
-            rewrite(good / TELEMETRY, with_line(text, place, *changed))
+            rewrite(good / TELEMETRY_FILE, with_line(text, place, *changed))
             assert told(good), (place, changed)
     for place in range(1, len(lines) - 3):  # two lines on: the same channel's next reading
         rewrite(
-            good / TELEMETRY,
+            good / TELEMETRY_FILE,
             with_line(with_line(text, place, lines[place + 2]), place + 2, lines[place]),
         )
         assert told(good), place
@@ -130,7 +130,7 @@ def test_no_field_of_telemetry_can_be_emptied_or_renamed(good: Path):
     """A field of another name or type would switch off every rule about it; null is what a machine
     does not tell.
     """
-    text = (good / TELEMETRY).read_text()
+    text = (good / TELEMETRY_FILE).read_text()
     for place, document in documents(text):
         tables = [
             document,
@@ -143,7 +143,9 @@ def test_no_field_of_telemetry_can_be_emptied_or_renamed(good: Path):
                     before = dict(table)
                     table.pop(field)
                     table |= {} if value is ... else {field: value}
-                    rewrite(good / TELEMETRY, with_line(text, place, json.dumps(document) + "\n"))
+                    rewrite(
+                        good / TELEMETRY_FILE, with_line(text, place, json.dumps(document) + "\n")
+                    )
                     assert told(good), (place, field, value)
                     table.clear()
                     table |= before

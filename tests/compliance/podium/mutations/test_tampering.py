@@ -19,19 +19,25 @@ from spoiling import first_answer, no_first_answer, put, relabelled, remove, set
 
 from compliance.cli import check
 from compliance.judge import Judge
-from compliance.verdict import Result, Severity, Verdict
-from suite.files.layout import ACCURACY, DETAIL, SUMMARY, bound_seed, file_sha256
+from compliance.verdict import PathJudgement, Severity, Verdict
+from suite.files.layout import (
+    ACCURACY_LOG,
+    DETAIL_LOG,
+    SUMMARY_LOG,
+    compute_bound_seed,
+    compute_file_sha256,
+)
 from suite.loadgen.scenario import Scenario
 
 TREE = EXAMPLES / "base" / "tree"
 LOG, PERFORMANCE, ACCURATE = "**/resnet/result_0.txt", "**/performance/run_1", "**/accuracy"
 MEASURED = "**/*_podium_SingleStream.json"
-SUMMED = f"{PERFORMANCE}/{SUMMARY}"
+SUMMED = f"{PERFORMANCE}/{SUMMARY_LOG}"
 pytestmark = pytest.mark.usefixtures("counted_once")
 
 
-def judged(path: Path) -> Result:
-    return Judge().result(str(path))
+def judged(path: Path) -> PathJudgement:
+    return Judge().judge_path(str(path))
 
 
 def errors(path: Path) -> set[str]:
@@ -92,15 +98,15 @@ def another_scenarios_run(folder: Path) -> None:
 
 def from_another_campaign(path: Path) -> None:
     """Take the detail log of a run that was bound to another campaign."""
-    set_value(path, "effective_accuracy_log_rng_seed", bound_seed("f" * 32, SHA256))
-    set_value(path, "requested_accuracy_log_rng_seed", bound_seed("f" * 32, SHA256))
+    set_value(path, "effective_accuracy_log_rng_seed", compute_bound_seed("f" * 32, SHA256))
+    set_value(path, "requested_accuracy_log_rng_seed", compute_bound_seed("f" * 32, SHA256))
 
 
 def better_answers(folder: Path) -> None:
     """Put the labels into the accuracy log, with score and hash to match; the sampled answers give
     it away.
     """
-    log = folder / ACCURACY
+    log = folder / ACCURACY_LOG
     for sample, label in enumerate(making.LABELS):
         log.write_text(
             re.sub(
@@ -109,7 +115,7 @@ def better_answers(folder: Path) -> None:
                 log.read_text(),
             )
         )
-    (folder / "accuracy.txt").write_text(f"top1=1.000000, hash={file_sha256(log)}\n")
+    (folder / "accuracy.txt").write_text(f"top1=1.000000, hash={compute_file_sha256(log)}\n")
     put(value=1.0)(folder / "run.json")
 
 
@@ -124,9 +130,9 @@ def labels_from_answers(division: Path) -> None:
 
 def faster(folder: Path) -> None:
     """Raise the throughput everywhere that it is told."""
-    set_value(folder / DETAIL, "result_qps_with_loadgen_overhead", 150.0)
+    set_value(folder / DETAIL_LOG, "result_qps_with_loadgen_overhead", 150.0)
     swap("QPS w/ loadgen overhead         : .*", "QPS w/ loadgen overhead         : 150.00")(
-        folder / SUMMARY
+        folder / SUMMARY_LOG
     )
 
 
@@ -229,33 +235,33 @@ TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
     ("another scenario's run", PERFORMANCE, another_scenarios_run, "loadgen.mode"),
     (
         "another run's detail log",
-        f"{PERFORMANCE}/{DETAIL}",
-        lambda path: shutil.copy(path.parents[2] / "accuracy" / DETAIL, path),
+        f"{PERFORMANCE}/{DETAIL_LOG}",
+        lambda path: shutil.copy(path.parents[2] / "accuracy" / DETAIL_LOG, path),
         "loadgen.mode",
     ),
     (
         "another campaign's detail log",
-        f"{PERFORMANCE}/{DETAIL}",
+        f"{PERFORMANCE}/{DETAIL_LOG}",
         from_another_campaign,
         "loadgen.binding",
     ),
     (
         "fewer queries",
-        f"{PERFORMANCE}/{DETAIL}",
+        f"{PERFORMANCE}/{DETAIL_LOG}",
         lambda path: set_value(path, "result_query_count", 400),
         "loadgen.span",
     ),
-    ("the detail log cut in half", f"{PERFORMANCE}/{DETAIL}", cut_in_half, "file.cut"),
-    ("one answer deleted", f"{ACCURATE}/{ACCURACY}", no_first_answer, "answers.coverage"),
+    ("the detail log cut in half", f"{PERFORMANCE}/{DETAIL_LOG}", cut_in_half, "file.cut"),
+    ("one answer deleted", f"{ACCURATE}/{ACCURACY_LOG}", no_first_answer, "answers.coverage"),
     (
         "one answer changed",
-        f"{ACCURATE}/{ACCURACY}",
+        f"{ACCURATE}/{ACCURACY_LOG}",
         first_answer(lambda line: line.replace("000000", "000001")),
         "accuracy.hash",
     ),
     (
         "no sampled answers",
-        f"{PERFORMANCE}/{ACCURACY}",
+        f"{PERFORMANCE}/{ACCURACY_LOG}",
         lambda path: path.write_text("[\n]\n"),
         "answers.sampled",
     ),

@@ -41,7 +41,7 @@ Mutation = tuple[str, list[Event]]
 
 
 def verdict(folder: Path, events: Sequence[Event]) -> Verdict:
-    return Judge().result(str(write_log(folder / "result_0.txt", events))).verdict
+    return Judge().judge_path(str(write_log(folder / "result_0.txt", events))).verdict
 
 
 def holes(folder: Path, mutations: Iterator[Mutation]) -> set[str]:
@@ -214,4 +214,4 @@ def test_a_resumed_run_cannot_make_void_what_it_likes(
 ) -> None:
     """The offset is that of a line, and the epoch the one that goes on."""
     resumed(training_events(), **{"epoch": 1, **change})(tmp_path)
-    assert Judge().result(str(tmp_path)).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(tmp_path)).verdict is Verdict.BROKEN

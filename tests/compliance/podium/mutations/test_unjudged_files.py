@@ -30,7 +30,7 @@ def named(path: Path) -> dict[str, Finding]:
     """What the judge finds to be a stray: rule -> finding."""
     return {
         finding.rule: finding
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.rule in RULES
     }
 
@@ -71,7 +71,7 @@ def test_a_file_that_belongs_to_nothing_is_named(tree: Path, place: str, rule: s
         and found[rule].severity is Severity.WARNING
         and Path(found[rule].file).name == path.name
     )
-    assert Judge().result(str(tree)).verdict is Verdict.VALID
+    assert Judge().judge_path(str(tree)).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize(
@@ -113,18 +113,18 @@ def test_a_folder_that_cannot_be_read_has_no_strays(tmp_path: Path) -> None:
     """Other rules say that it is not there."""
     nowhere = tmp_path / "no"
     assert (
-        list(unjudged_files.in_run(nowhere, Mode.ACCURACY))
-        == list(unjudged_files.in_entry(nowhere))
-        == list(unjudged_files.in_set(nowhere))
+        list(unjudged_files.find_unexpected_run_files(nowhere, Mode.ACCURACY))
+        == list(unjudged_files.find_unexpected_entry_files(nowhere))
+        == list(unjudged_files.find_unexpected_set_files(nowhere))
         == []
     )
-    assert list(unjudged_files.in_home(tmp_path / "no")) == []
+    assert list(unjudged_files.find_misplaced_files(tmp_path / "no")) == []
 
 
 def test_a_file_that_a_manifest_names_is_still_part_of_no_result(tmp_path: Path) -> None:
     """Sealed or not: nobody has judged it."""
     bundle(sealed_note)(tmp_path)
-    result = Judge().result(str(tmp_path / "acme.tar.zst"))
+    result = Judge().judge_path(str(tmp_path / "acme.tar.zst"))
     errors = {
         finding.rule: finding.file
         for finding in result.findings
@@ -160,7 +160,9 @@ def test_what_a_bundle_may_hold(tmp_path: Path, name: str, accepted: bool) -> No
         )
 
     bundle(spoil)(tmp_path)
-    found = {finding.rule for finding in Judge().result(str(tmp_path / "acme.tar.zst")).findings}
+    found = {
+        finding.rule for finding in Judge().judge_path(str(tmp_path / "acme.tar.zst")).findings
+    }
     assert ("bundle.strays" not in found) is accepted, found
     assert "bundle.files" not in found
 

@@ -11,7 +11,12 @@ from kinds.records import recorded
 from spoiling import OFF
 
 from suite.cli import main
-from suite.measurement.mlperf_power.session import FILES, POWER, RANGING, SPL
+from suite.measurement.mlperf_power.session import (
+    ANALYZER_LOG,
+    POWER_FOLDER,
+    RANGING_FOLDER,
+    SESSION_FILES,
+)
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def left(run: Path) -> list[str]:
     return sorted(
         path.name
         for path in [*run.parent.iterdir(), *run.iterdir()]
-        if path.name.startswith((POWER, RANGING, SPL))
+        if path.name.startswith((POWER_FOLDER, RANGING_FOLDER, ANALYZER_LOG))
     )
 
 
@@ -44,7 +49,7 @@ def test_a_session_is_copied_in_the_workflows_layout(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert imported(tmp_path / "session", run) == 0
-    for name in FILES:
+    for name in SESSION_FILES:
         assert (run.parent / name).read_bytes() == (tmp_path / "session" / name).read_bytes()
     told = capsys.readouterr().out
     assert "grade analyzer" in told and "YokogawaWT310E" in told and " W" in told
@@ -87,4 +92,4 @@ def test_a_second_session_is_refused(
     shutil.copytree(tmp_path / "session", tmp_path / "again")
     assert imported(tmp_path / "session", run) == 0
     assert imported(tmp_path / "again", run) == 2 and "already" in capsys.readouterr().err
-    assert left(run) == [POWER, RANGING, SPL]
+    assert left(run) == [POWER_FOLDER, RANGING_FOLDER, ANALYZER_LOG]

@@ -34,7 +34,7 @@ def test_a_violation_is_found(tmp_path: Path, kind: str) -> None:
     path = tmp_path if kind in TRAINED_MUTANTS else path_of(tmp_path)
     found = {
         finding.rule
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.severity is Severity.ERROR
     }
     assert any(rule.startswith("power.") for rule in found), found
@@ -45,7 +45,7 @@ def test_a_good_run_raises_no_alarm(tmp_path: Path) -> None:
     powered()(tmp_path)
     assert [
         finding
-        for finding in Judge().result(str(path_of(tmp_path))).findings
+        for finding in Judge().judge_path(str(path_of(tmp_path))).findings
         if finding.rule.startswith(("power.", "telemetry.", "file."))
     ] == []
 
@@ -94,7 +94,7 @@ def test_a_counter_that_was_reset_costs_its_energy_and_not_the_run(tmp_path: Pat
     powered(fallen)(tmp_path)
     found = [
         finding
-        for finding in Judge().result(str(path_of(tmp_path))).findings
+        for finding in Judge().judge_path(str(path_of(tmp_path))).findings
         if finding.rule.startswith("power.")
     ]
     assert {(finding.rule, finding.severity) for finding in found} == {
@@ -107,7 +107,7 @@ def test_a_good_training_run_raises_no_alarm(tmp_path: Path) -> None:
     trained()(tmp_path)
     assert [
         finding
-        for finding in Judge().result(str(tmp_path)).findings
+        for finding in Judge().judge_path(str(tmp_path)).findings
         if finding.rule.startswith(("power.", "telemetry.", "file.", "training."))
     ] == []
 
@@ -127,7 +127,7 @@ def test_a_log_without_a_word_of_energy_is_odd_and_valid(tmp_path: Path) -> None
     )
     found = [
         (each.rule, each.severity)
-        for each in Judge().result(str(tmp_path)).findings
+        for each in Judge().judge_path(str(tmp_path)).findings
         if each.rule.startswith("power.")
     ]
     assert found == [("power.energy", Severity.WARNING)]
@@ -142,7 +142,7 @@ def power_findings(folder: Path) -> list[tuple[str, Severity, str]]:
     """What the rules about power find in a serving run."""
     return [
         (each.rule, each.severity, each.found)
-        for each in Judge().result(str(path_of(folder))).findings
+        for each in Judge().judge_path(str(path_of(folder))).findings
         if each.rule.startswith("power.")
     ]
 

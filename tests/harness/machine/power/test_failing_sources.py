@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.machine.power.selection import REHEARSAL, choose
+from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
 from harness.machine.telemetry.process import sampling
 from harness.serving.energy import energy_of
 from harness.serving.loadgen.result_files import Facts
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
+from suite.measurement.power_readings import MeasuredWork
 
 
 def unlinked(counter: Path) -> None:
@@ -45,8 +45,8 @@ def test_a_counter_that_fails_in_the_middle_gives_no_energy(
     zone.mkdir(parents=True)
     for name, value in {"name": "package-0", "energy_uj": "1000000"}.items():
         (zone / name).write_text(f"{value}\n")
-    monkeypatch.setenv(REHEARSAL, str(tmp_path / "tree"))
-    chosen = choose("rapl", None, {"power.period_ms": 50})
+    monkeypatch.setenv(REHEARSAL_VARIABLE, str(tmp_path / "tree"))
+    chosen = choose_power_sources("rapl", None, {"power.period_ms": 50})
     with sampling(tmp_path / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
         begin = time.time_ns()
         time.sleep(0.6)
@@ -55,8 +55,11 @@ def test_a_counter_that_fails_in_the_middle_gives_no_energy(
         end = time.time_ns()
         time.sleep(chosen.linger_s)
     assert sampler.lost == ()
-    energy, reasons = power_readings.records(
-        power_readings.read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1)
+    energy, reasons = power_readings.build_energy_records(
+        power_readings.read_power_readings(tmp_path / "telemetry.jsonl"),
+        begin,
+        end,
+        MeasuredWork(samples=1),
     )
     assert energy == () and any(reason in each for each in reasons), reasons
 

@@ -18,12 +18,16 @@ from harness.machine.power import meter as meters
 from harness.machine.power import sysfs
 from harness.machine.power.meter import Meter, MeterError
 from harness.machine.power.meters import ipmi, server
-from harness.machine.power.meters.fake import Profile
-from harness.machine.power.sampled import Absent, MeterChannels, open_meter
-from harness.machine.power.selection import choose, names_of, period_of
+from harness.machine.power.meters.fake import FakePowerProfile
+from harness.machine.power.sampled import AbsentSource, MeterChannels, open_meter
+from harness.machine.power.selection import (
+    choose_power_sources,
+    parse_power_option,
+    resolve_power_period,
+)
 from harness.machine.telemetry.process import sampling
 from suite.errors import MissingError, RequestError
-from suite.measurement.power_readings import Work, read, records
+from suite.measurement.power_readings import MeasuredWork, build_energy_records, read_power_readings
 
 FAKE = "podium meter fake --watts 50 --period-ms 50"
 
@@ -62,7 +66,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A meter's program may take seconds to start on a crowded host; how long is waited is asked
     where a meter is silent.
     """
-    monkeypatch.setattr(meters, "ANSWER_S", 60.0)
+    monkeypatch.setattr(meters, "METER_ANSWER_LIMIT_S", 60.0)
 
 
 def energy_of(
@@ -71,7 +75,7 @@ def energy_of(
     """Sample a meter around a window by the sampler's own process; the mean watts, and why there
     are none.
     """
-    chosen = choose("off", address, {})
+    chosen = choose_power_sources("off", address, {})
     with sampling(folder / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
         begin = time.time_ns()
         time.sleep(seconds)
@@ -80,7 +84,9 @@ def energy_of(
             max(chosen.linger_s, 0.5)
         )  # two periods are 40 ms, and a program may be held up for longer
     assert sampler.lost == ()
-    found, reasons = records(read(folder / "telemetry.jsonl"), begin, end, Work(samples=10))
+    found, reasons = build_energy_records(
+        read_power_readings(folder / "telemetry.jsonl"), begin, end, MeasuredWork(samples=10)
+    )
     return [each.average_w for each in found], reasons
 
 
@@ -118,7 +124,7 @@ def port() -> Iterator[int]:
                 except OSError:
                     return
                 with caller:
-                    server.talk(
+                    server.serve_meter_client(
                         caller.fileno(),
                         caller.fileno(),
                         "name=tcp scope=system uncertainty=0.01 period_ms=50",
@@ -144,7 +150,9 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
     """
     profile = tmp_path / "profile"
     profile.write_text("0 100\n")
-    chosen = choose("off", f"podium meter fake --profile {profile} --period-ms 10", {})
+    chosen = choose_power_sources(
+        "off", f"podium meter fake --profile {profile} --period-ms 10", {}
+    )
     with sampling(tmp_path / "telemetry.jsonl", "cpu", chosen.openings):
         begin = time.time_ns() + 1_000_000_000
         end = begin + 3_000_000_000
@@ -153,7 +161,9 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
         ) as stream:  # ahead: a step that is written when its time has come comes late
             stream.write(f"{begin} 50\n{end} 100\n")
         time.sleep((end - time.time_ns()) / 1e9 + 0.5)
-    (found,), _ = records(read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1))
+    (found,), _ = build_energy_records(
+        read_power_readings(tmp_path / "telemetry.jsonl"), begin, end, MeasuredWork(samples=1)
+    )
     assert abs(found.joules - 150.0) < max(1.5, min(found.edge_j, 15.0)), (
         "the edge is 2 J if no sample is late"
     )
@@ -196,17 +206,17 @@ def test_a_meter_that_cannot_be_used_says_why_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, sentence: str
 ) -> None:
     if sentence.startswith("is silent"):
-        monkeypatch.setattr(meters, "ANSWER_S", 3.0)  # the one that is waited for
+        monkeypatch.setattr(meters, "METER_ANSWER_LIMIT_S", 3.0)  # the one that is waited for
     with pytest.raises(MeterError, match=sentence):
         Meter(script(tmp_path, body)).close()
-    assert isinstance(open_meter(script(tmp_path, "say('no')")), Absent)
+    assert isinstance(open_meter(script(tmp_path, "say('no')")), AbsentSource)
 
 
 @pytest.mark.slow
 def test_a_meter_that_never_answers_says_so_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meters, "ANSWER_S", 0.2)
+    monkeypatch.setattr(meters, "METER_ANSWER_LIMIT_S", 0.2)
     with pytest.raises(MeterError, match=r"does not answer within 0\.2 s"):
         Meter(script(tmp_path, "time.sleep(60)")).close()
 
@@ -251,30 +261,34 @@ def test_a_meter_that_fails_in_the_middle_costs_the_energy_alone(
 
 @pytest.mark.slow
 def test_a_meter_that_falls_silent_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meters, "SILENT_S", 0.2)
+    monkeypatch.setattr(meters, "MIN_SILENCE_S", 0.2)
     meter = Meter(script(tmp_path, good("say(f'sample {time.time_ns()} 50')")))
     time.sleep(0.4)
     with pytest.raises(MeterError, match="fell silent"):
-        list(meter.samples())
+        list(meter.read_samples())
     meter.close()
 
 
 def test_what_cannot_be_reached_is_a_wrong_request() -> None:
     """Before anything is timed: a typing error must not cost a night's run its energy."""
     with pytest.raises(RequestError, match="--meter tcp://127.0.0.1:1: cannot be reached"):
-        choose("off", "tcp://127.0.0.1:1", {})
+        choose_power_sources("off", "tcp://127.0.0.1:1", {})
     with pytest.raises(RequestError, match="cannot be reached: No such file"):
-        choose("off", "no-such-program --at-all", {})
+        choose_power_sources("off", "no-such-program --at-all", {})
 
 
 def test_names_and_periods_that_there_are_not_are_refused() -> None:
     with pytest.raises(RequestError, match="unknown power source 'rappl'; did you mean 'rapl'"):
-        names_of("rappl")
-    assert names_of("off") == [] and {"rapl", "nvml", "hwmon", "ina3221", "tegrastats"} <= set(
-        names_of("auto")
-    )
+        parse_power_option("rappl")
+    assert parse_power_option("off") == [] and {
+        "rapl",
+        "nvml",
+        "hwmon",
+        "ina3221",
+        "tegrastats",
+    } <= set(parse_power_option("auto"))
     with pytest.raises(RequestError, match="power.period_ms: 5"):
-        period_of({"power.period_ms": 5})
+        resolve_power_period({"power.period_ms": 5})
 
 
 def test_a_source_that_was_named_and_is_not_there_is_missing(
@@ -282,14 +296,14 @@ def test_a_source_that_was_named_and_is_not_there_is_missing(
 ) -> None:
     monkeypatch.setenv("PODIUM_POWER_ROOT", str(tmp_path))
     with pytest.raises(MissingError, match="--power rapl: no counters"):
-        choose("rapl", None, {})
-    assert choose("auto", None, {}).linger_s == pytest.approx(0.2)
+        choose_power_sources("rapl", None, {})
+    assert choose_power_sources("auto", None, {}).linger_s == pytest.approx(0.2)
 
 
 def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "profile").write_text("now 50\n")
     with pytest.raises(RequestError, match="not lines of UTC_NS WATTS"):
-        Profile(tmp_path / "profile")
+        FakePowerProfile(tmp_path / "profile")
 
 
 def test_a_controller_is_asked_by_ipmitool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,17 +311,17 @@ def test_a_controller_is_asked_by_ipmitool(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(MissingError, match="ipmitool"):
         monkeypatch.setattr(ipmi.shutil, "which", lambda name: None)
-        ipmi.meter([])
+        ipmi.open_ipmi_meter([])
     text = (
         "    Instantaneous power reading:                   220 Watts\n    Minimum during sampling"
         " period:                 18 Watts\n"
     )
     (tmp_path / "ipmitool").write_text(f"#!/bin/sh\ncat <<END\n{text}END\n")
     (tmp_path / "ipmitool").chmod(0o755)
-    assert ipmi.watts(["-H", "bmc"]) == 220.0
+    assert ipmi.read_ipmi_watts(["-H", "bmc"]) == 220.0
     (tmp_path / "ipmitool").write_text("#!/bin/sh\necho 'no dcmi' >&2\nexit 1\n")
     with pytest.raises(OSError, match="no dcmi"):
-        ipmi.watts([])
+        ipmi.read_ipmi_watts([])
 
 
 THREADED = """
@@ -442,12 +456,12 @@ def test_a_late_answer_to_clock_is_no_garbage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was told to talk garbage, seconds after the question."""
-    monkeypatch.setattr(meters, "AGAIN_S", 0.1)
+    monkeypatch.setattr(meters, "CLOCK_CHECK_PERIOD_S", 0.1)
     meter = Meter(threaded(tmp_path, clock="SENT[0] and time.sleep(0.08)"))
     found = []
     for _ in range(15):
         time.sleep(0.05)
-        found += list(meter.samples())
+        found += list(meter.read_samples())
     meter.close()
     assert len(found) > 10
 
@@ -457,13 +471,13 @@ def test_a_meter_that_cannot_start_is_told_before_the_run() -> None:
     with pytest.raises(
         MissingError, match="ended with exit status 3: podium: hwmon: no ACPI power meter"
     ):
-        choose("off", "podium meter hwmon", {})
+        choose_power_sources("off", "podium meter hwmon", {})
 
 
 @pytest.mark.parametrize("address", ["", "  ", "'", "tcp://", "tcp://:x", "tcp://127.0.0.1:99999"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(RequestError, match="cannot be reached"):
-        choose("off", address, {})
+        choose_power_sources("off", address, {})
 
 
 @pytest.mark.parametrize(
@@ -491,7 +505,7 @@ def test_a_meter_of_nothing_is_refused(words: list[str], sentence: str) -> None:
 def test_auto_is_not_one_of_several() -> None:
     """`unknown power source 'auto'; did you mean 'auto'?`"""
     with pytest.raises(RequestError, match="auto stands alone"):
-        names_of("auto,rapl")
+        parse_power_option("auto,rapl")
 
 
 @pytest.mark.parametrize("text", ["-5", "1_000", "9" * 23, "+7", "0x10", ""])
@@ -499,4 +513,4 @@ def test_a_counter_is_a_whole_number_of_the_kernel(tmp_path: Path, text: str) ->
     """One value of 77 bits made the whole file unreadable, other channels too."""
     (tmp_path / "energy_uj").write_text(text)
     with pytest.raises(OSError, match="no number"):
-        sysfs.number(tmp_path / "energy_uj")
+        sysfs.read_sysfs_number(tmp_path / "energy_uj")

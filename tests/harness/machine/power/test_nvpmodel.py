@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from harness.machine.power import nvpmodel
-from harness.machine.system_description import host_name
+from harness.machine.system_description import build_system_name
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """The mode is asked for once per process."""
-    nvpmodel.power_mode.cache_clear()
+    nvpmodel.read_power_mode.cache_clear()
     yield
-    nvpmodel.power_mode.cache_clear()
+    nvpmodel.read_power_mode.cache_clear()
 
 
 def program(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,8 +38,8 @@ def test_the_mode_is_read_and_names_the_system(
 ) -> None:
     """Forms that boards print."""
     program(tmp_path, f'[ "$1" = -q ] && printf "{told}\\n"', monkeypatch)
-    assert nvpmodel.power_mode() == mode
-    assert host_name("cpu").endswith(mode.lower())
+    assert nvpmodel.read_power_mode() == mode
+    assert build_system_name("cpu").endswith(mode.lower())
 
 
 @pytest.mark.parametrize("body", ["echo no mode", "exit 1", "printf '\\377\\376'"])
@@ -48,10 +48,10 @@ def test_a_program_that_does_not_tell_gives_none(
 ) -> None:
     """Needs root, is broken, or prints something else: nothing is invented."""
     program(tmp_path, body, monkeypatch)
-    assert nvpmodel.power_mode() is None
+    assert nvpmodel.read_power_mode() is None
 
 
 def test_other_machines_have_no_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their names stay as they are."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert nvpmodel.power_mode() is None
+    assert nvpmodel.read_power_mode() is None

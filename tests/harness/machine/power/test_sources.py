@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from harness.machine.power import sysfs
-from harness.machine.power.boards import boards
+from harness.machine.power.boards import read_boards
 from harness.machine.power.hwmon import Hwmon
 from harness.machine.power.nvml import Nvml
 from harness.machine.power.rails import Rails
 from harness.machine.power.rapl import Rapl
-from harness.machine.power.sampled import Absent, Channels, open_source
-from harness.machine.power.tegrastats import Tegrastats, powers
+from harness.machine.power.sampled import AbsentSource, SourceChannels, open_source
+from harness.machine.power.tegrastats import Tegrastats, parse_rail_powers
 from harness.machine.telemetry.process import sampling
-from harness.machine.telemetry.sampled import Opening
-from suite.energy import Series, energy
-from suite.measurement.power_readings import energies, read
+from harness.machine.telemetry.sampled import SourceOpening
+from suite.energy import ChannelReadings, compute_window_energy
+from suite.measurement.power_readings import compute_channel_energies, read_power_readings
 from suite.power import Channel, Grade, Quantity
 
 
@@ -99,14 +99,14 @@ def test_rapl_follows_a_known_power_through_wraps(
         write(folder, energy_uj=now_ns * 80 // 1000 % range_uj)
         readings.append(source.read(channel))
         now_ns += 50_000_000
-    series = Series(
+    series = ChannelReadings(
         times_ns=[each.t_ns for each in readings],
         values=[each.value for each in readings],
         quantity=Quantity.ENERGY,
         range_uj=range_uj,
         period_ms=100,
     )
-    found = energy(series, readings[0].t_ns, readings[-1].t_ns)
+    found = compute_window_energy(series, readings[0].t_ns, readings[-1].t_ns)
     assert found.joules == pytest.approx(80 * 11 * 0.05) and found.joules > 2 * range_uj / 1e6
 
 
@@ -142,7 +142,7 @@ def test_a_counter_with_garbage_is_none(tmp_path: Path, content: str) -> None:
 def test_a_file_that_vanishes_is_an_error_of_that_reading(tmp_path: Path) -> None:
     folder = zone(tmp_path, "intel-rapl:0", "package-0")
     zone(tmp_path, "intel-rapl:1", "package-1")
-    source = Channels(Rapl(), (rapl := Rapl()).probe(tmp_path), str(tmp_path), 100)  # type: ignore[arg-type]
+    source = SourceChannels(Rapl(), (rapl := Rapl()).probe(tmp_path), str(tmp_path), 100)  # type: ignore[arg-type]
     source.source = rapl
     (folder / "energy_uj").unlink()
     assert [reading.channel for reading in source.read()] == [1]
@@ -329,19 +329,25 @@ def test_a_board_that_is_not_known_gets_its_rails_and_no_total(tmp_path: Path) -
 
 
 def test_every_board_says_where_its_rails_are_from() -> None:
-    assert len({board.name for board in boards().values()}) >= 8
-    assert all(board.source and board.compatible for board in boards().values())
+    assert len({board.name for board in read_boards().values()}) >= 8
+    assert all(board.source and board.compatible for board in read_boards().values())
 
 
 @pytest.mark.parametrize(
     ("line", "found"),
     [
         (
-            "RAM 2104/7620MB (lfb 3x4MB) CPU [1%@729,off] VDD_IN 4680/4700 VDD_CPU 600/610 VDD_GPU 0/5",
+            (
+                "RAM 2104/7620MB (lfb 3x4MB) CPU [1%@729,off] VDD_IN 4680/4700 VDD_CPU 600/610"
+                " VDD_GPU 0/5"
+            ),
             {"VDD_IN": 4680, "VDD_CPU": 600, "VDD_GPU": 0},
         ),
         (
-            "11-22-2026 RAM 1/2MB GR3D_FREQ 0% VDD_GPU_SOC 3173mW/3173mW VDD_CPU_CV 396mW/400mW VIN_SYS_5V0 2912mW/2912mW",
+            (
+                "11-22-2026 RAM 1/2MB GR3D_FREQ 0% VDD_GPU_SOC 3173mW/3173mW VDD_CPU_CV 396mW/400mW"
+                " VIN_SYS_5V0 2912mW/2912mW"
+            ),
             {"VDD_GPU_SOC": 3173, "VDD_CPU_CV": 396, "VIN_SYS_5V0": 2912},
         ),
         ("RAM 1/2MB SWAP 0/3MB EMC_FREQ 0%", {}),
@@ -349,7 +355,7 @@ def test_every_board_says_where_its_rails_are_from() -> None:
 )
 def test_tegrastats_prints_the_present_value_first(line: str, found: dict[str, int]) -> None:
     """The second number is the mean since the program began."""
-    assert powers(line) == found
+    assert parse_rail_powers(line) == found
 
 
 TEGRASTATS = """#!{python}
@@ -370,7 +376,7 @@ def test_tegrastats_gives_energy(tmp_path: Path) -> None:
     program.write_text(TEGRASTATS.format(python=sys.executable))
     program.chmod(0o755)
     options = {"name": "tegrastats", "root": str(tmp_path / "root"), "period_ms": 20, "asked": True}
-    opening = Opening(function="harness.machine.power.sampled:open_source", options=options)
+    opening = SourceOpening(function="harness.machine.power.sampled:open_source", options=options)
     start = time.time_ns()
     with sampling(tmp_path / "telemetry.jsonl", "cpu", (opening,)):
         time.sleep(0.3)
@@ -378,10 +384,10 @@ def test_tegrastats_gives_energy(tmp_path: Path) -> None:
         time.sleep(1.5)
         end = time.time_ns()
         time.sleep(0.3)
-    found = read(tmp_path / "telemetry.jsonl")
+    found = read_power_readings(tmp_path / "telemetry.jsonl")
     times = found.tracks["tegrastats:VDD_IN"].times_ns
     assert times == sorted(set(times)) and 20 < len(times) <= (time.time_ns() - start) / LINE_NS + 1
-    measured, reasons = energies(found, begin, end)
+    measured, reasons = compute_channel_energies(found, begin, end)
     assert not reasons and 5.0 < measured["tegrastats:VDD_IN"].joules / (end - begin) * 1e9 < 5.1
 
 
@@ -501,6 +507,6 @@ def test_a_source_that_was_asked_for_and_has_nothing_says_why(tmp_path: Path) ->
     assert open_source("rapl", str(tmp_path), 100, False) is None
     absent = open_source("rapl", str(tmp_path), 100, True)
     assert (
-        isinstance(absent, Absent)
+        isinstance(absent, AbsentSource)
         and "no counters below /sys/class/powercap" in absent.channels[0].facts["absent"]
     )

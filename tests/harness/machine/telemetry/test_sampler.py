@@ -20,10 +20,15 @@ from processes import is_alive
 
 from harness.machine.telemetry import host
 from harness.machine.telemetry import process as telemetry
-from harness.machine.telemetry.process import Sampler, plan_for, sampling, surroundings
-from harness.machine.telemetry.sampled import Opening, Plan
-from suite.files.layout import PARTIAL
-from suite.process.names import TEMPLATE
+from harness.machine.telemetry.process import (
+    RunSampler,
+    collect_inherited_state,
+    plan_sampling,
+    sampling,
+)
+from harness.machine.telemetry.sampled import SamplingPlan, SourceOpening
+from suite.files.layout import PARTIAL_SUFFIX
+from suite.process.names import TEMPLATE_PROCESS_NAME
 
 METER = "podium_fakes.meter"
 CLOSES = "import os, time; os.close(1); time.sleep(60)"
@@ -33,13 +38,13 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def started(path: Path, *functions: str, goes_on: bool = False, **options: Any) -> Sampler:
+def started(path: Path, *functions: str, goes_on: bool = False, **options: Any) -> RunSampler:
     """Start a sampler of the fakes' sources alone."""
-    return Sampler(
-        Plan(
+    return RunSampler(
+        SamplingPlan(
             path=str(path),
             sources=tuple(
-                Opening(function=f"{METER}:{name}", options=options) for name in functions
+                SourceOpening(function=f"{METER}:{name}", options=options) for name in functions
             ),
             goes_on=goes_on,
         )
@@ -84,11 +89,11 @@ def test_own_work_is_told_from_others(tmp_path: Path):
     ]
     worker = subprocess.Popen(spin)
     try:
-        own = Sampler(plan_for(path, "cpu"))
-        seen = Opening(
+        own = RunSampler(plan_sampling(path, "cpu"))
+        seen = SourceOpening(
             function="harness.machine.telemetry.host:open_host", options={"root_pid": worker.pid}
         )
-        other = Sampler(Plan(path=str(tmp_path / "other.jsonl"), sources=(seen,)))
+        other = RunSampler(SamplingPlan(path=str(tmp_path / "other.jsonl"), sources=(seen,)))
         time.sleep(3.2)
         used_s = sum(psutil.Process(worker.pid).cpu_times()[:2])
     finally:
@@ -111,7 +116,7 @@ def test_own_processes_are_found_without_a_look_at_all_others(
     """Among thousands of processes that look is so dear that it came once in half a minute, and
     until then a run's new processes were others'.
     """
-    if listed and not host.LISTED.exists():
+    if listed and not host.CHILDREN_FILE.exists():
         pytest.skip("this kernel lists no children (CONFIG_PROC_CHILDREN)")
     looked: list[int] = []
     whole = psutil.Process.children
@@ -120,20 +125,20 @@ def test_own_processes_are_found_without_a_look_at_all_others(
         "children",
         lambda self, recursive=False: looked.append(self.pid) or whole(self, recursive),
     )
-    monkeypatch.setattr(host, "LISTED", host.LISTED if listed else Path("/nowhere"))
+    monkeypatch.setattr(host, "CHILDREN_FILE", host.CHILDREN_FILE if listed else Path("/nowhere"))
     with subprocess.Popen(
         ["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, text=True
     ) as shell:
         assert shell.stdout is not None
         grandchild = int(shell.stdout.readline())
         try:
-            found = {process.pid for process in host.Family(os.getpid()).find()}
+            found = {process.pid for process in host.ProcessFamily(os.getpid()).find_processes()}
         finally:
             psutil.Process(grandchild).kill()
     assert {os.getpid(), shell.pid, grandchild} <= found and bool(looked) is not listed
 
 
-@pytest.mark.parametrize("name", ["other", TEMPLATE])
+@pytest.mark.parametrize("name", ["other", TEMPLATE_PROCESS_NAME])
 def test_memory_that_a_template_shares_is_counted_once(name: str):
     """Its child has the same pages; its processor time is its own."""
     program = (
@@ -145,12 +150,12 @@ def test_memory_that_a_template_shares_is_counted_once(name: str):
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        family = host.Family(os.getpid())
+        family = host.ProcessFamily(os.getpid())
         family.known = [psutil.Process(child.pid)]
         family.members.next_ns = time.monotonic_ns() + 10**12
-        assert family.cpu_s() > 0.0
+        assert family.sum_cpu_s() > 0.0
         child.communicate("\n")
-    assert (family.rss_bytes > 64 << 20) is (name != TEMPLATE)
+    assert (family.rss_bytes > 64 << 20) is (name != TEMPLATE_PROCESS_NAME)
 
 
 @pytest.mark.slow
@@ -176,15 +181,15 @@ def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
 @pytest.mark.slow
 def test_a_source_that_falls_silent_costs_its_readings_alone(tmp_path: Path):
     """An exception of one source must not end the others'; numbers that are none become null."""
-    sampler = Sampler(
-        Plan(
+    sampler = RunSampler(
+        SamplingPlan(
             path=str(tmp_path / "t.jsonl"),
             sources=(
-                Opening(
+                SourceOpening(
                     function=f"{METER}:open_meter", options={"period_ms": 50, "fails_every": 2}
                 ),
-                Opening(function=f"{METER}:open_odd"),
-                Opening(function=f"{METER}:open_nothing"),
+                SourceOpening(function=f"{METER}:open_odd"),
+                SourceOpening(function=f"{METER}:open_nothing"),
             ),
         )
     )
@@ -238,11 +243,11 @@ def test_a_process_that_closes_its_answers_and_stays_costs_the_telemetry_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Waiting for its end failed the run."""
-    monkeypatch.setattr(telemetry, "STOP_S", 0.2)
+    monkeypatch.setattr(telemetry, "SAMPLER_STOP_LIMIT_S", 0.2)
     monkeypatch.setattr(
         telemetry,
-        "surroundings",
-        lambda: surroundings()._replace(command=(sys.executable, "-c", CLOSES)),
+        "collect_inherited_state",
+        lambda: collect_inherited_state()._replace(command=(sys.executable, "-c", CLOSES)),
     )
     sampler = started(tmp_path / "t.jsonl", "open_meter")
     assert (
@@ -261,7 +266,7 @@ def test_an_idle_process_that_does_not_answer_costs_time_alone(
     stopped = first.process.popen
     first.finish()
     stopped.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(telemetry, "START_S", 5.0)
+    monkeypatch.setattr(telemetry, "SAMPLER_START_LIMIT_S", 5.0)
     second = started(tmp_path / "second", "open_meter")
     second.finish()
     assert (
@@ -296,7 +301,7 @@ def test_an_idle_process_that_is_dead_or_would_be_started_otherwise_is_not_used(
 
 def test_a_full_disk_costs_the_telemetry_and_says_so(tmp_path: Path):
     """A disk that fills up in the middle of a run ends the sampler, not the run."""
-    (tmp_path / f"telemetry.jsonl{PARTIAL}").symlink_to("/dev/full")
+    (tmp_path / f"telemetry.jsonl{PARTIAL_SUFFIX}").symlink_to("/dev/full")
     sampler = started(tmp_path / "telemetry.jsonl", "open_meter")
     sampler.finish()
     assert sampler.lost == ("telemetry.jsonl is lost: No space left on device",) and not list(
@@ -321,7 +326,7 @@ def test_an_exception_of_the_run_takes_its_telemetry_along(tmp_path: Path):
 def test_an_interrupted_run_goes_on_in_the_same_file(tmp_path: Path):
     """The resumed run's segment follows the first; what a kill tore of the last line goes."""
     path = tmp_path / "telemetry_0.jsonl"
-    partial = path.with_name(path.name + PARTIAL)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
     first = started(path, "open_meter")
     first.pause()
     assert not path.exists() and [*lines(partial)[-1]] == ["end"]

@@ -23,13 +23,13 @@ from harness.serving import infer
 from harness.serving.audits import turns
 from harness.serving.audits.command import audit
 from harness.serving.loadgen.result_files import read_facts
-from submissions.campaign.audits import lacking, said
-from submissions.result_index import find
+from submissions.campaign.audits import collect_missing_audits, has_passing_audit_record
+from submissions.result_index import find_results
 from suite.audits.names import AuditTest
-from suite.audits.rules import audit_config, rules_of
+from suite.audits.rules import format_audit_config, require_audit_rules
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import ledger_file
-from suite.ledger.steps import parse_all
+from suite.files.layout import locate_ledger_file
+from suite.ledger.steps import parse_ledger
 from suite.loadgen.scenario import Scenario
 
 SHOWN_IN = (
@@ -87,7 +87,7 @@ def run(
 
 
 def place(results: Path, scenario: Scenario) -> Path:
-    return entry(results).audits("audited", scenario)
+    return entry(results).locate_audits("audited", scenario)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
         "TEST PASS"
         in (place(honest, Scenario.OFFLINE) / "TEST01" / "verify_accuracy.txt").read_text()
     )
-    found = Judge().result(str(honest / "open" / "tests" / "results" / "testbed" / "audited"))
+    found = Judge().judge_path(str(honest / "open" / "tests" / "results" / "testbed" / "audited"))
     assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
 
 
@@ -160,7 +160,9 @@ def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
 @pytest.mark.slow
 def test_every_audit_stands_in_the_ledger(honest: Path) -> None:
     """One that failed cannot be left out."""
-    steps = list(parse_all(ledger_file(entry(honest).home, "audited").read_bytes()))
+    steps = list(
+        parse_ledger(locate_ledger_file(entry(honest).organisation_folder, "audited").read_bytes())
+    )
     kept = [step for step in steps if step.what == "audit" and step.step == "served"]
     assert [step.verdict for step in kept] == ["passed"] * 3
     assert all(step.files for step in kept)
@@ -178,7 +180,7 @@ def test_each_cheat_fails_the_test_that_is_about_it(
     results = served(tmp_path / "results", cheat, scenario)
     with pytest.raises(JudgedError, match=f"{scenario.label} {CHEATS[cheat]}"):
         run(results, scenario, CHEATS[cheat], cheat)
-    judged = Judge().result(str(place(results, scenario) / CHEATS[cheat]))
+    judged = Judge().judge_path(str(place(results, scenario) / CHEATS[cheat]))
     assert judged.verdict is Verdict.BROKEN
     assert {finding.rule for finding in judged.findings} & {
         "audit.speed",
@@ -198,7 +200,7 @@ def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median
     run(results, Scenario.MULTI_STREAM, "TEST04")
     folder, result = (
         place(results, Scenario.MULTI_STREAM) / "TEST04",
-        entry(results).performance("audited", Scenario.MULTI_STREAM),
+        entry(results).locate_performance_run("audited", Scenario.MULTI_STREAM),
     )
     short, conditions = folder / "reference" / "run_1", {"loadgen.minimums", "loadgen.target"}
     facts = [read_facts(path).values for path in (short, folder / "performance" / "run_1", result)]
@@ -216,7 +218,7 @@ def findings(folder: Path) -> set[str]:
     """Name the rules about LoadGen's runs and audits that a folder breaks."""
     return {
         each.rule
-        for each in Judge().result(str(folder)).findings
+        for each in Judge().judge_path(str(folder)).findings
         if each.rule.startswith(("audit.", "loadgen."))
     }
 
@@ -265,7 +267,7 @@ def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path
     record = json.loads((place(honest, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())
     for rules, done in (("podium-v1", True), ("v4.1", False)):
         (tmp_path / "audit.json").write_text(json.dumps({**record, "rules": rules}))
-        assert said(tmp_path, record["nonce"]) is done
+        assert has_passing_audit_record(tmp_path, record["nonce"]) is done
 
 
 @pytest.mark.slow
@@ -278,12 +280,16 @@ def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path
     nonce = json.loads((place(results, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())[
         "nonce"
     ]
-    assert lacking(find(results), nonce) == {}
+    assert collect_missing_audits(find_results(results), nonce) == {}
     shutil.rmtree(place(results, Scenario.OFFLINE) / "TEST04")
-    assert lacking(find(results), nonce) == {Scenario.OFFLINE: ["TEST04"]}
-    assert lacking(find(results), "another") == {Scenario.OFFLINE: ["all"]}
-    both = [*find(results), *find(honest)]
-    assert lacking(both, nonce) == lacking(both[::-1], nonce) == {Scenario.OFFLINE: ["TEST04"]}
+    assert collect_missing_audits(find_results(results), nonce) == {Scenario.OFFLINE: ["TEST04"]}
+    assert collect_missing_audits(find_results(results), "another") == {Scenario.OFFLINE: ["all"]}
+    both = [*find_results(results), *find_results(honest)]
+    assert (
+        collect_missing_audits(both, nonce)
+        == collect_missing_audits(both[::-1], nonce)
+        == {Scenario.OFFLINE: ["TEST04"]}
+    )
 
 
 @pytest.mark.slow
@@ -419,10 +425,14 @@ def differing(
     """
     asked_for = []
     for test, rules in CASES:
-        knobs = rules_of(rules).tests[test].knobs(test, Scenario.OFFLINE, "resnet50", "ab", "cd")
+        knobs = (
+            require_audit_rules(rules)
+            .tests[test]
+            .build_loadgen_settings(test, Scenario.OFFLINE, "resnet50", "ab", "cd")
+        )
         knobs.pop("accuracy_log_probability", None)
         path = tmp_path_factory.mktemp("config") / "audit.config"
-        path.write_text(audit_config(knobs))
+        path.write_text(format_audit_config(knobs))
         asked_for.append((str(path), knobs))
     done = subprocess.run(
         [sys.executable, "-c", FIELDS_AND_CONFIGS, json.dumps(asked_for)],

@@ -90,7 +90,7 @@ def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
     every cheat.
     """
     monkeypatch.setattr(benchmark, "audit", refuse)
-    folder = entry(tmp_path).audits("audited", Scenario.OFFLINE) / test
+    folder = entry(tmp_path).locate_audits("audited", Scenario.OFFLINE) / test
     folder.mkdir(parents=True)
     if change is not None:
         (folder / "audit.json").write_text(json.dumps({**RECORD, "test": test, **change}))

@@ -11,7 +11,7 @@ from podium_fakes.served import schedule
 
 from harness.serving.audits import turns
 from harness.serving.audits.turns import CLEAR, SPARE, last_reference, logged, shortened
-from suite.audits.rules import rules_of
+from suite.audits.rules import require_audit_rules
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 
@@ -48,17 +48,19 @@ def test_fewer_queries_are_asked_for_where_the_row_needs_more_than_a_median() ->
     """The judge goes by the row too: with a row of as few queries, a result that asked for more is
     audited with more. Many are prepared.
     """
-    found = shortened(ASKED, ROW, rules_of("podium-v1"))
+    found = shortened(ASKED, ROW, require_audit_rules("podium-v1"))
     assert (found.percentile, found.min_queries, found.expected_latency_ns) == (
         90.0,
         64,
         8_000_000 // SPARE,
     )
     assert (
-        shortened(ASKED, replace(ROW, percentile=90.0, min_queries=64), rules_of("podium-v1"))
+        shortened(
+            ASKED, replace(ROW, percentile=90.0, min_queries=64), require_audit_rules("podium-v1")
+        )
         == ASKED
     )
-    assert shortened(ASKED, ROW, rules_of("v4.1")) == ASKED
+    assert shortened(ASKED, ROW, require_audit_rules("v4.1")) == ASKED
 
 
 def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
@@ -100,7 +102,7 @@ def test_speed_alone_fails_a_system_after_five_turns(
     monkeypatch.setattr(turns, "once", lambda ran, kind, turn: kinds.append(f"{kind} {turn}"))
     monkeypatch.setattr(turns, "tally", lambda ran: record)
     monkeypatch.setattr(turns, "invalid", lambda ran: False)
-    rules = rules_of("podium-v1")
+    rules = require_audit_rules("podium-v1")
     ran: Any = SimpleNamespace(
         rules=rules, row=rules.tests[turns.AuditTest.TEST05], knobs={}, before=None
     )

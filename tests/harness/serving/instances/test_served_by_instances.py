@@ -17,17 +17,17 @@ import pytest
 from podium_fakes.drive import until
 from podium_fakes.served import Served, content, job
 
-from harness.machine.placement import Place
+from harness.machine.placement import InstancePlacement
 from harness.serving.instances.instance import Instance
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, Outcome, held
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process import garbage
-from suite.process.names import TEMPLATE
+from suite.process.names import TEMPLATE_PROCESS_NAME
 from suite.workload import Mode
 
-FREE = (Place(device="cpu"), Place(device="cpu"))
+FREE = (InstancePlacement(device="cpu"), InstancePlacement(device="cpu"))
 UNEVEN = Served(samples=50, held=20, lengths=3)
 BOUND_S = 20.0
 """The longest time that a run of half a minute may go on after an instance has ended; it takes a
@@ -73,7 +73,7 @@ def instances() -> list[psutil.Process]:
     served = [
         one
         for child in children
-        for one in (child.children() if child.name() == TEMPLATE else [child])
+        for one in (child.children() if child.name() == TEMPLATE_PROCESS_NAME else [child])
     ]
     return [
         one
@@ -164,7 +164,7 @@ def test_loadgen_has_the_cores_that_are_kept_for_it(folder: Path):
             run,
             system=replace(
                 run.system,
-                placement=(Place(device="cpu", cores=(others[0],)),),
+                placement=(InstancePlacement(device="cpu", cores=(others[0],)),),
                 loadgen_cores=(first,),
             ),
         )
@@ -175,6 +175,6 @@ def test_loadgen_has_the_cores_that_are_kept_for_it(folder: Path):
 
 def test_an_instance_has_the_usual_looks_when_it_is_warm() -> None:
     """Warming up may load a compiler."""
-    warm = SimpleNamespace(warm_up=lambda: gc.set_threshold(garbage.SELDOM))
+    warm = SimpleNamespace(warm_up=lambda: gc.set_threshold(garbage.SELDOM_THRESHOLD))
     Instance(0, lambda: (SimpleNamespace(open=lambda worker, most: warm), None)).open(1)  # type: ignore[arg-type,return-value]
-    assert gc.get_threshold() == garbage.USUAL
+    assert gc.get_threshold() == garbage.USUAL_THRESHOLDS

@@ -17,7 +17,7 @@ from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.machine import device, placement, system_description
 from harness.machine.gpus import Gpu
-from harness.machine.placement import Place
+from harness.machine.placement import InstancePlacement
 from harness.serving import infer
 from harness.serving.loadgen.session import Job, held
 from harness.serving.setup import Bench, set_up
@@ -38,10 +38,10 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     instance is pinned to cores that are not here.
     """
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(device, "usable_gpus", lambda: 2)
-    monkeypatch.setattr(system_description, "gpus", lambda: (GPU, GPU))
+    monkeypatch.setattr(device, "count_usable_gpus", lambda: 2)
+    monkeypatch.setattr(system_description, "list_gpus", lambda: (GPU, GPU))
     monkeypatch.setattr("os.sched_getaffinity", lambda process: CORES)
-    monkeypatch.setattr(placement, "busy_share", lambda: 0.5)
+    monkeypatch.setattr(placement, "measure_busy_share", lambda: 0.5)
     monkeypatch.setattr(infer, "look", look_briefly)
 
 
@@ -69,7 +69,7 @@ def test_each_device_answers_and_the_judge_agrees(tmp_path: Path, scenario: Scen
         assert sum(each.batches for each in record.instances) == record.batches["count"]
     (measurements,) = (tmp_path / "results").rglob("*_podium_*.json")
     assert json.loads(measurements.read_text())["device"] == "cuda:0-1"
-    found = Judge().result(str(tmp_path / "results")).findings
+    found = Judge().judge_path(str(tmp_path / "results")).findings
     assert [
         each
         for each in found
@@ -88,7 +88,7 @@ def test_the_setting_multiplies(tmp_path: Path):
         "cuda:1",
     ]
     assert [
-        f for f in Judge().result(str(performance)).findings if f.rule == "loadgen.instances"
+        f for f in Judge().judge_path(str(performance)).findings if f.rule == "loadgen.instances"
     ] == []
 
 
@@ -136,7 +136,10 @@ def test_each_process_sees_its_own_gpu_alone(
     run(
         replace(
             one,
-            system=replace(one.system, placement=(Place(device="cuda:0"), Place(device="cuda:6"))),
+            system=replace(
+                one.system,
+                placement=(InstancePlacement(device="cuda:0"), InstancePlacement(device="cuda:6")),
+            ),
         )
     )
     assert set((tmp_path / "sut" / "processes").read_text().splitlines()) == {
@@ -150,7 +153,11 @@ def test_a_process_that_fails_is_told_with_its_gpu(tmp_path: Path):
     with pytest.raises(
         JudgedError, match=r"instance 0 \(cuda:6, cores not pinned\): .*full on purpose"
     ):
-        run(replace(one, system=replace(one.system, placement=(Place(device="cuda:6"),))))
+        run(
+            replace(
+                one, system=replace(one.system, placement=(InstancePlacement(device="cuda:6"),))
+            )
+        )
     assert not list(tmp_path.glob("run*"))
 
 

@@ -14,7 +14,7 @@ from podium_fakes.served import PROBE, Served
 from harness.serving.loadgen import probe as looks
 from harness.serving.loadgen.probe import TURNS, LookJob, look, medians, seconds_per_call
 from harness.serving.loadgen.test_settings import OFFLINE_MARGIN
-from suite.loadgen.advice import LATENCY_SHARE
+from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 
 
@@ -172,8 +172,16 @@ def test_calls_are_timed_for_as_long_as_asked(clock: Clock):
     [
         (Scenario.SERVER, "rate", 0.5 * PROBE.samples_per_second),
         (Scenario.OFFLINE, "rate", OFFLINE_MARGIN * PROBE.samples_per_second),
-        (Scenario.SINGLE_STREAM, "expected_latency_ns", int(LATENCY_SHARE * PROBE.latency_ns)),
-        (Scenario.MULTI_STREAM, "expected_latency_ns", int(LATENCY_SHARE * PROBE.query_latency_ns)),
+        (
+            Scenario.SINGLE_STREAM,
+            "expected_latency_ns",
+            int(EXPECTED_LATENCY_SHARE * PROBE.latency_ns),
+        ),
+        (
+            Scenario.MULTI_STREAM,
+            "expected_latency_ns",
+            int(EXPECTED_LATENCY_SHARE * PROBE.query_latency_ns),
+        ),
     ],
 )
 def test_the_schedule_takes_from_the_look_what_nobody_chose(

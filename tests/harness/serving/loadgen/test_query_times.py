@@ -11,8 +11,8 @@ from harness.serving.loadgen import query_times
 from harness.serving.loadgen.query_times import NUMBERS, Completions, table, write
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import held
-from suite.files.layout import PARTIAL, QUERIES, TELEMETRY
-from suite.loadgen.query_record import FIELDS
+from suite.files.layout import PARTIAL_SUFFIX, QUERY_RECORD_FILE, TELEMETRY_FILE
+from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -73,7 +73,7 @@ def test_a_run_without_queries_has_an_empty_table():
 
 def test_a_record_has_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
     """A night's run must not fill memory and disk; its first rows are kept."""
-    monkeypatch.setattr(query_times, "MOST_ROWS", 3)
+    monkeypatch.setattr(query_times, "MAX_QUERY_RECORD_ROWS", 3)
     found = completions(*((20 * n + 25, n, 2 * n, 2, 2) for n in range(4)))
     assert len(found.numbers) == 3 * NUMBERS and table(
         Scenario.SERVER, ISSUED, [found]
@@ -82,7 +82,7 @@ def test_a_record_has_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
     """The run is kept without what could not be written."""
-    (tmp_path / f"{QUERIES}{PARTIAL}").symlink_to("/dev/full")
+    (tmp_path / f"{QUERY_RECORD_FILE}{PARTIAL_SUFFIX}").symlink_to("/dev/full")
     assert (
         write(tmp_path, Scenario.SERVER, ISSUED, [completions((90, 0, 0, 2, 2))])
         == "queries.npy is lost: No space left on device"
@@ -96,9 +96,11 @@ def test_a_run_leaves_the_times_of_all_its_queries(scenario: Scenario, tmp_path:
     """Rows as many as LoadGen counted, done after they were issued; telemetry lies beside them."""
     with held(job(tmp_path, scenario, max_batch=3)) as (folder, outcome):
         facts = read_facts(folder)
-    rows = numpy.load(tmp_path / "run" / QUERIES, mmap_mode="r", allow_pickle=False)
-    assert outcome.lost == () and (tmp_path / "run" / TELEMETRY).is_file()
-    assert rows.dtype.descr == list(FIELDS) and rows["samples"].sum() == outcome.samples
+    rows = numpy.load(tmp_path / "run" / QUERY_RECORD_FILE, mmap_mode="r", allow_pickle=False)
+    assert outcome.lost == () and (tmp_path / "run" / TELEMETRY_FILE).is_file()
+    assert (
+        rows.dtype.descr == list(QUERY_RECORD_FIELDS) and rows["samples"].sum() == outcome.samples
+    )
     assert (rows["done_ns"] > rows["issued_ns"]).all() and rows[
         "batch"
     ].max() == outcome.batches - 1
@@ -113,4 +115,6 @@ def test_an_accuracy_run_leaves_no_times(tmp_path: Path):
     """Nothing is timed there."""
     with held(job(tmp_path, Scenario.SERVER, Mode.ACCURACY)):
         pass
-    assert not {QUERIES, TELEMETRY} & {path.name for path in (tmp_path / "run").iterdir()}
+    assert not {QUERY_RECORD_FILE, TELEMETRY_FILE} & {
+        path.name for path in (tmp_path / "run").iterdir()
+    }

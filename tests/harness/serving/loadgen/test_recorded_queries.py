@@ -9,13 +9,13 @@ import pytest
 from podium_fakes.served import Served, job
 
 from compliance import within_run
-from compliance.documents.podium.inference import LoadGenRun, read_run
-from compliance.loadgen_replay import Twister
+from compliance.documents.podium.inference import LoadGenRun, read_loadgen_run
+from compliance.loadgen_replay import MersenneTwister
 from compliance.rules.podium.inference import queries as rules
 from compliance.verdict import Severity
 from harness.serving.loadgen.session import held
 from suite import registry
-from suite.files.layout import QUERIES, TELEMETRY
+from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[Scenario, Path]:
 
 
 def read(folder: Path, scenario: Scenario) -> LoadGenRun:
-    return read_run(folder, Mode.PERFORMANCE, scenario, registry.round())
+    return read_loadgen_run(folder, Mode.PERFORMANCE, scenario, registry.load_round())
 
 
 def flaws(run: LoadGenRun) -> list[str]:
@@ -40,8 +40,8 @@ def flaws(run: LoadGenRun) -> list[str]:
     return [
         flaw.kind.value
         for source in run.sources
-        if source.path.name in (QUERIES, TELEMETRY)
-        for flaw in source.flaws
+        if source.path.name in (QUERY_RECORD_FILE, TELEMETRY_FILE)
+        for flaw in source.parse_errors
     ]
 
 
@@ -54,10 +54,10 @@ def spoilt(folder: Path, target: Path, **columns: object) -> Path:
     target.mkdir()
     for path in folder.iterdir():
         (target / path.name).write_bytes(path.read_bytes())
-    rows = numpy.load(folder / QUERIES)
+    rows = numpy.load(folder / QUERY_RECORD_FILE)
     for name, column in columns.items():
         rows[name] = column
-    numpy.save(target / QUERIES, rows)
+    numpy.save(target / QUERY_RECORD_FILE, rows)
     return target
 
 
@@ -75,7 +75,7 @@ def test_what_the_harness_writes_keeps_the_rules(scenario: Scenario, runs: dict[
 @pytest.mark.slow
 def test_completions_before_issues_are_found(runs: dict[Scenario, Path], tmp_path: Path):
     """Edited times show a latency that nobody had."""
-    rows = numpy.load(runs[Scenario.SERVER] / QUERIES)
+    rows = numpy.load(runs[Scenario.SERVER] / QUERY_RECORD_FILE)
     run = read(
         spoilt(runs[Scenario.SERVER], tmp_path / "run", done_ns=rows["issued_ns"] - 5),
         Scenario.SERVER,
@@ -89,11 +89,13 @@ def test_completions_before_issues_are_found(runs: dict[Scenario, Path], tmp_pat
 def test_arrivals_of_another_seed_are_found(runs: dict[Scenario, Path], tmp_path: Path):
     """A record of a run with other arrivals tells of another load."""
     run = read(runs[Scenario.SERVER], Scenario.SERVER)
-    rate, draw = float(run.number("effective_target_qps") or 0), Twister(12345)
+    rate, draw = float(run.find_number("effective_target_qps") or 0), MersenneTwister(12345)
     gaps = numpy.array(
-        [-numpy.log(1 - draw.real()) / rate * 1e9 for _ in range(len(run.queries or ()))]
+        [-numpy.log(1 - draw.generate_real()) / rate * 1e9 for _ in range(len(run.queries or ()))]
     ).astype("i8")
-    issued = numpy.load(runs[Scenario.SERVER] / QUERIES)["issued_ns"][0] + numpy.cumsum(gaps)
+    issued = numpy.load(runs[Scenario.SERVER] / QUERY_RECORD_FILE)["issued_ns"][0] + numpy.cumsum(
+        gaps
+    )
     other = read(
         spoilt(
             runs[Scenario.SERVER], tmp_path / "run", issued_ns=issued, done_ns=issued + 10_000_000
@@ -111,7 +113,7 @@ def test_other_latencies_than_loadgens_are_found(
     scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path
 ):
     """The record must not tell a better run than LoadGen measured."""
-    rows = numpy.load(runs[scenario] / QUERIES)
+    rows = numpy.load(runs[scenario] / QUERY_RECORD_FILE)
     assert "queries.latencies" in found(
         read(
             spoilt(runs[scenario], tmp_path / "run", done_ns=rows["done_ns"] + 50_000_000), scenario
@@ -151,7 +153,7 @@ def test_a_file_that_is_no_such_table_is_never_unpickled(
 ):
     """Anybody's bytes: a pickle in it would be a program."""
     folder = spoilt(runs[Scenario.SERVER], tmp_path / "run")
-    (folder / QUERIES).write_bytes(content)
+    (folder / QUERY_RECORD_FILE).write_bytes(content)
     run = read(folder, Scenario.SERVER)
     assert run.queries is None and flaws(run) == [kind] and found(run) == []
 
@@ -162,21 +164,21 @@ def test_the_fields_are_compared_exactly(runs: dict[Scenario, Path], tmp_path: P
     """Other types would be read as other numbers."""
     folder, rows = (
         spoilt(runs[Scenario.SERVER], tmp_path / "run"),
-        numpy.load(runs[Scenario.SERVER] / QUERIES),
+        numpy.load(runs[Scenario.SERVER] / QUERY_RECORD_FILE),
     )
     if change == "float":
         numpy.save(
-            folder / QUERIES,
+            folder / QUERY_RECORD_FILE,
             rows.astype(
                 [("issued_ns", "<f8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")]
             ),
         )
     elif change == "renamed":
         rows.dtype.names = ("issued_ns", "done_ns", "batch", "queries")
-        numpy.save(folder / QUERIES, rows)
+        numpy.save(folder / QUERY_RECORD_FILE, rows)
     else:
-        whole = (folder / QUERIES).read_bytes()
-        (folder / QUERIES).write_bytes(whole[:-1] if change == "short" else whole + b"\0")
+        whole = (folder / QUERY_RECORD_FILE).read_bytes()
+        (folder / QUERY_RECORD_FILE).write_bytes(whole[:-1] if change == "short" else whole + b"\0")
     run = read(folder, Scenario.SERVER)
     assert run.queries is None and len(flaws(run)) == 1
 
@@ -188,12 +190,12 @@ def rebuilt(folder: Path) -> list[tuple[float, float]]:
     with held(job(folder, Scenario.SERVER, facts=Served(pause_s=0.001))):
         pass
     run = read(folder / "run", Scenario.SERVER)
-    began = rules.scheduled(run)
+    began = rules.recompute_due_times(run)
     assert run.queries is not None
     percentiles = (50.0, 90.0, 99.0)
-    ours = within_run.percentiles_ns(began, run.queries.done_ns, percentiles)
+    ours = within_run.compute_percentiles_ns(began, run.queries.done_ns, percentiles)
     return [
-        (run.number(f"result_{each:.2f}_percentile_latency_ns") or 0.0, value)
+        (run.find_number(f"result_{each:.2f}_percentile_latency_ns") or 0.0, value)
         for each, value in zip(percentiles, ours, strict=True)
     ]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from podium_fakes.served import ROW, Job, job, run_with_errors, schedule, system
 
-from harness.children.process import in_child
+from harness.children.process import run_in_child
 from harness.serving.loadgen.result_files import Facts, check_whole, read_answers, read_facts
 from harness.serving.loadgen.session import run_loadgen
 from suite.errors import JudgedError
-from suite.files.layout import ACCURACY, DETAIL, QUERIES, SUMMARY
-from suite.loadgen.loadgen_errors import RAN_OUT
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
+from suite.loadgen.loadgen_errors import RAN_OUT_OF_QUERIES
 from suite.loadgen.scenario import Scenario
 
 LINE = (
@@ -46,7 +46,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, (task, asked) in jobs.items():
         (root / name).mkdir()
-        in_child(task, Job(system=system(root / "sut"), schedule=asked, folder=root / name))
+        run_in_child(task, Job(system=system(root / "sut"), schedule=asked, folder=root / name))
     return root
 
 
@@ -65,18 +65,23 @@ def test_whole_files_pass_whatever_loadgen_says_of_errors(
     the record of queries, and the empty trace goes.
     """
     folder = copy(name)
-    assert (folder / SUMMARY).read_text().endswith(f"\n{ending}\n")
+    assert (folder / SUMMARY_LOG).read_text().endswith(f"\n{ending}\n")
     check_whole(folder)
-    assert {path.name for path in folder.iterdir()} == {SUMMARY, DETAIL, ACCURACY, QUERIES}
+    assert {path.name for path in folder.iterdir()} == {
+        SUMMARY_LOG,
+        DETAIL_LOG,
+        ACCURACY_LOG,
+        QUERY_RECORD_FILE,
+    }
 
 
 @pytest.mark.parametrize("name", ENDINGS)
 @pytest.mark.parametrize("cut", [1, 3, 10, 40])
 def test_a_summary_is_torn_wherever_it_is_cut(copy: Callable[..., Path], name: str, cut: int):
     """A full disk leaves any beginning of it."""
-    summary = copy(name) / SUMMARY
+    summary = copy(name) / SUMMARY_LOG
     summary.write_bytes(summary.read_bytes()[:-cut])
-    with pytest.raises(JudgedError, match=f"{SUMMARY} is truncated"):
+    with pytest.raises(JudgedError, match=f"{SUMMARY_LOG} is truncated"):
         check_whole(summary.parent)
 
 
@@ -84,7 +89,7 @@ def test_errors_are_read_in_loadgens_words(runs: Path):
     """What voids a run has to be quoted; what is an error stands in the line's metadata alone."""
     assert read_facts(runs / "quiet").errors == ()
     (error,) = read_facts(runs / "ran-out").errors
-    assert error.startswith("Ending early: ") and RAN_OUT.is_in(error)
+    assert error.startswith("Ending early: ") and RAN_OUT_OF_QUERIES.is_in(error)
     rate, count = read_facts(runs / "errors").errors
     assert (
         rate.startswith("Invalid value for server_target_qps requested.")
@@ -94,7 +99,7 @@ def test_errors_are_read_in_loadgens_words(runs: Path):
 
 def test_a_rate_over_no_time_is_no_number(runs: Path):
     """LoadGen writes `-nan`, which no JSON has, into the log of a Server run of one query."""
-    assert b"nan, " in (runs / "errors" / DETAIL).read_bytes()
+    assert b"nan, " in (runs / "errors" / DETAIL_LOG).read_bytes()
     with pytest.raises(JudgedError, match="no numeric 'result_scheduled_samples_per_sec'"):
         read_facts(runs / "errors").number("result_scheduled_samples_per_sec")
 
@@ -102,7 +107,7 @@ def test_a_rate_over_no_time_is_no_number(runs: Path):
 def test_a_harmless_race_of_the_logger_is_no_error(copy: Callable[..., Path]):
     """Accepted published results have it."""
     folder = copy("quiet")
-    with (folder / DETAIL).open("a") as stream:
+    with (folder / DETAIL_LOG).open("a") as stream:
         stream.write(line("error_runtime", '"CAS failed."', "true"))
     assert read_facts(folder).errors == ()
 
@@ -116,16 +121,16 @@ def changed(folder: Path, name: str, change: Callable[[str], str]) -> Path:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        (SUMMARY, lambda text: text[: text.index("No warnings")]),
-        (DETAIL, lambda text: text[:-3]),
-        (DETAIL, lambda text: text[: text.index(':::MLLOG {"key": "power_end"')]),
-        (DETAIL, lambda text: ":::MLLOG {nonsense}}\n" + text),
-        (DETAIL, lambda text: text.replace('"is_error": false', '"is_error": "no"', 1)),
-        (ACCURACY, lambda text: text[:-3]),
-        (ACCURACY, lambda text: text[:40]),
-        (ACCURACY, lambda text: ""),
-        (ACCURACY, lambda text: text.replace('"data" : "', '"data" : "F', 1)),
-        (ACCURACY, lambda text: text.replace('"qsl_idx" : ', '"qsl_idx" : "x', 1)),
+        (SUMMARY_LOG, lambda text: text[: text.index("No warnings")]),
+        (DETAIL_LOG, lambda text: text[:-3]),
+        (DETAIL_LOG, lambda text: text[: text.index(':::MLLOG {"key": "power_end"')]),
+        (DETAIL_LOG, lambda text: ":::MLLOG {nonsense}}\n" + text),
+        (DETAIL_LOG, lambda text: text.replace('"is_error": false', '"is_error": "no"', 1)),
+        (ACCURACY_LOG, lambda text: text[:-3]),
+        (ACCURACY_LOG, lambda text: text[:40]),
+        (ACCURACY_LOG, lambda text: ""),
+        (ACCURACY_LOG, lambda text: text.replace('"data" : "', '"data" : "F', 1)),
+        (ACCURACY_LOG, lambda text: text.replace('"qsl_idx" : ', '"qsl_idx" : "x', 1)),
     ],
 )
 def test_a_torn_file_is_named(copy: Callable[..., Path], name: str, change: Callable[[str], str]):
@@ -134,7 +139,7 @@ def test_a_torn_file_is_named(copy: Callable[..., Path], name: str, change: Call
         check_whole(changed(copy(), name, change))
 
 
-@pytest.mark.parametrize("name", [SUMMARY, DETAIL, ACCURACY])
+@pytest.mark.parametrize("name", [SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG])
 def test_a_missing_file_is_named(copy: Callable[..., Path], name: str):
     """LoadGen that cannot write says nothing."""
     folder = copy()
@@ -145,7 +150,7 @@ def test_a_missing_file_is_named(copy: Callable[..., Path], name: str):
 
 def test_answers_are_bytes_by_sample(tmp_path: Path):
     """seq_id is the order of issue; scoring by it would mix up the samples."""
-    (tmp_path / ACCURACY).write_text(
+    (tmp_path / ACCURACY_LOG).write_text(
         '[\n{ "seq_id" : 0, "qsl_idx" : 7, "data" : "0AFF" },\n{ "seq_id" : 1, "qsl_idx" : 3,'
         ' "data" : "" }\n]\n'
     )
@@ -154,7 +159,7 @@ def test_answers_are_bytes_by_sample(tmp_path: Path):
 
 def test_the_last_value_of_a_key_counts(tmp_path: Path):
     """LoadGen repeats generic messages."""
-    (tmp_path / DETAIL).write_text(line("a", '"first"') + line("a", '"last"') + line("n", "12"))
+    (tmp_path / DETAIL_LOG).write_text(line("a", '"first"') + line("a", '"last"') + line("n", "12"))
     facts = read_facts(tmp_path)
     assert facts.values["a"] == "last" and facts.number("n") == 12.0
     with pytest.raises(JudgedError, match="no numeric 'a'"):
@@ -178,8 +183,8 @@ def test_a_flag_that_is_not_logged_holds():
 def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes):
     """An accuracy log that is no UTF-8 was a traceback."""
     folder = copy()
-    (folder / ACCURACY).write_bytes(b"[\n" + record + b"\n]\n")
-    with pytest.raises(JudgedError, match=ACCURACY):
+    (folder / ACCURACY_LOG).write_bytes(b"[\n" + record + b"\n]\n")
+    with pytest.raises(JudgedError, match=ACCURACY_LOG):
         check_whole(folder)
 
 
@@ -187,7 +192,7 @@ def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes
 def test_an_event_of_any_bytes_is_told(copy: Callable[..., Path], value: bytes):
     """So was a detail log."""
     folder = copy()
-    with (folder / DETAIL).open("ab") as stream:
+    with (folder / DETAIL_LOG).open("ab") as stream:
         stream.write(line("key", "VALUE").encode().replace(b"VALUE", value))
-    with pytest.raises(JudgedError, match=DETAIL):
+    with pytest.raises(JudgedError, match=DETAIL_LOG):
         read_facts(folder)

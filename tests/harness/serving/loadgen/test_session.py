@@ -25,9 +25,9 @@ from harness.serving.loadgen.result_files import read_answers, read_facts
 from harness.serving.loadgen.session import Job, Outcome, held
 from suite import registry
 from suite.errors import JudgedError, PodiumError, RequestError
-from suite.files.layout import ACCURACY, DETAIL, QUERIES, SUMMARY
-from suite.loadgen.early_stopping import estimate, server_passes
-from suite.loadgen.percentiles import latency_ns
+from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
+from suite.loadgen.early_stopping import estimate_early_stopping, is_server_run_proven
+from suite.loadgen.percentiles import select_latency_ns
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -50,7 +50,7 @@ def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Sc
     assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
     assert outcome.sample_count == 50 and outcome.samples >= 50 and outcome.batches >= 13
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
-        (SUMMARY, DETAIL, ACCURACY)
+        (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG)
     )
     assert not (tmp_path / "run.partial").exists()
 
@@ -70,7 +70,7 @@ def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, sc
             schedule=schedule(scenario, row=row, **{"offline.expected_qps": 600_000.0}),
         )
     )
-    facts, rules = read_facts(tmp_path / "run"), registry.round().loadgen
+    facts, rules = read_facts(tmp_path / "run"), registry.load_round().loadgen
     assert (
         facts.values["result_validity"] == "VALID"
         and facts.values["effective_scenario"] == scenario.label
@@ -103,11 +103,11 @@ def test_loadgens_early_stopping_is_ours(tmp_path: Path, scenario: Scenario):
     """
     do(job(tmp_path, scenario))
     facts = read_facts(tmp_path / "run")
-    found = estimate(int(facts.number("result_query_count")), ROW.percentile)
-    assert found.place_from_top is not None
+    found = estimate_early_stopping(int(facts.number("result_query_count")), ROW.percentile)
+    assert found.rank_from_top is not None
     said = str(facts.values["early_stopping_result"])
     assert (
-        f"Would discard {found.place_from_top - 1} highest latency queries" in said
+        f"Would discard {found.rank_from_top - 1} highest latency queries" in said
         and f"at least {found.queries_needed} queries" in said
     )
 
@@ -129,7 +129,7 @@ def test_the_floor_is_loadgens_too(tmp_path: Path, min_queries: int, met: bool):
     assert (
         facts.values["early_stopping_met"]
         is met
-        is (estimate(min_queries, 90.0).place_from_top is not None)
+        is (estimate_early_stopping(min_queries, 90.0).rank_from_top is not None)
     )
 
 
@@ -151,7 +151,9 @@ def test_a_server_that_is_too_slow_is_invalid_by_both(tmp_path: Path):
         int(facts.number("result_query_count")),
     )
     assert facts.values["result_validity"] == "INVALID" and late > queries / 2
-    assert facts.values["early_stopping_met"] is False and not server_passes(queries, late, 99.0)
+    assert facts.values["early_stopping_met"] is False and not is_server_run_proven(
+        queries, late, 99.0
+    )
 
 
 @pytest.mark.parametrize("slow", [7, 6])
@@ -170,11 +172,13 @@ def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
         )
     )
     found = read_facts(tmp_path / "run").number("result_90.00_percentile_latency_ns")
-    rows = numpy.load(tmp_path / "run" / QUERIES)
+    rows = numpy.load(tmp_path / "run" / QUERY_RECORD_FILE)
     taken = sorted((rows["done_ns"] - rows["issued_ns"]).tolist())
     were = sum(each >= SLOW_S * 1e9 for each in taken)
     assert len(taken) == 70 and were >= slow
-    assert (found >= SLOW_S * 1e9) is (latency_ns(taken, 90.0) >= SLOW_S * 1e9) is (were >= 7)
+    assert (
+        (found >= SLOW_S * 1e9) is (select_latency_ns(taken, 90.0) >= SLOW_S * 1e9) is (were >= 7)
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,12 +247,12 @@ def test_a_logger_that_never_ends_is_left_and_the_run_done_again(
     """LoadGen's last flush may wait forever, seen once beside other tests: the campaign would hang
     with all queries answered.
     """
-    (tmp_path / DETAIL).write_text(':::MLLOG {"key": "power_begin", "value": "now"}\n')
+    (tmp_path / DETAIL_LOG).write_text(':::MLLOG {"key": "power_begin", "value": "now"}\n')
     watch = session.Watch(tmp_path, None)
     monkeypatch.setattr(session, "STUCK_S", 0.0)
     watch()
     watch()  # silent, but its queries are not over
-    (tmp_path / DETAIL).write_text(':::MLLOG {"key": "power_end", "value": "now"}\n')
+    (tmp_path / DETAIL_LOG).write_text(':::MLLOG {"key": "power_end", "value": "now"}\n')
     watch()
     with pytest.raises(session.StuckError):
         watch()
@@ -274,7 +278,7 @@ def test_a_run_is_given_up_after_several_hangs(
 
     def hang(job: Any, _: Any) -> Any:
         seen.append(list(job.folder.iterdir()))
-        (job.folder / DETAIL).touch()
+        (job.folder / DETAIL_LOG).touch()
         raise session.StuckError
 
     monkeypatch.setattr(session, "observed", hang)

@@ -7,7 +7,7 @@ from podium_fakes.served import LOG_SEED, PROBE, ROW, schedule
 
 from harness.serving.loadgen.test_settings import OFFLINE_MARGIN, loadgen, loadgen_settings, number
 from suite import registry
-from suite.loadgen.advice import LATENCY_SHARE
+from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
@@ -28,7 +28,7 @@ UNTOUCHED = {
 @pytest.mark.parametrize("scenario", Scenario)
 def test_seeds_duration_and_count_are_the_rounds(scenario: Scenario):
     """LoadGen's own defaults are seeds of 0, 100 queries and 10 s."""
-    settings, rules = loadgen_settings(schedule(scenario)), registry.round().loadgen
+    settings, rules = loadgen_settings(schedule(scenario)), registry.load_round().loadgen
     assert (
         settings.qsl_rng_seed == rules.qsl_rng_seed
         and settings.sample_index_rng_seed == rules.sample_index_rng_seed
@@ -50,7 +50,7 @@ def test_performance_runs_log_a_sample_of_answers_and_accuracy_runs_all():
     answers.
     """
     for mode, answers in (
-        (Mode.PERFORMANCE, registry.round().loadgen.sampled_answers),
+        (Mode.PERFORMANCE, registry.load_round().loadgen.sampled_answers),
         (Mode.ACCURACY, 0),
     ):
         settings = loadgen_settings(schedule(Scenario.OFFLINE, mode))
@@ -74,12 +74,12 @@ def test_fields_of_the_scenarios():
     assert (
         single.single_stream_target_latency_percentile,
         single.single_stream_expected_latency_ns,
-    ) == (0.9, LATENCY_SHARE * PROBE.latency_ns)
+    ) == (0.9, EXPECTED_LATENCY_SHARE * PROBE.latency_ns)
     assert (multi.multi_stream_target_latency_percentile, multi.multi_stream_samples_per_query) == (
         0.9,
         8,
     )
-    assert multi.multi_stream_expected_latency_ns == LATENCY_SHARE * PROBE.query_latency_ns
+    assert multi.multi_stream_expected_latency_ns == EXPECTED_LATENCY_SHARE * PROBE.query_latency_ns
     assert (server.server_target_latency_percentile, server.server_target_latency_ns) == (
         0.9,
         ROW.bound_ns,

@@ -49,7 +49,7 @@ def test_network_is_claimed_only_between_machines(
     profile: Profile, changes: dict[str, object], division: Division
 ) -> None:
     """On one machine no data travel; and who does not say what is served may not claim anything."""
-    row = registry.round().benchmark("resnet50").inference[profile]
+    row = registry.load_round().benchmark("resnet50").inference[profile]
     assert division_of(row, replace(APART, **changes)) is division  # type: ignore[arg-type]
 
 

@@ -35,7 +35,7 @@ def remote(folder: Path, server: Served) -> Path:
     until_valid(lambda: measure(folder / "results", server.url, scenarios=both, system="far"))
     near = options(folder / "results", *SHORT, system="near")
     until_valid(lambda: infer.serve("fake", near, scenarios=both, mode="all", checkpoint=None))
-    return entry(folder / "results").benchmark("fake").parents[1] / "far" / "fake"
+    return entry(folder / "results").locate_benchmark("fake").parents[1] / "far" / "fake"
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_the_record_says_what_was_between(remote: Path):
         network
         and network.loopback
         and network.machines == (network.loadgen_machine,)
-        and not network.apart
+        and not network.is_on_other_machines
     )
     assert network.bytes_in == 4 * read_facts(remote / "Server/performance/run_1").number(
         "result_query_count"
@@ -110,7 +110,7 @@ def test_two_servers_share_the_queries(light: Warm, folder: Path, server: Served
     with forked(light, folder / "results") as other:
         measure(folder / "results", server.url, other.url, mode="performance", system="both")
     run = (
-        entry(folder / "results").benchmark("fake").parents[1]
+        entry(folder / "results").locate_benchmark("fake").parents[1]
         / "both/fake/Offline/performance/run_1"
     )
     assert (

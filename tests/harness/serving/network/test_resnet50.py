@@ -9,12 +9,12 @@ import pytest
 from podium_fakes.looks import look_briefly
 from podium_fakes.remote import served
 
-from harness.request import reading
+from harness.request import build_reading_options
 from harness.serving import infer
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.network.setup import Asked
 from harness.serving.weights.initial import random_weights
-from suite.files.layout import ACCURACY
+from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
 from workloads.resnet50.images import embedded
@@ -47,7 +47,8 @@ def test_accuracy_over_the_network_is_that_in_process(
     """
     monkeypatch.setattr(infer, "look", look_briefly)
     options = replace(
-        reading(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)), threads=1
+        build_reading_options(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)),
+        threads=1,
     )
     checkpoint = random_weights("resnet50", options)
     near, far = (
@@ -79,7 +80,7 @@ def test_accuracy_over_the_network_is_that_in_process(
             checkpoint=checkpoint,
             asked=asked,
         )
-    logs = sorted(options.results.glob(f"open/*/results/*/resnet50/*/accuracy/{ACCURACY}"))
+    logs = sorted(options.results.glob(f"open/*/results/*/resnet50/*/accuracy/{ACCURACY_LOG}"))
     found = [dict(read_answers(path.parent)) for path in logs]
     assert [path.parts[-5] for path in logs] == ["far", "far", "near"] and found[0] == found[
         1

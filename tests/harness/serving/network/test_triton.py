@@ -63,7 +63,7 @@ def test_triton_gives_the_same_answers(folder: Path):
         mode="accuracy",
         checkpoint=None,
     )
-    systems = entry(results).benchmark("fake").parents[1]
+    systems = entry(results).locate_benchmark("fake").parents[1]
     near = dict(read_answers(systems / "near/fake/Offline/accuracy"))
     for scenario in ("Offline", "Server"):
         assert dict(read_answers(systems / f"triton/fake/{scenario}/accuracy")) == near
@@ -95,7 +95,7 @@ def test_a_users_own_model_is_asked_by_its_tensors(folder: Path, tmp_path: Path)
             measure(results, f"grpc://127.0.0.1:{port}", settings=names, system="own")
         finally:
             os.killpg(server.pid, 9)
-    run = entry(results).benchmark("fake").parents[1] / "own/fake/Offline/performance/run_1"
+    run = entry(results).locate_benchmark("fake").parents[1] / "own/fake/Offline/performance/run_1"
     record = run_record(run)
     assert record.network and (record.network.form, record.network.model, record.division) == (
         "tensors",

@@ -123,7 +123,7 @@ def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
     assert (
         record.network
         and not record.network.loopback
-        and not record.network.apart
+        and not record.network.is_on_other_machines
         and record.division == "open"
     )
     assert record.network.endpoints == (f"grpc://{FAR}:8001",)

@@ -17,10 +17,10 @@ from harness.serving.peak import command as driven
 from harness.serving.peak.multi_stream import next_step
 from harness.weights_and_peak_cli import peak
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import STATE
+from suite.files.layout import STATE_FOLDER
 from suite.studies import peak_search
-from suite.studies.documents import STUDIES, STUDY
-from suite.studies.rates import RUN, TRIAL, Sought, Trial
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
+from suite.studies.rates import RATE_ATTEMPT_FILE, RUN_PURPOSE, PeakRequest, RateAttempt
 
 COMMON = (
     "--threads",
@@ -49,8 +49,8 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few runs, and probes of a fifth of the time: a queue that is overloaded by a few percent need
     not show where the search ends at half.
     """
-    monkeypatch.setattr(peak_search, "PROBES", 4)
-    monkeypatch.setattr(peak_search, "RUNS", 4)
+    monkeypatch.setattr(peak_search, "MAX_PROBES", 4)
+    monkeypatch.setattr(peak_search, "MAX_FULL_RUNS", 4)
     monkeypatch.setattr(peak_search, "PROBE_BOUNDS", peak_search.PROBE_BOUNDS // 5)
     monkeypatch.setattr(peak_search, "SKIPPED_BOUNDS", peak_search.SKIPPED_BOUNDS // 5)
 
@@ -62,14 +62,14 @@ def invoked(results: Path, *arguments: str) -> Result:
 
 
 def study(results: Path) -> Path:
-    (found,) = (results / "r" / STUDIES).iterdir()
+    (found,) = (results / "r" / STUDIES_FOLDER).iterdir()
     return found
 
 
 def errors(path: Path) -> list[str]:
     return [
         finding.rule
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.severity is Severity.ERROR
     ]
 
@@ -82,28 +82,28 @@ def test_a_search_is_kept_judged_and_not_repeated(
     """The same command reads what is there; a changed answer and a changed run are found."""
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
     folder = study(tmp_path)
-    found = json.loads((folder / STUDY).read_text())
+    found = json.loads((folder / STUDY_FILE).read_text())
     assert (
         found["answer"]["valid"]
         and found["sought"]["of_round"] is False
         and "not the round's bound: no result" in told
     )
-    assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES) == []
+    assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES_FOLDER) == []
     monkeypatch.setattr(driven, "run_step", lambda *_: pytest.fail("measured again"))
     again = json.loads(
         invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout
     )
     assert again["answer"] == found["answer"] and again["trials"] == found["trials"]
-    text = (folder / STUDY).read_text()
-    (folder / STUDY).write_text(
+    text = (folder / STUDY_FILE).read_text()
+    (folder / STUDY_FILE).write_text(
         json.dumps(found | {"answer": found["answer"] | {"valid": 2 * found["answer"]["valid"]}})
     )
     assert errors(folder) == ["peak.answer"]
-    (folder / STUDY).write_text(
+    (folder / STUDY_FILE).write_text(
         json.dumps(found | {"trials": [found["trials"][0] | {"over": 7000}, *found["trials"][1:]]})
     )
     assert "peak.figures" in errors(folder)
-    (folder / STUDY).write_text(text)
+    (folder / STUDY_FILE).write_text(text)
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(
     """A probe told as a run in both documents is too short for one."""
     whole, runs = driven.run_step, list[Any]()
 
-    def two(*given: Any) -> Trial:
+    def two(*given: Any) -> RateAttempt:
         if len(runs) == 2:
             raise ZeroDivisionError("enough")
         runs.append(whole(*given))
@@ -123,16 +123,16 @@ def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(
     with pytest.raises(ZeroDivisionError):
         invoked(tmp_path, "--within-ms", "20", "--percentile", "99.9")
     folder = study(tmp_path)
-    found = json.loads((folder / STUDY).read_text())
-    probe = next(trial for trial in found["trials"] if trial["purpose"] != RUN)
+    found = json.loads((folder / STUDY_FILE).read_text())
+    probe = next(trial for trial in found["trials"] if trial["purpose"] != RUN_PURPOSE)
     assert errors(folder) == [] and not any(
         finding.found.startswith(f"{probe['folder']} at")
-        for finding in Judge().result(str(folder)).findings
+        for finding in Judge().judge_path(str(folder)).findings
     )
-    record = folder / probe["folder"] / TRIAL
-    probe["purpose"] = RUN
+    record = folder / probe["folder"] / RATE_ATTEMPT_FILE
+    probe["purpose"] = RUN_PURPOSE
     record.write_text(json.dumps(json.loads(record.read_text()) | {"trial": probe}))
-    (folder / STUDY).write_text(json.dumps(found))
+    (folder / STUDY_FILE).write_text(json.dumps(found))
     assert "peak.trials" in errors(folder)
 
 
@@ -153,7 +153,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     """What was measured stays; a run without its record, as a kill leaves it, is made again."""
     whole, runs = driven.run_step, list[Any]()
 
-    def interrupted(*given: Any) -> Trial:
+    def interrupted(*given: Any) -> RateAttempt:
         if len(runs) == 2:
             raise ZeroDivisionError("killed on purpose")
         runs.append(whole(*given))
@@ -163,11 +163,11 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ZeroDivisionError):
         invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5")
     monkeypatch.setattr(driven, "run_step", whole)
-    kept = json.loads((study(tmp_path) / STUDY).read_text())["trials"]
-    last = sorted(study(tmp_path).glob(f"*/trial-*/{TRIAL}"))[-1]
+    kept = json.loads((study(tmp_path) / STUDY_FILE).read_text())["trials"]
+    last = sorted(study(tmp_path).glob(f"*/trial-*/{RATE_ATTEMPT_FILE}"))[-1]
     last.unlink()
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
-    found = json.loads((study(tmp_path) / STUDY).read_text())["trials"]
+    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())["trials"]
     assert (
         "1 probes and runs are there; the search goes on" in told
         and found[0] == kept[0]
@@ -188,16 +188,16 @@ def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_ear
     """
     asked = ("--within-ms", "2000", "--tolerance", "0.5", "--budget-s", "30")
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=20")
-    before = json.loads((study(tmp_path) / STUDY).read_text())
+    before = json.loads((study(tmp_path) / STUDY_FILE).read_text())
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=1")
-    found = json.loads((study(tmp_path) / STUDY).read_text())
+    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())
     assert (
         found["sought"]["seen"] > 4 * before["sought"]["seen"]
         and found["answer"]["valid"] > 4 * before["answer"]["valid"]
     )
-    (aside,) = (tmp_path / "r" / STATE).glob(f"superseded/*/{STUDIES}/*")
-    assert json.loads((aside / STUDY).read_text()) == before
-    assert sorted(path.parent.name for path in aside.rglob(TRIAL)) == [
+    (aside,) = (tmp_path / "r" / STATE_FOLDER).glob(f"superseded/*/{STUDIES_FOLDER}/*")
+    assert json.loads((aside / STUDY_FILE).read_text()) == before
+    assert sorted(path.parent.name for path in aside.rglob(RATE_ATTEMPT_FILE)) == [
         f"trial-{number + 1:02}" for number in range(len(before["trials"]))
     ]
     assert errors(study(tmp_path)) == []
@@ -209,11 +209,11 @@ def test_the_rounds_bound_is_the_default(tmp_path: Path, monkeypatch: pytest.Mon
     """Without --within-ms a run of the search may be a result. It begins near the peak: half a
     second is long for a queue of 459 queries.
     """
-    monkeypatch.setattr(peak_search, "START", 1.1)
+    monkeypatch.setattr(peak_search, "START_RATE_SHARE", 1.1)
     told = invoked(
         tmp_path, "--tolerance", "0.5", "--budget-s", "30", "--set", "fake.sleep_ms=8"
     ).stdout
-    found = json.loads((study(tmp_path) / STUDY).read_text())
+    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())
     assert "--peak" not in told, "podium infer --peak would search anew, to its own tolerance"
     assert (
         found["sought"]["of_round"]
@@ -227,9 +227,9 @@ def test_the_next_command_has_the_options_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without them it would search another system from the beginning."""
-    kept = Trial(
+    kept = RateAttempt(
         folder="box/trial-01",
-        purpose=RUN,
+        purpose=RUN_PURPOSE,
         rate=90.0,
         queries=9,
         over=0,
@@ -269,7 +269,7 @@ def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:
         lambda: invoked(tmp_path, *asked, "--set", "fake.sleep_ms=0.4").stdout,
         stalled="one sample alone takes",
     )
-    found = json.loads((study(tmp_path) / STUDY).read_text())
+    found = json.loads((study(tmp_path) / STUDY_FILE).read_text())
     assert (
         "samples per query (house rule: no MLPerf metric)" in told
         and 1 <= found["answer"]["valid"] <= 10
@@ -284,7 +284,7 @@ def test_a_bound_below_one_sample_is_said_at_once(tmp_path: Path) -> None:
         JudgedError, match=r"one sample alone takes \d+\.\d\d ms; no rate keeps 0.5 ms"
     ):
         invoked(tmp_path, "--within-ms", "0.5")
-    assert not list((tmp_path / "r").glob(f"{STUDIES}/*/*"))
+    assert not list((tmp_path / "r").glob(f"{STUDIES_FOLDER}/*/*"))
 
 
 @pytest.mark.slow
@@ -306,7 +306,7 @@ def test_multi_stream_needs_a_bound(tmp_path: Path) -> None:
 
 def test_integers_are_doubled_then_bisected() -> None:
     """Until the neighbour of the best is INVALID, or within the tolerance."""
-    sought = Sought(
+    sought = PeakRequest(
         scenario="MultiStream",
         percentile=99.0,
         bound_ns=1,
@@ -316,13 +316,13 @@ def test_integers_are_doubled_then_bisected() -> None:
         tolerance=0.02,
         seen=3.0,
     )
-    trials: list[Trial] = []
+    trials: list[RateAttempt] = []
     while (step := next_step(sought, trials)) is not None:
         verdict = "VALID" if step.rate <= 37 else "INVALID"
         trials.append(
-            Trial(
+            RateAttempt(
                 folder=str(len(trials)),
-                purpose=RUN,
+                purpose=RUN_PURPOSE,
                 rate=step.rate,
                 queries=662,
                 over=0,

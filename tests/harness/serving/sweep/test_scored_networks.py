@@ -15,15 +15,20 @@ from safetensors.torch import save_file
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
-from harness.request import reading
+from harness.request import build_reading_options
 from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points, subjects
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Profile
-from suite.studies.documents import SAMPLES, STUDIES, STUDY, TRUTH
+from suite.studies.documents import (
+    SAMPLES_LIST_FILE,
+    STUDIES_FOLDER,
+    STUDY_FILE,
+    STUDY_TRUTH_FOLDER,
+)
 from workloads.networks import classifiers
-from workloads.networks.labelled import CLASSES
+from workloads.networks.labelled import IMAGENET_CLASS_COUNT
 
 NETWORK = "shufflenet_v2_x0_5"
 """Of tests/fakes: it answers a thousand pictures in a few seconds."""
@@ -33,15 +38,15 @@ NETWORK = "shufflenet_v2_x0_5"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own; speeds are measured once, however wide their intervals."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(idle, "IDLE_S", 0.3)
+    monkeypatch.setattr(idle, "IDLE_POWER_S", 0.3)
     monkeypatch.setattr(driven, "look", look_briefly)
-    monkeypatch.setattr(points, "longer", lambda row, seconds: None)
+    monkeypatch.setattr(points, "choose_longer_run", lambda row, seconds: None)
 
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
     """Weights that say class 3, then 2, 7, 5, 0, of whatever picture."""
-    state = classifiers.module(NETWORK, 5, None).state_dict()
+    state = classifiers.build_classifier(NETWORK, 5, None).state_dict()
     state["fc.weight"].zero_()
     state["fc.bias"].zero_()
     for value, label in enumerate((0, 5, 7, 2, 3), start=1):
@@ -54,7 +59,7 @@ def weights(tmp_path: Path) -> Path:
 def data(tmp_path: Path) -> Path:
     """A picture of each class."""
     Image.new("RGB", (32, 32), (200, 100, 50)).save(tmp_path / "a.jpg")
-    for label in range(CLASSES):
+    for label in range(IMAGENET_CLASS_COUNT):
         place = tmp_path / "data" / "val" / f"n{label:08d}"
         place.mkdir(parents=True)
         (place / "a.JPEG").hardlink_to(tmp_path / "a.jpg")
@@ -77,14 +82,16 @@ def invoked(results: Path, *arguments: object) -> dict[str, Any]:
         *map(str, arguments),
     ]
     CliRunner().invoke(sweep, command, catch_exceptions=False)
-    table: dict[str, Any] = json.loads((results / STUDIES / NETWORK / STUDY).read_text())
+    table: dict[str, Any] = json.loads(
+        (results / STUDIES_FOLDER / NETWORK / STUDY_FILE).read_text()
+    )
     return table
 
 
 def errors(path: Path) -> set[str]:
     return {
         finding.rule
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.severity is Severity.ERROR
     }
 
@@ -97,11 +104,13 @@ def test_a_network_is_scored_once_and_the_judge_scores_again(
     that it names.
     """
     results = tmp_path / "results"
-    wanted = {"top1": 1 / CLASSES, "top5": 5 / CLASSES}
+    wanted = {"top1": 1 / IMAGENET_CLASS_COUNT, "top5": 5 / IMAGENET_CLASS_COUNT}
     (row,) = invoked(results, "--weights", weights, "--data", data, "--precision", "fp32")["rows"]
-    study = results / STUDIES / NETWORK
+    study = results / STUDIES_FOLDER / NETWORK
     assert row["scores"] == wanted and errors(study) == set()
-    assert (study / TRUTH / SAMPLES).read_text().count("\n") == CLASSES
+    assert (study / STUDY_TRUTH_FOLDER / SAMPLES_LIST_FILE).read_text().count(
+        "\n"
+    ) == IMAGENET_CLASS_COUNT
     log = next(study.glob("*/accuracy/mlperf_log_accuracy.json"))
     made = log.stat().st_mtime_ns
     (again,) = invoked(results, "--weights", weights)["rows"]
@@ -111,16 +120,18 @@ def test_a_network_is_scored_once_and_the_judge_scores_again(
     (data / "val" / "n00000003" / "b.JPEG").hardlink_to(tmp_path / "a.jpg")
     with pytest.raises(RequestError, match="was scored on other samples; give another --results"):
         invoked(results, "--weights", weights, "--data", data)
-    table = json.loads((study / STUDY).read_text())
+    table = json.loads((study / STUDY_FILE).read_text())
     table["rows"][0]["scores"]["top5"] = 0.9
-    (study / STUDY).write_text(json.dumps(table))
+    (study / STUDY_FILE).write_text(json.dumps(table))
     assert errors(study) == {"study.accuracy"}
 
 
 def test_podiums_own_networks_are_scored_alike() -> None:
     """By the scorer that the network of these tests has."""
-    own = {name for name in registry.points(registry.NETWORKS) if name != NETWORK}
-    assert len(own) >= 5 and {registry.scorer(name) for name in own} == {registry.scorer(NETWORK)}
+    own = {name for name in registry.list_entry_points(registry.NETWORK_GROUP) if name != NETWORK}
+    assert len(own) >= 5 and {registry.load_scorer(name) for name in own} == {
+        registry.load_scorer(NETWORK)
+    }
 
 
 def test_data_for_two_kinds_of_subjects_is_refused(
@@ -174,6 +185,6 @@ def test_what_a_network_runs_in_is_loaded_once(
     named: list[str] = []
     monkeypatch.setattr(subjects, "load_ahead", named.extend)
     subjects.of_network(
-        NETWORK, reading(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0
+        NETWORK, build_reading_options(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0
     )
     assert named == [classifiers.__name__]

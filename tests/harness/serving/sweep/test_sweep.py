@@ -23,9 +23,16 @@ from harness.machine import cpus
 from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points
 from suite.errors import JudgedError, RequestError
-from suite.files.layout import STATE
+from suite.files.layout import STATE_FOLDER
 from suite.studies import documents
-from suite.studies.documents import IDLE, POINT, STUDIES, STUDY, Row, best_within
+from suite.studies.documents import (
+    IDLE_TELEMETRY_FILE,
+    POINT_FILE,
+    STUDIES_FOLDER,
+    STUDY_FILE,
+    StudyRow,
+    select_best_batches,
+)
 
 SHORT = (
     "--seconds",
@@ -46,8 +53,8 @@ of those that LoadGen prepared.
 
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_CACHE", str(cache))
-    monkeypatch.setattr(idle, "IDLE_S", 0.3)
-    monkeypatch.setattr(points, "longer", lambda row, seconds: None)
+    monkeypatch.setattr(idle, "IDLE_POWER_S", 0.3)
+    monkeypatch.setattr(points, "choose_longer_run", lambda row, seconds: None)
 
 
 @pytest.fixture(autouse=True)
@@ -88,14 +95,16 @@ def invoked(*arguments: object, catch: bool = False) -> Result:
 
 
 def table(results: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((results / STUDIES / "fake" / STUDY).read_text())
+    document: dict[str, Any] = json.loads(
+        (results / STUDIES_FOLDER / "fake" / STUDY_FILE).read_text()
+    )
     return document
 
 
 def errors(path: Path) -> list[str]:
     return [
         finding.rule
-        for finding in Judge().result(str(path)).findings
+        for finding in Judge().judge_path(str(path)).findings
         if finding.severity is Severity.ERROR
     ]
 
@@ -116,7 +125,7 @@ def test_a_workload_is_swept_scored_and_judged(
         )
     assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
-    assert errors(swept / STUDIES / "fake") == []
+    assert errors(swept / STUDIES_FOLDER / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
     monkeypatch.setattr(driven, "answer_all", lambda *_: pytest.fail("scored again"))
     invoked("fake", "--batches", "1,2,4", *SHORT, "--results", swept, "--within-ms", "1000")
@@ -126,7 +135,7 @@ def test_a_workload_is_swept_scored_and_judged(
 @pytest.mark.slow
 def test_a_changed_cell_and_a_changed_run_are_found(swept: Path) -> None:
     """Every figure is recomputed."""
-    path = swept / STUDIES / "fake" / STUDY
+    path = swept / STUDIES_FOLDER / "fake" / STUDY_FILE
     text = path.read_text()
     study = table(swept)
     study["rows"][1]["samples_per_second"] *= 1.001
@@ -137,7 +146,7 @@ def test_a_changed_cell_and_a_changed_run_are_found(swept: Path) -> None:
     path.write_text(json.dumps(study | {"reference": {"top1": 0.7}}))
     assert errors(path.parent) == ["study.accuracy"], "the reference accuracy is the checkpoint's"
     path.write_text(text)
-    record = next(path.parent.glob(f"*/batch-2/{POINT}"))
+    record = next(path.parent.glob(f"*/batch-2/{POINT_FILE}"))
     record.write_text(record.read_text().replace('"threads": 1', '"threads": 2'))
     assert errors(path.parent) == ["study.points"]
 
@@ -158,7 +167,7 @@ def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) 
     told = invoked(
         *command, "--power", "off", "--meter", "podium meter fake --watts 50 --period-ms 10"
     ).stdout
-    path = tmp_path / STUDIES / "fake" / STUDY
+    path = tmp_path / STUDIES_FOLDER / "fake" / STUDY_FILE
     for row in table(tmp_path)["rows"]:
         (found,) = row["energy"]
         assert (
@@ -212,7 +221,7 @@ def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
     )
 
 
-def as_asked(row: Row, seconds: float) -> Row:
+def as_asked(row: StudyRow, seconds: float) -> StudyRow:
     """A row of a run that lasted as long as it should: one that a stall makes twice as long is
     rightly not repeated.
     """
@@ -228,13 +237,15 @@ def test_a_point_with_a_wide_interval_is_measured_for_longer(
     """
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(
-        points, "longer", lambda row, seconds: documents.longer(as_asked(row, seconds), seconds)
+        points,
+        "choose_longer_run",
+        lambda row, seconds: documents.choose_longer_run(as_asked(row, seconds), seconds),
     )
-    monkeypatch.setattr(documents, "WIDE", 0.0)
+    monkeypatch.setattr(documents, "WIDE_INTERVAL_SHARE", 0.0)
     told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path).stdout
     (row,) = table(tmp_path)["rows"]
-    path = tmp_path / STUDIES / "fake" / STUDY
-    (record,) = path.parent.glob(f"*/batch-1/{POINT}")
+    path = tmp_path / STUDIES_FOLDER / "fake" / STUDY_FILE
+    (record,) = path.parent.glob(f"*/batch-1/{POINT_FILE}")
     assert (
         row["times"] == json.loads(record.read_text())["times"] == 4
         and told.count("interval wider than") == 2
@@ -246,8 +257,8 @@ def test_a_point_with_a_wide_interval_is_measured_for_longer(
     assert errors(path.parent) == ["study.points"]
 
 
-def row_of(**changes: Any) -> Row:
-    return Row(
+def row_of(**changes: Any) -> StudyRow:
+    return StudyRow(
         **{
             "engine": "e",
             "precision": "fp32",
@@ -280,7 +291,7 @@ def test_how_long_a_wide_point_is_measured(changes: dict[str, Any], times: int |
     """Twice, then four times one second; ten slow queries that took as long already are not
     repeated.
     """
-    assert documents.longer(row_of(**changes), 1.0) == times
+    assert documents.choose_longer_run(row_of(**changes), 1.0) == times
 
 
 @pytest.mark.slow
@@ -291,8 +302,8 @@ def test_a_sweep_goes_on_with_the_threads_that_it_began_with(
     aside what was measured.
     """
     keep_checkpoint(tmp_path)
-    monkeypatch.setattr(cpus, "available", lambda: 2)
-    monkeypatch.setattr(cpus, "busy_share", lambda: 0.5)
+    monkeypatch.setattr(cpus, "count_available_cores", lambda: 2)
+    monkeypatch.setattr(cpus, "measure_busy_share", lambda: 0.5)
     command = (
         "fake",
         *SHORT[:2],
@@ -302,11 +313,13 @@ def test_a_sweep_goes_on_with_the_threads_that_it_began_with(
         "--batches",
     )  # the number of threads is not said
     invoked(*command, "1")
-    monkeypatch.setattr(cpus, "busy_share", lambda: 0.0)
+    monkeypatch.setattr(cpus, "measure_busy_share", lambda: 0.0)
     again = invoked(*command, "1,2", "--format", "csv")
     assert [line["batch"] for line in csv.DictReader(io.StringIO(again.stdout))] == ["1", "2"]
     assert "CPU threads, as in the study of fake that is there: 1 of 2" in again.stderr
-    assert table(tmp_path)["threads"] == 1 and not list((tmp_path / STATE).glob("superseded/*"))
+    assert table(tmp_path)["threads"] == 1 and not list(
+        (tmp_path / STATE_FOLDER).glob("superseded/*")
+    )
 
 
 @pytest.mark.slow
@@ -322,19 +335,19 @@ def test_a_sweep_that_ends_early_leaves_a_table(
     )
     with pytest.raises(JudgedError):
         invoked(*command)
-    study, folder = table(tmp_path), tmp_path / STUDIES / "fake"
+    study, folder = table(tmp_path), tmp_path / STUDIES_FOLDER / "fake"
     assert (
         [row["batch"] for row in study["rows"]] == [1, 2]
         and not study["finished"]
         and errors(folder) == []
     )
-    assert "the sweep is unfinished" in str(Judge().result(str(folder)).findings)
+    assert "the sweep is unfinished" in str(Judge().judge_path(str(folder)).findings)
     monkeypatch.setattr(driven, "once_more", whole)
     invoked(*command)
     assert (
         table(tmp_path)["finished"]
         and errors(folder) == []
-        and "study.request" not in str(Judge().result(str(folder)).findings)
+        and "study.request" not in str(Judge().judge_path(str(folder)).findings)
     )
 
 
@@ -342,7 +355,7 @@ def test_a_sweep_that_ends_early_leaves_a_table(
 def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
     """What was measured stays in the table, and another length moves it aside."""
     command = ("fake", *SHORT, "--results", swept)
-    before, folder = table(swept), swept / STUDIES / "fake"
+    before, folder = table(swept), swept / STUDIES_FOLDER / "fake"
     told = invoked(*command, "--batches", "1").stdout
     assert (
         table(swept)["rows"] == before["rows"]
@@ -354,9 +367,9 @@ def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
         2
     ] and "earlier results moved to" in told
     assert not {"study.request", "study.folders"} & {
-        finding.rule for finding in Judge().result(str(folder)).findings
+        finding.rule for finding in Judge().judge_path(str(folder)).findings
     }
-    (moved,) = (swept / STATE / "superseded").glob(f"*/{STUDIES}/fake/{STUDY}")
+    (moved,) = (swept / STATE_FOLDER / "superseded").glob(f"*/{STUDIES_FOLDER}/fake/{STUDY_FILE}")
     assert json.loads(moved.read_text())["rows"] == before["rows"]
 
 
@@ -400,19 +413,21 @@ def test_an_error_of_no_one_batch_size_is_no_row(
     fails_at(1, "no such layer")
     with pytest.raises(RequestError, match="no such layer"):
         invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
-    assert {path.name for path in (tmp_path / STUDIES / "fake").glob("*")} <= {IDLE}
+    assert {path.name for path in (tmp_path / STUDIES_FOLDER / "fake").glob("*")} <= {
+        IDLE_TELEMETRY_FILE
+    }
     fails_at(2, "no kernel for a batch of 2")
     invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
     assert [row["why"] for row in table(tmp_path)["rows"]] == [
         "",
         "no kernel for a batch of 2",
-    ] and errors(tmp_path / STUDIES / "fake") == []
+    ] and errors(tmp_path / STUDIES_FOLDER / "fake") == []
 
 
 def test_the_best_batch_is_one_that_was_measured() -> None:
     """The largest within the budget, by p99 or, of few queries, by the mean."""
     rows = [
-        Row(
+        StudyRow(
             engine="e",
             precision="fp32",
             batch=batch,
@@ -423,10 +438,10 @@ def test_the_best_batch_is_one_that_was_measured() -> None:
         )
         for batch, mean, p99 in ((1, 1e6, 2e6), (2, 2e6, 8e6), (4, 6e6, None), (8, 9e6, None))
     ]
-    (best,) = best_within(rows, 7.0)
+    (best,) = select_best_batches(rows, 7.0)
     assert (best.batch, best.by) == (4, "mean")
     assert (
-        best_within(rows[:2], 7.0)[0].batch == 1
-        and best_within(rows, None) == ()
-        and best_within(rows, 0.5) == ()
+        select_best_batches(rows[:2], 7.0)[0].batch == 1
+        and select_best_batches(rows, None) == ()
+        and select_best_batches(rows, 0.5) == ()
     )

@@ -92,7 +92,7 @@ def test_a_missing_file_and_a_workload_without_a_table(tmp_path: Path) -> None:
         imported(tmp_path / "r", tmp_path / "none.pth")
     with pytest.raises(RequestError, match="fake has no table of other sources' weights"):
         layouts("fake")
-    assert set(registry.points(registry.IMPORTS)) == {
+    assert set(registry.list_entry_points(registry.IMPORT_GROUP)) == {
         "gnmt",
         "maskrcnn",
         "resnet50",

@@ -20,20 +20,20 @@ from torch import nn
 
 from harness.serving.weights.initial import random_weights
 from harness.weights_and_peak_cli import import_command
-from suite.cli import Options, common_options
+from suite.cli import RunOptions, add_common_options
 from suite.files.layout import CHECKPOINT_RECORD
 from workloads.common import weights, weights_description
 from workloads.gnmt import model as gnmt
-from workloads.gnmt.scoring import PAD
+from workloads.gnmt.scoring import GNMT_PAD_ID
 from workloads.maskrcnn import model as maskrcnn
 from workloads.maskrcnn.detector.geometry import reaching
 from workloads.maskrcnn.detector.inference_pipeline import LEVELS, BoxHead, MaskHead, Trunk
 from workloads.ssd import model as ssd
 from workloads.transformer import checkpoint
-from workloads.transformer.model import Transformer
+from workloads.transformer.model import TransformerNetwork
 
 SEED = 7
-D = TypeVar("D", bound=weights_description.Described)
+D = TypeVar("D", bound=weights_description.WeightsDescription)
 CLOSE = 1e-4
 """Of the largest output: float32 sums in another order, through up to 53 layers."""
 
@@ -48,7 +48,7 @@ def imported(workload: str, file: Path, *more: str) -> Path:
     replace, are not drawn.
     """
     results = file.parent / "results"
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         CliRunner().invoke(
             import_command,
             [workload, str(file), "--results", str(results), *more],
@@ -60,19 +60,21 @@ def imported(workload: str, file: Path, *more: str) -> Path:
 
 @click.command()
 @click.argument("workload")
-@common_options
-def untrained(workload: str, options: Options) -> None:
+@add_common_options
+def untrained(workload: str, options: RunOptions) -> None:
     """Print the folder of random weights of the same network."""
     click.echo(random_weights(workload, options), nl=False)
 
 
 def description(workload: str, kind: type[D], results: Path, *more: str) -> D:
     """Return what the network for the embedded data is: its numbers of classes, words, layers."""
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         made = CliRunner().invoke(
             untrained, [workload, "--results", str(results), *more], catch_exceptions=False
         )
-    return weights_description.describe(Path(made.stdout.splitlines()[-1]), kind, workload)
+    return weights_description.read_weights_description(
+        Path(made.stdout.splitlines()[-1]), kind, workload
+    )
 
 
 def drawn(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, torch.Tensor]:
@@ -122,7 +124,7 @@ def test_ssd(pixels: int, tmp_path: Path) -> None:
     classes = 1 + len(
         description("ssd", ssd.Description, tmp_path / "untrained", *configuration).categories
     )
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         reference = ssd_there.Reference(pixels, classes)
     torch.save(
         {
@@ -144,17 +146,17 @@ def test_gnmt(tmp_path: Path) -> None:
     """Sentences of different lengths, padded here and alone there: a layer in the wrong place, a
     gate or a direction would change every logit.
     """
-    shape = description("gnmt", gnmt.Description, tmp_path / "untrained")
-    with weights.Undrawn():
+    shape = description("gnmt", gnmt.GNMTDescription, tmp_path / "untrained")
+    with weights.SkippedInitialisation():
         reference = gnmt_there.Reference(shape.vocabulary, shape.width, shape.layers)
     torch.save({"state_dict": filled(reference), "epoch": 3}, tmp_path / "gnmt.pth")
-    ours, _ = gnmt.load(imported("gnmt", tmp_path / "gnmt.pth"))
+    ours, _ = gnmt.load_gnmt_checkpoint(imported("gnmt", tmp_path / "gnmt.pth"))
     lengths = (9, 5)
     sources, targets = (
         [torch.randint(4, shape.vocabulary, (length,)) for length in lengths] for _ in range(2)
     )
     padded = [
-        nn.utils.rnn.pad_sequence(each, batch_first=True, padding_value=PAD)
+        nn.utils.rnn.pad_sequence(each, batch_first=True, padding_value=GNMT_PAD_ID)
         for each in (sources, targets)
     ]
     with torch.inference_mode():
@@ -168,15 +170,17 @@ def test_transformer(tmp_path: Path) -> None:
     """Transposed kernels of TensorFlow, and projections that are one matrix here: an exchange of
     keys and values would still be a network.
     """
-    shape = description("transformer", checkpoint.Description, tmp_path / "untrained").shape
+    shape = description(
+        "transformer", checkpoint.TransformerDescription, tmp_path / "untrained"
+    ).shape
     state = drawn(
         transformer_there.variables(shape.layers, shape.width, shape.filter, shape.vocabulary)
     )
     save_file(state | {"global_step": torch.tensor(1)}, tmp_path / "transformer.safetensors")
-    ours = weights.filled(
-        lambda: Transformer(shape),
+    ours = weights.build_exported_network(
+        lambda: TransformerNetwork(shape),
         imported("transformer", tmp_path / "transformer.safetensors"),
-        checkpoint.NAME,
+        checkpoint.TRANSFORMER_NAME,
     )
     source_T, target_T = (
         torch.randint(2, shape.vocabulary, (11,)),
@@ -196,7 +200,7 @@ def test_maskrcnn(tmp_path: Path) -> None:
     classes = 1 + len(
         description("maskrcnn", maskrcnn.Description, tmp_path / "untrained", *frozen).classes
     )
-    with weights.Undrawn():
+    with weights.SkippedInitialisation():
         reference = maskrcnn_there.Reference(classes)
     torch.save(
         {

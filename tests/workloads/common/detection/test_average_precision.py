@@ -14,8 +14,8 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from workloads.common.detection import average_precision, rle
-from workloads.common.detection.average_precision import Detections, Kind
-from workloads.common.detection.coco import Annotation, Category, Document, Image
+from workloads.common.detection.average_precision import Detections, IouKind
+from workloads.common.detection.coco import CocoAnnotation, CocoCategory, CocoDocument, CocoImage
 
 SIDE = 96
 
@@ -35,7 +35,7 @@ def box_of(mask: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
     return float(xs.min()), float(ys.min()), float(np.ptp(xs) + 1), float(np.ptp(ys) + 1)
 
 
-def truth_and_answers(seed: int, images: int = 12) -> tuple[Document, Detections]:
+def truth_and_answers(seed: int, images: int = 12) -> tuple[CocoDocument, Detections]:
     """Some objects, a few crowds, and answers near them, doubled, elsewhere and of other classes;
     one picture has neither.
     """
@@ -45,11 +45,11 @@ def truth_and_answers(seed: int, images: int = 12) -> tuple[Document, Detections
         for _ in range(int(rng.integers(0, 7))):
             mask, category = blob(rng), int(rng.integers(1, 4))
             runs = msgspec.json.encode(
-                {"size": [SIDE, SIDE], "counts": rle.compressed([mask])[0].decode()}
+                {"size": [SIDE, SIDE], "counts": rle.encode_masks([mask])[0].decode()}
             )
             crowd = int(rng.random() < 0.15)
             annotations.append(
-                Annotation(
+                CocoAnnotation(
                     id=len(annotations) + 1,
                     image_id=100 + image,
                     category_id=10 * category,
@@ -69,7 +69,7 @@ def truth_and_answers(seed: int, images: int = 12) -> tuple[Document, Detections
             for _ in range(int(rng.integers(0, 4)))
         ]
     pictures = [
-        Image(id=100 + image, file_name=f"{image}.jpg", width=SIDE, height=SIDE)
+        CocoImage(id=100 + image, file_name=f"{image}.jpg", width=SIDE, height=SIDE)
         for image in range(images)
     ]
     samples, labels, scores, masks = zip(*found, strict=True)
@@ -78,27 +78,27 @@ def truth_and_answers(seed: int, images: int = 12) -> tuple[Document, Detections
         label_D=np.array(labels),
         score_D=np.array(scores),
         box_D4=np.array([box_of(mask) for mask in masks]),
-        mask_D=rle.compressed(masks),
+        mask_D=rle.encode_masks(masks),
     )
     return (
-        Document(
+        CocoDocument(
             images=pictures,
             annotations=annotations,
-            categories=[Category(id=10 * number, name=str(number)) for number in (1, 2, 3)],
+            categories=[CocoCategory(id=10 * number, name=str(number)) for number in (1, 2, 3)],
         ),
         detections,
     )
 
 
-def reference(truth: Document, found: Detections, kind: Kind) -> float:
+def reference(truth: CocoDocument, found: Detections, kind: IouKind) -> float:
     """What pycocotools says."""
     with contextlib.redirect_stdout(io.StringIO()):
         dataset = COCO()
-        dataset.dataset = average_precision.plain_truth(truth, Kind.MASK)
+        dataset.dataset = average_precision.convert_truth_for_library(truth, IouKind.MASK)
         dataset.createIndex()
         evaluation = COCOeval(
             dataset,
-            dataset.loadRes(average_precision.plain_detections(truth, found, kind)),
+            dataset.loadRes(average_precision.convert_detections_for_library(truth, found, kind)),
             kind.value,
         )
         evaluation.evaluate()
@@ -107,12 +107,12 @@ def reference(truth: Document, found: Detections, kind: Kind) -> float:
     return float(evaluation.stats[0])
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(IouKind))
 @pytest.mark.parametrize("seed", range(4))
-def test_it_is_pycocotools_average_precision(seed: int, kind: Kind) -> None:
+def test_it_is_pycocotools_average_precision(seed: int, kind: IouKind) -> None:
     """Crowds, doubles, empty pictures, areas: the reference score, not one like it."""
     truth, found = truth_and_answers(seed)
-    value = average_precision.average_precision(truth, found, kind)
+    value = average_precision.compute_average_precision(truth, found, kind)
     assert value == pytest.approx(reference(truth, found, kind), abs=1e-12)
     assert 0.05 < value < 0.95
 
@@ -134,17 +134,17 @@ def test_pictures_without_answers_count() -> None:
     """
     truth, found = truth_and_answers(1)
     half = some(found, found.sample_D < 6)
-    assert average_precision.average_precision(
-        truth, half, Kind.BOX
-    ) < 0.75 * average_precision.average_precision(truth, found, Kind.BOX)
+    assert average_precision.compute_average_precision(
+        truth, half, IouKind.BOX
+    ) < 0.75 * average_precision.compute_average_precision(truth, found, IouKind.BOX)
 
 
 def test_no_answers_at_all_score_nothing() -> None:
     """An untrained network's answer, not an error."""
     truth, found = truth_and_answers(1)
     assert [
-        average_precision.average_precision(truth, some(found, found.sample_D < 0), kind)
-        for kind in Kind
+        average_precision.compute_average_precision(truth, some(found, found.sample_D < 0), kind)
+        for kind in IouKind
     ] == [0.0, 0.0]
 
 
@@ -152,17 +152,17 @@ def test_a_truth_without_objects_has_no_score() -> None:
     """pycocotools says -1 there, which is no accuracy."""
     truth, found = truth_and_answers(1)
     with pytest.raises(ValueError, match="no object"):
-        average_precision.average_precision(
-            Document(images=truth.images, annotations=[], categories=truth.categories),
+        average_precision.compute_average_precision(
+            CocoDocument(images=truth.images, annotations=[], categories=truth.categories),
             found,
-            Kind.BOX,
+            IouKind.BOX,
         )
 
 
 def test_a_mask_of_another_size_is_refused() -> None:
     """Before C++ reads beyond it."""
     truth, found = truth_and_answers(1)
-    short = rle.compressed([np.ones((SIDE, SIDE - 1), dtype=np.uint8)])
+    short = rle.encode_masks([np.ones((SIDE, SIDE - 1), dtype=np.uint8)])
     broken = Detections(
         sample_D=found.sample_D[:1],
         label_D=found.label_D[:1],
@@ -171,20 +171,20 @@ def test_a_mask_of_another_size_is_refused() -> None:
         mask_D=short,
     )
     with pytest.raises(ValueError, match="cover"):
-        average_precision.average_precision(truth, broken, Kind.MASK)
+        average_precision.compute_average_precision(truth, broken, IouKind.MASK)
 
 
 def test_a_folder_without_truth_is_none(tmp_path: Path) -> None:
     """The judge names the file; a damaged one is a ValueError, which it takes for what it is."""
     with pytest.raises(OSError, match="annotations"):
-        average_precision.read_truth(tmp_path)
+        average_precision.read_detection_truth(tmp_path)
     (tmp_path / "annotations.json").write_text("[]")
     with pytest.raises(ValueError, match="object"):
-        average_precision.read_truth(tmp_path)
+        average_precision.read_detection_truth(tmp_path)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_the_numbers_of_annotations_make_no_difference(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", IouKind)
+def test_the_numbers_of_annotations_make_no_difference(kind: IouKind) -> None:
     """Many a converter counts from 0, which the library takes for no match: an object would be
     missed that was found.
     """
@@ -195,6 +195,6 @@ def test_the_numbers_of_annotations_make_no_difference(kind: Kind) -> None:
             structs.replace(annotation, id=annotation.id - 5) for annotation in truth.annotations
         ],
     )
-    assert average_precision.average_precision(
+    assert average_precision.compute_average_precision(
         shifted, found, kind
-    ) == average_precision.average_precision(truth, found, kind)
+    ) == average_precision.compute_average_precision(truth, found, kind)

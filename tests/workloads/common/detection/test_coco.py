@@ -73,11 +73,13 @@ def write(root: Path, change: Change = lambda table: None, split: str = "val") -
 
 def test_a_split_reads_in_the_order_of_its_numbers(tmp_path: Path) -> None:
     """Files list pictures and categories in any order; labels and samples must not depend on it."""
-    split = coco.read(write(tmp_path), "val")
+    split = coco.read_coco_split(write(tmp_path), "val")
     assert [category.name for category in split.categories] == ["box", "ring"]
     assert split.image_I.tolist() == [5, 9]
-    assert split.path(1) == tmp_path / "val2017" / "000000000009.jpg" and split.size(0) == (10, 12)
-    found = split.objects(0)
+    assert split.path(1) == tmp_path / "val2017" / "000000000009.jpg" and split.get_picture_size(
+        0
+    ) == (10, 12)
+    found = split.build_trainable_objects(0)
     assert found.label_O.tolist() == [2, 1, 1] and found.crowd_O.tolist() == [False, False, True]
     assert found.box_O4[0].tolist() == [2, 2, 6, 6]
 
@@ -86,9 +88,9 @@ def test_a_picture_without_objects_is_evaluated_and_not_trained_on(tmp_path: Pat
     """What is found in it is wrong; there is nothing to learn from it, and 1,021 of COCO's training
     pictures are so.
     """
-    split = coco.read(write(tmp_path), "val")
-    assert len(split) == 2 and len(split.objects(1)) == 0
-    assert split.with_objects().image_I.tolist() == [5]
+    split = coco.read_coco_split(write(tmp_path), "val")
+    assert len(split) == 2 and len(split.build_trainable_objects(1)) == 0
+    assert split.drop_empty_pictures().image_I.tolist() == [5]
 
 
 @pytest.mark.parametrize(
@@ -102,15 +104,17 @@ def test_boxes_are_cut_to_the_picture_for_training_and_stay_in_the_truth(
     """COCO has a few of no area and some over the edge; a matcher would divide by zero, and
     evaluation takes them as they are.
     """
-    split = coco.read(
+    split = coco.read_coco_split(
         write(tmp_path, lambda table: table["annotations"].append(annotation(20, bbox=box))), "val"
     )
-    boxes = split.objects(0).box_O4.tolist()
+    boxes = split.build_trainable_objects(0).box_O4.tolist()
     assert len(boxes) == (3 if left is None else 4)
     assert left is None or boxes[-1] == left
     (tmp_path / "truth").mkdir()
-    coco.write_truth(split, tmp_path / "truth")
-    assert list(average_precision.read_truth(tmp_path / "truth").annotations[-1].bbox) == box
+    coco.write_coco_truth(split, tmp_path / "truth")
+    assert (
+        list(average_precision.read_detection_truth(tmp_path / "truth").annotations[-1].bbox) == box
+    )
 
 
 REFUSED: list[tuple[Change, str]] = [
@@ -179,7 +183,7 @@ def test_what_cannot_be_is_refused_and_named(tmp_path: Path, change: Change, sai
     neither.
     """
     with pytest.raises(RequestError, match=said):
-        coco.read(write(tmp_path, change), "val")
+        coco.read_coco_split(write(tmp_path, change), "val")
 
 
 @pytest.mark.parametrize(
@@ -190,19 +194,19 @@ def test_what_is_no_annotation_file_is_refused(tmp_path: Path, text: str) -> Non
     write(tmp_path)
     (tmp_path / "annotations" / "instances_val2017.json").write_text(text)
     with pytest.raises(RequestError, match=r"instances_val2017\.json: not COCO annotations"):
-        coco.read(tmp_path, "val")
+        coco.read_coco_split(tmp_path, "val")
 
 
 def test_a_folder_that_is_not_coco_s_is_refused(tmp_path: Path) -> None:
     """Says what was wanted where."""
     with pytest.raises(RequestError, match="as in COCO"):
-        coco.read(tmp_path, "train")
+        coco.read_coco_split(tmp_path, "train")
 
 
 def test_faults_are_counted_when_there_are_many(tmp_path: Path) -> None:
     """Not a screen full of them."""
     with pytest.raises(RequestError, match="and 15 more"):
-        coco.read(
+        coco.read_coco_split(
             write(
                 tmp_path,
                 lambda table: table.update(
@@ -218,11 +222,11 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     that is asked for.
     """
     (write(tmp_path) / "val2017" / "000000000009.jpg").unlink()
-    split = coco.read(tmp_path, "val")
-    found, _ = file_checks.look(split)
+    split = coco.read_coco_split(tmp_path, "val")
+    found, _ = file_checks.inspect_split_pictures(split)
     with pytest.raises(RequestError, match=r"1 of 2 images are unreadable: .*000000000009\.jpg"):
-        found.check(split.folder, skip=False)
-    assert found.whole(split).image_I.tolist() == [5]
+        found.check_usability(split.folder, skip=False)
+    assert found.drop_broken_pictures(split).image_I.tolist() == [5]
 
 
 def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path) -> None:
@@ -230,7 +234,7 @@ def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path
     documents.
     """
     Picture.new("RGB", (5, 5)).save(write(tmp_path) / "val2017" / "stray.jpg")
-    assert len(coco.read(tmp_path, "val")) == 2
+    assert len(coco.read_coco_split(tmp_path, "val")) == 2
 
 
 def test_categories_must_agree(tmp_path: Path) -> None:
@@ -238,23 +242,25 @@ def test_categories_must_agree(tmp_path: Path) -> None:
     write(tmp_path, split="train")
     write(tmp_path, lambda table: table["categories"].append({"id": 1, "name": "new"}))
     with pytest.raises(RequestError, match="categories differ"):
-        coco.agree(coco.read(tmp_path, "train"), coco.read(tmp_path, "val"))
+        coco.check_equal_categories(
+            coco.read_coco_split(tmp_path, "train"), coco.read_coco_split(tmp_path, "val")
+        )
 
 
 def test_shuffled_labels_belong_to_other_pictures(tmp_path: Path) -> None:
     """Nothing is lost, and nothing is where it was for some seed; the same seed gives the same
     again.
     """
-    split = coco.read(write(tmp_path), "val")
-    counts = {tuple(split.shuffled_labels(seed).count_I.tolist()) for seed in range(8)}
+    split = coco.read_coco_split(write(tmp_path), "val")
+    counts = {tuple(split.shuffle_labels(seed).count_I.tolist()) for seed in range(8)}
     assert counts == {(3, 0), (0, 3)}
-    assert split.shuffled_labels(3).count_I.tolist() == split.shuffled_labels(3).count_I.tolist()
+    assert split.shuffle_labels(3).count_I.tolist() == split.shuffle_labels(3).count_I.tolist()
 
 
 def test_masks_are_those_of_the_objects(tmp_path: Path) -> None:
     """Polygons and run lengths: drawn for the objects that are kept, in their order."""
-    split = coco.read(write(tmp_path), "val")
-    masks = split.masks(0, split.objects(0))
+    split = coco.read_coco_split(write(tmp_path), "val")
+    masks = split.decode_object_masks(0, split.build_trainable_objects(0))
     assert [int(mask.sum()) for mask in masks] == [16, 16, 10]
     assert masks[0].shape == (10, 12) and masks[0][2:6, 2:6].all()
     assert masks[2].ravel(order="F")[30:40].all()
@@ -264,10 +270,10 @@ def test_the_truth_is_in_the_order_of_the_samples(tmp_path: Path) -> None:
     """Answers name samples, and the judge finds the picture by that number; what was left out is
     not asked for.
     """
-    split = coco.read(write(tmp_path), "val")
+    split = coco.read_coco_split(write(tmp_path), "val")
     for kept, numbers, count in ((split, [5, 9], 3), (split.keep(np.array([False, True])), [9], 0)):
-        coco.write_truth(kept, tmp_path)
-        truth = average_precision.read_truth(tmp_path)
+        coco.write_coco_truth(kept, tmp_path)
+        truth = average_precision.read_detection_truth(tmp_path)
         assert [image.id for image in truth.images] == numbers and len(truth.annotations) == count
     assert [category.id for category in truth.categories] == [3, 7]
 
@@ -282,17 +288,17 @@ def test_pictures_of_any_shape_are_samples(tmp_path: Path, extent: tuple[int, in
         area=extent[0] * extent[1],
         segmentation={"size": [extent[1], extent[0]], "counts": [0, extent[0] * extent[1]]},
     )
-    split = coco.read(
+    split = coco.read_coco_split(
         write(
             tmp_path,
             lambda table: table.update(images=[table["images"][1] | shape], annotations=[whole]),
         ),
         "val",
     )
-    assert file_checks.look(split)[0].broken == ()
-    assert split.objects(0).box_O4.tolist() == [[0, 0, *extent]]
-    assert split.masks(0, split.objects(0))[0].all()
-    assert decoding.decode(split.path(0)).size == extent
+    assert file_checks.inspect_split_pictures(split)[0].broken == ()
+    assert split.build_trainable_objects(0).box_O4.tolist() == [[0, 0, *extent]]
+    assert split.decode_object_masks(0, split.build_trainable_objects(0))[0].all()
+    assert decoding.read_rgb_picture(split.path(0)).size == extent
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -303,46 +309,49 @@ def test_compressed_runs_read_as_the_library_wrote_them(seed: int) -> None:
     rng = np.random.default_rng(seed)
     height, width = (int(side) for side in rng.integers(1, 200, size=2))
     mask = (rng.random((height, width)) < rng.choice([0.02, 0.5, 0.99])).astype(np.uint8)
-    (text,) = rle.compressed([mask])
-    runs = rle.runs_of(text)
-    rle.check_runs(runs, height, width)
+    (text,) = rle.encode_masks([mask])
+    runs = rle.decode_run_lengths(text)
+    rle.check_run_lengths(runs, height, width)
     values = np.repeat(np.arange(len(runs)) % 2, runs)
     assert np.array_equal(values, mask.ravel(order="F"))
-    plain = rle.mask_of(
-        rle.Runs(size=(height, width), counts=[int(run) for run in runs]), height, width
+    plain = rle.decode_segmentation_mask(
+        rle.RunLengths(size=(height, width), counts=[int(run) for run in runs]), height, width
     )
     assert np.array_equal(plain, mask)
     with pytest.raises(ValueError, match="cover|longer"):
-        rle.check_runs(runs, height + 1, width)
+        rle.check_run_lengths(runs, height + 1, width)
 
 
 @pytest.mark.parametrize("text", [b"", b"P", b" 1", b"\xff1", b"pppppppppppppp1"])
 def test_corrupt_runs_are_refused(text: bytes) -> None:
     """Empty, cut off, letters below and above, a number without end."""
     with pytest.raises(ValueError, match="run length"):
-        rle.runs_of(text)
+        rle.decode_run_lengths(text)
 
 
 def test_negative_runs_are_refused() -> None:
     """Differences may lead below zero, and C++ would count on from there."""
     with pytest.raises(ValueError, match="negative"):
-        rle.check_runs(np.array([5, -2, 7]), 2, 5)
+        rle.check_run_lengths(np.array([5, -2, 7]), 2, 5)
 
 
 def test_an_object_without_outline_has_an_empty_mask() -> None:
     """Boxes alone are COCO too; no mask is compressed to nothing."""
-    assert rle.mask_of([], 3, 4).sum() == 0
-    assert rle.compressed([]) == []
+    assert rle.decode_segmentation_mask([], 3, 4).sum() == 0
+    assert rle.encode_masks([]) == []
 
 
 @pytest.mark.parametrize("counts", [[5, 4, 3], "543"])
 def test_the_mask_of_another_picture_is_cut_or_filled_up(counts: list[int] | str) -> None:
     """Shuffled labels bring run lengths of pictures of another size."""
-    runs = rle.Runs(size=(4, 3), counts=counts)
-    whole = rle.mask_of(runs, 4, 3)
+    runs = rle.RunLengths(size=(4, 3), counts=counts)
+    whole = rle.decode_segmentation_mask(runs, 4, 3)
     assert whole.sum() > 0
     for height, width in ((2, 2), (6, 5), (2, 5)):
-        found, shared = rle.mask_of(runs, height, width), (min(4, height), min(3, width))
+        found, shared = (
+            rle.decode_segmentation_mask(runs, height, width),
+            (min(4, height), min(3, width)),
+        )
         assert (
             found.shape == (height, width) and found.sum() == whole[: shared[0], : shared[1]].sum()
         )

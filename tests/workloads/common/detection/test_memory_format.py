@@ -41,7 +41,7 @@ def test_large_pictures_are_contiguous_where_channels_last_is_slow(
     """
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     run = replace(a_run("ssd", None, tmp_path, SETTINGS["ssd"]), **LARGE | change)
-    assert memory_format.for_training(run, side_px) is wanted
+    assert memory_format.choose_training_memory_format(run, side_px) is wanted
 
 
 @pytest.mark.slow
@@ -55,9 +55,11 @@ def test_a_step_comes_to_the_same_in_both(
     gradients = {}
     for wanted in (torch.channels_last, torch.contiguous_format):
         monkeypatch.setattr(
-            memory_format, "for_training", lambda run, side_px, wanted=wanted: wanted
+            memory_format,
+            "choose_training_memory_format",
+            lambda run, side_px, wanted=wanted: wanted,
         )
-        training: Any = registry.workload(workload).training(
+        training: Any = registry.load_workload(workload).training(
             a_run(workload, None, small / "cache", SETTINGS[workload])
         )
         convolutions = [

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from workloads.common.detection import ops
 from workloads.common.detection.ops import torchvision
-from workloads.common.detection.torchvision_import import DECLARED
+from workloads.common.detection.torchvision_import import DECLARED_OPERATORS
 
 compiled = pytest.mark.skipif(
-    DECLARED is not None,
+    DECLARED_OPERATORS is not None,
     reason="torchvision's compiled operators do not load beside this build of torch",
 )
 SHAPE = (2, 3, 11, 14)  # pictures, channels, height, width of the feature map in these tests
@@ -120,7 +120,7 @@ def test_nms_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         boxes(200, 60.0, seed=3).double(),
         torch.rand(200, generator=torch.Generator().manual_seed(3)),
     )
-    monkeypatch.setattr(ops, "NMS_BLOCK", 16)
+    monkeypatch.setattr(ops, "NMS_BLOCK_BOXES", 16)
     assert ops.nms(drawn, scores, 0.4).tolist() == plain_nms(drawn, scores, 0.4)
 
 
@@ -173,7 +173,7 @@ def test_parts_of_the_matrix_add_up(monkeypatch: pytest.MonkeyPatch, sampling: i
     features, rois = torch.randn(SHAPE).requires_grad_(), regions(20, seed=5, dtype=torch.float32)
     found = []
     for most in (1 << 20, 64):
-        monkeypatch.setattr(ops, "MOST_ENTRIES", most)
+        monkeypatch.setattr(ops, "MAX_SPARSE_ENTRIES", most)
         pooled = torchvision.ops.roi_align(features, rois, (2, 2), 0.5, sampling)
         found += [pooled, *torch.autograd.grad(pooled.square().sum(), features)]
     torch.testing.assert_close(found[:2], found[2:])

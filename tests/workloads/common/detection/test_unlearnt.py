@@ -10,10 +10,10 @@ import unlearnt
 from unlearnt import Piece, plainly, target
 
 from workloads.common.detection import average_precision, coco, rle, synthetic_scenes
-from workloads.common.detection.average_precision import Detections, Kind
-from workloads.common.detection.coco import Split
-from workloads.common.detection.synthetic_scenes import Scenery
-from workloads.common.pictures.decoding import decode
+from workloads.common.detection.average_precision import Detections, IouKind
+from workloads.common.detection.coco import CocoSplit
+from workloads.common.detection.synthetic_scenes import SceneParameters
+from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.maskrcnn.scenes import EMBEDDED
 from workloads.ssd.scenes import SCENERY
 
@@ -22,10 +22,10 @@ LEAST_PX = 40  # of a piece that may be an object
 SHARES = (0.0, 0.5)  # of a map's spread, by which a threshold is higher
 
 
-def found(split: Split) -> Iterator[tuple[str, int, Piece]]:
+def found(split: CocoSplit) -> Iterator[tuple[str, int, Piece]]:
     """Yield the pieces of each picture, by each map and threshold."""
     for index in range(len(split)):
-        picture_HWC = np.asarray(decode(split.path(index)), dtype=np.float64)
+        picture_HWC = np.asarray(read_rgb_picture(split.path(index)), dtype=np.float64)
         level_HW = {**unlearnt.maps(picture_HWC), **unlearnt.woven(picture_HWC)}
         cuts = [f"{name}, {share}" for share in SHARES for name in level_HW]
         yield from (
@@ -36,7 +36,7 @@ def found(split: Split) -> Iterator[tuple[str, int, Piece]]:
         )
 
 
-def grouped(split: Split) -> Mapping[str, list[tuple[int, Piece]]]:
+def grouped(split: CocoSplit) -> Mapping[str, list[tuple[int, Piece]]]:
     """Put the pieces of one rule together."""
     groups: dict[str, list[tuple[int, Piece]]] = {}
     for name, index, piece in found(split):
@@ -45,12 +45,12 @@ def grouped(split: Split) -> Mapping[str, list[tuple[int, Piece]]]:
 
 
 def detected(
-    train: Split, known: list[tuple[int, Piece]], asked: list[tuple[int, Piece]]
+    train: CocoSplit, known: list[tuple[int, Piece]], asked: list[tuple[int, Piece]]
 ) -> Detections:
     """Name pieces by those of the training pictures that are most like them; the share of
     neighbours that agree is the score.
     """
-    objects = {index: train.objects(index) for index, _ in known}
+    objects = {index: train.build_trainable_objects(index) for index, _ in known}
     label_N = np.array(
         [
             unlearnt.label_of(
@@ -69,24 +69,28 @@ def detected(
         label_D=1 + share_DK.argmax(axis=1),
         score_D=share_DK.max(axis=1),
         box_D4=np.concatenate([box_D4[:, :2], box_D4[:, 2:] - box_D4[:, :2]], axis=1),
-        mask_D=[rle.compressed([piece.mask_HW.astype(np.uint8)])[0] for _, piece in asked],
+        mask_D=[rle.encode_masks([piece.mask_HW.astype(np.uint8)])[0] for _, piece in asked],
     )
 
 
-def best_ap(scenery: Scenery, train: int, val: int, folder: Path) -> Mapping[Kind, float]:
+def best_ap(
+    scenery: SceneParameters, train: int, val: int, folder: Path
+) -> Mapping[IouKind, float]:
     """Return the AP of the best rule on so many scenes."""
-    root = synthetic_scenes.folder(folder, replace(scenery, pictures={"train": train, "val": val}))
-    splits = [coco.read(root, split) for split in ("train", "val")]
-    coco.write_truth(splits[1], folder)
-    truth, (known, asked) = average_precision.read_truth(folder), map(grouped, splits)
+    root = synthetic_scenes.prepare_scene_folder(
+        folder, replace(scenery, pictures={"train": train, "val": val})
+    )
+    splits = [coco.read_coco_split(root, split) for split in ("train", "val")]
+    coco.write_coco_truth(splits[1], folder)
+    truth, (known, asked) = average_precision.read_detection_truth(folder), map(grouped, splits)
     each = [
         detected(splits[0], known[name], asked[name])
         for name in known.keys() & asked.keys()
         if len(known[name]) > unlearnt.NEIGHBOURS
     ]
     return {
-        kind: max(average_precision.average_precision(truth, one, kind) for one in each)
-        for kind in Kind
+        kind: max(average_precision.compute_average_precision(truth, one, kind) for one in each)
+        for kind in IouKind
     }
 
 
@@ -100,18 +104,20 @@ def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
     """The best one is made for these very scenes; the others have half of its AP
     (workloads/ssd/README.md).
     """
-    assert best_ap(SCENERY, 100, 60, tmp_path)[Kind.BOX] < CLOSE * target("ssd")["box_ap"]
+    assert best_ap(SCENERY, 100, 60, tmp_path)[IouKind.BOX] < CLOSE * target("ssd")["box_ap"]
 
 
 @pytest.mark.slow
 def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:
     """Box and mask, each by its own best rule."""
     ap, asked = best_ap(EMBEDDED, 80, EMBEDDED.pictures["val"], tmp_path), target("maskrcnn")
-    assert ap[Kind.BOX] < MARGIN * asked["box_ap"] and ap[Kind.MASK] < MARGIN * asked["mask_ap"]
+    assert (
+        ap[IouKind.BOX] < MARGIN * asked["box_ap"] and ap[IouKind.MASK] < MARGIN * asked["mask_ap"]
+    )
 
 
 @pytest.mark.slow
 def test_pieces_are_enough_without_clutter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules find plain shapes, so that a miss tells of the scenes and not of the rules."""
     plainly(monkeypatch)
-    assert best_ap(EMBEDDED, 40, 20, tmp_path)[Kind.BOX] > target("maskrcnn")["box_ap"]
+    assert best_ap(EMBEDDED, 40, 20, tmp_path)[IouKind.BOX] > target("maskrcnn")["box_ap"]

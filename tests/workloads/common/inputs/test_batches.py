@@ -9,7 +9,7 @@ from workloads.common.inputs import batches
 
 def test_an_epoch_shows_each_picture_once() -> None:
     """None left out, none twice, over all ranks, with an uneven last batch."""
-    plans = [batches.steps(107, 16, 4, 1, 3, rank, 2) for rank in range(2)]
+    plans = [batches.plan_epoch_steps(107, 16, 4, 1, 3, rank, 2) for rank in range(2)]
     real = [
         key.index
         for plan in plans
@@ -26,7 +26,7 @@ def test_an_epoch_shows_each_picture_once() -> None:
 def test_ranks_have_equally_many_batches(count: int) -> None:
     """A rank with one batch less would leave the others waiting for its gradients for ever."""
     shapes = [
-        [len(step.micro_batches) for step in batches.steps(count, 16, 4, 1, 1, rank, 3)]
+        [len(step.micro_batches) for step in batches.plan_epoch_steps(count, 16, 4, 1, 1, rank, 3)]
         for rank in range(3)
     ]
     assert shapes[0] == shapes[1] == shapes[2]
@@ -34,8 +34,8 @@ def test_ranks_have_equally_many_batches(count: int) -> None:
 
 def test_ranks_share_what_one_process_accumulates() -> None:
     """Micro-batch i of one process is micro-batch i // ranks of rank i % ranks."""
-    alone = batches.steps(48, 16, 4, 1, 1, 0, 1)
-    ranks = [batches.steps(48, 16, 4, 1, 1, rank, 2) for rank in range(2)]
+    alone = batches.plan_epoch_steps(48, 16, 4, 1, 1, 0, 1)
+    ranks = [batches.plan_epoch_steps(48, 16, 4, 1, 1, rank, 2) for rank in range(2)]
     for number, step in enumerate(alone):
         interleaved = [ranks[i % 2][number].micro_batches[i // 2] for i in range(4)]
         assert list(step.micro_batches) == interleaved
@@ -43,7 +43,7 @@ def test_ranks_share_what_one_process_accumulates() -> None:
 
 def test_small_rests_are_filled_with_weightless_pictures() -> None:
     """Batch-norm cannot take one picture, and a rank without any could not join the others."""
-    plans = [batches.steps(17, 16, 4, 1, 1, rank, 2)[-1] for rank in range(2)]
+    plans = [batches.plan_epoch_steps(17, 16, 4, 1, 1, rank, 2)[-1] for rank in range(2)]
     assert [sum(key.weight for part in step.micro_batches for key in part) for step in plans] == [
         1,
         0,
@@ -54,29 +54,39 @@ def test_small_rests_are_filled_with_weightless_pictures() -> None:
 def test_micro_batches_are_no_larger_than_the_span() -> None:
     """The logged span is what batch-norm sees."""
     parts = [
-        part for step in batches.steps(1000, 96, 12, 1, 1, 1, 2) for part in step.micro_batches
+        part
+        for step in batches.plan_epoch_steps(1000, 96, 12, 1, 1, 1, 2)
+        for part in step.micro_batches
     ]
     assert max(len(part) for part in parts) == 12
 
 
 def test_orders_differ_by_epoch_and_seed() -> None:
     """And are the same again when asked again."""
-    assert not np.array_equal(batches.order(50, 1, 1), batches.order(50, 1, 2))
-    assert not np.array_equal(batches.order(50, 1, 1), batches.order(50, 2, 1))
-    assert np.array_equal(batches.order(50, 1, 1), batches.order(50, 1, 1))
+    assert not np.array_equal(
+        batches.generate_epoch_order(50, 1, 1), batches.generate_epoch_order(50, 1, 2)
+    )
+    assert not np.array_equal(
+        batches.generate_epoch_order(50, 1, 1), batches.generate_epoch_order(50, 2, 1)
+    )
+    assert np.array_equal(
+        batches.generate_epoch_order(50, 1, 1), batches.generate_epoch_order(50, 1, 1)
+    )
 
 
 def test_global_batches_that_somebody_else_made_are_shared_the_same_way() -> None:
     """A workload with an order of its own (pictures grouped by their shape) has the same ranks and
     micro-batches.
     """
-    own = batches.cut(batches.order(48, 1, 1), 16)
-    assert batches.shared(own, 4, 1, 0, 2) == batches.steps(48, 16, 4, 1, 1, 0, 2)
+    own = batches.split_into_global_batches(batches.generate_epoch_order(48, 1, 1), 16)
+    assert batches.plan_rank_steps(own, 4, 1, 0, 2) == batches.plan_epoch_steps(
+        48, 16, 4, 1, 1, 0, 2
+    )
 
 
 def test_an_evaluation_asks_for_each_picture_once() -> None:
     """Over all ranks; one asked twice would count twice."""
-    plans = [batches.asked(11, 4, rank, 3) for rank in range(3)]
+    plans = [batches.plan_evaluation_batches(11, 4, rank, 3) for rank in range(3)]
     assert sorted(key.index for plan in plans for part in plan for key in part) == list(range(11))
     assert max(len(part) for plan in plans for part in plan) == 4
 
@@ -86,15 +96,15 @@ def test_augmentation_has_a_generator_for_each_sample_of_each_epoch() -> None:
     another run.
     """
     draws = {
-        batches.Key(index=index, epoch=epoch).generator(seed).random()
+        batches.SampleKey(index=index, epoch=epoch).create_generator(seed).random()
         for index in (1, 2)
         for epoch in (1, 2)
         for seed in (1, 2)
     }
     assert len(draws) == 8
     assert (
-        batches.Key(index=1, epoch=2).generator(3).random()
-        == batches.Key(index=1, epoch=2, weight=0.0).generator(3).random()
+        batches.SampleKey(index=1, epoch=2).create_generator(3).random()
+        == batches.SampleKey(index=1, epoch=2, weight=0.0).create_generator(3).random()
     )
 
 
@@ -106,4 +116,4 @@ def test_batches_that_ranks_cannot_share_are_refused(
 ) -> None:
     """The log names model_bn_span; a rank that silently took another would make the log wrong."""
     with pytest.raises(RequestError, match=f"model_bn_span={advised} "):
-        batches.check_span(batch, span, ranks)
+        batches.check_micro_batch_span(batch, span, ranks)

@@ -70,11 +70,8 @@ DATA_MANIFEST_DECODER: Final = msgspec.json.Decoder(DataManifest)
 def build_manifest_path(cache: Path, workload: str, data_set: DataSet) -> Path:
     """Return the path of a data set's manifest."""
     key_source = json.dumps([str(data_set.root.resolve()), dict(data_set.settings)], sort_keys=True)
-    return (
-        cache
-        / MANIFEST_FOLDER
-        / f"{workload}-{hashlib.sha256(key_source.encode()).hexdigest()[:MANIFEST_KEY_LETTERS]}.json"
-    )
+    key = hashlib.sha256(key_source.encode()).hexdigest()[:MANIFEST_KEY_LETTERS]
+    return cache / MANIFEST_FOLDER / f"{workload}-{key}.json"
 
 
 def write_data_manifest(

@@ -68,7 +68,8 @@ def format_system_heading(row: "Score") -> str:
         f"{row.division} division" if row.division else "",
         row.org,
     ]
-    return f"{replace_unprintable(row.system)}\n{replace_unprintable(', '.join(filter(None, where)))}".lstrip()
+    position = replace_unprintable(", ".join(filter(None, where)))
+    return f"{replace_unprintable(row.system)}\n{position}".lstrip()
 
 
 def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
@@ -83,9 +84,9 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
         format_metric_name(row),
         format_metric_value(row.value, unit).replace("minutes", "min").rstrip(),
     )
+    targets = {name: f"/{format_score_value(target)}" for name, target in row.target.items()}
     scores = [
-        f"{format_score_value(value)}{f'/{format_score_value(row.target[name])}' if name in row.target else ''}"
-        f" {name}"
+        f"{format_score_value(value)}{targets.get(name, '')} {name}"
         for name, value in row.accuracy.items()
     ]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")

@@ -58,9 +58,8 @@ def build_system_name(device: str) -> str:
         served = len(expand_device_name(device) or ())
         count = served if served > 1 else os.environ.get("LOCAL_WORLD_SIZE", "1")
         return convert_to_slug(f"{count}x-{known[0].name if known else 'cuda-device'}{mode}")
-    return convert_to_slug(
-        f"{len(os.sched_getaffinity(0))}c-{strip_cpu_model(read_cpu_model() or platform.machine())}{mode}"
-    )
+    processor = strip_cpu_model(read_cpu_model() or platform.machine())
+    return convert_to_slug(f"{len(os.sched_getaffinity(0))}c-{processor}{mode}")
 
 
 def strip_cpu_model(model: str) -> str:

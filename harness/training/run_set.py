@@ -188,15 +188,12 @@ def print_next_command(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Print the path of the logs and the next command."""
     good = not has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
     if good or job.place == job.entry:
-        print_progress_note(
-            f"{job.name}: logs in"
-            f" {convert_to_user_path(job.entry.results / campaign.logs, job.request.options.results)}"
-        )
+        logs = job.entry.results / campaign.logs
+        shown = convert_to_user_path(logs, job.request.options.results)
+        print_progress_note(f"{job.name}: logs in {shown}")
     if good and not get_screen().inner:
-        print_progress_note(
-            "next:"
-            f" {shlex.join(['podium', 'infer', job.name, *list_unusual_options(job.request.options)])}"
-        )
+        command = ["podium", "infer", job.name, *list_unusual_options(job.request.options)]
+        print_progress_note(f"next: {shlex.join(command)}")
 
 
 def list_unusual_options(options: RunOptions) -> Iterator[str]:

@@ -81,7 +81,8 @@ class SiteEntry:
     @property
     def bundle_path(self) -> str:
         """Path of its copy in the site."""
-        return f"{SITE_BUNDLES_FOLDER}/{self.part.seal[:SEAL_PREFIX_DIGITS] if self.part else ''}.tar.zst"
+        name = self.part.seal[:SEAL_PREFIX_DIGITS] if self.part else ""
+        return f"{SITE_BUNDLES_FOLDER}/{name}.tar.zst"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,8 @@ class ResultBoard:
     @property
     def path(self) -> str:
         """Path in the site."""
-        return f"{convert_to_path_part(self.workload)}/{convert_to_path_part(self.scenario.casefold() or self.half)}.html"
+        page = convert_to_path_part(self.scenario.casefold() or self.half)
+        return f"{convert_to_path_part(self.workload)}/{page}.html"
 
 
 def format_table_heading(row: Row) -> str:

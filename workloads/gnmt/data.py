@@ -135,7 +135,8 @@ def prepare_gnmt_text(
     broken.
     """
     root = resolve_gnmt_text_folder(data, cache)
-    name = f"gnmt-text-{GNMT_TEXT_VERSION}-{merges}{'-skip' if skip else ''}-{parallel_text.compute_text_digest(root)}"
+    digest = parallel_text.compute_text_digest(root)
+    name = f"gnmt-text-{GNMT_TEXT_VERSION}-{merges}{'-skip' if skip else ''}-{digest}"
     return load_gnmt_text(
         create_cached_folder(cache, name, partial(write_encoded_gnmt_text, root, merges, skip))
     )

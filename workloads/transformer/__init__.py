@@ -65,8 +65,8 @@ class Transformer:
     def _import_framework_module(self, run: Run, half: str) -> Any:
         check_implemented(run, self.name, self.frameworks)
         if find_spec(run.framework) is None:
+            extra = RUN_EXTRA if run.framework == "torch" else run.framework
             raise MissingError(
-                f"{self.name}: {run.framework} is not installed:"
-                f" {format_install_command(RUN_EXTRA if run.framework == 'torch' else run.framework)}"
+                f"{self.name}: {run.framework} is not installed: {format_install_command(extra)}"
             )
         return import_module(f"{FRAMEWORK_PACKAGES[run.framework]}.{half}")

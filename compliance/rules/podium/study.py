@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from compliance.documents.podium.study import StudyFile, StudyPoint
@@ -234,9 +235,7 @@ def figures(study: StudyFile) -> Iterator[Fault]:
                 yield point.build_fault(
                     f"{key} {point.find_value(key)!r}", "a latency, as LoadGen logs it", key=key
                 )
-        made = compute_row_cells(
-            lambda key, of=point: of.find_number(key) or 0.0, point.table_row.batch
-        )  # type: ignore[misc]
+        made = compute_row_cells(partial(find_number_or_zero, point), point.table_row.batch)
         if isinstance(point.table_row, StudyRow):
             low, high = compute_rate_interval(point.parts_ns, point.table_row.batch)
             yield from check_row_cells(
@@ -256,6 +255,11 @@ def figures(study: StudyFile) -> Iterator[Fault]:
             yield from check_row_cells(
                 study, point, {"samples_per_second": made["samples_per_second"]}
             )
+
+
+def find_number_or_zero(point: StudyPoint, key: str) -> float:
+    """Return a positive number of the detail log; 0 if there is none."""
+    return point.find_positive_number(key) or 0.0
 
 
 def check_row_cells(

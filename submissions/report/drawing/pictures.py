@@ -37,9 +37,9 @@ def draw_example_picture(example: Example, which: str) -> Markup:
     factor = MAX_PICTURE_PX / max(width, height)
     unit = max(width, height) / MAX_PICTURE_PX
     name = {"truth": "annotated", "found": "found"}.get(which, "picture")
+    labels = "; ".join(map(format_outline_label, outlines))
     words = (
-        f"Sample {example.sample}, {name}:"
-        f" {'; '.join(map(format_outline_label, outlines)) or ('nothing' if which else example.expected)}"
+        f"Sample {example.sample}, {name}: {labels or ('nothing' if which else example.expected)}"
     )
     image = Markup('<image href="{}" width="{}" height="{}" preserveAspectRatio="none"/>').format(
         example.picture, width, height

@@ -192,10 +192,9 @@ def build_ledger_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
             (str(step.n), step.step.value, describe_step_subject(step), step.utc or "-")
             for step in steps
         )
-        title = (
-            f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts"
-            f" begun{'' if len(rows) <= MAX_LISTED_LEDGER_STEPS else f'; the last {MAX_LISTED_LEDGER_STEPS} are listed'}"
-        )
+        title = f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts begun"
+        if len(rows) > MAX_LISTED_LEDGER_STEPS:
+            title += f"; the last {MAX_LISTED_LEDGER_STEPS} are listed"
         yield Table(
             title=title,
             columns=("n", "step", "of what", "time (UTC)"),

@@ -35,10 +35,10 @@ tf = pytest.importorskip(
     exc_type=ImportError,
 )
 
-from harness.engines.tensorflow.engine import (
+from harness.engines.tensorflow.engine import (  # noqa: E402
     TensorFlowEngine,
     format_tensorflow_device,
-)  # noqa: E402
+)
 from workloads.transformer.tensorflow import model, training  # noqa: E402
 from workloads.transformer.tensorflow.inference import TransformerInference  # noqa: E402
 from workloads.transformer.tensorflow.tensors import (  # noqa: E402

@@ -14,6 +14,7 @@ import argparse
 import json
 import random
 import subprocess
+import sys
 import time
 import traceback
 from collections import Counter
@@ -134,4 +135,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(RESULTS.parents[2] / "shared"))
+    from judged_examples import ensure_examples
+
+    ensure_examples()
     main()

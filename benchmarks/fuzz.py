@@ -195,5 +195,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(FAKES))
+    sys.path[:0] = [str(FAKES), str(FAKES.parent / "shared")]
+    from judged_examples import ensure_examples
+
+    ensure_examples()
     main()

@@ -28,10 +28,18 @@ should wait for the longest ones at the end.
 """
 
 sys.path.insert(0, str(HERE / "shared"))
+from judged_examples import ensure_examples  # noqa: E402 - from that folder
+
 settings.register_profile(
     "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )  # a machine that stalls is no finding
 settings.load_profile("tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Write the judge's examples, which tests read while they are collected."""
+    if not hasattr(config, "workerinput"):
+        ensure_examples()
 
 
 @pytest.hookimpl(wrapper=True)

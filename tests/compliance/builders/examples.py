@@ -1,13 +1,15 @@
-"""For each rule one small result that keeps it and one that breaks it, written to tests/examples by
-`PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py`.
+"""For each rule one small result that keeps it and one that breaks it.
 
-A valid example that is a base as it stands is a link to it.
+The tests write them to tests/examples (tests/shared/judged_examples.py). After a change of a rule
+or an example, `PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py`
+writes the findings that `podium explain` shows, too. A valid example that is a base as it stands is
+a link to it.
 """
 
 import json
 import os
 import re
-import shutil
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -101,7 +103,9 @@ from compliance.verdict import PathJudgement
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
 from suite.terms import Profile
 
-EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+sys.path.insert(0, str(Path(__file__).parents[2] / "shared"))
+from judged_examples import EXAMPLES, ensure_examples  # noqa: E402 - from that folder
+
 SEEN: Final = Path(example_findings.__file__).with_name(example_findings.EXAMPLE_FINDINGS_FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),
@@ -532,7 +536,7 @@ def write(root: Path) -> None:
         else:
             made(fresh(place))
     for folder in [path for path in root.rglob("*") if path.is_dir() and not any(path.iterdir())]:
-        (folder / ".keep").touch()  # git has no empty folders
+        (folder / ".keep").touch()  # as in published repositories: git has no empty folders
 
 
 def fresh(folder: Path) -> Path:
@@ -583,6 +587,8 @@ def write_seen(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    shutil.rmtree(EXAMPLES, ignore_errors=True)
-    write(EXAMPLES)
-    write_seen(EXAMPLES)
+    if len(sys.argv) > 1:
+        write(Path(sys.argv[1]))
+    else:
+        ensure_examples()
+        write_seen(EXAMPLES)

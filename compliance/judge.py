@@ -47,21 +47,23 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
-        self.at_odds: dict[Path, bool] = {}
+        self.has_contradictions: dict[Path, bool] = {}
         """Cache: organisation's folder -> whether its documents contradict one another."""
-        self.told: dict[RecognisedPath, tuple[Finding, ...]] = {}
+        self.cached_findings: dict[RecognisedPath, tuple[Finding, ...]] = {}
         """Cache: results judged one by one -> their findings."""
-        self.last: tuple[RecognisedPath, RoundEvidence | None] | None = None
+        self.last_recognised: tuple[RecognisedPath, RoundEvidence | None] | None = None
         """Cache: the last path recognised and its round, since both are needed more than once."""
-        self.tried: dict[tuple[RecognisedPath, str], tuple[Finding, ...]] = {}
+        self.tried_findings: dict[tuple[RecognisedPath, str], tuple[Finding, ...]] = {}
         """Findings by a round that was tried, until they are asked for."""
-        self.home_of = lru_cache(maxsize=MAX_CACHED_FOLDERS)(match_organisation_folder)
+        self.find_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
+            match_organisation_folder
+        )
         if round_name is not None:
             registry.load_round_kind(round_name)  # raise RequestError now, not at the first path
 
     def judge_path(self, given: str) -> PathJudgement:
         """Judge one PATH as given; every problem becomes a finding."""
-        target = recognise_path(Path(given), self.home_of)
+        target = recognise_path(Path(given), self.find_organisation_folder)
         if target.kind is PathKind.TREES:
             return self.judge_parts(find_results_trees(target.path), target, given)
         round_name = self.resolve_round_name(target)
@@ -139,7 +141,7 @@ class Judge:
             yield from known(UnjudgedPath(path=target.path, evidence=seen.indicated_by))
         else:
             name = self.resolve_round_name(target)
-            tried = self.tried.pop((target, name), None)
+            tried = self.tried_findings.pop((target, name), None)
             yield from (
                 self.get_round_judge(name).judge_target(target, target.path)
                 if tried is None
@@ -159,9 +161,9 @@ class Judge:
         """
         if self.round_name is not None:
             return None
-        if self.last is None or self.last[0] != target:
+        if self.last_recognised is None or self.last_recognised[0] != target:
             seen = recognise_path_round(target)
-            self.last = (
+            self.last_recognised = (
                 target,
                 (
                     self.choose_accepting_round(target, seen)
@@ -169,7 +171,7 @@ class Judge:
                     else seen
                 ),
             )
-        return self.last[1]
+        return self.last_recognised[1]
 
     def choose_accepting_round(self, target: RecognisedPath, seen: RoundEvidence) -> RoundEvidence:
         """Decide between the rounds that a set outside of any tree may have been filed in: the
@@ -178,7 +180,7 @@ class Judge:
         possible = list_candidate_rounds(seen.logs)
         if seen.round not in possible:
             return seen
-        self.tried.clear()
+        self.tried_findings.clear()
         for name in possible if len(possible) > 1 else ():
             if self.judge_by_round(name, target) is not Verdict.BROKEN:
                 evidence_text = (
@@ -197,10 +199,10 @@ class Judge:
         """Return the verdict on a path by one of the rounds that it may belong to; the findings are
         kept for the case that this is its round.
         """
-        self.tried[target, round_name] = tuple(
+        self.tried_findings[target, round_name] = tuple(
             self.get_round_judge(round_name).judge_target(target, target.path)
         )
-        return compute_verdict(self.tried[target, round_name])
+        return compute_verdict(self.tried_findings[target, round_name])
 
     def get_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read

@@ -35,9 +35,9 @@ def judge_path(
         return judge.judge_path(str(path)).findings if judge else judge_path_as_found(path)
     judge = judge or Judge()
     target = replace(recognise_path(path), kind=kind)
-    if target not in judge.told:
-        judge.told[target] = tuple(judge.judge_target(target))
-    return judge.told[target]
+    if target not in judge.cached_findings:
+        judge.cached_findings[target] = tuple(judge.judge_target(target))
+    return judge.cached_findings[target]
 
 
 def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
@@ -149,9 +149,9 @@ def has_inconsistent_documents(organisation_folder: Path, judge: Judge) -> bool:
     """Return whether an organisation's documents contradict one another, which no single result
     shows. Cached per judge.
     """
-    if (known := judge.at_odds.get(organisation_folder)) is None:
+    if (known := judge.has_contradictions.get(organisation_folder)) is None:
         found = judge_path(organisation_folder, PathKind.ORGANISATION, judge)
-        known = judge.at_odds[organisation_folder] = any(
+        known = judge.has_contradictions[organisation_folder] = any(
             each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)
             for each in found
         )

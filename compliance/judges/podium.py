@@ -55,7 +55,7 @@ class PodiumJudge:
     def __init__(self, round: Round, truth: Path | None = None) -> None:
         self.round = round
         self.library = DocumentLibrary(round, truth)
-        self.told: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
+        self.cached_findings: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
         """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as a
         part of its organisation.
         """
@@ -223,9 +223,9 @@ class PodiumJudge:
         self, folder: Path, workload: str | None, found: Iterable[Finding]
     ) -> Iterator[Finding]:
         """Yield the findings about a folder, which are looked for once."""
-        if (folder, workload) not in self.told:
-            self.told[folder, workload] = tuple(found)
-        yield from self.told[folder, workload]
+        if (folder, workload) not in self.cached_findings:
+            self.cached_findings[folder, workload] = tuple(found)
+        yield from self.cached_findings[folder, workload]
 
     def judge_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
         """Apply the rules to a run and to the telemetry recorded with it."""

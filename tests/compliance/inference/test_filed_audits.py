@@ -31,8 +31,11 @@ def recomputed() -> tuple[Counter[tuple[str, bool]], list[Finding]]:
     """Whether each comparison of speeds could be made, by test; and what was found."""
     seen: Counter[tuple[str, bool]] = Counter()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (audit_figures, later):
-            patch.setattr(module, "compared", counted(module.compared, seen))
+        for module, name in (
+            (audit_figures, "compare_audit_run"),
+            (later, "compare_served_test"),
+        ):
+            patch.setattr(module, name, counted(getattr(module, name), seen))
         trees = sorted(CORPUS.glob("inference_v*"))
         found = [
             finding

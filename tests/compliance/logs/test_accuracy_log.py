@@ -71,9 +71,9 @@ def test_blocks_are_read_as_lines(
         "samples",
         "offsets",
         "lines",
-        "held",
+        "cached",
         "ends",
-        "far",
+        "sparse_positions",
         "distinct",
         "complete",
     ):

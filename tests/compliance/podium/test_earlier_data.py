@@ -71,7 +71,7 @@ def accept(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
             )
 
         original = registry.load_round
-        monkeypatch.setattr("compliance.judge.registry.round", rows)
+        monkeypatch.setattr("compliance.judge.registry.load_round", rows)
 
     return made
 

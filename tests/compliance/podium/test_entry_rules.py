@@ -554,7 +554,7 @@ def test_a_workload_may_say_which_answers_come_from_one_model(
         path.write_text(path.read_text().replace("000000", "000001"))
     assert "answers.same" in errors(tree)
     monkeypatch.setattr(
-        "compliance.rules.podium.inference.answers.registry.agreement",
+        "compliance.rules.podium.inference.answers.registry.load_agreement",
         lambda name: lambda one, other: near,
     )
     assert ("answers.same" in errors(tree)) is not near

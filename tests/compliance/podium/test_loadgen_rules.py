@@ -265,7 +265,9 @@ def test_single_streams_rate_ends_where_the_last_query_begins() -> None:
         "result_max_latency_ns": 300e6,
     }
     run: Any = SimpleNamespace(
-        scenario=SINGLE, number=told.get, numbers=lambda *keys: [told[key] for key in keys]
+        scenario=SINGLE,
+        find_number=told.get,
+        find_numbers=lambda *keys: [told[key] for key in keys],
     )
     claimed, (least, most) = (
         loadgen_numbers.compute_claimed_ms(run),

@@ -53,7 +53,9 @@ def test_nothing_that_was_loaded_is_looked_through_first_when_a_clock_runs() -> 
     )
 
 
-@pytest.mark.parametrize(("call", "looked"), [("garbage.look_seldom()", False), ("", True)])
+@pytest.mark.parametrize(
+    ("call", "looked"), [("garbage.collect_garbage_seldom()", False), ("", True)]
+)
 def test_what_is_there_at_the_end_is_left_to_the_system(call: str, looked: bool) -> None:
     """Only a look finds an object in a circle."""
     assert printed(CIRCLE.format(call=call)) == ("found\n" if looked else "")

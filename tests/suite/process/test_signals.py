@@ -76,7 +76,7 @@ def test_a_block_that_settles_its_state_looks_itself():
 
 
 def run(body: str, *signals: tuple[float, signal.Signals]) -> tuple[int, str, float]:
-    """Run a program under `raised`, send it signals at times after it is ready; exit code, stderr,
+    """Run a program under `raised_signals`, send it signals at times after it is ready; exit code, stderr,
     seconds after the first signal.
     """
     code = (
@@ -106,7 +106,7 @@ SLOW_END = """
 """
 POSTPONED = """
     signals.STEP_S = 0.5
-    with signals.raised() as seen, seen.postponed():
+    with signals.raised_signals() as seen, seen.postponed():
         print('ready', flush=True)
         while True:
             time.sleep(0.01)
@@ -190,13 +190,13 @@ def test_outside_the_main_thread_handlers_stay():
 
 IN_CALLBACK = """
 import os, signal, weakref
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, raised_signals
 class A: pass
 def called(_):
     {body}
     return None
 try:
-    with raised():
+    with raised_signals():
         a = A()
         watched = weakref.ref(a, called)
         del a

@@ -261,7 +261,8 @@ def test_legality_needs_no_framework() -> None:
     """`podium check --config` judges before anything heavy is loaded."""
     code = (
         "import sys\nfrom suite import registry\nfrom suite.rounds.legality import"
-        " judge\nlist(judge(registry.published_training('training-v0.7').closed_constraints('resnet'),"
+        " check_hyperparameter_constraints\nlist(check_hyperparameter_constraints("
+        "registry.load_published_training('training-v0.7').find_closed_constraints('resnet'),"
         " {'global_batch_size': 1}))\nassert not {'torch', 'numpy', 'compliance', 'msgspec'} &"
         " sys.modules.keys(), sys.modules.keys()"
     )

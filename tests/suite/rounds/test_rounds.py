@@ -122,7 +122,7 @@ def test_a_round_without_its_own_table_is_refused() -> None:
     [
         ("[settings.x]\nkind='int'\n", "'help' is missing"),
         ("[settings.x]\nkind='int'\nhelp='h'\nhalp='h'\n", "'halp' is not a key here"),
-        ("[settings.x]\nkind='whole'\nhelp='h'\n", "'whole' is not of type Kind"),
+        ("[settings.x]\nkind='whole'\nhelp='h'\n", "'whole' is not of type SettingKind"),
         ("[settings.x]\nkind='int'\nhelp=3\n", "3 is not of type str"),
     ],
 )

@@ -28,7 +28,7 @@ def aim(**changes: Any) -> PeakAim:
     usual: dict[str, Any] = {
         "percentile": 99.0,
         "bound_s": BOUND_S,
-        "seen": 200.0,
+        "observed_rate": 200.0,
         "min_queries": FULL,
         "min_duration_s": 0.0,
         "tolerance": 0.02,

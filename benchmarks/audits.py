@@ -34,7 +34,7 @@ from podium_fakes.drive import entry, options  # noqa: E402
 from podium_fakes.kept import keep_ceiling, keep_checkpoint  # noqa: E402
 
 from harness.serving import infer  # noqa: E402
-from harness.serving.audits.command import audit  # noqa: E402
+from harness.serving.audits.command import audit_workload  # noqa: E402
 from suite.audits.names import AuditTest  # noqa: E402
 from suite.errors import JudgedError  # noqa: E402
 from suite.files.layout import AUDIT_RECORD  # noqa: E402
@@ -53,7 +53,7 @@ def passes(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
     """Audit a served result; tell whether it passed."""
     try:
         with loops([LIMIT_S]):
-            audit(
+            audit_workload(
                 "audited",
                 asked(results, cheat),
                 scenarios=(scenario,),
@@ -97,7 +97,7 @@ def served(folder: Path, cheat: str, scenario: Scenario) -> Path:
         keep_checkpoint(results, 1.0, workload="audited")
         try:
             with loops([LIMIT_S]):
-                infer.serve(
+                infer.serve_workload(
                     "audited",
                     asked(results, cheat),
                     scenarios=(scenario,),

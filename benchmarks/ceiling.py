@@ -19,10 +19,14 @@ from common.figures import arguments, compare, show
 
 from harness.children.process import Abort, run_in_child
 from harness.engines.null import NullInference
-from harness.serving.harness_ceiling import null_schedule, null_system
-from harness.serving.loadgen.result_files import Facts, read_facts
-from harness.serving.loadgen.session import Job, no_flush, run_loadgen
-from harness.serving.loadgen.test_settings import loadgen, loadgen_settings, log_settings
+from harness.serving.harness_ceiling import build_null_schedule, build_null_system
+from harness.serving.loadgen.result_files import DetailLog, read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, ignore_flush, run_loadgen
+from harness.serving.loadgen.test_settings import (
+    build_log_settings,
+    build_test_settings,
+    import_loadgen,
+)
 from suite.loadgen.scenario import Scenario
 
 SAMPLES: Final = 1_000_000
@@ -32,50 +36,55 @@ SERVER_MS: Final = 3000
 RATE: Final = "result_samples_per_second"
 
 
-def bare_loadgen(job: Job, abort: Abort) -> None:
+def bare_loadgen(job: LoadGenJob, abort: Abort) -> None:
     """Run LoadGen with the shortest SUT there is."""
-    lg = loadgen()
+    lg = import_loadgen()
     samples = NullInference()
 
     def issue(queries: Sequence[Any]) -> None:
         lg.QuerySamplesComplete([lg.QuerySampleResponse(query.id, 0, 0) for query in queries])
 
-    sut = lg.ConstructSUT(issue, no_flush)
+    sut = lg.ConstructSUT(issue, ignore_flush)
     qsl = lg.ConstructQSL(
         samples.sample_count, samples.performance_sample_count, samples.load, samples.unload
     )
     lg.StartTestWithLogSettings(
-        sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder)
+        sut, qsl, build_test_settings(job.schedule), build_log_settings(lg, job.folder)
     )
 
 
-def run(task: Any, job: Job) -> Facts:
+def run(task: Any, job: LoadGenJob) -> DetailLog:
     """Do one LoadGen run in a process of its own."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run_in_child(task, replace(job, folder=Path(folder)))
-        return read_facts(Path(folder))
+        return read_detail_log(Path(folder))
 
 
 def offline(pairs: int, cache: Path) -> list[tuple[float, float]]:
     """Alternate both sides: (ours, theirs) in samples/s."""
-    schedule = replace(null_schedule(Scenario.OFFLINE), min_queries=SAMPLES)
-    job = Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache)
+    schedule = replace(build_null_schedule(Scenario.OFFLINE), min_queries=SAMPLES)
+    job = LoadGenJob(system=build_null_system(cache, BATCH), schedule=schedule, folder=cache)
     return [
-        (run(run_loadgen, job).number(RATE), run(bare_loadgen, job).number(RATE))
+        (run(run_loadgen, job).require_number(RATE), run(bare_loadgen, job).require_number(RATE))
         for _ in range(pairs)
     ]
 
 
 def server(pairs: int, cache: Path) -> str:
     """Ask for the target rate as often, and say how it was held."""
-    schedule = replace(null_schedule(Scenario.SERVER), rate=TARGET_QPS, min_duration_ms=SERVER_MS)
+    schedule = replace(
+        build_null_schedule(Scenario.SERVER), rate=TARGET_QPS, min_duration_ms=SERVER_MS
+    )
     held = [
-        run(run_loadgen, Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache))
+        run(
+            run_loadgen,
+            LoadGenJob(system=build_null_system(cache, BATCH), schedule=schedule, folder=cache),
+        )
         for _ in range(pairs)
     ]
     valid = sum(facts.values["result_validity"] == "VALID" for facts in held)
     p99_ms = statistics.median(
-        facts.number("result_99.00_percentile_latency_ns") / 1e6 for facts in held
+        facts.require_number("result_99.00_percentile_latency_ns") / 1e6 for facts in held
     )
     return (
         f"{TARGET_QPS:,.0f} queries/s under 15 ms: VALID in {valid} of {pairs}, p99 {p99_ms:.2f} ms"

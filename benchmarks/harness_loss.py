@@ -21,8 +21,8 @@ from common.served import MAX_BATCH, RATE, offline, system, write_checkpoint
 
 from harness.children.process import Abort, run_in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import Job, System, run_loadgen
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
 from suite.engine import Executable, Network, Plan
 from suite.terms import Precision
 
@@ -56,7 +56,7 @@ class Tapped(OnnxRuntimeEngine):
         return dict(self.built.describe())
 
 
-def bare(job: System, abort: Abort) -> float:
+def bare(job: SystemUnderTest, abort: Abort) -> float:
     """Give the samples/s of the engine alone."""
     engine = Tapped()
     inference = job.workload.inference(job.run, job.checkpoint, engine)  # type: ignore[arg-type]  # engine and executable in one
@@ -73,11 +73,13 @@ def bare(job: System, abort: Abort) -> float:
     return SAMPLES / (time.perf_counter() - began)
 
 
-def served(job: System) -> float:
+def served(job: SystemUnderTest) -> float:
     """Give the samples/s of a LoadGen run."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        run_in_child(run_loadgen, Job(system=job, schedule=offline(SAMPLES), folder=Path(folder)))
-        return read_facts(Path(folder)).number(RATE)
+        run_in_child(
+            run_loadgen, LoadGenJob(system=job, schedule=offline(SAMPLES), folder=Path(folder))
+        )
+        return read_detail_log(Path(folder)).require_number(RATE)
 
 
 def main() -> None:

@@ -32,9 +32,14 @@ from common.sleeping_device import SleepingWorkload
 
 from harness.children.process import run_in_child
 from harness.engines.null import NULL_ANSWER, NullPredictor
-from harness.serving.harness_ceiling import null_schedule, null_system, rate, several
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import Job, run_loadgen
+from harness.serving.harness_ceiling import (
+    build_null_schedule,
+    build_null_system,
+    compute_ceiling_rate,
+    place_null_instances,
+)
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen
 from suite.loadgen.scenario import Scenario
 
 BATCH: Final = 112
@@ -72,15 +77,15 @@ def measured(instances: int) -> float:
     """Run Offline once; samples/s."""
     batches = round(LASTS_S / BATCH_S) * instances
     schedule = replace(
-        null_schedule(Scenario.OFFLINE), min_duration_ms=1, min_queries=batches * BATCH
+        build_null_schedule(Scenario.OFFLINE), min_duration_ms=1, min_queries=batches * BATCH
     )
     with TemporaryDirectory(prefix="podium-instances-") as folder:
         system = replace(
-            several(null_system(Path(folder), BATCH), instances),
+            place_null_instances(build_null_system(Path(folder), BATCH), instances),
             workload=SleepingWorkload(Sleeping),
         )
-        run_in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
-        return rate(Scenario.OFFLINE, read_facts(Path(folder)))
+        run_in_child(run_loadgen, LoadGenJob(system=system, schedule=schedule, folder=Path(folder)))
+        return compute_ceiling_rate(Scenario.OFFLINE, read_detail_log(Path(folder)))
 
 
 def on_cores(instances: int, cache: Path) -> float:

@@ -20,8 +20,8 @@ from common.served import MAX_BATCH, RATE, PlainEager, offline, system, write_ch
 from harness.children.process import run_in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import Job, run_loadgen
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen
 from suite.engine import Engine
 from suite.terms import Precision
 
@@ -42,13 +42,13 @@ def rate(name: str, checkpoint: Path, threads: int) -> float:
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run_in_child(
             run_loadgen,
-            Job(
+            LoadGenJob(
                 system=system(engine, precision, checkpoint, threads),
                 schedule=offline(samples),
                 folder=Path(folder),
             ),
         )
-        return read_facts(Path(folder)).number(RATE)
+        return read_detail_log(Path(folder)).require_number(RATE)
 
 
 def main() -> None:

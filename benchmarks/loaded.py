@@ -32,7 +32,7 @@ from podium_fakes.drive import entry, options  # noqa: E402
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record  # noqa: E402
 
 from harness.machine.system_description import read_cpu_model  # noqa: E402
-from harness.serving.infer import serve  # noqa: E402
+from harness.serving.infer import serve_workload  # noqa: E402
 from suite.loadgen.scenario import Scenario  # noqa: E402
 
 BURST_S: Final = (0.3, 3.0)
@@ -83,7 +83,7 @@ def serve_once(scenario: Scenario) -> tuple[str, int, str]:
         keep_checkpoint(results)
         try:
             with redirect_stdout(said):
-                serve(
+                serve_workload(
                     "fake",
                     options(results, *asked),
                     scenarios=(scenario,),

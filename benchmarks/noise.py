@@ -30,8 +30,8 @@ from compliance.documents.podium.conditions import build_serving_conditions
 from compliance.documents.podium.inference import read_loadgen_run
 from compliance.rules import iterate_module_rules
 from compliance.rules.podium import noise
-from harness.serving.harness_ceiling import null_schedule, null_system
-from harness.serving.loadgen.session import Job, held
+from harness.serving.harness_ceiling import build_null_schedule, build_null_system
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
 from suite import registry
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
@@ -66,12 +66,14 @@ def warned(seconds: float) -> set[str]:
     with TemporaryDirectory(prefix="podium-benchmark-") as name:
         folder = Path(name)
         schedule = replace(
-            null_schedule(Scenario.SINGLE_STREAM),
+            build_null_schedule(Scenario.SINGLE_STREAM),
             min_duration_ms=int(1000 * seconds),
             expected_latency_ns=100_000,
         )
-        with held(
-            Job(system=null_system(folder, BATCH), schedule=schedule, folder=folder / "run_1")
+        with run_loadgen_in_child(
+            LoadGenJob(
+                system=build_null_system(folder, BATCH), schedule=schedule, folder=folder / "run_1"
+            )
         ) as (_, outcome):
             assert not outcome.lost, outcome.lost
         conditions = build_serving_conditions(

@@ -26,10 +26,10 @@ from common.sleeping_device import SleepingWorkload
 
 from harness.children.process import run_in_child
 from harness.engines.null import NULL_ANSWER, NullPredictor
-from harness.serving.harness_ceiling import null_schedule, null_system
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import Job, run_loadgen
-from harness.serving.peak.trials import latencies
+from harness.serving.harness_ceiling import build_null_schedule, build_null_system
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen
+from harness.serving.peak.trials import read_query_latencies
 from suite.loadgen.scenario import Scenario
 from suite.studies.peak_search import NextRun, PeakAim, PeakSearch, RunObservation
 from suite.studies.rates import count_queries_over_bound
@@ -72,7 +72,7 @@ def ran(step: NextRun, aim: PeakAim, seed: int) -> RunObservation:
     skipped = 0 if step.full else aim.compute_skipped_queries(step.rate)
     bound_ns = int(BOUND_S * 1e9)
     schedule = replace(
-        null_schedule(Scenario.SERVER),
+        build_null_schedule(Scenario.SERVER),
         rate=step.rate,
         bound_ns=bound_ns,
         percentile=PERCENTILE,
@@ -81,17 +81,17 @@ def ran(step: NextRun, aim: PeakAim, seed: int) -> RunObservation:
         schedule_rng_seed=seed,
     )
     with TemporaryDirectory(prefix="podium-peak-") as folder:
-        system = replace(null_system(Path(folder), 1), workload=SleepingWorkload(Sleeping))
-        run_in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
-        facts = read_facts(Path(folder))
+        system = replace(build_null_system(Path(folder), 1), workload=SleepingWorkload(Sleeping))
+        run_in_child(run_loadgen, LoadGenJob(system=system, schedule=schedule, folder=Path(folder)))
+        facts = read_detail_log(Path(folder))
         queries, over, scatter = count_queries_over_bound(
-            latencies(Path(folder)), bound_ns, skipped
+            read_query_latencies(Path(folder)), bound_ns, skipped
         )
     valid = step.full and facts.values.get("result_validity") == "VALID"
     if step.full:
         queries, over = (
-            int(facts.number("result_query_count")),
-            int(facts.number("result_overlatency_query_count")),
+            int(facts.require_number("result_query_count")),
+            int(facts.require_number("result_overlatency_query_count")),
         )
     return RunObservation(
         rate=step.rate, queries=queries, over=over, dispersion=scatter, full=step.full, valid=valid

@@ -30,7 +30,11 @@ from common import power_alternatives as alternatives
 from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
 from harness.machine.telemetry.process import sampling
 from harness.request import locate_cache_folder
-from harness.serving.harness_ceiling import null_run, null_schedule, rate
+from harness.serving.harness_ceiling import (
+    build_null_schedule,
+    compute_ceiling_rate,
+    run_null_system,
+)
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
@@ -174,7 +178,9 @@ def step(profile: Path, watts: int) -> int:
 
 def ceiling(cache: Path) -> float:
     """Give the rate of a model that does nothing, Offline, in samples/s."""
-    return rate(Scenario.OFFLINE, null_run(null_schedule(Scenario.OFFLINE), cache))
+    return compute_ceiling_rate(
+        Scenario.OFFLINE, run_null_system(build_null_schedule(Scenario.OFFLINE), cache)
+    )
 
 
 def ceilings(pairs: int) -> dict[str, Any]:

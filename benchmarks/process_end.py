@@ -13,7 +13,10 @@ import sys
 
 LOAD = "import torch"
 SIDES = {
-    "seldom": f"from suite.process.garbage import collect_garbage_seldom; collect_garbage_seldom(); {LOAD}",
+    "seldom": (
+        "from suite.process.garbage import collect_garbage_seldom; collect_garbage_seldom();"
+        f" {LOAD}"
+    ),
     "usual": f"from suite.process.garbage import collect_garbage_seldom; {LOAD}",
 }
 

@@ -22,11 +22,11 @@ from common.figures import arguments, compare, show
 
 from harness.children.process import Abort, run_in_child
 from harness.machine.telemetry.process import sampling
-from harness.serving.harness_ceiling import null_schedule, null_system
+from harness.serving.harness_ceiling import build_null_schedule, build_null_system
 from harness.serving.loadgen import session
-from harness.serving.loadgen.batching import CHUNK, Gatherer, Workers
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import Job, Outcome, run_loadgen
+from harness.serving.loadgen.batching import COMPLETION_CHUNK_SIZE, QueryGatherer, WorkerThreads
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen
 from suite.files.layout import TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 
@@ -43,7 +43,7 @@ ALONE_S: Final = 20.0
 NS_PER_MS: Final = 1e6
 
 
-class PlainGatherer(Gatherer):
+class PlainGatherer(QueryGatherer):
     """As it was: nothing is noted of a query."""
 
     def issuer(self) -> Callable[[list[int], list[int]], None]:
@@ -69,7 +69,7 @@ class PlainGatherer(Gatherer):
         return ids, indexes, 1
 
 
-class PlainWorkers(Workers):
+class PlainWorkers(WorkerThreads):
     """As they were: nothing is noted of a completion."""
 
     def answer(
@@ -78,42 +78,51 @@ class PlainWorkers(Workers):
         """Answer one batch."""
         ids, indexes, *_ = batch
         answers = predictor(indexes)
-        for start in range(0, len(ids), CHUNK):
-            self.respond(envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK]))
+        for start in range(0, len(ids), COMPLETION_CHUNK_SIZE):
+            self.respond(
+                envelope.fill(
+                    ids[start : start + COMPLETION_CHUNK_SIZE],
+                    answers[start : start + COMPLETION_CHUNK_SIZE],
+                )
+            )
         tally.batches += 1
         tally.samples += len(ids)
 
 
-def without(job: Job, abort: Abort) -> Outcome:
+def without(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     """Run LoadGen without records; in a child process of its own."""
-    session.Gatherer, session.Workers = PlainGatherer, PlainWorkers  # type: ignore[misc]
-    session.recorded = lambda job, gatherer, workers: ""
+    session.QueryGatherer, session.WorkerThreads = PlainGatherer, PlainWorkers  # type: ignore[misc]
+    session.write_performance_times = lambda job, gatherer, workers: ""
     return run_loadgen(job, abort)
 
 
-def sampled(job: Job) -> None:
+def sampled(job: LoadGenJob) -> None:
     """Run LoadGen with records, and the sampler beside it."""
     with sampling(job.folder / TELEMETRY_FILE, "cpu") as sampler:
         run_in_child(run_loadgen, job)
     assert not sampler.lost, sampler.lost
 
 
-def measured(run: Callable[[Job], object], scenario: Scenario, cache: Path) -> float:
+def measured(run: Callable[[LoadGenJob], object], scenario: Scenario, cache: Path) -> float:
     """Do one run; give what it reached."""
-    schedule = null_schedule(scenario)
+    schedule = build_null_schedule(scenario)
     schedule = (
         replace(schedule, min_queries=SAMPLES)
         if scenario is Scenario.OFFLINE
         else replace(schedule, rate=OVERLOAD_QPS, min_duration_ms=SERVER_MS)
     )
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        run(Job(system=null_system(cache, BATCH), schedule=schedule, folder=Path(folder)))
-        return read_facts(Path(folder)).number(RATES[scenario])
+        run(
+            LoadGenJob(
+                system=build_null_system(cache, BATCH), schedule=schedule, folder=Path(folder)
+            )
+        )
+        return read_detail_log(Path(folder)).require_number(RATES[scenario])
 
 
 def pair(scenario: Scenario, cache: Path, turned: bool) -> tuple[float, float]:
     """Measure with and without, one behind the other; every other pair the other way round."""
-    sides: list[Callable[[Job], object]] = [sampled, lambda job: run_in_child(without, job)]
+    sides: list[Callable[[LoadGenJob], object]] = [sampled, lambda job: run_in_child(without, job)]
     found = [measured(side, scenario, cache) for side in (sides[::-1] if turned else sides)]
     return (found[1], found[0]) if turned else (found[0], found[1])
 

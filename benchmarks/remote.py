@@ -32,19 +32,19 @@ from common.figures import hardware
 
 from harness.children.process import run_in_child
 from harness.engines.null import NullInference
-from harness.serving.harness_ceiling import null_schedule, null_system
-from harness.serving.loadgen.batching import Batching
-from harness.serving.loadgen.result_files import Facts, read_facts
-from harness.serving.loadgen.session import Job, System, run_loadgen
-from harness.serving.network.access import Access, Guard
-from harness.serving.network.builtin import Builtin
-from harness.serving.network.forms import Opaque
-from harness.serving.network.qdl import run_over_network
-from harness.serving.network.remote import Remote, RemoteSystem
-from harness.serving.network.service import Service
+from harness.serving.harness_ceiling import build_null_schedule, build_null_system
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.loadgen.result_files import DetailLog, read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
+from harness.serving.network.access import ClientCredentials, ServerCredentials
+from harness.serving.network.builtin import BuiltinServer
+from harness.serving.network.forms import OpaqueForm
+from harness.serving.network.qdl import run_loadgen_over_network
+from harness.serving.network.remote import RemoteServers, RemoteSystem
+from harness.serving.network.service import PayloadService
 from harness.serving.network.triton import TritonServer
-from harness.serving.network.wire import Endpoint, machine
-from harness.serving.network.wire import Facts as ServerFacts
+from harness.serving.network.wire import Endpoint, compute_machine_id
+from harness.serving.network.wire import ServerDescription as ServerFacts
 from suite.loadgen.scenario import Scenario
 from suite.records import NetworkRecord
 
@@ -108,7 +108,7 @@ def facts(kind: str) -> ServerFacts:
         settings={},
         system=MODEL,
         description={},
-        machine=machine(),
+        machine=compute_machine_id(),
         server=kind,
         **texts,
     )
@@ -116,13 +116,13 @@ def facts(kind: str) -> ServerFacts:
 
 def serve(kind: str, port: int) -> None:
     """Be a server, until a signal comes."""
-    service = Service(Samples(), Batching(workers=1, max_batch=BATCH, window_us=0))
+    service = PayloadService(Samples(), BatchingSettings(workers=1, max_batch=BATCH, window_us=0))
     service.start()
     listen = Endpoint(tls=False, host="127.0.0.1", port=port)
     server = (
         TritonServer(facts(kind), service, listen)
         if kind == "triton"
-        else Builtin(facts(kind), service, listen, Guard())
+        else BuiltinServer(facts(kind), service, listen, ServerCredentials())
     )
     print(f"PORT {server.start()}", flush=True)
     signal.sigwait({signal.SIGTERM})
@@ -154,9 +154,9 @@ def started(python: str, kind: str, port: int) -> Iterator[Server]:
             os.killpg(process.pid, signal.SIGKILL)  # what a server left behind
 
 
-def near(cache: Path) -> System:
+def near(cache: Path) -> SystemUnderTest:
     """The system in LoadGen's process."""
-    return replace(null_system(cache, BATCH), workload=Workload())
+    return replace(build_null_system(cache, BATCH), workload=Workload())
 
 
 def far(cache: Path, server: Server) -> RemoteSystem:
@@ -176,11 +176,11 @@ def far(cache: Path, server: Server) -> RemoteSystem:
         bytes_out=0,
         bytes_in=0,
     )
-    remote = Remote(
+    remote = RemoteServers(
         endpoints=(endpoint,),
-        access=Access(),
-        form=Opaque(model=MODEL),
-        facts=(facts(""),),
+        access=ClientCredentials(),
+        form=OpaqueForm(model=MODEL),
+        descriptions=(facts(""),),
         in_flight=IN_FLIGHT,
         timeout_ms=None,
         record=record,
@@ -192,14 +192,14 @@ def far(cache: Path, server: Server) -> RemoteSystem:
         run=base.run,
         checkpoint=base.checkpoint,
         batching=base.batching,
-        driver=run_over_network,
+        driver=run_loadgen_over_network,
         remote=remote,
     )
 
 
-def run(system: System, scenario: Scenario) -> Facts:
+def run(system: SystemUnderTest, scenario: Scenario) -> DetailLog:
     """Do one LoadGen run."""
-    schedule = null_schedule(scenario)
+    schedule = build_null_schedule(scenario)
     offline = scenario is Scenario.OFFLINE
     schedule = (
         replace(schedule, min_queries=SAMPLES)
@@ -207,16 +207,16 @@ def run(system: System, scenario: Scenario) -> Facts:
         else replace(schedule, min_duration_ms=STREAM_MS, min_queries=100)
     )
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        run_in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
-        return read_facts(Path(folder))
+        run_in_child(run_loadgen, LoadGenJob(system=system, schedule=schedule, folder=Path(folder)))
+        return read_detail_log(Path(folder))
 
 
-def measured(system: System, server: Server | None = None) -> dict[str, float]:
+def measured(system: SystemUnderTest, server: Server | None = None) -> dict[str, float]:
     """Measure one side once."""
     before = server.cpu_s() if server else 0.0
-    rate = run(system, Scenario.OFFLINE).number("result_samples_per_second")
+    rate = run(system, Scenario.OFFLINE).require_number("result_samples_per_second")
     spent = (server.cpu_s() if server else 0.0) - before
-    p50 = run(system, Scenario.SINGLE_STREAM).number("result_50.00_percentile_latency_ns")
+    p50 = run(system, Scenario.SINGLE_STREAM).require_number("result_50.00_percentile_latency_ns")
     return {
         "samples_per_s": rate,
         "server_cpu_us": spent / SAMPLES * US_PER_S,

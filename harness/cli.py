@@ -10,7 +10,11 @@ import click
 from click.core import ParameterSource
 
 from harness.installed import installed
-from harness.serving.network.cli import asked_servers, check_endpoints, endpoint_options
+from harness.serving.network.cli import (
+    add_endpoint_options,
+    build_endpoint_options,
+    resolve_infer_scenarios,
+)
 from suite.cli import PATH_TYPE, RunOptions, add_common_options, require_available_threads
 from suite.console.parameters import (
     ENGINE_TYPE,
@@ -25,7 +29,7 @@ from suite.errors import RequestError
 from suite.terms import Precision, Profile
 
 if TYPE_CHECKING:
-    from harness.serving.sweep.subjects import Request as Swept
+    from harness.serving.sweep.subjects import SweepOptions as Swept
 
 MAX_SWEEP_BATCH_SIZE: Final = 65_536
 """Of a sweep; more is a slip of the keyboard."""
@@ -170,7 +174,7 @@ def train(
     is_flag=True,
     help="Search Server's highest rate within the round's bound; the best run is the result.",
 )
-@endpoint_options
+@add_endpoint_options
 def infer(
     workload: str,
     options: RunOptions,
@@ -188,22 +192,24 @@ def infer(
     Example: podium infer resnet50 --scenario offline
     """
     weights, peak = values["weights"], values["peak"]
-    scenarios = check_endpoints(values, scenario)
+    scenarios = resolve_infer_scenarios(values, scenario)
     if weights and (checkpoint or peak or mode == "accuracy"):
         raise RequestError(
             "--weights measures speed alone; leave out"
             f" {'--checkpoint' if checkpoint else '--peak' if peak else '--mode accuracy'}"
         )
     with installed():
-        from harness.serving.infer import serve
-        from harness.serving.peak.command import best_run
-        from harness.serving.weights.speed import serve_speed
+        from harness.serving.infer import serve_workload
+        from harness.serving.peak.command import search_round_peak
+        from harness.serving.weights.speed import measure_weights_speed
 
         if weights:
-            serve_speed(workload, options, scenarios=scenarios, weights=weights, runs=runs)
+            measure_weights_speed(
+                workload, options, scenarios=scenarios, weights=weights, runs=runs
+            )
             return
-        search, asked = best_run if peak else None, asked_servers(values)
-        serve(
+        search, asked = search_round_peak if peak else None, build_endpoint_options(values)
+        serve_workload(
             workload,
             options,
             scenarios=scenarios,
@@ -211,7 +217,7 @@ def infer(
             checkpoint=checkpoint,
             runs=runs,
             search=search,
-            asked=asked,
+            endpoint_options=asked,
         )
 
 
@@ -235,13 +241,13 @@ def precision(workload: str, options: RunOptions, checkpoint: Path | None, form:
     Example: podium precision resnet50 --format json
     """
     with installed():
-        from harness.serving.precision import compare
+        from harness.serving.precision import compare_precisions
 
         named = (
             click.get_current_context().get_parameter_source("engine")
             is not ParameterSource.DEFAULT
         )
-        compare(
+        compare_precisions(
             workload,
             options,
             engine=options.engine if named else None,
@@ -409,9 +415,9 @@ def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **va
     if not workloads and not networks:
         raise click.UsageError("what is to be measured? name workloads, or networks with --network")
     with installed():
-        from harness.serving.sweep.command import sweep
+        from harness.serving.sweep.command import run_sweep
 
-        sweep(*build_sweep_request(workloads, networks, values), form)
+        run_sweep(*build_sweep_request(workloads, networks, values), form)
 
 
 def build_sweep_request(
@@ -420,7 +426,7 @@ def build_sweep_request(
     """Turn the options into a request and what all points share; RequestError where they contradict
     one another.
     """
-    from harness.serving.sweep.subjects import Request as Swept
+    from harness.serving.sweep.subjects import SweepOptions as Swept
 
     for option, names in (
         ("weights", networks),

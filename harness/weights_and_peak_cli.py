@@ -75,10 +75,12 @@ def peak(
     Example: podium peak resnet50
     """
     with installed():
-        from harness.serving.peak.command import Ask
-        from harness.serving.peak.command import peak as search
+        from harness.serving.peak.command import PeakOptions
+        from harness.serving.peak.command import measure_peak as search
 
-        search(workload, options, Ask(scenario=Scenario(scenario), **values), checkpoint, form)
+        search(
+            workload, options, PeakOptions(scenario=Scenario(scenario), **values), checkpoint, form
+        )
 
 
 @click.command("import")

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final
 
 from common.figures import options
 from harness.request import resolve_request
-from harness.serving.harness_ceiling import null_schedule
-from harness.serving.loadgen.batching import Batching
-from harness.serving.loadgen.session import System
-from harness.serving.loadgen.test_settings import Schedule
+from harness.serving.harness_ceiling import build_null_schedule
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite.engine import Engine, Executable, Network, Plan
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision
@@ -99,7 +99,9 @@ def write_checkpoint(folder: Path) -> Path:
     return folder
 
 
-def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int) -> System:
+def system(
+    engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int
+) -> SystemUnderTest:
     """Put together a system under test, on the embedded pictures made larger."""
     request = resolve_request(
         options(
@@ -110,8 +112,8 @@ def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads:
         ),
         "resnet50",
     )
-    batching = Batching(workers=1, max_batch=MAX_BATCH, window_us=0)
-    return System(
+    batching = BatchingSettings(workers=1, max_batch=MAX_BATCH, window_us=0)
+    return SystemUnderTest(
         workload=FewPictures(request.workload),
         engine=engine,
         run=request.build_run(1, precision),
@@ -120,6 +122,6 @@ def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads:
     )
 
 
-def offline(samples: int) -> Schedule:
+def offline(samples: int) -> LoadGenSchedule:
     """Plan one Offline query."""
-    return replace(null_schedule(Scenario.OFFLINE), min_queries=samples)
+    return replace(build_null_schedule(Scenario.OFFLINE), min_queries=samples)

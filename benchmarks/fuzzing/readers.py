@@ -105,8 +105,8 @@ def restored(log: MllogWriter, path: Path) -> object:
 
 def joined(path: Path) -> object:
     """Take up a kept ceiling."""
-    kept = harness_ceiling.read(path)
-    return kept and kept.joined(kept)
+    kept = harness_ceiling.read_cached_ceiling(path)
+    return kept and kept.merge_with_earlier(kept)
 
 
 def assigned(path: Path) -> object:
@@ -170,7 +170,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         seeds=[msgspec.json.encode(over)],
         read=lambda path: export.read_stopped_run(path.parent),
     )
-    kept = harness_ceiling.Ceiling(
+    kept = harness_ceiling.HostCeiling(
         measured="2026-01-01T00:00:00+00:00",
         busy=0.1,
         samples_per_second={"offline": 1e6, "server": None},
@@ -216,7 +216,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         }
     ).encode()
     ways = each(
-        lambda path: read_untrusted_file(path, staging.DECODER.decode),
+        lambda path: read_untrusted_file(path, staging.COMPLETE_RUNS_DECODER.decode),
         lambda path: campaign_replacement.read_campaign_move(path.parent),
     )
     yield Reader(
@@ -227,7 +227,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
     )
     folder = work / "record"
     records = each(
-        lambda path: checkpoint_selection.read_checkpoint(path.parent),
+        lambda path: checkpoint_selection.read_exported_checkpoint(path.parent),
         parsed(lambda source: checkpoint.read_checkpoint_file(source, [], ROUND)),
     )
     yield Reader(
@@ -237,7 +237,7 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
         read=each(records, partial(shaped, "checkpoint.json")),
     )
     runs = each(
-        lambda path: run_record.record_in(path.parent),
+        lambda path: run_record.read_run_record(path.parent),
         lambda path: log_values.read_loadgen_run_record(path.parent),
         parsed(lambda source: read_json_document(source, inference.RUN_RECORD_DECODER)),
         partial(shaped, "run.json"),
@@ -350,9 +350,9 @@ def whole(run: Path, path: Path) -> object:
     """Read a LoadGen run as the harness does."""
     count = "result_query_count"
     return each(
-        lambda _: loadgen.check_whole(run),
-        lambda _: loadgen.read_facts(run).number(count),
-        lambda _: dict(loadgen.read_answers(run)),
+        lambda _: loadgen.check_loadgen_files(run),
+        lambda _: loadgen.read_detail_log(run).require_number(count),
+        lambda _: dict(loadgen.read_logged_answers(run)),
     )(path)
 
 

@@ -5,73 +5,75 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.serving.setup import Bench
+from harness.serving.setup import ServingSetup
 from suite.errors import PodiumError
 from suite.ledger.book import compute_json_sha256, compute_target_hashes
 from suite.ledger.steps import AttemptKind, StepKind
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class LedgerAttempt:
     """One LoadGen run, or compliance test, that has started."""
 
-    bench: Bench
+    serving_setup: ServingSetup
     what: AttemptKind
     folder: Path
     """Final folder of its files."""
     over: bool = False
 
     @property
-    def of(self) -> str:
+    def ledger_folder(self) -> str:
         """Return its folder as the ledger records it."""
-        return self.folder.relative_to(self.bench.entry.results).as_posix()
+        return self.folder.relative_to(self.serving_setup.entry.results).as_posix()
 
-    def note(self, step: StepKind, files: dict[str, str], verdict: str = "") -> None:
+    def record_end(self, step: StepKind, files: dict[str, str], verdict: str = "") -> None:
         """Record how it ended."""
-        self.bench.ledger.append(
+        self.serving_setup.ledger.append(
             step,
             files,
             what=self.what,
-            of=self.of,
-            nonce=self.bench.checkpoint.record.nonce,
+            of=self.ledger_folder,
+            nonce=self.serving_setup.checkpoint.record.nonce,
             verdict=verdict,
         )
         self.over = True
 
-    def served(self, folder: Path, verdict: str) -> None:
+    def record_completion(self, folder: Path, verdict: str) -> None:
         """Record that it completed, while its complete files still lie in a `.partial` folder."""
-        self.note(
+        self.record_end(
             StepKind.SERVED,
-            compute_target_hashes(folder, self.folder, self.bench.entry.results),
+            compute_target_hashes(folder, self.folder, self.serving_setup.entry.results),
             verdict,
         )
 
 
 @contextmanager
-def attempted(bench: Bench, what: AttemptKind, folder: Path) -> Iterator[Attempt]:
+def record_attempt(
+    serving_setup: ServingSetup, what: AttemptKind, folder: Path
+) -> Iterator[LedgerAttempt]:
     """Record that a LoadGen run or a compliance test starts, and that it was aborted if the block
     fails; after a kill the next command records that.
     """
-    attempt = Attempt(bench=bench, what=what, folder=folder)
-    bench.ledger.begin(
-        attempt.what,
-        attempt.of,
-        bench.checkpoint.record.nonce,
-        options=asked(bench),
-        system=compute_json_sha256(bench.description),
+    ledger_attempt = LedgerAttempt(serving_setup=serving_setup, what=what, folder=folder)
+    serving_setup.ledger.begin(
+        ledger_attempt.what,
+        ledger_attempt.ledger_folder,
+        serving_setup.checkpoint.record.nonce,
+        options=describe_serving_request(serving_setup),
+        system=compute_json_sha256(serving_setup.description),
     )
     try:
-        yield attempt
+        yield ledger_attempt
     except BaseException:
-        if not attempt.over:
+        if not ledger_attempt.over:
             with suppress(PodiumError):  # the original exception says more
-                attempt.note(StepKind.ABORTED, {})
+                ledger_attempt.record_end(StepKind.ABORTED, {})
         raise
 
 
-def asked(bench: Bench) -> dict[str, object]:
+def describe_serving_request(serving_setup: ServingSetup) -> dict[str, object]:
     """Return the request as JSON types."""
-    request = bench.request
+    request = serving_setup.request
     options = request.options
     chosen = {
         f"setting {key}": list(value) if isinstance(value, tuple) else value
@@ -81,13 +83,13 @@ def asked(bench: Bench) -> dict[str, object]:
         "engine": options.engine,
         "framework": options.framework,
         "input": options.input,
-        "device": bench.device,
+        "device": serving_setup.device,
     }
     return {
         **named,
-        "precision": bench.precision.value,
+        "precision": serving_setup.precision.value,
         "profile": request.profile.value,
-        "system": bench.entry.system,
-        "threads": bench.threads,
+        "system": serving_setup.entry.system,
+        "threads": serving_setup.threads,
         **chosen,
     }

@@ -15,22 +15,22 @@ from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS_FOLDER, compute_fo
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import CheckpointRecord
 
-DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
+EXPORTED_CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class ExportedCheckpoint:
     """Exported weights and their origin."""
 
     folder: Path
     record: CheckpointRecord
 
 
-def choose_checkpoint(request: RunRequest, named: Path | None) -> Checkpoint:
+def choose_checkpoint(request: RunRequest, named: Path | None) -> ExportedCheckpoint:
     """Return the weights to serve; RequestError if there are none, or if they do not match their
     record.
     """
-    chosen = read_checkpoint(named) if named else newest(request)
+    chosen = read_exported_checkpoint(named) if named else select_newest_checkpoint(request)
     record = chosen.record
     if record.workload != request.name:
         raise RequestError(
@@ -49,12 +49,14 @@ def choose_checkpoint(request: RunRequest, named: Path | None) -> Checkpoint:
     return chosen
 
 
-def newest(request: RunRequest) -> Checkpoint:
+def select_newest_checkpoint(request: RunRequest) -> ExportedCheckpoint:
     """Return the newest checkpoint of this workload and profile that reached its target."""
     found = [
         entry
-        for entry in kept(request.options.results.absolute() / CHECKPOINTS_FOLDER / request.name)
-        if fits(entry.record, request)
+        for entry in iterate_checkpoints(
+            request.options.results.absolute() / CHECKPOINTS_FOLDER / request.name
+        )
+        if is_selectable_checkpoint(entry.record, request)
     ]
     if not found:
         raise RequestError(
@@ -65,13 +67,13 @@ def newest(request: RunRequest) -> Checkpoint:
     return max(found, key=lambda entry: (entry.folder / CHECKPOINT_RECORD).stat().st_mtime_ns)
 
 
-def kept(folder: Path) -> Iterator[Checkpoint]:
+def iterate_checkpoints(folder: Path) -> Iterator[ExportedCheckpoint]:
     """Yield the checkpoints of a folder that have a readable record."""
     for path in sorted(folder.glob(f"*/{CHECKPOINT_RECORD}")):
-        yield read_checkpoint(path.parent)
+        yield read_exported_checkpoint(path.parent)
 
 
-def fits(record: CheckpointRecord, request: RunRequest) -> bool:
+def is_selectable_checkpoint(record: CheckpointRecord, request: RunRequest) -> bool:
     """Check whether a checkpoint may be selected without being named."""
     return (
         record.target_reached
@@ -80,11 +82,11 @@ def fits(record: CheckpointRecord, request: RunRequest) -> bool:
     )
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
+def read_exported_checkpoint(folder: Path) -> ExportedCheckpoint:
     """Read a checkpoint's record; RequestError if it is missing or broken."""
     path = folder / CHECKPOINT_RECORD
     try:
-        record = read_untrusted_file(path, DECODER.decode)
+        record = read_untrusted_file(path, EXPORTED_CHECKPOINT_DECODER.decode)
     except UnreadableError as error:
         raise RequestError(f"--checkpoint {folder}: {CHECKPOINT_RECORD}: {error.reason}") from error
-    return Checkpoint(folder=folder.absolute(), record=record)
+    return ExportedCheckpoint(folder=folder.absolute(), record=record)

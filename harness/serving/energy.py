@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.serving.loadgen.result_files import Facts
+from harness.serving.loadgen.result_files import DetailLog
 from suite.files.layout import TELEMETRY_FILE
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen import power_window
@@ -17,11 +17,11 @@ from suite.measurement.power_readings import MeasuredWork
 from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
 
-STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+PER_QUERY_SCENARIOS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredEnergy:
     """Measured energy of a run."""
 
     energy: tuple[EnergyRecord, ...] = ()
@@ -31,9 +31,13 @@ class Measured:
     """Energy of the idle machine before the run, if it was read."""
 
 
-def energy_of(
-    folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = (), idle: bool = False
-) -> Measured:
+def compute_loadgen_energy(
+    folder: Path,
+    scenario: Scenario,
+    detail_log: DetailLog,
+    lost: tuple[str, ...] = (),
+    idle: bool = False,
+) -> MeasuredEnergy:
     """Compute a run's energy; faulty readings void the energy, not the run.
 
     `lost`: why there are no readings, if some were asked for. `idle`: the readings begin with the
@@ -43,37 +47,37 @@ def energy_of(
         found = power_readings.read_power_readings(folder / TELEMETRY_FILE)
     except UnreadableError as error:
         return (
-            Measured(reasons=lost)
+            MeasuredEnergy(reasons=lost)
             if error.missing
-            else Measured(reasons=(f"{TELEMETRY_FILE}: {error.reason}",))
+            else MeasuredEnergy(reasons=(f"{TELEMETRY_FILE}: {error.reason}",))
         )
     if not (found.tracks or found.absent):
-        return Measured()
+        return MeasuredEnergy()
     begin_ns, end_ns = (
-        power_window.parse_power_time_ns(facts.values.get(key))
+        power_window.parse_power_time_ns(detail_log.values.get(key))
         for key in ("power_begin", "power_end")
     )
     if begin_ns is None or end_ns is None:
-        return Measured(reasons=("LoadGen's detail log has no power_begin and power_end",))
-    queries = int(facts.number("result_query_count"))
-    per_query = int(facts.number("generated_samples_per_query"))
+        return MeasuredEnergy(reasons=("LoadGen's detail log has no power_begin and power_end",))
+    queries = int(detail_log.require_number("result_query_count"))
+    per_query = int(detail_log.require_number("generated_samples_per_query"))
     work = MeasuredWork(
-        samples=queries * per_query, queries=queries if scenario in STREAMS else None
+        samples=queries * per_query, queries=queries if scenario in PER_QUERY_SCENARIOS else None
     )
     energy, reasons = power_readings.build_energy_records(found, begin_ns, end_ns, work)
-    before = power_readings.find_idle_window(found) if idle else None
-    return Measured(
+    idle_window = power_readings.find_idle_window(found) if idle else None
+    return MeasuredEnergy(
         energy=energy,
         reasons=reasons,
         idle=(
-            power_readings.build_energy_records(found, *before, MeasuredWork(samples=0))[0]
-            if before
+            power_readings.build_energy_records(found, *idle_window, MeasuredWork(samples=0))[0]
+            if idle_window
             else ()
         ),
     )
 
 
-def sentences(measured: Measured) -> Iterator[str]:
+def describe_measured_energy(measured: MeasuredEnergy) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""

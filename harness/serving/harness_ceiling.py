@@ -25,10 +25,10 @@ from harness.children.process import run_in_child
 from harness.engines.null import NullEngine, NullWorkload
 from harness.machine.cpus import BUSY_SHARE, count_available_cores, measure_busy_share
 from harness.machine.placement import InstancePlacement
-from harness.serving.loadgen.batching import Batching
-from harness.serving.loadgen.result_files import Facts, read_facts
-from harness.serving.loadgen.session import Job, System, run_loadgen
-from harness.serving.loadgen.test_settings import Schedule
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.loadgen.result_files import DetailLog, read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite import registry
 from suite.files import untrusted_files
 from suite.files.json_files import write_json
@@ -39,19 +39,19 @@ from suite.terms import Precision, Profile
 from suite.workload import Mode, Run
 
 NS_PER_S: Final = 1e9
-BATCH: Final = 256
-MULTI_STREAM_SAMPLES: Final = 8
+NULL_BATCH_SIZE: Final = 256
+MULTI_STREAM_QUERY_SAMPLES: Final = 8
 """LoadGen's samples per MultiStream query: mlperf.conf, *.MultiStream.samples_per_query."""
-OFFLINE_SAMPLES: Final = 300_000
+CEILING_OFFLINE_SAMPLES: Final = 300_000
 """Takes a few tenths of a second on the CPUs tested."""
-SHORT_MS: Final = 300
-SERVER_BOUND_NS: Final = 15_000_000
+CEILING_RUN_MS: Final = 300
+STRICTEST_SERVER_BOUND_NS: Final = 15_000_000
 """inference_rules.adoc v0.5, Server latency bound of ResNet-50: the strictest of all."""
-SERVER_RATES: Final = (200_000.0, 150_000.0, 100_000.0, 50_000.0, 20_000.0, 5_000.0)
+CEILING_SERVER_RATES: Final = (200_000.0, 150_000.0, 100_000.0, 50_000.0, 20_000.0, 5_000.0)
 """Tried in order until one is held."""
 
 
-class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
+class HostCeiling(msgspec.Struct, frozen=True, kw_only=True):
     """The cached ceiling of a host."""
 
     measured: str
@@ -61,7 +61,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_second: dict[str, float | None]
     """Scenario -> ceiling; None if not even the lowest rate tried was held."""
 
-    def joined(self, earlier: "Ceiling | None") -> "Ceiling":
+    def merge_with_earlier(self, earlier: "HostCeiling | None") -> "HostCeiling":
         """Return the higher figure of each scenario."""
         if earlier is None:
             return self
@@ -73,16 +73,16 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
             name: max((value for value in pair if value is not None), default=None)
             for name, pair in pairs.items()
         }
-        return Ceiling(
+        return HostCeiling(
             measured=self.measured, busy=min(self.busy, earlier.busy), samples_per_second=best
         )
 
 
-DECODER: Final = msgspec.json.Decoder(Ceiling)
+HOST_CEILING_DECODER: Final = msgspec.json.Decoder(HostCeiling)
 
 
-def ceiling_of_host(
-    cache: Path, scenario: Scenario, seen: float = 0.0, instances: int = 0
+def get_harness_ceiling(
+    cache: Path, scenario: Scenario, reached_rate: float = 0.0, instances: int = 0
 ) -> float | None:
     """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate
     tried.
@@ -90,44 +90,48 @@ def ceiling_of_host(
     `seen` is the rate that a run reached: a ceiling below it is measured again. `instances`:
     processes that serve, 0 for LoadGen's own.
     """
-    path = cache / f"harness-ceiling-{host_key(instances)}.json"
-    kept = read(path)
-    why = "once" if kept is None else doubtful(kept, scenario, seen)
-    if kept is None or why:
-        click.echo(f"measuring the harness ceiling of this host, {why}")
+    path = cache / f"harness-ceiling-{format_host_key(instances)}.json"
+    cached = read_cached_ceiling(path)
+    reason = "once" if cached is None else explain_remeasurement(cached, scenario, reached_rate)
+    if cached is None or reason:
+        click.echo(f"measuring the harness ceiling of this host, {reason}")
         busy = measure_busy_share()
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        kept = Ceiling(
-            measured=now, busy=busy, samples_per_second=dict(measure(cache, instances))
-        ).joined(kept)
-        write_json(path, msgspec.to_builtins(kept))
+        cached = HostCeiling(
+            measured=now,
+            busy=busy,
+            samples_per_second=dict(measure_scenario_ceilings(cache, instances)),
+        ).merge_with_earlier(cached)
+        write_json(path, msgspec.to_builtins(cached))
         if busy > BUSY_SHARE:
             click.echo(
                 f"  others use {busy:.0%} of the cores: it will be measured again when they are"
                 " idle"
             )
-    return kept.samples_per_second.get(scenario.value)
+    return cached.samples_per_second.get(scenario.value)
 
 
-def read(path: Path) -> Ceiling | None:
+def read_cached_ceiling(path: Path) -> HostCeiling | None:
     """Read the cached ceiling; None if it is missing or unreadable."""
     try:
-        return untrusted_files.read_untrusted_file(path, DECODER.decode)
+        return untrusted_files.read_untrusted_file(path, HOST_CEILING_DECODER.decode)
     except UnreadableError:
         return None
 
 
-def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:
+def explain_remeasurement(cached: HostCeiling, scenario: Scenario, reached_rate: float) -> str:
     """Return why a ceiling must be measured again, or ""."""
-    value = kept.samples_per_second.get(scenario.value)
-    if (value or math.inf) < seen:
-        return f"again: a run reached {seen:,.0f} samples/s, and the ceiling was {value:,.0f}"
-    if kept.busy > BUSY_SHARE >= measure_busy_share():
-        return f"again: others used {kept.busy:.0%} of the cores on {kept.measured}"
+    value = cached.samples_per_second.get(scenario.value)
+    if (value or math.inf) < reached_rate:
+        return (
+            f"again: a run reached {reached_rate:,.0f} samples/s, and the ceiling was {value:,.0f}"
+        )
+    if cached.busy > BUSY_SHARE >= measure_busy_share():
+        return f"again: others used {cached.busy:.0%} of the cores on {cached.measured}"
     return ""
 
 
-def host_key(instances: int = 0) -> str:
+def format_host_key(instances: int = 0) -> str:
     """Return the cache key: host, cores, LoadGen, Python, instances if there are any."""
     try:
         loadgen = version("mlcommons-loadgen")
@@ -140,60 +144,71 @@ def host_key(instances: int = 0) -> str:
     )
 
 
-def measure(cache: Path, instances: int = 0) -> Iterator[tuple[str, float | None]]:
+def measure_scenario_ceilings(
+    cache: Path, instances: int = 0
+) -> Iterator[tuple[str, float | None]]:
     """Measure each scenario."""
     for scenario in Scenario:
         if scenario is Scenario.SERVER:
-            yield scenario.value, server_ceiling(cache, instances)
+            yield scenario.value, measure_server_ceiling(cache, instances)
         else:
             yield (
                 scenario.value,
-                rate(scenario, null_run(null_schedule(scenario), cache, instances=instances)),
+                compute_ceiling_rate(
+                    scenario,
+                    run_null_system(build_null_schedule(scenario), cache, instances=instances),
+                ),
             )
 
 
-def server_ceiling(cache: Path, instances: int = 0) -> float | None:
+def measure_server_ceiling(cache: Path, instances: int = 0) -> float | None:
     """Return the highest rate tried that meets the latency bound."""
-    for target in SERVER_RATES:
-        facts = null_run(
-            replace(null_schedule(Scenario.SERVER), rate=target), cache, instances=instances
+    for target in CEILING_SERVER_RATES:
+        detail_log = run_null_system(
+            replace(build_null_schedule(Scenario.SERVER), rate=target), cache, instances=instances
         )
-        if facts.values.get("result_validity") == "VALID":
-            return rate(Scenario.SERVER, facts)
+        if detail_log.values.get("result_validity") == "VALID":
+            return compute_ceiling_rate(Scenario.SERVER, detail_log)
     return None
 
 
-def rate(scenario: Scenario, facts: Facts) -> float:
+def compute_ceiling_rate(scenario: Scenario, detail_log: DetailLog) -> float:
     """Convert a run's figures to samples/s."""
     if scenario is Scenario.OFFLINE:
-        return facts.number("result_samples_per_second")
+        return detail_log.require_number("result_samples_per_second")
     if scenario is Scenario.SERVER:
-        return facts.number("result_completed_samples_per_sec")
+        return detail_log.require_number("result_completed_samples_per_sec")
     if scenario is Scenario.MULTI_STREAM:
-        return MULTI_STREAM_SAMPLES * NS_PER_S / facts.number("result_mean_query_latency_ns")
-    return NS_PER_S / facts.number("result_mean_latency_ns")
+        return (
+            MULTI_STREAM_QUERY_SAMPLES
+            * NS_PER_S
+            / detail_log.require_number("result_mean_query_latency_ns")
+        )
+    return NS_PER_S / detail_log.require_number("result_mean_latency_ns")
 
 
-def null_run(schedule: Schedule, cache: Path, batch: int = BATCH, instances: int = 0) -> Facts:
+def run_null_system(
+    schedule: LoadGenSchedule, cache: Path, batch: int = NULL_BATCH_SIZE, instances: int = 0
+) -> DetailLog:
     """Run LoadGen over the null system."""
     with TemporaryDirectory(prefix="podium-ceiling-") as folder:
         run_in_child(
             run_loadgen,
-            Job(
-                system=several(null_system(cache, batch), instances),
+            LoadGenJob(
+                system=place_null_instances(build_null_system(cache, batch), instances),
                 schedule=schedule,
                 folder=Path(folder),
             ),
         )
-        return read_facts(Path(folder))
+        return read_detail_log(Path(folder))
 
 
-def several(system: System, instances: int) -> System:
+def place_null_instances(system: SystemUnderTest, instances: int) -> SystemUnderTest:
     """Let that many processes serve, not pinned; none: LoadGen's own."""
     return replace(system, placement=(InstancePlacement(device=system.run.device),) * instances)
 
 
-def null_system(cache: Path, batch: int) -> System:
+def build_null_system(cache: Path, batch: int) -> SystemUnderTest:
     """Describe a system that does nothing."""
     settings: Mapping[str, int] = {}
     run = Run(
@@ -209,18 +224,18 @@ def null_system(cache: Path, batch: int) -> System:
         threads=1,
         settings=settings,
     )
-    return System(
+    return SystemUnderTest(
         workload=NullWorkload(),
         engine=NullEngine(),
         run=run,
         checkpoint=cache,
-        batching=Batching(workers=1, max_batch=batch, window_us=0),
+        batching=BatchingSettings(workers=1, max_batch=batch, window_us=0),
     )
 
 
-def null_schedule(scenario: Scenario) -> Schedule:
+def build_null_schedule(scenario: Scenario) -> LoadGenSchedule:
     """Build the schedule of a short run."""
-    return Schedule(
+    return LoadGenSchedule(
         scenario=scenario,
         mode=Mode.PERFORMANCE,
         qsl_rng_seed=0,
@@ -229,10 +244,10 @@ def null_schedule(scenario: Scenario) -> Schedule:
         accuracy_log_rng_seed=0,
         sampled_answers=0,
         percentile=99.0,
-        bound_ns=SERVER_BOUND_NS,
-        min_duration_ms=SHORT_MS,
-        min_queries=OFFLINE_SAMPLES if scenario is Scenario.OFFLINE else 1000,
-        samples_per_query=MULTI_STREAM_SAMPLES if scenario is Scenario.MULTI_STREAM else 1,
+        bound_ns=STRICTEST_SERVER_BOUND_NS,
+        min_duration_ms=CEILING_RUN_MS,
+        min_queries=CEILING_OFFLINE_SAMPLES if scenario is Scenario.OFFLINE else 1000,
+        samples_per_query=MULTI_STREAM_QUERY_SAMPLES if scenario is Scenario.MULTI_STREAM else 1,
         rate=1.0,
         expected_latency_ns=10_000,
     )

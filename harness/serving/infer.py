@@ -19,38 +19,48 @@ from harness.kernel_errors import explain_child_error
 from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
-from harness.serving.adoption import adopt
-from harness.serving.attempts import attempted
-from harness.serving.energy import energy_of, sentences
-from harness.serving.harness_ceiling import ceiling_of_host
-from harness.serving.loadgen.probe import Look, LookJob, look
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import Job, held
-from harness.serving.loadgen.test_settings import Probe, Schedule, lasts_s, least_s, plan
-from harness.serving.network.setup import Asked, describe_remote, set_up_remote
+from harness.serving.adoption import copy_searched_run
+from harness.serving.attempts import record_attempt
+from harness.serving.energy import compute_loadgen_energy, describe_measured_energy
+from harness.serving.harness_ceiling import get_harness_ceiling
+from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    ProbedSpeed,
+    build_loadgen_schedule,
+    estimate_answering_s,
+    estimate_minimum_s,
+)
+from harness.serving.network.setup import (
+    EndpointOptions,
+    describe_remote_system,
+    set_up_remote_serving,
+)
 from harness.serving.run_record import (
-    Result,
-    Verdict,
-    judge,
-    score,
-    shortfalls,
-    words,
+    LoadGenVerdict,
+    RunResult,
+    format_run_verdict,
+    judge_performance_run,
+    list_score_shortfalls,
+    score_accuracy_run,
     write_run_record,
 )
-from harness.serving.setup import Bench, Searched, set_up
+from harness.serving.setup import SearchedRun, ServingSetup, set_up_serving
 from harness.serving.staging import (
-    NO_VERDICT,
-    VALID,
-    beside,
-    clear,
-    counts,
-    in_the_way,
-    place_truth,
-    recover,
-    set_aside,
-    stale,
-    take_place,
-    threads_kept,
+    NO_LOADGEN_VERDICT,
+    VALID_RUN,
+    build_staging_entry,
+    clear_staging_folder,
+    copy_ground_truth,
+    find_replaced_runs,
+    find_stale_audits,
+    finish_interrupted_move,
+    is_every_run_valid,
+    move_staged_runs_aside,
+    read_earlier_threads,
+    replace_earlier_runs,
 )
 from harness.thread_count import resolve_thread_count
 from suite.cli import RunOptions
@@ -75,13 +85,13 @@ from suite.process.signals import Interrupted, raised_signals
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
-RETRIES: Final = 4
+MAX_INVALID_RETRIES: Final = 4
 """House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures
 the user decides.
 """
 
 
-def serve(
+def serve_workload(
     workload: str,
     options: RunOptions,
     *,
@@ -89,8 +99,8 @@ def serve(
     mode: str,
     checkpoint: Path | None,
     runs: int | None = None,
-    search: Callable[[Bench, Look], Searched] | None = None,
-    asked: Asked | None = None,
+    search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
+    endpoint_options: EndpointOptions | None = None,
 ) -> None:
     """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less
     accurate than the reference.
@@ -98,46 +108,53 @@ def serve(
     `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate.
     `asked`: servers behind a network.
     """
-    bench = replace(
+    serving_setup = replace(
         (
-            set_up_remote(workload, options, checkpoint, asked)
-            if asked
-            else set_up(workload, options, checkpoint)
+            set_up_remote_serving(workload, options, checkpoint, endpoint_options)
+            if endpoint_options
+            else set_up_serving(workload, options, checkpoint)
         ),
-        runs=runs,
+        requested_runs=runs,
     )
-    if not asked:
+    if not endpoint_options:
         check_precision_runs(
             PrecisionTrial(
                 workload=workload,
                 half=WorkloadHalf.INFERENCE,
                 engine=options.engine,
-                precision=bench.precision,
+                precision=serving_setup.precision,
             ),
-            bench.system.run.device,
+            serving_setup.system.run.device,
         )
     for scenario in scenarios:
-        bench.runs_of(scenario)
+        serving_setup.resolve_run_count(scenario)
     try:
-        with raised_signals(), exclusive(bench.entry.results):
+        with raised_signals(), exclusive(serving_setup.entry.results):
             problems = list(
-                serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),), search)
+                run_scenarios(
+                    serving_setup,
+                    scenarios,
+                    tuple(Mode) if mode == "all" else (Mode(mode),),
+                    search,
+                )
             )
     except Interrupted as error:
-        kept = (
+        recovery_hint = (
             "runs that ended are kept until the same command runs them again:"
             f" {shlex.join(('podium', *sys.argv[1:]))}"
         )
-        raise type(error)(f"{workload}: {error}; {kept}") from error
+        raise type(error)(f"{workload}: {error}; {recovery_hint}") from error
     except PodiumError as error:
         raise explain_child_error(
-            workload, bench.precision, error, bench.entry.results / STATE_FOLDER
+            workload, serving_setup.precision, error, serving_setup.entry.results / STATE_FOLDER
         ) from error
     except OSError as error:
         raise JudgedError(
             f"{error.filename or options.results}: {error.strerror}; finished results are kept"
         ) from error
-    accuracy_run = bench.entry.locate_accuracy_run(bench.request.row.inference_name, scenarios[0])
+    accuracy_run = serving_setup.entry.locate_accuracy_run(
+        serving_setup.request.row.inference_name, scenarios[0]
+    )
     print_progress_note(
         f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, options.results)}"
     )
@@ -147,108 +164,139 @@ def serve(
         print_progress_note(f"next: {shlex.join(('podium', 'check', str(options.results)))}")
 
 
-def serve_on(
-    bench: Bench,
+def run_scenarios(
+    serving_setup: ServingSetup,
     scenarios: Sequence[Scenario],
     modes: Sequence[Mode],
-    search: Callable[[Bench, Look], Searched] | None = None,
+    search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
 ) -> Iterator[str]:
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is
     full.
     """
     description = (
-        describe_remote(bench)
-        if bench.served
-        else describe_system(bench.entry, bench.request.described)
+        describe_remote_system(serving_setup)
+        if serving_setup.server_description
+        else describe_system(serving_setup.entry, serving_setup.request.described)
     )  # an error in --system-file is told now
-    first = scenarios[0] if Mode.PERFORMANCE in modes and has_readable_power(bench.power) else None
-    threads = resolve_thread_count(
-        bench.request.options.threads, SingleRank(), threads_kept(bench, scenarios, modes)
+    idle_scenario = (
+        scenarios[0]
+        if Mode.PERFORMANCE in modes and has_readable_power(serving_setup.power)
+        else None
     )
-    bench = replace(bench, description=description, first=first).on(threads)
-    staging = beside(bench)
-    recover(bench, staging)
-    bench.ledger.settle()
+    threads = resolve_thread_count(
+        serving_setup.request.options.threads,
+        SingleRank(),
+        read_earlier_threads(serving_setup, scenarios, modes),
+    )
+    serving_setup = replace(
+        serving_setup, description=description, idle_scenario=idle_scenario
+    ).copy_with_threads(threads)
+    staging = build_staging_entry(serving_setup)
+    finish_interrupted_move(serving_setup, staging)
+    serving_setup.ledger.settle()
     try:
-        seen = look_at(bench, scenarios, staging.locate_ground_truth(bench.request.name))
+        probe_result = probe_system(
+            serving_setup, scenarios, staging.locate_ground_truth(serving_setup.request.name)
+        )
         if search and Scenario.SERVER in scenarios and Mode.PERFORMANCE in modes:
-            bench = replace(bench, searched=search(bench, seen))
+            serving_setup = replace(serving_setup, searched_run=search(serving_setup, probe_result))
         for scenario in scenarios:
-            yield from serve_scenario(bench, staging, scenario, modes, seen)
+            yield from run_staged_scenario(serving_setup, staging, scenario, modes, probe_result)
     finally:
-        clear(staging)
+        clear_staging_folder(staging)
 
 
-def serve_scenario(
-    bench: Bench, staging: ResultsEntry, scenario: Scenario, modes: Sequence[Mode], seen: Look
+def run_staged_scenario(
+    serving_setup: ServingSetup,
+    staging: ResultsEntry,
+    scenario: Scenario,
+    modes: Sequence[Mode],
+    probe_result: ProbeResult,
 ) -> Iterator[str]:
     """Run one scenario, in place or in a staging folder; earlier results stay until all new runs
     are complete.
     """
-    standing = in_the_way(bench, scenario, modes)
-    if not standing:
-        place_truth(
-            staging.locate_ground_truth(bench.request.name),
-            bench.entry.locate_ground_truth(bench.request.name),
+    replaced_runs = find_replaced_runs(serving_setup, scenario, modes)
+    if not replaced_runs:
+        copy_ground_truth(
+            staging.locate_ground_truth(serving_setup.request.name),
+            serving_setup.entry.locate_ground_truth(serving_setup.request.name),
         )
-        yield from runs_of(bench, scenario, modes, seen)
+        yield from run_modes(serving_setup, scenario, modes, probe_result)
         return
-    problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen))
-    if problems and all(map(counts, standing)):
-        kept = set_aside(bench, staging)
+    problems = list(run_modes(replace(serving_setup, entry=staging), scenario, modes, probe_result))
+    if problems and all(map(is_every_run_valid, replaced_runs)):
+        aside_folder = move_staged_runs_aside(serving_setup, staging)
         click.echo(
             f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is"
-            f" stored in {kept}"
+            f" stored in {aside_folder}"
         )
     else:
-        take_place(bench, staging, [*standing, *stale(bench, standing)])
-    bench.ledger.settle()
+        replace_earlier_runs(
+            serving_setup,
+            staging,
+            [*replaced_runs, *find_stale_audits(serving_setup, replaced_runs)],
+        )
+    serving_setup.ledger.settle()
     yield from problems
 
 
-def runs_of(bench: Bench, scenario: Scenario, modes: Sequence[Mode], seen: Look) -> Iterator[str]:
+def run_modes(
+    serving_setup: ServingSetup,
+    scenario: Scenario,
+    modes: Sequence[Mode],
+    probe_result: ProbeResult,
+) -> Iterator[str]:
     """Run one scenario and write its records; yield what is wrong with the runs."""
-    write_json(bench.entry.system_file, bench.description)
-    write_measurements(bench, scenario, seen)
+    write_json(serving_setup.entry.system_file, serving_setup.description)
+    write_measurements(serving_setup, scenario, probe_result)
     for mode in modes:
-        yield from run(bench, scenario, mode, seen)
+        yield from run_scenario_mode(serving_setup, scenario, mode, probe_result)
 
 
-def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
+def probe_system(
+    serving_setup: ServingSetup, scenarios: Sequence[Scenario], truth: Path
+) -> ProbeResult:
     """Probe the system under test in a child process, which writes the ground truth to `truth`."""
     shutil.rmtree(truth, ignore_errors=True)
     truth.mkdir(parents=True)
     print_progress_note(
-        f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed"
+        f"{serving_setup.request.name}: preparing: model, accuracy set, and a probe of its speed"
     )
-    queries = max(bench.rules(scenario).samples_per_query for scenario in scenarios)
-    seen = run_in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
-    wanted = bench.row.truth_sha256
+    queries = max(
+        serving_setup.require_scenario_rules(scenario).samples_per_query for scenario in scenarios
+    )
+    probe_result = run_in_child(
+        run_probe_job, ProbeJob(system=serving_setup.system, query_samples=queries, truth=truth)
+    )
+    wanted = serving_setup.row.truth_sha256
     if wanted and compute_folder_sha256(truth) != wanted:
         click.echo(
             "this is not the embedded data, the only data that the judge accepts in profile"
-            f" {bench.request.profile}; see --profile quick"
+            f" {serving_setup.request.profile}; see --profile quick"
         )
-    probe = seen.probe
+    probe = probe_result.probe
     click.echo(
         f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one"
         " sample"
     )
-    return seen
+    return probe_result
 
 
-def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
+def write_measurements(
+    serving_setup: ServingSetup, scenario: Scenario, probe_result: ProbeResult
+) -> None:
     """Write the measurements file: MLCommons' fields, then podium's."""
-    request, record = bench.request, bench.checkpoint.record
+    request, record = serving_setup.request, serving_setup.checkpoint.record
     official: dict[str, object] = {
         "input_data_types": "fp32",
         "retraining": "no",
         "starting_weights_filename": f"checkpoints/{request.name}/{record.sha256}",
-        "weight_data_types": bench.precision.value,
+        "weight_data_types": serving_setup.precision.value,
         "weight_transformations": (
             "none"
-            if bench.precision == "fp32"
-            else f"{bench.precision} where the engine computes in it"
+            if serving_setup.precision == "fp32"
+            else f"{serving_setup.precision} where the engine computes in it"
         ),
     }
     own: dict[str, object] = {
@@ -257,79 +305,110 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
         "profile": request.profile.value,
         "scenario": scenario.label,
         "engine": request.options.engine,
-        "precision": bench.precision.value,
+        "precision": serving_setup.precision.value,
         "framework": request.options.framework,
-        "device": bench.device,
-        "threads": bench.threads,
+        "device": serving_setup.device,
+        "threads": serving_setup.threads,
         "checkpoint_sha256": record.sha256,
         "reference_accuracy": dict(record.reference_accuracy),
-        "truth_sha256": compute_folder_sha256(bench.entry.locate_ground_truth(request.name)),
+        "truth_sha256": compute_folder_sha256(
+            serving_setup.entry.locate_ground_truth(request.name)
+        ),
         "settings": dict(request.settings),
-        "engine_description": {network: dict(facts) for network, facts in seen.built.items()},
-        "calibration": {network: asdict(record) for network, record in seen.calibrated.items()},
+        "engine_description": {
+            network: dict(detail_log) for network, detail_log in probe_result.built.items()
+        },
+        "calibration": {
+            network: asdict(record) for network, record in probe_result.calibrated.items()
+        },
     }
     write_json(
-        bench.entry.locate_measurements_file(request.row.inference_name, scenario), official | own
+        serving_setup.entry.locate_measurements_file(request.row.inference_name, scenario),
+        official | own,
     )
 
 
-def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[str]:
+def run_scenario_mode(
+    serving_setup: ServingSetup, scenario: Scenario, mode: Mode, probe_result: ProbeResult
+) -> Iterator[str]:
     """Run LoadGen for one scenario and mode; yield what is wrong with the runs."""
     if mode is Mode.ACCURACY:
-        yield from accuracy(bench, schedule_of(bench, scenario, mode, seen, {}), seen)
+        yield from measure_accuracy(
+            serving_setup,
+            build_mode_schedule(serving_setup, scenario, mode, probe_result, {}),
+            probe_result,
+        )
         return
-    for number in range(1, bench.runs_of(scenario) + 1):
-        yield from performance(bench, scenario, number, seen)
+    for number in range(1, serving_setup.resolve_run_count(scenario) + 1):
+        yield from measure_performance(serving_setup, scenario, number, probe_result)
 
 
-def schedule_of(
-    bench: Bench, scenario: Scenario, mode: Mode, seen: Look, changed: Mapping[str, HyperValue]
-) -> Schedule:
+def build_mode_schedule(
+    serving_setup: ServingSetup,
+    scenario: Scenario,
+    mode: Mode,
+    probe_result: ProbeResult,
+    changed: Mapping[str, HyperValue],
+) -> LoadGenSchedule:
     """Build the schedule of one LoadGen run."""
-    request = bench.request
-    return plan(
+    request = serving_setup.request
+    return build_loadgen_schedule(
         request.round,
-        bench.rules(scenario),
+        serving_setup.require_scenario_rules(scenario),
         scenario,
         mode,
         {**request.settings, **changed},
-        seen.probe,
-        bench.log_seed,
+        probe_result.probe,
+        serving_setup.log_seed,
     )
 
 
-def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
+def measure_accuracy(
+    serving_setup: ServingSetup, schedule: LoadGenSchedule, probe_result: ProbeResult
+) -> Iterator[str]:
     """Run and score an accuracy run."""
-    name = bench.request.row.inference_name
-    job = Job(
-        system=bench.system,
+    name = serving_setup.request.row.inference_name
+    job = LoadGenJob(
+        system=serving_setup.system,
         schedule=schedule,
-        folder=bench.entry.locate_accuracy_run(name, schedule.scenario),
+        folder=serving_setup.entry.locate_accuracy_run(name, schedule.scenario),
     )
-    title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
-    waiting = WaitProgress(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
+    title = f"{schedule.scenario.label} accuracy, {probe_result.sample_count:,} samples"
+    waiting = WaitProgress(
+        title,
+        estimate_answering_s(schedule, probe_result.sample_count, probe_result.probe),
+        about=True,
+    )
     with (
         waiting as shown,
-        attempted(bench, AttemptKind.ACCURACY, job.folder) as tried,
-        held(job, shown.show_elapsed) as (folder, outcome),
+        record_attempt(serving_setup, AttemptKind.ACCURACY, job.folder) as ledger_attempt,
+        run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
-        scores = score(bench, folder)
+        scores = score_accuracy_run(serving_setup, folder)
         metric, value = next(iter(scores.items()))
         write_run_record(
-            bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder
+            serving_setup,
+            schedule,
+            outcome,
+            RunResult(verdict=NO_LOADGEN_VERDICT, metric=metric, value=value),
+            folder,
         )
-        errors = read_facts(folder).errors
-        tried.served(folder, NO_VERDICT)
-    short = shortfalls(bench, scores)
+        errors = read_detail_log(folder).errors
+        ledger_attempt.record_completion(folder, NO_LOADGEN_VERDICT)
+    score_shortfalls = list_score_shortfalls(serving_setup, scores)
     reached = ", ".join(f"{key} {value:.4f}" for key, value in scores.items())
-    click.echo(f"{schedule.scenario.label} accuracy: {reached}{', too low' if short else ''}")
+    click.echo(
+        f"{schedule.scenario.label} accuracy: {reached}{', too low' if score_shortfalls else ''}"
+    )
     yield from (
         f"{schedule.scenario.label} accuracy: {sentence}"
-        for sentence in (*short, *(f"void; LoadGen: {error}" for error in errors))
+        for sentence in (*score_shortfalls, *(f"void; LoadGen: {error}" for error in errors))
     )
 
 
-def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
+def measure_performance(
+    serving_setup: ServingSetup, scenario: Scenario, number: int, probe_result: ProbeResult
+) -> Iterator[str]:
     """Run a performance run; repeat an INVALID one a few times with the advised settings, except
     settings that the user chose.
 
@@ -337,21 +416,28 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
     stands for the first.
     """
     changed: dict[str, float] = {}
-    if bench.searched and scenario is Scenario.SERVER:
-        changed = {SERVER_RATE_SETTING: bench.searched.rate}
+    if serving_setup.searched_run and scenario is Scenario.SERVER:
+        changed = {SERVER_RATE_SETTING: serving_setup.searched_run.rate}
         if number == 1:
-            adopt(
-                bench, bench.searched, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed)
+            copy_searched_run(
+                serving_setup,
+                serving_setup.searched_run,
+                build_mode_schedule(
+                    serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed
+                ),
             )
             return
-    verdict = attempt(
-        bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe
+    verdict = run_performance_once(
+        serving_setup,
+        build_mode_schedule(serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed),
+        number,
+        probe_result.probe,
     )
-    for _ in range(RETRIES):
-        advice = advised(bench, verdict.hints)
-        if verdict.valid or not (advice or verdict.passing):
+    for _ in range(MAX_INVALID_RETRIES):
+        advice = select_advised_settings(serving_setup, verdict.hints)
+        if verdict.valid or not (advice or verdict.is_repeatable):
             break
-        changed |= gentler(advice, changed, verdict.hints)
+        changed |= lower_missed_rate(advice, changed, verdict.hints)
         settings = ", ".join(
             f"{key}={format_without_exponent(value)}" for key, value in changed.items()
         )
@@ -359,24 +445,27 @@ def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> It
             f"{scenario.label} performance: repeating with {settings or 'the same settings'}"
         )
         supersede(
-            bench.request.options.results.absolute(),
+            serving_setup.request.options.results.absolute(),
             [
-                bench.entry.locate_performance_run(
-                    bench.request.row.inference_name, scenario, number
+                serving_setup.entry.locate_performance_run(
+                    serving_setup.request.row.inference_name, scenario, number
                 )
             ],
-            bench.entry.results,
+            serving_setup.entry.results,
         )
-        bench.ledger.settle()
-        verdict = attempt(
-            bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe
+        serving_setup.ledger.settle()
+        verdict = run_performance_once(
+            serving_setup,
+            build_mode_schedule(serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed),
+            number,
+            probe_result.probe,
         )
     if not verdict.valid:
         reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
 
 
-def gentler(
+def lower_missed_rate(
     advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]
 ) -> dict[str, float]:
     """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts
@@ -396,70 +485,83 @@ def gentler(
     }
 
 
-def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
+def is_below_round_minimum(schedule: LoadGenSchedule, row: ScenarioRow) -> bool:
     """Check whether the user's settings require less of LoadGen than the round does."""
     return schedule.min_duration_ms < row.min_duration_ms or schedule.min_queries < row.min_queries
 
 
-def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
+def select_advised_settings(serving_setup: ServingSetup, hints: Sequence[Hint]) -> dict[str, float]:
     """Return the settings that the hints name, except the user's own; the most pressing hint
     wins.
     """
     return {
         hint.knob: hint.value
         for hint in reversed(hints)
-        if hint.value is not None and hint.knob not in bench.request.chosen
+        if hint.value is not None and hint.knob not in serving_setup.request.chosen
     }
 
 
-def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
+def run_performance_once(
+    serving_setup: ServingSetup, schedule: LoadGenSchedule, number: int, probe: ProbedSpeed
+) -> LoadGenVerdict:
     """Run one performance run, report its verdict, and keep it."""
-    name = bench.request.row.inference_name
-    place, idle_s = (
-        bench.entry.locate_performance_run(name, schedule.scenario, number),
-        bench.idle_s(schedule.scenario, number),
+    name = serving_setup.request.row.inference_name
+    run_folder, idle_s = (
+        serving_setup.entry.locate_performance_run(name, schedule.scenario, number),
+        serving_setup.get_idle_reading_s(schedule.scenario, number),
     )
-    job = Job(
-        system=bench.system, schedule=schedule, folder=place, power=bench.power, idle_s=idle_s
+    job = LoadGenJob(
+        system=serving_setup.system,
+        schedule=schedule,
+        folder=run_folder,
+        power=serving_setup.power,
+        idle_s=idle_s,
     )
-    ceiling = ceiling_of_host(
-        locate_cache_folder(), schedule.scenario, instances=len(bench.system.placement)
+    ceiling = get_harness_ceiling(
+        locate_cache_folder(), schedule.scenario, instances=len(serving_setup.system.placement)
     )
     title, what = f"{schedule.scenario.label} performance", AttemptKind.PERFORMANCE
     with (
-        WaitProgress(title, idle_s + least_s(schedule, probe)) as shown,
-        attempted(bench, what, job.folder) as tried,
-        held(job, shown.show_elapsed) as (folder, outcome),
+        WaitProgress(title, idle_s + estimate_minimum_s(schedule, probe)) as shown,
+        record_attempt(serving_setup, what, job.folder) as ledger_attempt,
+        run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
-        facts = read_facts(folder)
-        verdict = judge(bench, schedule, facts)
-        measured = energy_of(
-            folder, schedule.scenario, facts, outcome.lost * bench.power.requested, idle=idle_s > 0
+        detail_log = read_detail_log(folder)
+        verdict = judge_performance_run(serving_setup, schedule, detail_log)
+        measured = compute_loadgen_energy(
+            folder,
+            schedule.scenario,
+            detail_log,
+            outcome.lost * serving_setup.power.requested,
+            idle=idle_s > 0,
         )
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
-            ceiling = ceiling_of_host(
-                locate_cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement)
+            ceiling = get_harness_ceiling(
+                locate_cache_folder(),
+                schedule.scenario,
+                verdict.rate,
+                len(serving_setup.system.placement),
             )
         above = (
             ceiling is not None
-            and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
+            and verdict.rate > serving_setup.request.round.loadgen.ceiling_share * ceiling
         )
-        word = VALID if verdict.valid else "INVALID"
-        result = Result(
+        word = VALID_RUN if verdict.valid else "INVALID"
+        result = RunResult(
             verdict=word,
             metric=verdict.metric,
             value=verdict.value,
             ceiling=ceiling,
-            above=above,
+            is_above_ceiling=above,
             hints=verdict.hints,
             measured=measured,
         )
-        write_run_record(bench, schedule, outcome, result, folder)
-        tried.served(folder, word)
-    click.echo(words(schedule, verdict, ceiling))
-    for sentence in sentences(measured):
+        write_run_record(serving_setup, schedule, outcome, result, folder)
+        ledger_attempt.record_completion(folder, word)
+    click.echo(format_run_verdict(schedule, verdict, ceiling))
+    for sentence in describe_measured_energy(measured):
         click.echo(f"  {sentence}")
-    if below_the_rules(schedule, bench.rules(schedule.scenario)):
+    if is_below_round_minimum(schedule, serving_setup.require_scenario_rules(schedule.scenario)):
         click.echo("  shorter than the round requires: this run does not count")
     if above and verdict.valid:
         click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")

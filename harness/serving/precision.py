@@ -25,11 +25,11 @@ from harness.doctor.dtype_trials import (
 from harness.engine_choice import describe_missing_calibration, describe_unused_options
 from harness.machine import cpus
 from harness.request import RunRequest, choose_served_framework, resolve_request
-from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
-from harness.serving.infer import serve
-from harness.serving.loadgen.result_files import Facts, read_answers, read_facts
-from harness.serving.run_record import record_in, shortfalls
-from harness.serving.setup import Bench, set_up
+from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.infer import serve_workload
+from harness.serving.loadgen.result_files import DetailLog, read_detail_log, read_logged_answers
+from harness.serving.run_record import list_score_shortfalls, read_run_record
+from harness.serving.setup import ServingSetup, set_up_serving
 from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError, MissingError, RequestError
@@ -41,15 +41,15 @@ from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import Precision
 from suite.workload import Scores
 
-SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
+PRECISION_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
 """Samples per second come from Offline, latencies from SingleStream."""
 NS_PER_MS: Final = 1e6
-RATE: Final = "result_samples_per_second"
-PERCENTILES: Final = (50, 90, 99)
+OFFLINE_RATE_KEY: Final = "result_samples_per_second"
+SHOWN_PERCENTILES: Final = (50, 90, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PrecisionRow:
     """One engine in one precision."""
 
     engine: str
@@ -71,26 +71,26 @@ class Row:
     """Why the row is not compliant."""
 
 
-def compare(
+def compare_precisions(
     workload: str, options: RunOptions, *, engine: str | None, checkpoint: Path | None, form: str
 ) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError if
     a row is not compliant.
     """
-    request = telling(resolve_request(options, workload))
+    request = add_precision_settings(resolve_request(options, workload))
     threads = options.threads or cpus.choose_core_count(
         cpus.measure_busy_share()
     )  # the same for all rows
     request = replace(request, options=replace(request.options, threads=threads))
     chosen = choose_checkpoint(request, checkpoint)
-    wanted = running(request, list(combinations(request, engine)))
+    wanted = filter_runnable_combinations(request, list(iterate_combinations(request, engine)))
     if not wanted:
         raise MissingError(
             f"{workload}: no engine on this machine supports the request; podium doctor {workload}"
             " says why"
         )
     with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
-        rows = beside_fp32([measured(request, chosen, *pair) for pair in wanted])
+        rows = compare_with_fp32([measure_combination(request, chosen, *pair) for pair in wanted])
     path = options.results / f"precision-{workload}.json"
     document = {
         "workload": workload,
@@ -99,12 +99,12 @@ def compare(
         "rows": [asdict(row) for row in rows],
     }
     write_json(path, document)
-    show(rows, document, path, form)
+    print_precision_table(rows, document, path, form)
     if bad := [f"{row.engine} {row.precision}: {row.why}" for row in rows if not row.compliant]:
         raise JudgedError("; ".join(bad))
 
 
-def telling(request: RunRequest) -> RunRequest:
+def add_precision_settings(request: RunRequest) -> RunRequest:
     """Add the row's settings for this table; the user's own take precedence."""
     added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
     return (
@@ -117,7 +117,9 @@ def telling(request: RunRequest) -> RunRequest:
     )
 
 
-def combinations(request: RunRequest, engine: str | None) -> Iterator[tuple[str, Precision]]:
+def iterate_combinations(
+    request: RunRequest, engine: str | None
+) -> Iterator[tuple[str, Precision]]:
     """Yield the combinations that this machine can run, the framework's own engine and fp32 first;
     quantised ones if the round has a calibration list.
     """
@@ -137,11 +139,11 @@ def combinations(request: RunRequest, engine: str | None) -> Iterator[tuple[str,
                 precision is options.precision
                 or not describe_missing_calibration(request.row, row, precision)
             )
-            if listed and able(name, request, device, precision):
+            if listed and can_serve_combination(name, request, device, precision):
                 yield name, precision
 
 
-def running(
+def filter_runnable_combinations(
     request: RunRequest, pairs: Sequence[tuple[str, Precision]]
 ) -> list[tuple[str, Precision]]:
     """Drop combinations whose trial shows that this machine's kernels cannot run them; one that the
@@ -159,7 +161,9 @@ def running(
     return [pair for pair in pairs if results[attempts[pair]].ending is not TrialEnding.FAILED]
 
 
-def able(name: str, request: RunRequest, device: str, precision: Precision) -> bool:
+def can_serve_combination(
+    name: str, request: RunRequest, device: str, precision: Precision
+) -> bool:
     """Check whether an engine is installed and accepts the workload's networks, the user's options
     and the precision.
     """
@@ -173,7 +177,9 @@ def able(name: str, request: RunRequest, device: str, precision: Precision) -> b
     return takes and found.missing(device, precision) is None
 
 
-def measured(request: RunRequest, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
+def measure_combination(
+    request: RunRequest, checkpoint: ExportedCheckpoint, engine: str, precision: Precision
+) -> PrecisionRow:
     """Serve one combination, unless its runs exist, and read the results; a refusal becomes a row
     too.
     """
@@ -181,28 +187,33 @@ def measured(request: RunRequest, checkpoint: Checkpoint, engine: str, precision
     system = f"{own}-{engine}-{precision}" if own else None
     options = replace(request.options, engine=engine, precision=precision, system=system)
     click.echo(f"{engine} {precision}")
-    bench = None
+    serving_setup = None
     try:
-        bench = set_up(request.name, options, checkpoint.folder)
-        missing = tuple(scenario for scenario in SCENARIOS if not kept(bench, scenario))
+        serving_setup = set_up_serving(request.name, options, checkpoint.folder)
+        missing = tuple(
+            scenario
+            for scenario in PRECISION_SCENARIOS
+            if not has_reusable_runs(serving_setup, scenario)
+        )
         if missing:
-            serve(
+            serve_workload(
                 request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder
             )
-        return read(bench, "")
+        return read_precision_row(serving_setup, "")
     except JudgedError as error:
         return (
-            read(bench, str(error))
-            if bench and all(kept(bench, scenario) for scenario in SCENARIOS)
-            else nothing(engine, precision, str(error))
+            read_precision_row(serving_setup, str(error))
+            if serving_setup
+            and all(has_reusable_runs(serving_setup, scenario) for scenario in PRECISION_SCENARIOS)
+            else build_refused_row(engine, precision, str(error))
         )
     except (RequestError, MissingError) as error:
-        return nothing(engine, precision, str(error))
+        return build_refused_row(engine, precision, str(error))
 
 
-def nothing(engine: str, precision: Precision, why: str) -> Row:
+def build_refused_row(engine: str, precision: Precision, why: str) -> PrecisionRow:
     """Build the row of a combination that could not be served."""
-    return Row(
+    return PrecisionRow(
         engine=engine,
         precision=precision.value,
         system="",
@@ -216,36 +227,44 @@ def nothing(engine: str, precision: Precision, why: str) -> Row:
     )
 
 
-def kept(bench: Bench, scenario: Scenario) -> bool:
+def has_reusable_runs(serving_setup: ServingSetup, scenario: Scenario) -> bool:
     """Check whether both runs of a scenario exist, with this checkpoint, campaign and system under
     test, and are as long as requested.
     """
-    name, rules = bench.request.row.inference_name, bench.rules(scenario)
+    name, rules = (
+        serving_setup.request.row.inference_name,
+        serving_setup.require_scenario_rules(scenario),
+    )
     accuracy, performance = (
-        record_in(folder)
+        read_run_record(folder)
         for folder in (
-            bench.entry.locate_accuracy_run(name, scenario),
-            bench.entry.locate_performance_run(name, scenario),
+            serving_setup.entry.locate_accuracy_run(name, scenario),
+            serving_setup.entry.locate_performance_run(name, scenario),
         )
     )
-    asked = {
-        limit: bench.request.settings.get(limit, least) for limit, least in limits(rules).items()
+    required_limits = {
+        limit: serving_setup.request.settings.get(limit, least)
+        for limit, least in list_minimum_limits(rules).items()
     }
-    return same(bench, accuracy) and same(bench, performance) and not below(performance, asked)
+    return (
+        is_run_reusable(serving_setup, accuracy)
+        and is_run_reusable(serving_setup, performance)
+        and not is_below_limits(performance, required_limits)
+    )
 
 
-def same(bench: Bench, run: RunRecord | None) -> bool:
+def is_run_reusable(serving_setup: ServingSetup, run: RunRecord | None) -> bool:
     """Check whether a record matches what would be served now, including podium's version."""
-    record, served = bench.checkpoint.record, bench.system.run
+    record, served = serving_setup.checkpoint.record, serving_setup.system.run
     now = (
         record.sha256,
         record.nonce,
-        bench.threads,
+        serving_setup.threads,
         served.profile,
         served.device,
         served.framework,
         __version__,
-        plain(bench.request.settings),
+        select_system_settings(serving_setup.request.settings),
     )
     return run is not None and now == (
         *(
@@ -257,11 +276,11 @@ def same(bench: Bench, run: RunRecord | None) -> bool:
             run.framework,
             run.version,
         ),
-        plain(run.settings),
+        select_system_settings(run.settings),
     )
 
 
-def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
+def list_minimum_limits(rules: ScenarioRow) -> dict[str, HyperValue]:
     """Return the minimum length of a performance run."""
     return {
         "loadgen.min_duration_ms": rules.min_duration_ms,
@@ -269,7 +288,7 @@ def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
     }
 
 
-def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
+def is_below_limits(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
     """Check whether LoadGen was given lower limits."""
     return run is None or any(
         not isinstance(found := run.settings.get(name), int | float) or found < float(str(value))
@@ -277,7 +296,7 @@ def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
     )
 
 
-def plain(settings: Mapping[str, object]) -> dict[str, object]:
+def select_system_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings that affect the system under test, as JSON types."""
     return {
         key: list(value) if isinstance(value, tuple) else value
@@ -286,36 +305,40 @@ def plain(settings: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def read(bench: Bench, why: str) -> Row:
+def read_precision_row(serving_setup: ServingSetup, why: str) -> PrecisionRow:
     """Read scores, rate and latencies from LoadGen's files."""
-    name, reference = bench.request.row.inference_name, bench.checkpoint.record.reference_accuracy
-    scores = scored(bench, Scenario.OFFLINE)
-    offline, single = (
-        read_facts(bench.entry.locate_performance_run(name, scenario)) for scenario in SCENARIOS
+    name, reference = (
+        serving_setup.request.row.inference_name,
+        serving_setup.checkpoint.record.reference_accuracy,
     )
-    other = scored(bench, Scenario.SINGLE_STREAM)
+    scores = score_scenario_accuracy(serving_setup, Scenario.OFFLINE)
+    offline, single = (
+        read_detail_log(serving_setup.entry.locate_performance_run(name, scenario))
+        for scenario in PRECISION_SCENARIOS
+    )
+    other = score_scenario_accuracy(serving_setup, Scenario.SINGLE_STREAM)
     reasons = (
         [why]
         if why
         else [
-            *lacks(bench, Scenario.OFFLINE, scores, offline),
-            *lacks(bench, Scenario.SINGLE_STREAM, other, single),
+            *check_scenario_compliance(serving_setup, Scenario.OFFLINE, scores, offline),
+            *check_scenario_compliance(serving_setup, Scenario.SINGLE_STREAM, other, single),
         ]
     )
-    return Row(
-        engine=bench.request.options.engine,
-        precision=bench.precision.value,
-        system=bench.entry.system,
+    return PrecisionRow(
+        engine=serving_setup.request.options.engine,
+        precision=serving_setup.precision.value,
+        system=serving_setup.entry.system,
         scores=dict(scores),
         difference={
             metric: value - reference[metric]
             for metric, value in scores.items()
             if metric in reference
         },
-        samples_per_second=offline.number(RATE),
+        samples_per_second=offline.require_number(OFFLINE_RATE_KEY),
         latency_ns={
-            f"p{share}": single.number(f"result_{share}.00_percentile_latency_ns")
-            for share in PERCENTILES
+            f"p{share}": single.require_number(f"result_{share}.00_percentile_latency_ns")
+            for share in SHOWN_PERCENTILES
         },
         speed_up=None,
         compliant=not reasons,
@@ -323,39 +346,52 @@ def read(bench: Bench, why: str) -> Row:
     )
 
 
-def scored(bench: Bench, scenario: Scenario) -> Scores:
+def score_scenario_accuracy(serving_setup: ServingSetup, scenario: Scenario) -> Scores:
     """Score the accuracy run of a scenario."""
     answers = dict(
-        read_answers(bench.entry.locate_accuracy_run(bench.request.row.inference_name, scenario))
+        read_logged_answers(
+            serving_setup.entry.locate_accuracy_run(
+                serving_setup.request.row.inference_name, scenario
+            )
+        )
     )
-    return registry.load_scorer(bench.request.name)(
-        answers, bench.entry.locate_ground_truth(bench.request.name)
+    return registry.load_scorer(serving_setup.request.name)(
+        answers, serving_setup.entry.locate_ground_truth(serving_setup.request.name)
     )
 
 
-def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Iterator[str]:
+def check_scenario_compliance(
+    serving_setup: ServingSetup, scenario: Scenario, scores: Scores, detail_log: DetailLog
+) -> Iterator[str]:
     """Yield why the runs of a scenario are not a valid result."""
-    yield from (f"{scenario.label} accuracy: {sentence}" for sentence in shortfalls(bench, scores))
-    if facts.values.get("result_validity") != "VALID":
+    yield from (
+        f"{scenario.label} accuracy: {sentence}"
+        for sentence in list_score_shortfalls(serving_setup, scores)
+    )
+    if detail_log.values.get("result_validity") != "VALID":
         yield f"{scenario.label} performance is INVALID"
-    if below(
-        record_in(bench.entry.locate_performance_run(bench.request.row.inference_name, scenario)),
-        limits(bench.rules(scenario)),
+    if is_below_limits(
+        read_run_record(
+            serving_setup.entry.locate_performance_run(
+                serving_setup.request.row.inference_name, scenario
+            )
+        ),
+        list_minimum_limits(serving_setup.require_scenario_rules(scenario)),
     ):
         yield f"{scenario.label} performance is shorter than the round requires"
 
 
-def beside_fp32(rows: Sequence[Row]) -> list[Row]:
+def compare_with_fp32(rows: Sequence[PrecisionRow]) -> list[PrecisionRow]:
     """Compare every rate, and the scores without a reference, with the first fp32 row."""
     base = next(
         (row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None
     )
-    return [held(row, base) for row in rows] if base else list(rows)
+    return [compare_precision_rows(row, base) for row in rows] if base else list(rows)
 
 
-def held(row: Row, base: Row) -> Row:
+def compare_precision_rows(row: PrecisionRow, base: PrecisionRow) -> PrecisionRow:
     """Compare one row with another."""
-    beside = {
+    score_differences = {
         metric: value - base.scores[metric]
         for metric, value in row.scores.items()
         if metric in base.scores
@@ -363,12 +399,14 @@ def held(row: Row, base: Row) -> Row:
     rates = row.samples_per_second, base.samples_per_second
     return replace(
         row,
-        difference=beside | dict(row.difference),
+        difference=score_differences | dict(row.difference),
         speed_up=rates[0] / rates[1] if rates[0] and rates[1] else None,
     )
 
 
-def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: str) -> None:
+def print_precision_table(
+    rows: Sequence[PrecisionRow], document: Mapping[str, object], path: Path, form: str
+) -> None:
     """Print the table, or the document alone."""
     if form == "json":
         click.echo(json.dumps(document))
@@ -391,7 +429,7 @@ def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: 
     for row in rows:
         latencies = [f"{value / NS_PER_MS:.2f}" for value in row.latency_ns.values()] or [
             "-"
-        ] * len(PERCENTILES)
+        ] * len(SHOWN_PERCENTILES)
         table.add_row(
             row.engine,
             row.precision,

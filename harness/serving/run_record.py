@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from harness.serving.energy import Measured
-from harness.serving.loadgen.result_files import Facts, read_answers
-from harness.serving.loadgen.session import Outcome
-from harness.serving.loadgen.test_settings import Schedule
-from harness.serving.setup import Bench
+from harness.serving.energy import MeasuredEnergy
+from harness.serving.loadgen.result_files import DetailLog, read_logged_answers
+from harness.serving.loadgen.session import LoadGenOutcome
+from harness.serving.loadgen.test_settings import LoadGenSchedule
+from harness.serving.setup import ServingSetup
 from suite import __version__, registry
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, RUN_RECORD, compute_file_sha256
@@ -30,8 +30,8 @@ from suite.workload import Mode, Scores
 
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1e6
-RECORD: Final = msgspec.json.Decoder(RunRecord)
-STREAM_LATENCIES: Final = {
+SAVED_RUN_DECODER: Final = msgspec.json.Decoder(RunRecord)
+STREAM_LATENCY_KEYS: Final = {
     Scenario.SINGLE_STREAM: ("result_mean_latency_ns", "result_50.00_percentile_latency_ns"),
     Scenario.MULTI_STREAM: (
         "result_mean_query_latency_ns",
@@ -42,7 +42,7 @@ STREAM_LATENCIES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class LoadGenVerdict:
     """LoadGen's verdict on a performance run."""
 
     valid: bool
@@ -56,7 +56,7 @@ class Verdict:
     """Errors that void the run, in LoadGen's words."""
 
     @property
-    def passing(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Check whether the same run could be VALID if repeated: only the machine was at fault."""
         return (
             bool(self.errors)
@@ -65,35 +65,39 @@ class Verdict:
         )
 
 
-def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
+def judge_performance_run(
+    serving_setup: ServingSetup, schedule: LoadGenSchedule, detail_log: DetailLog
+) -> LoadGenVerdict:
     """Read LoadGen's verdict, and give advice if it is INVALID."""
-    scenario, row = schedule.scenario, bench.rules(schedule.scenario)
+    scenario, row = schedule.scenario, serving_setup.require_scenario_rules(schedule.scenario)
     metric, key = HEADLINE_METRICS[scenario]
-    value = facts.number(key)
+    value = detail_log.require_number(key)
     rate = (
         schedule.samples_per_query * NS_PER_S / max(value, 1.0)
         if metric == LATENCY_METRIC
         else value
     )
-    valid = facts.values.get("result_validity") == "VALID"
+    valid = detail_log.values.get("result_validity") == "VALID"
     hints = (
         ()
         if valid
         else advice.collect_run_hints(
-            scenario, effective(row, schedule), advice_facts(scenario, facts)
+            scenario,
+            apply_schedule_limits(row, schedule),
+            collect_advice_facts(scenario, detail_log),
         )
     )
-    return Verdict(
-        valid=valid and not facts.errors,
+    return LoadGenVerdict(
+        valid=valid and not detail_log.errors,
         metric=metric,
         value=value,
         rate=rate,
         hints=hints,
-        errors=facts.errors,
+        errors=detail_log.errors,
     )
 
 
-def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
+def apply_schedule_limits(row: ScenarioRow, schedule: LoadGenSchedule) -> ScenarioRow:
     """Return the row with the limits that LoadGen was given: the user may request a longer run."""
     return replace(
         row,
@@ -103,68 +107,69 @@ def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
     )
 
 
-def advice_facts(scenario: Scenario, facts: Facts) -> advice.PerformanceFigures:
+def collect_advice_facts(scenario: Scenario, detail_log: DetailLog) -> advice.PerformanceFigures:
     """Extract from the detail log what advice needs."""
-    mean_key, median_key = STREAM_LATENCIES.get(scenario, ("result_mean_latency_ns", None))
-    latency_key = target_key(facts) if scenario is Scenario.SERVER else mean_key
+    mean_key, median_key = STREAM_LATENCY_KEYS.get(scenario, ("result_mean_latency_ns", None))
+    latency_key = format_target_key(detail_log) if scenario is Scenario.SERVER else mean_key
     return advice.PerformanceFigures(
-        duration_met=facts.flag("result_min_duration_met"),
-        queries_met=facts.flag("result_min_queries_met"),
-        early_stopping_met=facts.flag("early_stopping_met"),
-        bound_met=facts.flag("result_perf_constraints_met"),
-        queries=int(facts.number("result_query_count")),
+        duration_met=detail_log.is_flag_set("result_min_duration_met"),
+        queries_met=detail_log.is_flag_set("result_min_queries_met"),
+        early_stopping_met=detail_log.is_flag_set("early_stopping_met"),
+        bound_met=detail_log.is_flag_set("result_perf_constraints_met"),
+        queries=int(detail_log.require_number("result_query_count")),
         over_bound=(
-            int(facts.number("result_overlatency_query_count"))
+            int(detail_log.require_number("result_overlatency_query_count"))
             if scenario is Scenario.SERVER
             else 0
         ),
-        latency_ns=facts.number(latency_key),
-        median_ns=facts.number(median_key) if median_key else 0.0,
+        latency_ns=detail_log.require_number(latency_key),
+        median_ns=detail_log.require_number(median_key) if median_key else 0.0,
         rate=(
-            facts.number(HEADLINE_METRICS[scenario][1])
+            detail_log.require_number(HEADLINE_METRICS[scenario][1])
             if scenario in (Scenario.SERVER, Scenario.OFFLINE)
             else 0.0
         ),
     )
 
 
-def target_key(facts: Facts) -> str:
+def format_target_key(detail_log: DetailLog) -> str:
     """Return the percentile that LoadGen compared with the latency bound; it prints 50, 90, 95, 97,
     99 and 99.9.
     """
-    percentile = 100 * facts.number("effective_target_latency_percentile")
+    percentile = 100 * detail_log.require_number("effective_target_latency_percentile")
     return f"result_{percentile:.2f}_percentile_latency_ns"
 
 
-def score(bench: Bench, folder: Path) -> Scores:
+def score_accuracy_run(serving_setup: ServingSetup, folder: Path) -> Scores:
     """Score an accuracy run with the workload's scorer against the packed truth; JudgedError if
     that fails.
     """
-    answers = dict(read_answers(folder))
-    scores = registry.load_scorer(bench.request.name)(
-        answers, bench.entry.locate_ground_truth(bench.request.name)
+    answers = dict(read_logged_answers(folder))
+    scores = registry.load_scorer(serving_setup.request.name)(
+        answers, serving_setup.entry.locate_ground_truth(serving_setup.request.name)
     )
     for metric, value in scores.items():
         if not math.isfinite(value):
-            raise JudgedError(f"{bench.request.name}: {metric} is {value}, not a number")
+            raise JudgedError(f"{serving_setup.request.name}: {metric} is {value}, not a number")
     sha256 = compute_file_sha256(folder / ACCURACY_LOG)
     lines = [f"{metric}={value:.6f}, hash={sha256}\n" for metric, value in scores.items()]
     (folder / ACCURACY_TEXT).write_text("".join(lines), "utf-8")
     return scores
 
 
-def shortfalls(bench: Bench, scores: Scores) -> list[str]:
+def list_score_shortfalls(serving_setup: ServingSetup, scores: Scores) -> list[str]:
     """List the scores that miss the required share of the reference accuracy, or the round's own
     threshold.
     """
-    share = bench.request.round.loadgen.accuracy_share
-    record = bench.checkpoint.record
+    share = serving_setup.request.round.loadgen.accuracy_share
+    record = serving_setup.checkpoint.record
     needed = [
         (metric, share * value, f"{share:.0%} of the reference {value:.4f}")
         for metric, value in record.reference_accuracy.items()
     ]
     needed += [
-        (metric, value, "the round's threshold") for metric, value in bench.row.threshold.items()
+        (metric, value, "the round's threshold")
+        for metric, value in serving_setup.row.threshold.items()
     ]
     return [
         f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})"
@@ -174,72 +179,80 @@ def shortfalls(bench: Bench, scores: Scores) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class RunResult:
     """Fields of run.json besides the stamps."""
 
     verdict: str
     metric: str
     value: float
     ceiling: float | None = None
-    above: bool = False
+    is_above_ceiling: bool = False
     hints: tuple[Hint, ...] = ()
-    measured: Measured = Measured()
+    measured: MeasuredEnergy = MeasuredEnergy()
 
 
 def write_run_record(
-    bench: Bench, schedule: Schedule, outcome: Outcome, result: Result, folder: Path
+    serving_setup: ServingSetup,
+    schedule: LoadGenSchedule,
+    outcome: LoadGenOutcome,
+    result: RunResult,
+    folder: Path,
 ) -> None:
     """Write run.json into a run's folder."""
-    request, record = bench.request, bench.checkpoint.record
+    request, record = serving_setup.request, serving_setup.checkpoint.record
     write_record(
         folder / RUN_RECORD,
         RunRecord(
             workload=request.name,
             round=request.round.name,
             profile=request.profile,
-            **{name: getattr(bench.entry, name) for name in ("division", "org", "system")},
+            **{name: getattr(serving_setup.entry, name) for name in ("division", "org", "system")},
             scenario=schedule.scenario.label,
             mode=schedule.mode,
             framework=request.options.framework,
             engine=request.options.engine,
             input=request.options.input,
-            device=bench.device,
-            precision=bench.precision,
-            threads=bench.threads,
+            device=serving_setup.device,
+            precision=serving_setup.precision,
+            threads=serving_setup.threads,
             nonce=record.nonce,
             checkpoint_sha256=record.sha256,
             sample_count=outcome.sample_count,
-            settings={**request.settings, **asked(schedule)},
+            settings={**request.settings, **build_repeat_settings(schedule)},
             command=tuple(sys.argv),
             **{
                 name: getattr(result, name)
                 for name in ("verdict", "metric", "value", "ceiling", "hints")
             },
-            above_ceiling_share=result.above,
-            batches=batches_of(outcome),
+            above_ceiling_share=result.is_above_ceiling,
+            batches=summarise_batches(outcome),
             energy=result.measured.energy,
             idle=result.measured.idle,
             no_energy=result.measured.reasons,
             lost=outcome.lost,
-            engine_package=bench.engine_package,
-            network=network_of(bench, outcome),
-            instances=answered_by(bench, outcome),
-            loadgen_cores=bench.system.loadgen_cores,
+            engine_package=serving_setup.engine_package,
+            network=build_network_record(serving_setup, outcome),
+            instances=build_instance_records(serving_setup, outcome),
+            loadgen_cores=serving_setup.system.loadgen_cores,
             version=__version__,
         ),
     )
 
 
-def network_of(bench: Bench, outcome: Outcome) -> NetworkRecord | None:
+def build_network_record(
+    serving_setup: ServingSetup, outcome: LoadGenOutcome
+) -> NetworkRecord | None:
     """Describe the network that the run went over, with its traffic."""
-    if bench.network is None or outcome.traffic is None:
+    if serving_setup.network is None or outcome.traffic is None:
         return None
-    return replace(bench.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1])
+    return replace(serving_setup.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1])
 
 
-def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:
+def build_instance_records(
+    serving_setup: ServingSetup, outcome: LoadGenOutcome
+) -> tuple[InstanceRecord, ...]:
     """Tell what each instance answered; its workers are every n-th of n instances."""
-    placed = bench.system.placement
+    placed = serving_setup.system.placement
     sums = [
         [sum(column) for column in zip(*outcome.workers[number :: len(placed)], strict=True)]
         for number in range(len(placed))
@@ -256,7 +269,7 @@ def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:
     )
 
 
-def batches_of(outcome: Outcome) -> dict[str, float]:
+def summarise_batches(outcome: LoadGenOutcome) -> dict[str, float]:
     """Summarise the batches."""
     return {
         "count": float(outcome.batches),
@@ -265,15 +278,15 @@ def batches_of(outcome: Outcome) -> dict[str, float]:
     }
 
 
-def record_in(folder: Path) -> RunRecord | None:
+def read_run_record(folder: Path) -> RunRecord | None:
     """Read a run's record; None if it is missing or unreadable."""
     try:
-        return read_untrusted_file(folder / RUN_RECORD, RECORD.decode)
+        return read_untrusted_file(folder / RUN_RECORD, SAVED_RUN_DECODER.decode)
     except UnreadableError:
         return None
 
 
-def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
+def build_repeat_settings(schedule: LoadGenSchedule) -> Mapping[str, HyperValue]:
     """Return LoadGen's settings in the form that would reproduce them."""
     own: dict[Scenario, dict[str, HyperValue]] = {
         Scenario.SERVER: {"server.target_qps": schedule.rate},
@@ -292,7 +305,9 @@ def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
     }
 
 
-def words(schedule: Schedule, verdict: Verdict, ceiling: float | None) -> str:
+def format_run_verdict(
+    schedule: LoadGenSchedule, verdict: LoadGenVerdict, ceiling: float | None
+) -> str:
     """Format a performance run's verdict and metric in one line."""
     latency = f"p{schedule.percentile:g} latency {verdict.value / NS_PER_MS:.2f} ms"
     value = latency if verdict.metric == LATENCY_METRIC else f"{verdict.value:,.1f} samples/s"

@@ -18,11 +18,11 @@ from harness.machine.placement import (
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
 from harness.request import RunRequest, resolve_request
-from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
-from harness.serving.loadgen.batching import Batching
-from harness.serving.loadgen.session import System
-from harness.serving.loadgen.test_settings import number
-from harness.serving.network.wire import Facts
+from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.test_settings import get_numeric_setting
+from harness.serving.network.wire import ServerDescription
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import RequestError
@@ -39,7 +39,7 @@ from suite.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class SearchedRun:
     """The best run of a search for the peak rate: it is the result of the Server scenario."""
 
     folder: Path
@@ -49,32 +49,32 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class ServingSetup:
     """One system under test, ready for LoadGen."""
 
     request: RunRequest
     row: InferenceRow
     entry: ResultsEntry
-    checkpoint: Checkpoint
-    system: System
+    checkpoint: ExportedCheckpoint
+    system: SystemUnderTest
     precision: Precision
     threads: int
     """Total of all workers."""
-    runs: int | None = None
+    requested_runs: int | None = None
     """Performance runs per scenario; None: as many as the round requires."""
     description: Mapping[str, Any] = field(default_factory=dict)
     """Content of systems/<system>.json."""
     power: ChosenPower = ChosenPower()
     """Power sources read during performance runs."""
-    first: Scenario | None = None
+    idle_scenario: Scenario | None = None
     """The scenario before whose first performance run the power of the idle machine is read; None
     where there is none to read.
     """
-    searched: Searched | None = None
+    searched_run: SearchedRun | None = None
     """The result of a search for Server's rate, if one was asked for."""
     network: NetworkRecord | None = None
     """The network in front of the system under test; None if it is in LoadGen's process."""
-    served: Facts | None = None
+    server_description: ServerDescription | None = None
     """What its servers say of themselves."""
 
     @property
@@ -90,34 +90,34 @@ class Bench:
     @property
     def device(self) -> str:
         """Return the device that computes: the servers' behind a network."""
-        return self.served.device if self.served else self.system.device
+        return self.server_description.device if self.server_description else self.system.device
 
     @property
     def engine_package(self) -> str:
         """Return the distribution of the engine, as records have it."""
         return (
-            self.served.engine_package
-            if self.served
+            self.server_description.engine_package
+            if self.server_description
             else registry.describe_engine_package(self.request.options.engine)
         )
 
-    def idle_s(self, scenario: Scenario, number: int) -> float:
+    def get_idle_reading_s(self, scenario: Scenario, number: int) -> float:
         """Return how long power is read before a performance run, in s."""
-        return IDLE_POWER_S if scenario is self.first and number == 1 else 0.0
+        return IDLE_POWER_S if scenario is self.idle_scenario and number == 1 else 0.0
 
-    def on(self, threads: int) -> "Bench":
+    def copy_with_threads(self, threads: int) -> "ServingSetup":
         """Return a copy that uses this many CPU threads, shared by the workers; the servers behind
         a network keep theirs.
 
         A pinned instance has no more threads than cores: `sut.loadgen_cores` leaves it fewer.
         """
-        if self.served:
+        if self.server_description:
             return self
         own = [len(place.cores) for place in self.system.placement if place.cores]
         run = replace(self.system.run, threads=max(1, min([threads // self.system.workers, *own])))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 
-    def rules(self, scenario: Scenario) -> ScenarioRow:
+    def require_scenario_rules(self, scenario: Scenario) -> ScenarioRow:
         """Return the round's row of a scenario; RequestError if there is none."""
         if scenario not in self.row.scenarios:
             known = ", ".join(self.row.scenarios) or "none"
@@ -127,20 +127,20 @@ class Bench:
             )
         return self.row.scenarios[scenario]
 
-    def runs_of(self, scenario: Scenario) -> int:
+    def resolve_run_count(self, scenario: Scenario) -> int:
         """Return the performance runs of a scenario; RequestError for fewer than the round
         requires.
         """
-        least = self.rules(scenario).runs
-        if self.runs is not None and self.runs < least:
+        least = self.require_scenario_rules(scenario).runs
+        if self.requested_runs is not None and self.requested_runs < least:
             raise RequestError(
-                f"--runs {self.runs}: {scenario.label} of profile {self.request.profile} needs"
-                f" {least}"
+                f"--runs {self.requested_runs}: {scenario.label} of profile {self.request.profile}"
+                f" needs {least}"
             )
-        return self.runs or least
+        return self.requested_runs or least
 
 
-def set_up(workload: str, options: RunOptions, checkpoint: Path | None) -> Bench:
+def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) -> ServingSetup:
     """Resolve a request to serve; RequestError for invalid requests, MissingError for what this
     machine lacks.
     """
@@ -151,11 +151,11 @@ def set_up(workload: str, options: RunOptions, checkpoint: Path | None) -> Bench
             f"{workload} has no inference rules in profile {request.profile} of round"
             f" {request.round.name}"
         )
-    check_legal(request, row)
+    check_serving_legality(request, row)
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
     batching, instances = (
-        batching_of(request),
+        resolve_batching_settings(request),
         resolve_instance_count(request.settings, request.devices),
     )
     engine, placement = (
@@ -163,13 +163,13 @@ def set_up(workload: str, options: RunOptions, checkpoint: Path | None) -> Bench
         place_instances(request.devices, instances, request.settings),
     )
     run = add_survey_findings(request, request.build_run(chosen.record.seed, precision))
-    load_ahead(served_by(request.workload, options.framework))
-    return Bench(
+    load_ahead(list_serving_modules(request.workload, options.framework))
+    return ServingSetup(
         request=request,
         row=row,
         entry=request.build_entry(row.division, options.engine, precision),
         checkpoint=chosen,
-        system=System(
+        system=SystemUnderTest(
             workload=request.workload,
             engine=engine,
             run=run,
@@ -181,10 +181,10 @@ def set_up(workload: str, options: RunOptions, checkpoint: Path | None) -> Bench
         precision=precision,
         threads=run.threads,
         power=choose_power_sources(options.power, options.meter, request.settings),
-    ).on(run.threads)
+    ).copy_with_threads(run.threads)
 
 
-def served_by(workload: Workload, framework: str) -> Sequence[str]:
+def list_serving_modules(workload: Workload, framework: str) -> Sequence[str]:
     """Return the modules that serve a workload's networks in a framework, if it defines
     `served_by`.
     """
@@ -192,22 +192,24 @@ def served_by(workload: Workload, framework: str) -> Sequence[str]:
     return modules.get(framework, ())
 
 
-def check_legal(request: RunRequest, row: InferenceRow) -> None:
+def check_serving_legality(request: RunRequest, row: InferenceRow) -> None:
     """Before serving, refuse settings that the judge would reject in the closed division."""
     if row.division is not Division.CLOSED:
         return
-    breaches = check_served_settings(request.round, request.name, request.profile, request.settings)
+    violations = check_served_settings(
+        request.round, request.name, request.profile, request.settings
+    )
     if found := [
-        f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches
+        f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in violations
     ]:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
-def batching_of(request: RunRequest) -> Batching:
+def resolve_batching_settings(request: RunRequest) -> BatchingSettings:
     """Read the batching settings; RequestError for an invalid number."""
     lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
     values = {
-        name: int(number(request.settings, f"batching.{name}", least))
+        name: int(get_numeric_setting(request.settings, f"batching.{name}", least))
         for name, least in lowest.items()
     }
     for name, least in lowest.items():
@@ -227,4 +229,4 @@ def batching_of(request: RunRequest) -> Batching:
         raise RequestError(
             f"setting batching.workers and {other}: an instance has one worker; give one of the two"
         )
-    return Batching(**values)
+    return BatchingSettings(**values)

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from harness.serving.run_record import record_in
-from harness.serving.setup import Bench
+from harness.serving.run_record import read_run_record
+from harness.serving.setup import ServingSetup
 from suite.files.json_files import write_json
 from suite.files.layout import (
     AUDITS_FOLDER,
@@ -35,15 +35,15 @@ from suite.process.signals import raised_signals
 from suite.records import RunRecord
 from suite.workload import Mode
 
-WHOLE: Final = "whole.json"
-TRUTH: Final = "truth"
-VALID: Final = "VALID"
+COMPLETE_RUNS_FILE: Final = "whole.json"
+TRUTH_FOLDER: Final = "truth"
+VALID_RUN: Final = "VALID"
 """LoadGen's verdict for a performance run that counts."""
-NO_VERDICT: Final = "ACCURACY"
+NO_LOADGEN_VERDICT: Final = "ACCURACY"
 """Verdict field of an accuracy run: LoadGen gives no verdict."""
 
 
-class Whole(msgspec.Struct, frozen=True, kw_only=True):
+class CompleteRuns(msgspec.Struct, frozen=True, kw_only=True):
     """Complete runs that are being moved to their final place."""
 
     def __post_init__(self) -> None:
@@ -59,66 +59,78 @@ class Whole(msgspec.Struct, frozen=True, kw_only=True):
     """The replaced results have been moved aside."""
 
 
-DECODER: Final = msgspec.json.Decoder(Whole)
+COMPLETE_RUNS_DECODER: Final = msgspec.json.Decoder(CompleteRuns)
 
 
-def beside(bench: Bench) -> ResultsEntry:
+def build_staging_entry(serving_setup: ServingSetup) -> ResultsEntry:
     """Return the staging place, used while earlier runs stay at theirs."""
-    return replace(bench.entry, results=locate_staged_runs(bench.entry.results, bench.request.name))
+    return replace(
+        serving_setup.entry,
+        results=locate_staged_runs(serving_setup.entry.results, serving_setup.request.name),
+    )
 
 
-def in_the_way(bench: Bench, scenario: Scenario, modes: Sequence[Mode]) -> list[Path]:
+def find_replaced_runs(
+    serving_setup: ServingSetup, scenario: Scenario, modes: Sequence[Mode]
+) -> list[Path]:
     """Return what a scenario's new runs replace: runs of the same modes, and what another
     checkpoint left in the same place.
     """
-    places = [(each, mode, folder_of(bench, each, mode)) for each in Scenario for mode in Mode]
+    places = [
+        (each, mode, get_mode_folder(serving_setup, each, mode))
+        for each in Scenario
+        for mode in Mode
+    ]
     return [
         path
         for each, mode, path in places
-        if path.exists() and ((each is scenario and mode in modes) or foreign(bench, path))
+        if path.exists()
+        and ((each is scenario and mode in modes) or has_other_checkpoint(serving_setup, path))
     ]
 
 
-def stale(bench: Bench, standing: Sequence[Path]) -> list[Path]:
+def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]) -> list[Path]:
     """Return the compliance tests of results that are replaced: they say nothing of the new
     ones.
     """
     folders = (
-        bench.entry.organisation_folder
+        serving_setup.entry.organisation_folder
         / AUDITS_FOLDER
-        / path.relative_to(bench.entry.organisation_folder / "results").parent
-        for path in standing
+        / path.relative_to(serving_setup.entry.organisation_folder / "results").parent
+        for path in replaced_runs
     )
     return [folder for folder in dict.fromkeys(folders) if folder.exists()]
 
 
-def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
+def get_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mode) -> Path:
     """Return the folder of a mode's runs."""
-    name = bench.request.row.inference_name
+    name = serving_setup.request.row.inference_name
     return (
-        bench.entry.locate_accuracy_run(name, scenario)
+        serving_setup.entry.locate_accuracy_run(name, scenario)
         if mode is Mode.ACCURACY
-        else bench.entry.locate_performance_run(name, scenario).parent
+        else serving_setup.entry.locate_performance_run(name, scenario).parent
     )
 
 
-def foreign(bench: Bench, folder: Path) -> bool:
+def has_other_checkpoint(serving_setup: ServingSetup, folder: Path) -> bool:
     """Check whether a folder holds a run of another checkpoint, of another training set with the
     same weights, or with a damaged record.
     """
-    record = bench.checkpoint.record
+    record = serving_setup.checkpoint.record
     return any(
         run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce)
-        for run in records(folder)
+        for run in iterate_run_records(folder)
     )
 
 
-def threads_kept(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> int:
+def read_earlier_threads(
+    serving_setup: ServingSetup, scenarios: Sequence[Scenario], modes: Sequence[Mode]
+) -> int:
     """Return the CPU threads of the existing runs in the other mode of a scenario; 0 if there are
     none, or they differ.
     """
     folders = [
-        folder_of(bench, scenario, mode)
+        get_mode_folder(serving_setup, scenario, mode)
         for scenario in scenarios
         for mode in Mode
         if mode not in modes
@@ -126,84 +138,89 @@ def threads_kept(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mo
     found = {
         run.threads
         for folder in folders
-        if not foreign(bench, folder)
-        for run in records(folder)
+        if not has_other_checkpoint(serving_setup, folder)
+        for run in iterate_run_records(folder)
         if run is not None
     }
     return found.pop() if len(found) == 1 else 0
 
 
-def counts(folder: Path) -> bool:
+def is_every_run_valid(folder: Path) -> bool:
     """Check whether LoadGen called the runs of a folder VALID; accuracy runs have no verdict."""
-    verdicts = {run and run.verdict for run in records(folder)}
-    return bool(verdicts) and verdicts <= {VALID, NO_VERDICT}
+    verdicts = {run and run.verdict for run in iterate_run_records(folder)}
+    return bool(verdicts) and verdicts <= {VALID_RUN, NO_LOADGEN_VERDICT}
 
 
-def records(folder: Path) -> Iterator[RunRecord | None]:
+def iterate_run_records(folder: Path) -> Iterator[RunRecord | None]:
     """Yield the run records below a folder; None for an unreadable one."""
-    return (record_in(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
+    return (read_run_record(path.parent) for path in folder.glob(f"**/{RUN_RECORD}"))
 
 
-def set_aside(bench: Bench, staging: ResultsEntry) -> Path:
+def move_staged_runs_aside(serving_setup: ServingSetup, staging: ResultsEntry) -> Path:
     """Keep runs that do not replace the earlier ones; return their folder."""
     moved = supersede(
-        bench.entry.results,
+        serving_setup.entry.results,
         [staging.organisation_folder / "results", staging.organisation_folder / "measurements"],
     )
     return moved.pairs[0][1]
 
 
-def take_place(bench: Bench, staging: ResultsEntry, standing: Sequence[Path]) -> None:
+def replace_earlier_runs(
+    serving_setup: ServingSetup, staging: ResultsEntry, replaced_runs: Sequence[Path]
+) -> None:
     """Move a scenario's runs to their final place, and the results there aside. Signals are
     deferred until it is done.
     """
-    results = bench.entry.results
-    whole = Whole(
-        home=str(bench.entry.organisation_folder.relative_to(results)),
-        standing=tuple(str(path.relative_to(results)) for path in standing),
+    results = serving_setup.entry.results
+    complete_runs = CompleteRuns(
+        home=str(serving_setup.entry.organisation_folder.relative_to(results)),
+        standing=tuple(str(path.relative_to(results)) for path in replaced_runs),
     )
     with raised_signals() as signals, signals.postponed():
-        write_json(staging.results / WHOLE, msgspec.to_builtins(whole))
-        go_on(results, staging.results, whole)
+        write_json(staging.results / COMPLETE_RUNS_FILE, msgspec.to_builtins(complete_runs))
+        move_complete_runs(results, staging.results, complete_runs)
 
 
-def recover(bench: Bench, staging: ResultsEntry) -> None:
+def finish_interrupted_move(serving_setup: ServingSetup, staging: ResultsEntry) -> None:
     """Finish the move that an interrupted command began; discard its incomplete runs."""
     with raised_signals() as signals, signals.postponed():
         with suppress(UnreadableError):
-            go_on(
-                bench.entry.results,
+            move_complete_runs(
+                serving_setup.entry.results,
                 staging.results,
-                read_untrusted_file(staging.results / WHOLE, DECODER.decode),
+                read_untrusted_file(
+                    staging.results / COMPLETE_RUNS_FILE, COMPLETE_RUNS_DECODER.decode
+                ),
             )
         shutil.rmtree(staging.results, ignore_errors=True)
 
 
-def clear(staging: ResultsEntry) -> None:
+def clear_staging_folder(staging: ResultsEntry) -> None:
     """Delete incomplete runs; those already being moved stay for the next command."""
-    if not (staging.results / WHOLE).exists():
+    if not (staging.results / COMPLETE_RUNS_FILE).exists():
         shutil.rmtree(staging.results, ignore_errors=True)
 
 
-def go_on(results: Path, made: Path, whole: Whole) -> None:
+def move_complete_runs(results: Path, staging_folder: Path, complete_runs: CompleteRuns) -> None:
     """Move aside what is in the way, then move the complete runs from staging."""
-    source, target = made / whole.home, results / whole.home
-    if not whole.displaced:
-        supersede(results, [results / path for path in whole.standing])
+    source, target = staging_folder / complete_runs.home, results / complete_runs.home
+    if not complete_runs.displaced:
+        supersede(results, [results / path for path in complete_runs.standing])
         write_json(
-            made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True))
+            staging_folder / COMPLETE_RUNS_FILE,
+            msgspec.to_builtins(msgspec.structs.replace(complete_runs, displaced=True)),
         )
-    for truth in (source / TRUTH).glob("*"):
-        place_truth(truth, target / TRUTH / truth.name)
-    for part in parts(source):
-        place = target / part.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part.replace(place)
-        sync_to_disk(place.parent)
-    (made / WHOLE).unlink()
+    for truth in (source / TRUTH_FOLDER).glob("*"):
+        copy_ground_truth(truth, target / TRUTH_FOLDER / truth.name)
+    for part in list_movable_parts(source):
+        destination = target / part.relative_to(source)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        part.replace(destination)
+        sync_to_disk(destination.parent)
+    (staging_folder / COMPLETE_RUNS_FILE).unlink()
 
 
-def parts(home: Path) -> list[Path]:
+def list_movable_parts(home: Path) -> list[Path]:
     """Return the units that are moved: the folder of a run, any other file; truth stays for later
     scenarios.
     """
@@ -211,12 +228,14 @@ def parts(home: Path) -> list[Path]:
     files = [
         path
         for path in home.rglob("*")
-        if path.is_file() and path.parent not in runs and path.relative_to(home).parts[0] != TRUTH
+        if path.is_file()
+        and path.parent not in runs
+        and path.relative_to(home).parts[0] != TRUTH_FOLDER
     ]
     return [*files, *runs]
 
 
-def place_truth(made: Path, truth: Path) -> None:
+def copy_ground_truth(made: Path, truth: Path) -> None:
     """Copy truth to its place; an identical copy there stays untouched."""
     if truth.is_dir():
         if compute_folder_sha256(truth) == compute_folder_sha256(made):

@@ -306,7 +306,7 @@ def test_what_is_typed_goes_before_what_the_set_was_begun_with(
 def infer(
     results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, **changes: object
 ) -> None:
-    serving.serve(
+    serving.serve_workload(
         "fake",
         options(results, *OFFLINE, *assignments, **changes),
         scenarios=(scenario,),
@@ -402,7 +402,7 @@ def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     with monkeypatch.context() as patch, pytest.raises(click.Abort):
-        patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
+        patch.setattr(serving, "probe_system", lambda *_: (_ for _ in ()).throw(click.Abort()))
         infer(served)
     records = [run_record(folder) for folder in run_folders(entry(served))]
     assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {
@@ -430,7 +430,7 @@ def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(
         patch.setattr(staging, moment, disturbed)
         infer(served, "batching.max_batch=4")
     with monkeypatch.context() as patch, pytest.raises(click.Abort):
-        patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
+        patch.setattr(serving, "probe_system", lambda *_: (_ for _ in ()).throw(click.Abort()))
         infer(served, org="other")  # whoever comes next brings them
     records = [run_record(folder) for folder in run_folders(entry(served))]
     assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {
@@ -498,11 +498,11 @@ def test_a_record_of_the_way_that_names_what_lies_elsewhere_is_left(
     keep.write_text("mine")
     made = served / ".podium" / "fake" / "serving"
     made.mkdir(parents=True, exist_ok=True)
-    (made / staging.WHOLE).write_text(
+    (made / staging.COMPLETE_RUNS_FILE).write_text(
         json.dumps({"standing": ["../keep.txt"], **told, "displaced": False})
     )
     before = tree(served)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(click.Abort):
-        patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
+        patch.setattr(serving, "probe_system", lambda *_: (_ for _ in ()).throw(click.Abort()))
         infer(served)
     assert keep.read_text() == "mine" and tree(served) == before

@@ -10,7 +10,7 @@ import numpy  # noqa: F401  # like the next two, what each of LoadGen's processe
 
 from harness.children import process, template
 from harness.serving.loadgen import session  # noqa: F401
-from harness.serving.loadgen.test_settings import loadgen
+from harness.serving.loadgen.test_settings import import_loadgen
 from suite.cli import main
 
 
@@ -18,7 +18,7 @@ def launch(words: Sequence[str]) -> None:
     """Be `podium WORDS`."""
     context = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda method=None: context  # type: ignore[assignment]
-    loadgen()
+    import_loadgen()
     process.templates[:] = [template.ForkTemplate((), broken=True)]  # this process is one already
     sys.argv = ["podium", *words]
     main()

@@ -9,8 +9,8 @@ import pytest
 from testbed import SETTINGS
 
 from harness.request import build_reading_options
-from harness.serving.setup import set_up
-from harness.serving.weights.initial import random_weights
+from harness.serving.setup import set_up_serving
+from harness.serving.weights.initial import export_random_weights
 from suite.rounds import Profile
 from suite.workload import PayloadInference, PayloadPredictor
 
@@ -32,8 +32,8 @@ def test_answers_from_payloads_are_answers_from_samples(workload: str, small: Pa
         (*settings, *FIXED.get(workload, ("batching.max_batch=4",))),
     )
     options = replace(options, threads=1)  # two would wait for one another beside other tests
-    bench = set_up(workload, options, random_weights(workload, options))
-    inference, _ = bench.system.open()
+    bench = set_up_serving(workload, options, export_random_weights(workload, options))
+    inference, _ = bench.system.open_inference()
     samples = [1, 0, 1][: bench.system.batching.max_batch]
     inference.load(sorted(set(samples)))
     predictor = inference.open(0, bench.system.batching.max_batch)

@@ -57,9 +57,9 @@ def audit_command(
     Example: podium audit resnet50 --scenario offline --test TEST04
     """
     with installed():
-        from harness.serving.audits.command import audit
+        from harness.serving.audits.command import audit_workload
 
-        audit(
+        audit_workload(
             workload,
             options,
             scenarios=parse_scenarios(scenario),

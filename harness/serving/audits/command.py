@@ -13,11 +13,11 @@ from typing import Final
 import click
 
 from harness.machine.system_description import describe_system
-from harness.serving.attempts import Attempt, attempted
+from harness.serving.attempts import LedgerAttempt, record_attempt
 from harness.serving.audits import files, turns
-from harness.serving.audits.subject import Subject, subject
-from harness.serving.setup import Bench, set_up
-from harness.serving.staging import beside, recover
+from harness.serving.audits.subject import AuditedResult, read_audited_result
+from harness.serving.setup import ServingSetup, set_up_serving
+from harness.serving.staging import build_staging_entry, finish_interrupted_move
 from suite.audits.names import AuditTest
 from suite.audits.rules import require_audit_rules
 from suite.cli import RunOptions
@@ -30,12 +30,12 @@ from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised_signals
 from suite.records import AuditRecord
 
-UNMETERED: Final = ("auto", "off")
+UNMETERED_POWER_CHOICES: Final = ("auto", "off")
 """Values of --power that ask for no source by name."""
-PASSED: Final = {True: "passed", False: "failed"}
+AUDIT_VERDICTS: Final = {True: "passed", False: "failed"}
 
 
-def audit(
+def audit_workload(
     workload: str,
     options: RunOptions,
     *,
@@ -51,12 +51,17 @@ def audit(
     interrupted audit stay.
     """
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
-    refuse_meters(options)
-    bench = set_up(workload, options, checkpoint)
+    refuse_metered_audit(options)
+    serving_setup = set_up_serving(workload, options, checkpoint)
     try:
-        with raised_signals(), exclusive(bench.entry.results):
+        with raised_signals(), exclusive(serving_setup.entry.results):
             failed = list(
-                audited(bench, [subject(bench, scenario) for scenario in scenarios], tests, rules)
+                run_compliance_tests(
+                    serving_setup,
+                    [read_audited_result(serving_setup, scenario) for scenario in scenarios],
+                    tests,
+                    rules,
+                )
             )
     except Interrupted as error:
         raise type(error)(
@@ -72,33 +77,41 @@ def audit(
         )
 
 
-def refuse_meters(options: RunOptions) -> None:
+def refuse_metered_audit(options: RunOptions) -> None:
     """RequestError for a request to read power: compliance tests compare speeds and answers, and
     file no watts.
     """
-    asked = f"--meter {options.meter}" if options.meter is not None else f"--power {options.power}"
-    if options.meter is not None or options.power not in UNMETERED:
-        raise RequestError(f"{asked}: the runs of compliance tests are not metered; leave it out")
+    option = f"--meter {options.meter}" if options.meter is not None else f"--power {options.power}"
+    if options.meter is not None or options.power not in UNMETERED_POWER_CHOICES:
+        raise RequestError(f"{option}: the runs of compliance tests are not metered; leave it out")
 
 
-def audited(
-    bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest], rules: str
+def run_compliance_tests(
+    serving_setup: ServingSetup,
+    subjects: Sequence[AuditedResult],
+    tests: Sequence[AuditTest],
+    rules: str,
 ) -> list[str]:
     """Run all tests of all results; return those that failed."""
-    recover(bench, beside(bench))
-    bench.ledger.settle()
-    bench = replace(bench, description=describe_system(bench.entry, bench.request.described))
+    finish_interrupted_move(serving_setup, build_staging_entry(serving_setup))
+    serving_setup.ledger.settle()
+    serving_setup = replace(
+        serving_setup,
+        description=describe_system(serving_setup.entry, serving_setup.request.described),
+    )
     failed = []
     for each in subjects:
-        before: turns.ReferenceRun | None = None
+        previous_reference: turns.ReferenceRun | None = None
         for test in tests:
-            record, before = run_test(bench.on(each.threads), each, test, rules, before)
-            click.echo(f"{each.scenario.label} {test}: {words(record)}")
+            record, previous_reference = run_compliance_test(
+                serving_setup.copy_with_threads(each.threads), each, test, rules, previous_reference
+            )
+            click.echo(f"{each.scenario.label} {test}: {format_audit_outcome(record)}")
             failed += [] if record.passed else [f"{each.scenario.label} {test}"]
     return failed
 
 
-def words(record: AuditRecord) -> str:
+def format_audit_outcome(record: AuditRecord) -> str:
     """Say what a test came to in one line."""
     answers = f", {record.differing} of {record.answers} answers differ" if record.answers else ""
     cause = (
@@ -107,46 +120,61 @@ def words(record: AuditRecord) -> str:
         else ""
     )
     return (
-        f"{PASSED[record.passed]}, {record.ratio:.2f} times the reference's speed,"
+        f"{AUDIT_VERDICTS[record.passed]}, {record.ratio:.2f} times the reference's speed,"
         f" {len(record.found)} turns{answers}{cause}"
     )
 
 
-def run_test(
-    bench: Bench, subject: Subject, test: AuditTest, rules: str, before: turns.ReferenceRun | None
+def run_compliance_test(
+    serving_setup: ServingSetup,
+    subject: AuditedResult,
+    test: AuditTest,
+    rules: str,
+    previous_reference: turns.ReferenceRun | None,
 ) -> tuple[AuditRecord, turns.ReferenceRun | None]:
     """Run one test, and keep its files when they are whole; return its last reference run too, with
     which the next test may begin.
     """
-    final = bench.entry.locate_audits(bench.request.row.inference_name, subject.scenario) / test
+    final = (
+        serving_setup.entry.locate_audits(
+            serving_setup.request.row.inference_name, subject.scenario
+        )
+        / test
+    )
     partial = final.with_name(final.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        with attempted(bench, AttemptKind.AUDIT, final) as tried:
-            ran = turns.begin(bench, subject, test, rules, partial, before)
-            record = turns.run(ran)
-            files.write(partial, record)
-            keep(bench, tried, partial, PASSED[record.passed])
+        with record_attempt(serving_setup, AttemptKind.AUDIT, final) as ledger_attempt:
+            progress = turns.plan_compliance_test(
+                serving_setup, subject, test, rules, partial, previous_reference
+            )
+            record = turns.run_audit_turns(progress)
+            files.write_audit_files(partial, record)
+            store_compliance_test(
+                serving_setup, ledger_attempt, partial, AUDIT_VERDICTS[record.passed]
+            )
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return record, turns.last_reference(ran, tried.folder)
+    return record, turns.find_last_reference(progress, ledger_attempt.folder)
 
 
-def keep(bench: Bench, tried: Attempt, partial: Path, verdict: str) -> None:
+def store_compliance_test(
+    serving_setup: ServingSetup, ledger_attempt: LedgerAttempt, partial: Path, verdict: str
+) -> None:
     """Record the test in the ledger, then give its folder its final name; an earlier one is moved
     aside.
     """
-    results = bench.entry.results
+    results = serving_setup.entry.results
     paths = sorted(path for path in partial.rglob("*") if path.is_file())
     hashed = {
-        (tried.folder / path.relative_to(partial))
+        (ledger_attempt.folder / path.relative_to(partial))
         .relative_to(results)
         .as_posix(): compute_file_sha256(path)
         for path in paths
     }
     with raised_signals() as signals, signals.postponed():
-        tried.note(StepKind.SERVED, hashed, verdict)
-        supersede(results, [tried.folder])
-        partial.rename(tried.folder)
-        sync_to_disk(tried.folder.parent)
-        bench.ledger.settle()
+        ledger_attempt.record_end(StepKind.SERVED, hashed, verdict)
+        supersede(results, [ledger_attempt.folder])
+        partial.rename(ledger_attempt.folder)
+        sync_to_disk(ledger_attempt.folder.parent)
+        serving_setup.ledger.settle()

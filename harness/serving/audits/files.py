@@ -20,17 +20,17 @@ from suite.loadgen.headline import LATENCY_METRIC
 from suite.records import AuditRecord, write_record
 from suite.workload import Mode
 
-WORDS: Final = {True: "TEST PASS", False: "TEST FAIL"}
+CHECKER_VERDICTS: Final = {True: "TEST PASS", False: "TEST FAIL"}
 """What MLCommons' submission checker looks for."""
 
 
-def write(folder: Path, record: AuditRecord) -> None:
+def write_audit_files(folder: Path, record: AuditRecord) -> None:
     """Write a test's files beside its runs, and sync all of them."""
     write_record(folder / AUDIT_RECORD, record)
     (folder / AUDIT_CONFIG).write_text(format_audit_config(record.settings))
-    (folder / VERIFY_PERFORMANCE).write_text(performance(record))
+    (folder / VERIFY_PERFORMANCE).write_text(format_verify_performance(record))
     if record.test == AuditTest.TEST01:
-        (folder / VERIFY_ACCURACY).write_text(accuracy(record))
+        (folder / VERIFY_ACCURACY).write_text(format_verify_accuracy(record))
         (folder / Mode.ACCURACY).mkdir()
         shutil.copyfile(
             folder / Mode.PERFORMANCE / "run_1" / ACCURACY_LOG,
@@ -40,21 +40,23 @@ def write(folder: Path, record: AuditRecord) -> None:
         sync_to_disk(path)
 
 
-def performance(record: AuditRecord) -> str:
+def format_verify_performance(record: AuditRecord) -> str:
     """Say how the speeds compare, with the words that MLCommons' scripts print."""
     passed = record.passed or (record.within_limits and record.differing > 0)
     best = min if record.metric == LATENCY_METRIC else max
     scores = f"reference score = {best(record.reference)}\ntest score = {best(record.found)}\n"
     return (
         f"Verifying performance ({record.metric}, the best of {len(record.found)}"
-        f" runs).\n{scores}ratio = {record.ratio}\n{WORDS[passed]}\n"
+        f" runs).\n{scores}ratio = {record.ratio}\n{CHECKER_VERDICTS[passed]}\n"
     )
 
 
-def accuracy(record: AuditRecord) -> str:
+def format_verify_accuracy(record: AuditRecord) -> str:
     """Say how the answers compare."""
     counts = (
         f"num_perf_log_entries = {record.answers}\nnum_perf_log_data_mismatch ="
         f" {record.differing}\n"
     )
-    return f"Verifying accuracy (whole answers).\n{counts}{WORDS[record.answers_agree]}\n"
+    return (
+        f"Verifying accuracy (whole answers).\n{counts}{CHECKER_VERDICTS[record.answers_agree]}\n"
+    )

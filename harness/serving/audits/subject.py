@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.serving.loadgen.result_files import read_answers, read_facts
-from harness.serving.loadgen.test_settings import Probe, Schedule, plan
-from harness.serving.run_record import record_in
-from harness.serving.setup import Bench
-from harness.serving.staging import VALID
+from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    ProbedSpeed,
+    build_loadgen_schedule,
+)
+from harness.serving.run_record import read_run_record
+from harness.serving.setup import ServingSetup
+from harness.serving.staging import VALID_RUN
 from suite.errors import JudgedError, RequestError
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
@@ -18,145 +22,166 @@ from suite.rounds import HyperValue
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.workload import Mode
 
-NO_PROBE = Probe(samples_per_second=1.0, latency_ns=1.0, query_latency_ns=1.0)
+NO_PROBE = ProbedSpeed(samples_per_second=1.0, latency_ns=1.0, query_latency_ns=1.0)
 """Nothing is probed: the result's record has every rate and latency that LoadGen was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class AuditedResult:
     """One scenario's result."""
 
     scenario: Scenario
-    schedule: Schedule
+    schedule: LoadGenSchedule
     """Settings of its performance runs."""
     answers: Mapping[int, bytes]
     """Sample -> answer of its accuracy run."""
     threads: int
 
 
-def subject(bench: Bench, scenario: Scenario) -> Subject:
+def read_audited_result(serving_setup: ServingSetup, scenario: Scenario) -> AuditedResult:
     """Read the result of a scenario; RequestError if it is missing, INVALID, or of another
     checkpoint or other settings.
     """
-    name = bench.request.row.inference_name
-    refuse_remote(bench, scenario)
+    name = serving_setup.request.row.inference_name
+    refuse_remote_result(serving_setup, scenario)
     accuracy, performance = (
-        bench.entry.locate_accuracy_run(name, scenario),
-        bench.entry.locate_performance_run(name, scenario).parent,
+        serving_setup.entry.locate_accuracy_run(name, scenario),
+        serving_setup.entry.locate_performance_run(name, scenario).parent,
     )
     folders = sorted(
         path for path in performance.glob("run_*") if not path.name.endswith(".partial")
     )
-    records = [checked(bench, scenario, folder) for folder in (accuracy, *folders)]
+    records = [
+        require_matching_record(serving_setup, scenario, folder) for folder in (accuracy, *folders)
+    ]
     if not folders:
-        raise lacking(bench, scenario, "has no performance run")
-    if any(record.verdict != VALID for record in records[1:]):
-        raise lacking(bench, scenario, "has a performance run that LoadGen calls INVALID")
-    return Subject(
+        raise build_missing_result_error(serving_setup, scenario, "has no performance run")
+    if any(record.verdict != VALID_RUN for record in records[1:]):
+        raise build_missing_result_error(
+            serving_setup, scenario, "has a performance run that LoadGen calls INVALID"
+        )
+    return AuditedResult(
         scenario=scenario,
-        schedule=schedule_of(bench, scenario, records[1]),
-        answers=answers_of(accuracy),
+        schedule=build_audited_schedule(serving_setup, scenario, records[1]),
+        answers=read_accuracy_answers(accuracy),
         threads=records[1].threads,
     )
 
 
-def refuse_remote(bench: Bench, scenario: Scenario) -> None:
+def refuse_remote_result(serving_setup: ServingSetup, scenario: Scenario) -> None:
     """RequestError if the result, or the only one, is of a remote system, whose servers an audit
     cannot ask.
     """
-    name, own = bench.request.row.inference_name, bench.entry
+    name, own = serving_setup.request.row.inference_name, serving_setup.entry
     folder = own.locate_benchmark(name) / scenario.folder
     elsewhere = own.results.glob(
         f"*/{own.org}/results/*/{name}/{scenario.folder}/performance/run_*"
     )
     for path in sorted(folder.glob("performance/run_*") if folder.exists() else elsewhere):
-        record = record_in(path)
-        if record and record.network and record.checkpoint_sha256 == bench.checkpoint.record.sha256:
+        record = read_run_record(path)
+        if (
+            record
+            and record.network
+            and record.checkpoint_sha256 == serving_setup.checkpoint.record.sha256
+        ):
             servers = ", ".join(record.network.endpoints)
-            told = f"{bench.request.name}: {scenario.label} was served by {servers}"
+            served_elsewhere = (
+                f"{serving_setup.request.name}: {scenario.label} was served by {servers}"
+            )
             raise RequestError(
-                f"{told}: podium audit runs systems of this machine alone (docs/SCALE.md)"
+                f"{served_elsewhere}: podium audit runs systems of this machine alone"
+                " (docs/SCALE.md)"
             )
 
 
-def checked(bench: Bench, scenario: Scenario, folder: Path) -> RunRecord:
+def require_matching_record(
+    serving_setup: ServingSetup, scenario: Scenario, folder: Path
+) -> RunRecord:
     """Read a run's record, and compare it with the request."""
-    record = record_in(folder)
+    record = read_run_record(folder)
     if record is None:
-        raise lacking(
-            bench,
+        raise build_missing_result_error(
+            serving_setup,
             scenario,
             f"has no {folder.name}" if not folder.exists() else f"has a damaged {folder.name}",
         )
-    own = bench.checkpoint.record
+    own = serving_setup.checkpoint.record
     if (record.checkpoint_sha256, record.nonce) != (own.sha256, own.nonce):
-        raise lacking(
-            bench,
+        raise build_missing_result_error(
+            serving_setup,
             scenario,
             f"is of checkpoint {record.checkpoint_sha256[:16]}..., not {own.sha256[:16]}...",
         )
-    if record.device != bench.device:
+    if record.device != serving_setup.device:
         raise RequestError(
-            f"{bench.request.name}, {scenario.label}: the result was served on {record.device}, not"
-            f" {bench.device}: audit it on the same"
+            f"{serving_setup.request.name}, {scenario.label}: the result was served on"
+            f" {record.device}, not {serving_setup.device}: audit it on the same"
         )
-    if differing := differences(bench.request.settings, record.settings):
+    if differing := list_setting_differences(serving_setup.request.settings, record.settings):
         raise RequestError(
-            f"{bench.request.name}, {scenario.label}: the result was served with"
+            f"{serving_setup.request.name}, {scenario.label}: the result was served with"
             f" {'; '.join(differing)}: audit it with the same settings"
         )
-    if folder.parent.name == Mode.PERFORMANCE and read_facts(folder).errors:
-        raise lacking(bench, scenario, "has a run that is void")
+    if folder.parent.name == Mode.PERFORMANCE and read_detail_log(folder).errors:
+        raise build_missing_result_error(serving_setup, scenario, "has a run that is void")
     return record
 
 
-def differences(asked: Mapping[str, HyperValue], told: Mapping[str, HyperValue]) -> Sequence[str]:
+def list_setting_differences(
+    requested: Mapping[str, HyperValue], recorded: Mapping[str, HyperValue]
+) -> Sequence[str]:
     """List the settings of a result that are not the request's; LoadGen's own are taken from the
     result.
     """
     names = [
         name
-        for name in sorted(asked.keys() | told.keys())
+        for name in sorted(requested.keys() | recorded.keys())
         if not name.startswith(PERFORMANCE_PREFIXES)
     ]
     return [
-        f"{name}={told.get(name)}, not {asked.get(name)}"
+        f"{name}={recorded.get(name)}, not {requested.get(name)}"
         for name in names
-        if plain(asked.get(name)) != plain(told.get(name))
+        if convert_setting_to_json(requested.get(name))
+        != convert_setting_to_json(recorded.get(name))
     ]
 
 
-def plain(value: HyperValue | None) -> object:
+def convert_setting_to_json(value: HyperValue | None) -> object:
     """Give a tuple as JSON has it."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def lacking(bench: Bench, scenario: Scenario, what: str) -> RequestError:
+def build_missing_result_error(
+    serving_setup: ServingSetup, scenario: Scenario, reason: str
+) -> RequestError:
     """Say that the result cannot be audited, and which command makes one that can."""
-    name = bench.request.name
+    name = serving_setup.request.name
     command = (
-        f"podium infer {name} --scenario {scenario.value} --results {bench.request.options.results}"
+        f"podium infer {name} --scenario {scenario.value} --results"
+        f" {serving_setup.request.options.results}"
     )
-    return RequestError(f"{name}: the result of {scenario.label} {what}: run {command} first")
+    return RequestError(f"{name}: the result of {scenario.label} {reason}: run {command} first")
 
 
-def schedule_of(bench: Bench, scenario: Scenario, record: RunRecord) -> Schedule:
+def build_audited_schedule(
+    serving_setup: ServingSetup, scenario: Scenario, record: RunRecord
+) -> LoadGenSchedule:
     """Build the schedule of the result's performance runs from their record."""
-    request = bench.request
-    return plan(
+    request = serving_setup.request
+    return build_loadgen_schedule(
         request.round,
-        bench.rules(scenario),
+        serving_setup.require_scenario_rules(scenario),
         scenario,
         Mode.PERFORMANCE,
         record.settings,
         NO_PROBE,
-        bench.log_seed,
+        serving_setup.log_seed,
     )
 
 
-def answers_of(folder: Path) -> Mapping[int, bytes]:
+def read_accuracy_answers(folder: Path) -> Mapping[int, bytes]:
     """Read the answers of the accuracy run; RequestError if they cannot be read."""
     try:
-        return dict(read_answers(folder))
+        return dict(read_logged_answers(folder))
     except (OSError, JudgedError) as error:
         raise RequestError(f"{folder}: {error}") from error

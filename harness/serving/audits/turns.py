@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Final
 
 from harness.progress import WaitProgress
-from harness.serving.audits.subject import Subject
-from harness.serving.loadgen.result_files import read_answers, read_facts
-from harness.serving.loadgen.session import Job, Outcome, held
-from harness.serving.loadgen.test_settings import Probe, Schedule, least_s
-from harness.serving.run_record import Result, judge, record_in, write_run_record
-from harness.serving.setup import Bench
-from harness.serving.staging import VALID
+from harness.serving.audits.subject import AuditedResult
+from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
+from harness.serving.loadgen.test_settings import LoadGenSchedule, ProbedSpeed, estimate_minimum_s
+from harness.serving.run_record import (
+    RunResult,
+    judge_performance_run,
+    read_run_record,
+    write_run_record,
+)
+from harness.serving.setup import ServingSetup
+from harness.serving.staging import VALID_RUN
 from suite import __version__, registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRow, AuditRules, require_audit_rules
@@ -28,22 +33,22 @@ from suite.records import AuditRecord
 from suite.rounds import ScenarioRow
 from suite.workload import Mode
 
-AGAIN: Final = 2
+MAX_INVALID_REPEATS: Final = 2
 """How often a run that LoadGen calls INVALID is run again, unchanged: house rule; on a shared
 machine one run predicts little about the next.
 """
-CLEAR: Final = 10.0
+CLEAR_SPEED_FACTOR: Final = 10.0
 """House rule: a speed that is so many times beyond its limit is not noise; in Server, neighbouring
 runs of an honest device beside busy loops were
 up to 7 times apart."""
-SPARE: Final = 4
+SPARE_QUERY_FACTOR: Final = 4
 """House rule: so many times the queries that the result's expected latency would prepare for the
 shortest duration.
 """
-INVALID: Final = "INVALID"
-TARGET: Final = "accuracy_log_sampling_target"
-INDEX: Final = "performance_issue_same_index"
-UNIQUE: Final = "performance_issue_unique"
+INVALID_AUDIT_RUN: Final = "INVALID"
+SAMPLING_TARGET_SETTING: Final = "accuracy_log_sampling_target"
+TEST04_INDEX_SETTING: Final = "performance_issue_same_index"
+UNIQUE_SAMPLES_SETTING: Final = "performance_issue_unique"
 """With it LoadGen issues each sample once, and calls a run INVALID that would have needed more."""
 
 
@@ -52,92 +57,104 @@ class ReferenceRun:
     """A finished reference run, from which the next test of a scenario can go on."""
 
     folder: Path
-    outcome: Outcome
+    outcome: LoadGenOutcome
     value: float
     """Of the figure that is compared."""
-    beside: Mapping[str, bool | int | float]
+    loadgen_settings: Mapping[str, bool | int | float]
     """LoadGen's settings that an ordinary run has not."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Ran:
+class AuditProgress:
     """One test with the runs that it has had so far."""
 
-    bench: Bench
-    subject: Subject
+    serving_setup: ServingSetup
+    subject: AuditedResult
     test: AuditTest
-    name: str
+    rules_name: str
     """Of the rules."""
     folder: Path
-    knobs: dict[str, bool | int | float]
+    test_settings: dict[str, bool | int | float]
     """LoadGen's settings of the test's runs ..."""
-    beside: Mapping[str, bool | int | float]
+    reference_settings: Mapping[str, bool | int | float]
     """... and of the reference runs."""
-    before: ReferenceRun | None
+    previous_reference: ReferenceRun | None
     """The last reference run of the test before, if this one's settings are its own."""
-    outcome: Outcome | None = None
+    outcome: LoadGenOutcome | None = None
     """Of the last reference run."""
-    reference: list[float] = field(default_factory=list)
-    found: list[float] = field(default_factory=list)
+    reference_figures: list[float] = field(default_factory=list)
+    test_figures: list[float] = field(default_factory=list)
     """Figures of the runs, in the metric's unit."""
     repeated: int = 0
 
     @property
     def rules(self) -> AuditRules:
         """The rules that it is run by."""
-        return require_audit_rules(self.name)
+        return require_audit_rules(self.rules_name)
 
     @property
-    def row(self) -> AuditRow:
+    def test_rules(self) -> AuditRow:
         """The test's own rules."""
         return self.rules.tests[self.test]
 
 
-def begin(
-    bench: Bench,
-    subject: Subject,
+def plan_compliance_test(
+    serving_setup: ServingSetup,
+    subject: AuditedResult,
     test: AuditTest,
     rules: str,
     folder: Path,
-    before: ReferenceRun | None = None,
-) -> Ran:
+    previous_reference: ReferenceRun | None = None,
+) -> AuditProgress:
     """Settle what LoadGen is given; nothing has run. `before`: the last reference run of this
     scenario in this audit.
     """
-    row, record = require_audit_rules(rules).tests[test], bench.checkpoint.record
-    knobs = row.build_loadgen_settings(
-        test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256
+    row, record = require_audit_rules(rules).tests[test], serving_setup.checkpoint.record
+    test_settings = row.build_loadgen_settings(
+        test,
+        subject.scenario,
+        serving_setup.request.row.inference_name,
+        record.nonce,
+        record.sha256,
     )
-    beside = (
+    reference_settings = (
         row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}
     )  # its queries repeat samples: LoadGen has no unique ones for it
-    known = before if before and before.beside == beside else None
+    reusable_reference = (
+        previous_reference
+        if previous_reference and previous_reference.loadgen_settings == reference_settings
+        else None
+    )
     subject = replace(
         subject,
-        schedule=shortened(
-            subject.schedule, bench.rules(subject.scenario), require_audit_rules(rules)
+        schedule=reduce_audit_schedule(
+            subject.schedule,
+            serving_setup.require_scenario_rules(subject.scenario),
+            require_audit_rules(rules),
         ),
     )
-    return Ran(
-        bench=bench,
+    return AuditProgress(
+        serving_setup=serving_setup,
         subject=subject,
         test=test,
-        name=rules,
+        rules_name=rules,
         folder=folder,
-        knobs=knobs,
-        beside=beside,
-        before=known,
+        test_settings=test_settings,
+        reference_settings=reference_settings,
+        previous_reference=reusable_reference,
     )
 
 
-def shortened(schedule: Schedule, row: ScenarioRow, rules: AuditRules) -> Schedule:
+def reduce_audit_schedule(
+    schedule: LoadGenSchedule, row: ScenarioRow, rules: AuditRules
+) -> LoadGenSchedule:
     """Ask for fewer queries where they tell what is compared, and prepare many more: a run that
     runs out of them is INVALID.
     """
     wanted = rules.resolve_run_conditions(schedule.scenario, row)
     if wanted == row:
         return schedule
-    expected_ns = max(1000, int(schedule.expected_latency_ns / SPARE))
+    expected_ns = max(1000, int(schedule.expected_latency_ns / SPARE_QUERY_FACTOR))
     return replace(
         schedule,
         percentile=wanted.percentile,
@@ -146,11 +163,13 @@ def shortened(schedule: Schedule, row: ScenarioRow, rules: AuditRules) -> Schedu
     )
 
 
-def logged(schedule: Schedule, row: ScenarioRow, samples: int) -> Schedule:
+def extend_logged_schedule(
+    schedule: LoadGenSchedule, row: ScenarioRow, samples: int
+) -> LoadGenSchedule:
     """Ask for as many queries as the answers need that LoadGen is to log, one for each sample in
     memory, at most for those of a result.
     """
-    target = min(samples, int(schedule.special.get(TARGET, 0)))
+    target = min(samples, int(schedule.special.get(SAMPLING_TARGET_SETTING, 0)))
     return replace(
         schedule,
         min_queries=max(
@@ -160,187 +179,231 @@ def logged(schedule: Schedule, row: ScenarioRow, samples: int) -> Schedule:
     )
 
 
-def run(ran: Ran) -> AuditRecord:
+def run_audit_turns(progress: AuditProgress) -> AuditRecord:
     """Take as many turns as the rules ask for, and more while speed alone speaks against the
     system; return what all of them came to.
     """
-    for turn in range(1, ran.rules.most_turns + 1):
-        ran.outcome = (
-            take_over(ran, ran.before)
-            if turn == 1 and ran.before
-            else once(ran, REFERENCE_RUNS_FOLDER, turn)
+    for turn in range(1, progress.rules.most_turns + 1):
+        progress.outcome = (
+            take_over_reference(progress, progress.previous_reference)
+            if turn == 1 and progress.previous_reference
+            else run_audit_turn(progress, REFERENCE_RUNS_FOLDER, turn)
         )
-        if turn == 1 and INDEX in ran.knobs:
-            ran.knobs[INDEX] = index(ran, ran.outcome)
-        once(ran, Mode.PERFORMANCE, turn)
-        record = tally(ran)
-        if turn >= ran.row.resolve_min_turns(ran.rules) and (
-            record.passed or record.differing or clear(record) or invalid(ran)
+        if turn == 1 and TEST04_INDEX_SETTING in progress.test_settings:
+            progress.test_settings[TEST04_INDEX_SETTING] = choose_repeated_sample(
+                progress, progress.outcome
+            )
+        run_audit_turn(progress, Mode.PERFORMANCE, turn)
+        record = build_audit_record(progress)
+        if turn >= progress.test_rules.resolve_min_turns(progress.rules) and (
+            record.passed
+            or record.differing
+            or is_speed_clearly_off(record)
+            or has_invalid_run(progress)
         ):
             break
     return record
 
 
-def take_over(ran: Ran, before: ReferenceRun) -> Outcome:
+def take_over_reference(
+    progress: AuditProgress, previous_reference: ReferenceRun
+) -> LoadGenOutcome:
     """Begin with the run that the test before ended with: one reference run lies between the runs
     of two tests, and is filed with both.
     """
-    shutil.copytree(before.folder, ran.folder / REFERENCE_RUNS_FOLDER / "run_1")
-    ran.reference.append(before.value)
-    return before.outcome
+    shutil.copytree(previous_reference.folder, progress.folder / REFERENCE_RUNS_FOLDER / "run_1")
+    progress.reference_figures.append(previous_reference.value)
+    return previous_reference.outcome
 
 
-def last_reference(ran: Ran, folder: Path) -> ReferenceRun | None:
+def find_last_reference(progress: AuditProgress, folder: Path) -> ReferenceRun | None:
     """Return a finished test's last reference run, unless it is INVALID: the next test would fail
     with it; `folder` is where the test lies now.
     """
-    last = folder / REFERENCE_RUNS_FOLDER / f"run_{len(ran.reference)}"
-    if ran.outcome is None or is_invalid(last):
+    last = folder / REFERENCE_RUNS_FOLDER / f"run_{len(progress.reference_figures)}"
+    if progress.outcome is None or is_invalid_run(last):
         return None
     return ReferenceRun(
-        folder=last, outcome=ran.outcome, value=ran.reference[-1], beside=ran.beside
+        folder=last,
+        outcome=progress.outcome,
+        value=progress.reference_figures[-1],
+        loadgen_settings=progress.reference_settings,
     )
 
 
-def clear(record: AuditRecord) -> bool:
+def is_speed_clearly_off(record: AuditRecord) -> bool:
     """Tell whether the speed is so far off its limits that further turns would not help."""
-    return record.ratio > CLEAR * (record.highest or math.inf) or CLEAR * record.ratio < (
-        record.lowest or 0.0
-    )
+    return record.ratio > CLEAR_SPEED_FACTOR * (
+        record.highest or math.inf
+    ) or CLEAR_SPEED_FACTOR * record.ratio < (record.lowest or 0.0)
 
 
-def index(ran: Ran, outcome: Outcome) -> int:
+def choose_repeated_sample(progress: AuditProgress, outcome: LoadGenOutcome) -> int:
     """Choose the sample that TEST04 issues: where lengths differ the longest, which an honest
     system does not answer faster than the others.
     """
-    loaded = read_facts(ran.folder / REFERENCE_RUNS_FOLDER / "run_1").values.get("loaded_qsl_set")
-    held = loaded if isinstance(loaded, list) else []
-    place = held.index(outcome.longest) if outcome.longest in held else int(ran.knobs[INDEX])
-    if place >= len(held):
+    loaded = read_detail_log(progress.folder / REFERENCE_RUNS_FOLDER / "run_1").values.get(
+        "loaded_qsl_set"
+    )
+    loaded_samples = loaded if isinstance(loaded, list) else []
+    position = (
+        loaded_samples.index(outcome.longest)
+        if outcome.longest in loaded_samples
+        else int(progress.test_settings[TEST04_INDEX_SETTING])
+    )
+    if position >= len(loaded_samples):
         raise RequestError(
-            f"{ran.test} issues sample {place} of those in memory, and there are only {len(held)}"
+            f"{progress.test} issues sample {position} of those in memory, and there are only"
+            f" {len(loaded_samples)}"
         )
-    return place
+    return position
 
 
-def once(ran: Ran, kind: str, turn: int) -> Outcome:
+def run_audit_turn(progress: AuditProgress, kind: str, turn: int) -> LoadGenOutcome:
     """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
     special, figures = (
-        (ran.beside, ran.reference) if kind == REFERENCE_RUNS_FOLDER else (ran.knobs, ran.found)
+        (progress.reference_settings, progress.reference_figures)
+        if kind == REFERENCE_RUNS_FOLDER
+        else (progress.test_settings, progress.test_figures)
     )
-    schedule, place = (
-        replace(ran.subject.schedule, special=dict(special)),
-        ran.folder / kind / f"run_{turn}",
+    schedule, folder = (
+        replace(progress.subject.schedule, special=dict(special)),
+        progress.folder / kind / f"run_{turn}",
     )
     if schedule.scenario is Scenario.MULTI_STREAM:
-        schedule = logged(
-            schedule, ran.bench.rules(schedule.scenario), ran.bench.row.performance_samples
+        schedule = extend_logged_schedule(
+            schedule,
+            progress.serving_setup.require_scenario_rules(schedule.scenario),
+            progress.serving_setup.row.performance_samples,
         )
     title = (
-        f"{schedule.scenario.label} {ran.test},"
+        f"{schedule.scenario.label} {progress.test},"
         f" {'reference' if kind == REFERENCE_RUNS_FOLDER else 'test'}"
     )
-    _, key = select_compared_metric(ran.rules, schedule.scenario)
-    for left in reversed(range(AGAIN + 1)):
-        outcome, valid, value = one_run(ran.bench, schedule, place, title, key)
-        if valid or not left or special.get(UNIQUE):
+    _, key = select_compared_metric(progress.rules, schedule.scenario)
+    for left in reversed(range(MAX_INVALID_REPEATS + 1)):
+        outcome, valid, value = run_audit_loadgen(
+            progress.serving_setup, schedule, folder, title, key
+        )
+        if valid or not left or special.get(UNIQUE_SAMPLES_SETTING):
             break
         print_progress_note(f"{title}: INVALID; running it again")
-        shutil.rmtree(place)
-        ran.repeated += 1
+        shutil.rmtree(folder)
+        progress.repeated += 1
     figures.append(value)
     return outcome
 
 
-def one_run(
-    bench: Bench, schedule: Schedule, place: Path, title: str, key: str
-) -> tuple[Outcome, bool, float]:
+def run_audit_loadgen(
+    serving_setup: ServingSetup, schedule: LoadGenSchedule, target: Path, title: str, key: str
+) -> tuple[LoadGenOutcome, bool, float]:
     """Run LoadGen into a folder, with podium's record; return what the child saw, whether the run
     is VALID, and a figure of its detail log.
     """
-    job = Job(system=bench.system, schedule=schedule, folder=place)
+    job = LoadGenJob(system=serving_setup.system, schedule=schedule, folder=target)
     latency_ns = float(schedule.expected_latency_ns or 1)
-    probe = Probe(
+    probe = ProbedSpeed(
         samples_per_second=schedule.rate or 1.0, latency_ns=latency_ns, query_latency_ns=latency_ns
     )
     with (
-        WaitProgress(title, least_s(schedule, probe)) as shown,
-        held(job, shown.show_elapsed) as (folder, outcome),
+        WaitProgress(title, estimate_minimum_s(schedule, probe)) as shown,
+        run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
     ):
-        facts = read_facts(folder)
-        verdict = judge(bench, schedule, facts)
-        result = Result(
-            verdict=VALID if verdict.valid else INVALID,
+        detail_log = read_detail_log(folder)
+        verdict = judge_performance_run(serving_setup, schedule, detail_log)
+        result = RunResult(
+            verdict=VALID_RUN if verdict.valid else INVALID_AUDIT_RUN,
             metric=verdict.metric,
             value=verdict.value,
             hints=verdict.hints,
         )
-        write_run_record(bench, schedule, outcome, result, folder)
-    return outcome, verdict.valid, facts.number(key)
+        write_run_record(serving_setup, schedule, outcome, result, folder)
+    return outcome, verdict.valid, detail_log.require_number(key)
 
 
-def tally(ran: Ran) -> AuditRecord:
+def build_audit_record(progress: AuditProgress) -> AuditRecord:
     """Compute what the runs come to."""
     record, compared = (
-        ran.bench.checkpoint.record,
-        compare_best_runs(ran.rules, ran.row, ran.subject.scenario, ran.reference, ran.found),
+        progress.serving_setup.checkpoint.record,
+        compare_best_runs(
+            progress.rules,
+            progress.test_rules,
+            progress.subject.scenario,
+            progress.reference_figures,
+            progress.test_figures,
+        ),
     )
-    answers, wrong = answers_of(ran) if ran.test is AuditTest.TEST01 else (0, 0)
-    proven = answers > 0 or ran.test is not AuditTest.TEST01
+    answers, wrong = (
+        compare_logged_answers(progress) if progress.test is AuditTest.TEST01 else (0, 0)
+    )
+    proven = answers > 0 or progress.test is not AuditTest.TEST01
     return AuditRecord(
-        workload=ran.bench.request.name,
-        round=ran.bench.request.round.name,
-        profile=ran.bench.request.profile,
-        system=ran.bench.entry.system,
-        scenario=ran.subject.scenario.label,
+        workload=progress.serving_setup.request.name,
+        round=progress.serving_setup.request.round.name,
+        profile=progress.serving_setup.request.profile,
+        system=progress.serving_setup.entry.system,
+        scenario=progress.subject.scenario.label,
         nonce=record.nonce,
         checkpoint_sha256=record.sha256,
-        test=ran.test,
-        rules=ran.name,
-        settings=ran.knobs,
-        beside=ran.beside,
+        test=progress.test,
+        rules=progress.rules_name,
+        settings=progress.test_settings,
+        beside=progress.reference_settings,
         metric=compared.metric,
-        reference=tuple(ran.reference),
-        found=tuple(ran.found),
+        reference=tuple(progress.reference_figures),
+        found=tuple(progress.test_figures),
         ratio=compared.ratio,
         lowest=compared.lowest,
         highest=compared.highest,
         answers=answers,
         differing=wrong,
-        repeated=ran.repeated,
-        passed=compared.passed and proven and not wrong and not invalid(ran),
+        repeated=progress.repeated,
+        passed=compared.passed and proven and not wrong and not has_invalid_run(progress),
         command=tuple(sys.argv),
         version=__version__,
     )
 
 
-def invalid(ran: Ran) -> bool:
+def has_invalid_run(progress: AuditProgress) -> bool:
     """Tell whether LoadGen calls one of the runs INVALID that have to be VALID."""
-    return any(map(is_invalid, runs(ran)))
+    return any(map(is_invalid_run, list_required_runs(progress)))
 
 
-def runs(ran: Ran) -> list[Path]:
+def list_required_runs(progress: AuditProgress) -> list[Path]:
     """Name the folders of the runs that have to be VALID."""
-    kinds = [Mode.PERFORMANCE.value, *([] if ran.beside.get(UNIQUE) else [REFERENCE_RUNS_FOLDER])]
+    kinds = [
+        Mode.PERFORMANCE.value,
+        *(
+            []
+            if progress.reference_settings.get(UNIQUE_SAMPLES_SETTING)
+            else [REFERENCE_RUNS_FOLDER]
+        ),
+    ]
     return [
-        ran.folder / kind / f"run_{turn + 1}" for kind in kinds for turn in range(len(ran.found))
+        progress.folder / kind / f"run_{turn + 1}"
+        for kind in kinds
+        for turn in range(len(progress.test_figures))
     ]
 
 
-def is_invalid(folder: Path) -> bool:
+def is_invalid_run(folder: Path) -> bool:
     """Tell whether LoadGen calls a run INVALID."""
-    found = record_in(folder)
-    return found is None or found.verdict != VALID
+    found = read_run_record(folder)
+    return found is None or found.verdict != VALID_RUN
 
 
-def answers_of(ran: Ran) -> tuple[int, int]:
+def compare_logged_answers(progress: AuditProgress) -> tuple[int, int]:
     """Compare the logged answers of the test's runs with the accuracy run's; return how many there
     are, and how many differ.
     """
     found: dict[int, list[bytes]] = {}
-    for turn in range(len(ran.found)):
-        for sample, answer in read_answers(ran.folder / Mode.PERFORMANCE / f"run_{turn + 1}"):
+    for turn in range(len(progress.test_figures)):
+        for sample, answer in read_logged_answers(
+            progress.folder / Mode.PERFORMANCE / f"run_{turn + 1}"
+        ):
             found.setdefault(sample, []).append(answer)
     return count_differing_answers(
-        found, ran.subject.answers, registry.load_agreement(ran.bench.request.name)
+        found,
+        progress.subject.answers,
+        registry.load_agreement(progress.serving_setup.request.name),
     )

@@ -20,12 +20,12 @@ from suite.process import garbage
 from suite.process.devices import build_visibility_variable
 from suite.workload import Inference, Predictor
 
-Build: TypeAlias = Callable[[], tuple[Inference, Any]]
+SystemBuilder: TypeAlias = Callable[[], tuple[Inference, Any]]
 """Builds the system and the recorder of what the engine made of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class InstanceReport:
     """What LoadGen's process has to know of an instance."""
 
     sample_count: int
@@ -39,16 +39,16 @@ class Instance:
 
     predictor: Predictor
 
-    def __init__(self, number: int, build: Build) -> None:
+    def __init__(self, number: int, build: SystemBuilder) -> None:
         self.number = number
         self.inference, self.recorder = build()
 
-    def facts(self, _: object) -> Facts:
+    def facts(self, _: object) -> InstanceReport:
         """Describe the system."""
-        held = self.inference
-        return Facts(
-            sample_count=held.sample_count,
-            performance_sample_count=held.performance_sample_count,
+        inference = self.inference
+        return InstanceReport(
+            sample_count=inference.sample_count,
+            performance_sample_count=inference.performance_sample_count,
             built=self.recorder.built,
             calibrated=self.recorder.calibrated,
         )
@@ -81,11 +81,13 @@ class Instance:
         return list(self.predictor(samples))
 
 
-def instance_main(number: int, place: InstancePlacement, threads: int, pipe: Connection) -> None:
+def run_instance_process(
+    number: int, placement: InstancePlacement, threads: int, pipe: Connection
+) -> None:
     """Serve until LoadGen's process closes the pipe."""
-    if place.cores:
-        os.sched_setaffinity(0, place.cores)
-    os.environ.update(build_visibility_variable(place.device, os.environ))
+    if placement.cores:
+        os.sched_setaffinity(0, placement.cores)
+    os.environ.update(build_visibility_variable(placement.device, os.environ))
     os.environ["OMP_NUM_THREADS"] = str(
         threads
     )  # read when a framework is loaded, which the first message does

@@ -18,26 +18,26 @@ from typing import Any, cast
 from harness.children.process import Abort, ChildFailure, describe_process_end
 from harness.children.starting import interrupts_blocked
 from harness.machine.placement import InstancePlacement
-from harness.serving.instances.instance import Build, Facts, instance_main
+from harness.serving.instances.instance import InstanceReport, SystemBuilder, run_instance_process
 from suite.errors import JudgedError
 from suite.process import main_module
 from suite.process.devices import format_number_list
 from suite.workload import Inference, Predictor
 
-JOIN_S = 10.0
+INSTANCE_EXIT_TIMEOUT_S = 10.0
 """House rule: an instance that has closed its system ends at once; one that does not is killed."""
 
 
-class Lane:
+class InstanceProcess:
     """One instance's process and the pipe to it; several workers may ask, and are answered in their
     order.
     """
 
-    def __init__(self, number: int, place: InstancePlacement, threads: int) -> None:
+    def __init__(self, number: int, placement: InstancePlacement, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.number, self.place, self.turn, self.ended = (
             number,
-            place,
+            placement,
             threading.Lock(),
             threading.Lock(),
         )
@@ -45,7 +45,7 @@ class Lane:
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
         self.process = context.Process(
-            target=instance_main, args=(number, place, threads, theirs), daemon=True
+            target=run_instance_process, args=(number, placement, threads, theirs), daemon=True
         )
         with interrupts_blocked(), main_module.hidden_main_module():
             self.process.start()
@@ -60,7 +60,7 @@ class Lane:
             f" {format_number_list(self.place.cores) or 'not pinned'})"
         )
 
-    def gone(self) -> JudgedError:
+    def build_ended_error(self) -> JudgedError:
         """Describe its end."""
         with self.ended:  # the first thread that waits for a process gets its status
             self.process.join()
@@ -68,24 +68,24 @@ class Lane:
             f"{self.name} {describe_process_end(self.process.exitcode)}; nothing of that run counts"
         )
 
-    def say(self, message: object) -> None:
+    def send_message(self, message: object) -> None:
         """Send a message; JudgedError if the instance has ended."""
         try:
             self.pipe.send(message)
         except OSError as error:
-            raise self.gone() from error
+            raise self.build_ended_error() from error
 
-    def hear(self) -> Any:
+    def wait_for_answer(self) -> Any:
         """Wait for the answer; the instance's own error if it failed, JudgedError if it ended."""
         try:
             answer = self.pipe.recv()
         except (EOFError, OSError) as error:
-            raise self.gone() from error
+            raise self.build_ended_error() from error
         if isinstance(answer, ChildFailure):
-            raise self.told(answer).build_error()
+            raise self.add_instance_name(answer).build_error()
         return answer
 
-    def told(self, failure: ChildFailure) -> ChildFailure:
+    def add_instance_name(self, failure: ChildFailure) -> ChildFailure:
         """Say which GPU's process failed."""
         return (
             failure
@@ -93,47 +93,49 @@ class Lane:
             else replace(failure, sentence=f"{self.name}: {failure.sentence}")
         )
 
-    def ask(self, verb: str, argument: object = None) -> Any:
+    def request_answer(self, verb: str, argument: object = None) -> Any:
         """Send a request and wait for its answer, behind those that were sent before."""
         with self.turn:
-            self.say((verb, argument))
+            self.send_message((verb, argument))
             mine, self.asked = self.asked, self.asked + 1
         with self.next:
             self.next.wait_for(lambda: self.answered == mine)
             try:
-                return self.hear()
+                return self.wait_for_answer()
             finally:
                 self.answered += 1
                 self.next.notify_all()
 
 
-class LanePredictor:
+class InstancePredictor:
     """The predictor of one worker thread: its instance, which the first of its workers opens."""
 
-    def __init__(self, lane: Lane, max_batch: int, *, first: bool) -> None:
+    def __init__(self, lane: InstanceProcess, max_batch: int, *, first: bool) -> None:
         self.lane, self.max_batch, self.first = lane, max_batch, first
 
     def warm_up(self) -> None:
         """Create and warm up the instance's predictor, once."""
         if self.first:
-            self.lane.ask("open", self.max_batch)
+            self.lane.request_answer("open", self.max_batch)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Send sample numbers, wait for the answers; other threads run meanwhile."""
-        return cast("list[bytes]", self.lane.ask("answer", list(samples)))
+        return cast("list[bytes]", self.lane.request_answer("answer", list(samples)))
 
 
-class Instances:
+class InstancePool:
     """An `Inference` that is served by processes."""
 
     def __init__(
-        self, placement: Sequence[InstancePlacement], threads: int, builds: Sequence[Build]
+        self, placement: Sequence[InstancePlacement], threads: int, builds: Sequence[SystemBuilder]
     ) -> None:
         self.closing = False
-        self.lanes = [Lane(number, place, threads) for number, place in enumerate(placement)]
+        self.lanes = [
+            InstanceProcess(number, place, threads) for number, place in enumerate(placement)
+        ]
         for lane, build in zip(self.lanes, builds, strict=True):
-            lane.say(build)
-        self.facts: Facts = self.all("facts")[0]
+            lane.send_message(build)
+        self.facts: InstanceReport = self.request_from_all("facts")[0]
         self.built, self.calibrated = self.facts.built, self.facts.calibrated
         self.lengths: dict[int, int] = {}
 
@@ -147,20 +149,20 @@ class Instances:
         """Samples that each instance may keep in memory."""
         return self.facts.performance_sample_count
 
-    def all(self, verb: str, argument: object = None) -> list[Any]:
+    def request_from_all(self, verb: str, argument: object = None) -> list[Any]:
         """Ask all instances at the same time."""
         for lane in self.lanes:
-            lane.say((verb, argument))
-        return [lane.hear() for lane in self.lanes]
+            lane.send_message((verb, argument))
+        return [lane.wait_for_answer() for lane in self.lanes]
 
     def load(self, samples: Sequence[int]) -> None:
         """Load samples in each instance."""
-        lengths: list[int] = self.all("load", tuple(samples))[0]
+        lengths: list[int] = self.request_from_all("load", tuple(samples))[0]
         self.lengths.update(zip(samples, lengths, strict=True))
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release samples in each instance."""
-        self.all("unload", tuple(samples))
+        self.request_from_all("unload", tuple(samples))
 
     def length(self, sample: int) -> int:
         """Return the length that the first instance gave."""
@@ -168,37 +170,37 @@ class Instances:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Return the predictor of one instance; the workers take the instances in turns."""
-        return LanePredictor(
+        return InstancePredictor(
             self.lanes[worker % len(self.lanes)], max_batch, first=worker < len(self.lanes)
         )
 
     def truth(self, folder: Path) -> None:
         """Let the first instance write the ground truth."""
-        self.lanes[0].ask("truth", folder)
+        self.lanes[0].request_answer("truth", folder)
 
     def close(self) -> None:
         """Close all systems and end their processes."""
         self.closing = True
-        self.all("close")
+        self.request_from_all("close")
         for lane in self.lanes:
             lane.pipe.close()
-            lane.process.join(JOIN_S)
+            lane.process.join(INSTANCE_EXIT_TIMEOUT_S)
             lane.process.kill()
 
-    def watch(self, abort: Abort) -> None:
+    def start_watching(self, abort: Abort) -> None:
         """End the run when an instance ends, also one that was waiting for work."""
-        threading.Thread(target=self.look, args=(abort,), daemon=True).start()
+        threading.Thread(target=self.wait_for_first_end, args=(abort,), daemon=True).start()
 
-    def look(self, abort: Abort) -> None:
+    def wait_for_first_end(self, abort: Abort) -> None:
         """Wait for the first process that ends."""
         ended = wait([lane.process.sentinel for lane in self.lanes])
         if self.closing:
             return
         lane = next(lane for lane in self.lanes if lane.process.sentinel in ended)
-        abort(lane.gone())
+        abort(lane.build_ended_error())
 
 
-def watched(inference: Inference, abort: Abort) -> None:
+def watch_instances(inference: Inference, abort: Abort) -> None:
     """Watch the processes of a system that has some."""
-    if isinstance(inference, Instances):
-        inference.watch(abort)
+    if isinstance(inference, InstancePool):
+        inference.start_watching(abort)

@@ -23,31 +23,31 @@ from time import monotonic_ns
 from typing import Any, Final, TypeAlias
 
 from harness.children.process import Abort
-from harness.serving.loadgen.query_times import Completions
+from harness.serving.loadgen.query_times import WorkerCompletions
 from suite.errors import JudgedError
 from suite.workload import Inference, Predictor
 
-CHUNK: Final = 256
+COMPLETION_CHUNK_SIZE: Final = 256
 """Answers per completion: LoadGen processes one chunk while podium prepares the next."""
 NS_PER_US: Final = 1000
 NS_PER_S: Final = 1e9
 
-Query: TypeAlias = tuple[list[int], list[int], int]
+IssuedQuery: TypeAlias = tuple[list[int], list[int], int]
 """Response ids and sample indexes, in parallel lists, and when it was issued (monotonic ns)."""
 
 
-Gathered: TypeAlias = tuple[list[int], list[int], int, int]
+GatheredQueries: TypeAlias = tuple[list[int], list[int], int, int]
 """The same of a batch, then its first query (0 for the first issued) and its number of queries.
 
 That is 1, or one per sample: LoadGen issues a query of several samples only when the one before it
 is fully answered.
 """
-Batch: TypeAlias = tuple[list[int], list[int], int, int, int]
+NumberedBatch: TypeAlias = tuple[list[int], list[int], int, int, int]
 """The gathered queries and the batch's number, from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batching:
+class BatchingSettings:
     """How queries become batches."""
 
     workers: int
@@ -56,63 +56,63 @@ class Batching:
 
 
 @dataclass(slots=True)
-class Tally:
+class BatchTally:
     """Counts the batches answered."""
 
     batches: int = 0
     samples: int = 0
 
 
-class Gatherer:
+class QueryGatherer:
     """Collects queries into batches; one worker gathers at a time, the others wait for their
     turn.
     """
 
     def __init__(
         self,
-        batching: Batching,
+        batching: BatchingSettings,
         sort_key: Callable[[], Callable[[int], int] | None],
         *,
         keeps_times: bool = True,
     ) -> None:
-        self.queue: SimpleQueue[Query | None] = SimpleQueue()
+        self.queue: SimpleQueue[IssuedQuery | None] = SimpleQueue()
         self.max_batch = batching.max_batch
         self.window_ns = batching.window_us * NS_PER_US
         self.sort_key = sort_key
         self.keeps_times = keeps_times
         self.turn = threading.Lock()
-        self.ready: deque[Gathered] = deque()
+        self.ready: deque[GatheredQueries] = deque()
         self.taken = 0
         self.gathered = 0
         self.issued = array("q")
         """When each gathered query was issued (monotonic ns), in the order of issue."""
-        self.issue = self.issuer()
+        self.issue = self.build_issue_callback()
 
-    def issuer(self) -> Callable[[list[int], list[int]], None]:
+    def build_issue_callback(self) -> Callable[[list[int], list[int]], None]:
         """Return the function that enqueues one query; LoadGen's thread calls it inside its clock,
         so it looks up no attributes.
         """
         put, clock = self.queue.put, monotonic_ns
 
-        def issue(ids: list[int], indexes: list[int]) -> None:
+        def enqueue_query(ids: list[int], indexes: list[int]) -> None:
             put((ids, indexes, clock()))
 
-        return issue
+        return enqueue_query
 
     def close(self) -> None:
         """Let the workers end when all issued queries are answered."""
         self.queue.put(None)
 
-    def take(self) -> Batch | None:
+    def take_batch(self) -> NumberedBatch | None:
         """Wait for a batch; None when there are no more."""
         with self.turn:
-            batch = self.ready.popleft() if self.ready else self.wait()
+            batch = self.ready.popleft() if self.ready else self.wait_for_batch()
             if batch is None:
                 return None
             self.taken += 1
             return *batch, self.taken - 1
 
-    def wait(self) -> Gathered | None:
+    def wait_for_batch(self) -> GatheredQueries | None:
         """Wait for a query, and add those that share its batch; what exceeds a batch is kept for
         the next turns.
         """
@@ -120,21 +120,21 @@ class Gatherer:
         if query is None:
             self.queue.put(None)  # for the next worker
             return None
-        ids, indexes, queries = self.gather(*query)
+        ids, indexes, queries = self.gather_queries(*query)
         first = self.gathered
         self.gathered += queries
         if len(ids) <= self.max_batch:
             return ids, indexes, first, queries
-        self.ready.extend(self.split(ids, indexes, first))
+        self.ready.extend(self.split_large_query(ids, indexes, first))
         return self.ready.popleft()
 
-    def gather(
+    def gather_queries(
         self, ids: list[int], indexes: list[int], issued_ns: int
     ) -> tuple[list[int], list[int], int]:
         """Add queries until the batch is full or the window has passed; without a window, those
         already in the queue. Also return their number.
         """
-        times, most, arrived = [issued_ns], self.max_batch, self.arrivals()
+        times, most, arrived = [issued_ns], self.max_batch, self.choose_queue_reader()
         while len(ids) < most:
             try:
                 more = arrived()
@@ -150,7 +150,7 @@ class Gatherer:
             self.issued.extend(times)
         return ids, indexes, len(times)
 
-    def arrivals(self) -> Callable[[], Query | None]:
+    def choose_queue_reader(self) -> Callable[[], IssuedQuery | None]:
         """Return what gives the next query: at once, or within the window from now; it raises Empty
         if there is none.
         """
@@ -159,7 +159,9 @@ class Gatherer:
         deadline = monotonic_ns() + self.window_ns
         return lambda: self.queue.get(timeout=max(0, deadline - monotonic_ns()) / NS_PER_S)
 
-    def split(self, ids: list[int], indexes: list[int], first: int) -> list[Gathered]:
+    def split_large_query(
+        self, ids: list[int], indexes: list[int], first: int
+    ) -> list[GatheredQueries]:
         """Split a large query into full batches of samples of similar length."""
         key = self.sort_key()
         if key is not None:
@@ -172,7 +174,7 @@ class Gatherer:
         ]
 
 
-class Envelope:
+class ResponseEnvelope:
     """One worker's responses, reused while answer sizes stay the same: creating one costs three
     times as much as readdressing it.
     """
@@ -183,7 +185,7 @@ class Envelope:
         self.responses: list[Any] = []
         self.memory = ctypes.create_string_buffer(0)
 
-    def fill(self, ids: list[int], answers: Sequence[bytes]) -> list[Any]:
+    def fill_responses(self, ids: list[int], answers: Sequence[bytes]) -> list[Any]:
         """Return responses for these answers; valid until the next call."""
         sizes, count = list(map(len, answers)), len(ids)
         if sizes == self.sizes[:count]:
@@ -203,11 +205,16 @@ class Envelope:
         return self.responses[:count]
 
 
-class Workers:
+class WorkerThreads:
     """Worker threads, each with its own predictor."""
 
     def __init__(
-        self, lg: Any, inference: Inference, batching: Batching, gatherer: Gatherer, abort: Abort
+        self,
+        lg: Any,
+        inference: Inference,
+        batching: BatchingSettings,
+        gatherer: QueryGatherer,
+        abort: Abort,
     ) -> None:
         self.respond, self.response = lg.QuerySamplesComplete, lg.QuerySampleResponse
         self.inference, self.batching, self.gatherer, self.abort = (
@@ -216,11 +223,11 @@ class Workers:
             gatherer,
             abort,
         )
-        self.tallies = [Tally() for _ in range(batching.workers)]
-        self.completions = [Completions() for _ in range(batching.workers)]
+        self.tallies = [BatchTally() for _ in range(batching.workers)]
+        self.completions = [WorkerCompletions() for _ in range(batching.workers)]
         self.warm = threading.Barrier(batching.workers + 1)
         self.threads = [
-            threading.Thread(target=self.work, args=(number,), daemon=True)
+            threading.Thread(target=self.run_worker, args=(number,), daemon=True)
             for number in range(batching.workers)
         ]
 
@@ -236,27 +243,27 @@ class Workers:
         for thread in self.threads:
             thread.join()
 
-    def work(self, number: int) -> None:
+    def run_worker(self, number: int) -> None:
         """Run one worker; any exception ends the process."""
         try:
             predictor = self.inference.open(number, self.batching.max_batch)
             predictor.warm_up()
             self.warm.wait()
-            envelope = Envelope(self.response)
-            while (batch := self.gatherer.take()) is not None:
-                self.answer(
+            envelope = ResponseEnvelope(self.response)
+            while (batch := self.gatherer.take_batch()) is not None:
+                self.process_batch(
                     predictor, batch, envelope, self.tallies[number], self.completions[number]
                 )
         except BaseException as error:
             self.abort(error)
 
-    def answer(
+    def process_batch(
         self,
         predictor: Predictor,
-        batch: Batch,
-        envelope: Envelope,
-        tally: Tally,
-        completions: Completions,
+        batch: NumberedBatch,
+        envelope: ResponseEnvelope,
+        tally: BatchTally,
+        completions: WorkerCompletions,
     ) -> None:
         """Answer one batch; the envelope owns the answers' memory, which LoadGen has copied when
         `respond` returns.
@@ -267,11 +274,14 @@ class Workers:
             raise JudgedError(
                 f"the system under test gave {len(answers)} answers to {len(ids)} samples"
             )
-        for start in range(0, len(ids), CHUNK):
-            responses = envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK])
+        for start in range(0, len(ids), COMPLETION_CHUNK_SIZE):
+            responses = envelope.fill_responses(
+                ids[start : start + COMPLETION_CHUNK_SIZE],
+                answers[start : start + COMPLETION_CHUNK_SIZE],
+            )
             done = monotonic_ns()  # LoadGen reads its own clock as soon as it is called
             self.respond(responses)
-            completions.add(
+            completions.add_completion(
                 done,
                 number,
                 *((first, 1) if queries == 1 else (first + start, len(responses))),

@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import Final
 
 from harness.children.process import Abort
-from harness.serving.instances.proxy import watched
-from harness.serving.loadgen.session import System
-from harness.serving.loadgen.test_settings import Probe
+from harness.serving.instances.proxy import watch_instances
+from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.loadgen.test_settings import ProbedSpeed
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Predictor
 
-TURNS: Final = 3
+PROBE_TURNS: Final = 3
 """Repetitions of each kind of call, interleaved; the median counts, because a shared machine is
 slow for a while, and then is not.
 """
-RATE_S: Final = 1.0
+RATE_PROBE_S: Final = 1.0
 """Seconds of full batches over all repetitions together; at least one batch in each."""
-LATENCY_S: Final = 0.3
+LATENCY_PROBE_S: Final = 0.3
 NS_PER_S: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookJob:
+class ProbeJob:
     """What to probe."""
 
-    system: System
+    system: SystemUnderTest
     query_samples: int
     """Samples per MultiStream query."""
     truth: Path
@@ -39,7 +39,7 @@ class LookJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ProbeResult:
     """Result of the probe."""
 
     sample_count: int
@@ -47,70 +47,80 @@ class Look:
     """Network -> the engine's description of it."""
     calibrated: Mapping[str, CalibrationRecord]
     """Network -> its calibration, if it was quantised."""
-    probe: Probe
+    probe: ProbedSpeed
 
 
-def look(job: LookJob, abort: Abort) -> Look:
+def run_probe_job(job: ProbeJob, abort: Abort) -> ProbeResult:
     """Build the system under test, write its ground truth, time it; runs in a child process."""
-    inference, recorder = job.system.open()
-    watched(inference, abort)
+    inference, recorder = job.system.open_inference()
+    watch_instances(inference, abort)
     inference.truth(job.truth)
-    found = probe(inference, job)
+    found = measure_probe_speed(inference, job)
     count = inference.sample_count
     inference.close()
-    return Look(
+    return ProbeResult(
         sample_count=count, built=recorder.built, calibrated=recorder.calibrated, probe=found
     )
 
 
-def probe(inference: Inference, job: LookJob) -> Probe:
+def measure_probe_speed(inference: Inference, job: ProbeJob) -> ProbedSpeed:
     """Time full batches, one sample, and one MultiStream query, answered in as many batches as it
     takes, on one worker.
     """
     batching = job.system.batching
     predictor = inference.open(0, batching.max_batch)
     predictor.warm_up()
-    held = range(
+    loaded_samples = range(
         min(
             inference.sample_count,
             inference.performance_sample_count,
             max(batching.max_batch, job.query_samples),
         )
     )
-    inference.load(held)
+    inference.load(loaded_samples)
     batch, query = (
-        [held[place % len(held)] for place in range(size)]
+        [loaded_samples[place % len(loaded_samples)] for place in range(size)]
         for size in (batching.max_batch, job.query_samples)
     )
     parts = [
         query[start : start + batching.max_batch]
         for start in range(0, len(query), batching.max_batch)
     ]
-    batch_s, latency_s, *parts_s = medians(
-        predictor, [(batch, RATE_S), (batch[:1], LATENCY_S), *((part, LATENCY_S) for part in parts)]
+    batch_s, latency_s, *parts_s = measure_median_seconds(
+        predictor,
+        [
+            (batch, RATE_PROBE_S),
+            (batch[:1], LATENCY_PROBE_S),
+            *((part, LATENCY_PROBE_S) for part in parts),
+        ],
     )
-    inference.unload(held)
-    return Probe(
+    inference.unload(loaded_samples)
+    return ProbedSpeed(
         samples_per_second=job.system.workers * len(batch) / batch_s,
         latency_ns=NS_PER_S * latency_s,
         query_latency_ns=NS_PER_S * sum(parts_s),
     )
 
 
-def medians(predictor: Predictor, kinds: Sequence[tuple[Sequence[int], float]]) -> list[float]:
+def measure_median_seconds(
+    predictor: Predictor, kinds: Sequence[tuple[Sequence[int], float]]
+) -> list[float]:
     """Return each kind of call's median seconds, measured for the given seconds in all; the first
     call of each does not count.
     """
     for batch, _ in kinds:
         predictor(batch)
     turns = [
-        [seconds_per_call(predictor, batch, in_all_s / TURNS) for batch, in_all_s in kinds]
-        for _ in range(TURNS)
+        [
+            measure_seconds_per_call(predictor, batch, in_all_s / PROBE_TURNS)
+            for batch, in_all_s in kinds
+        ]
+        for _ in range(PROBE_TURNS)
     ]
     return [statistics.median(times) for times in zip(*turns, strict=True)]
 
 
-def seconds_per_call(
+def measure_seconds_per_call(
     predictor: Callable[[Sequence[int]], Sequence[bytes]], batch: Sequence[int], at_least_s: float
 ) -> float:
     """Time calls for at least that long; at least one call."""

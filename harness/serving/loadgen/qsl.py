@@ -8,13 +8,13 @@ from harness.children.process import Abort
 from suite.workload import Inference
 
 
-class Library:
+class SampleLibrary:
     """Loads and unloads samples, and knows whether their lengths differ."""
 
     def __init__(self, inference: Inference, abort: Abort) -> None:
         self.inference = inference
-        self.load = guarded(self.load_samples, abort)
-        self.unload = guarded(self.unload_samples, abort)
+        self.load = wrap_sample_callback(self.load_samples, abort)
+        self.unload = wrap_sample_callback(self.unload_samples, abort)
         self.lengths: dict[int, int] = {}
         self.sorts = False
         """Sample lengths differed."""
@@ -39,17 +39,17 @@ class Library:
         return self.lengths.__getitem__ if len(set(self.lengths.values())) > 1 else None
 
 
-def guarded(
+def wrap_sample_callback(
     callback: Callable[[Sequence[int]], None], abort: Abort
 ) -> Callable[[Sequence[int]], None]:
     """Pass each sample once, since MultiStream repeats some to fill its last query; end the process
     on an exception, which C++ cannot propagate.
     """
 
-    def call(samples: Sequence[int]) -> None:
+    def call_with_unique_samples(samples: Sequence[int]) -> None:
         try:
             callback(tuple(dict.fromkeys(samples)))
         except BaseException as error:
             abort(error)
 
-    return call
+    return call_with_unique_samples

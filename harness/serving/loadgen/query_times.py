@@ -15,13 +15,13 @@ from suite.files.layout import QUERY_RECORD_FILE, written
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 
-NUMBERS: Final = 5
+NUMBERS_PER_COMPLETION: Final = 5
 """Per completion: its time, its batch, its first query (from 0, in the order of issue), its
 queries, the samples per query.
 """
 
 
-class Completions:
+class WorkerCompletions:
     """One worker's completions; each answers several single-sample queries, or a part of one
     query.
     """
@@ -29,22 +29,29 @@ class Completions:
     def __init__(self) -> None:
         self.numbers = array("q")
 
-    def add(self, done_ns: int, batch: int, first: int, queries: int, samples: int) -> None:
+    def add_completion(
+        self, done_ns: int, batch: int, first: int, queries: int, samples: int
+    ) -> None:
         """Record a completion of so many queries; completions beyond the record's limit are
         dropped.
         """
-        if len(self.numbers) < NUMBERS * MAX_QUERY_RECORD_ROWS:
+        if len(self.numbers) < NUMBERS_PER_COMPLETION * MAX_QUERY_RECORD_ROWS:
             self.numbers.extend((done_ns, batch, first, queries, samples // queries))
 
 
-def table(scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]) -> Any:
+def build_query_table(
+    scenario: Scenario, issued: "array[int]", workers: Sequence[WorkerCompletions]
+) -> Any:
     """Build the rows, a structured array (queries,), from the issue times and all workers'
     completions; the parts of a MultiStream query become one row.
     """
     import numpy
 
     completed = numpy.concatenate(
-        [numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS) for each in workers]
+        [
+            numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS_PER_COMPLETION)
+            for each in workers
+        ]
     )
     completed = completed[completed[:, 2] < MAX_QUERY_RECORD_ROWS]
     counts = completed[:, 3]
@@ -56,12 +63,12 @@ def table(scenario: Scenario, issued: "array[int]", workers: Sequence[Completion
     for name, column in zip(("done_ns", "batch", "samples"), (0, 1, 4), strict=True):
         rows[name] = numpy.repeat(completed[:, column], counts)
     rows = rows[numpy.lexsort((rows["done_ns"], rows["issued_ns"]))]
-    return (whole_queries(rows) if scenario is Scenario.MULTI_STREAM else rows)[
+    return (join_query_parts(rows) if scenario is Scenario.MULTI_STREAM else rows)[
         :MAX_QUERY_RECORD_ROWS
     ]
 
 
-def whole_queries(rows: Any) -> Any:
+def join_query_parts(rows: Any) -> Any:
     """Join the parts of each query, which share its issue time; it completes with its last part."""
     import numpy
 
@@ -74,8 +81,8 @@ def whole_queries(rows: Any) -> Any:
     return joined
 
 
-def write(
-    folder: Path, scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]
+def write_query_times(
+    folder: Path, scenario: Scenario, issued: "array[int]", workers: Sequence[WorkerCompletions]
 ) -> str:
     """Write the record into a run's folder; return why that failed, or "". The run counts without
     it.
@@ -84,7 +91,7 @@ def write(
 
     try:
         with written(folder / QUERY_RECORD_FILE) as partial, partial.open("wb") as stream:
-            numpy.save(stream, table(scenario, issued, workers), allow_pickle=False)
+            numpy.save(stream, build_query_table(scenario, issued, workers), allow_pickle=False)
     except (OSError, MemoryError) as error:
         return (
             f"{QUERY_RECORD_FILE} is lost:"

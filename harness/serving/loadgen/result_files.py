@@ -13,112 +13,116 @@ from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, SUMMARY_LOG
 from suite.files.untrusted_files import describe_parse_failure
 from suite.loadgen import loadgen_errors
 
-TOKEN: Final = b":::MLLOG "
-LAST_KEY: Final = "power_end"
+DETAIL_LINE_TOKEN: Final = b":::MLLOG "
+LAST_DETAIL_KEY: Final = "power_end"
 """LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode,
 RunAccuracyMode); a verdict follows in performance mode.
 """
-LINE_END: Final = b"}}\n"
-SUMMARY_END: Final = re.compile(
+DETAIL_LINE_END: Final = b"}}\n"
+SUMMARY_END_PATTERN: Final = re.compile(
     rb"\n(No errors encountered during test|(1 ERROR|\d+ ERRORS) encountered\. See detailed"
     rb" log)\.\n\Z"
 )
 """loadgen/logging.cc, AsyncLog::SetLogFiles: the last line of a summary."""
-NO_NUMBER: Final = re.compile(rb'"value": -?(nan|inf), ')
+NON_FINITE_VALUE_PATTERN: Final = re.compile(rb'"value": -?(nan|inf), ')
 """A rate over zero time, as C++ prints it: of a Server run of one query."""
-TRACE: Final = "mlperf_log_trace.json"
+TRACE_FILE: Final = "mlperf_log_trace.json"
 
 
-class Answer(msgspec.Struct):
+class LoggedAnswer(msgspec.Struct):
     """One record of mlperf_log_accuracy.json."""
 
     qsl_idx: int
     data: str
 
 
-class Marks(msgspec.Struct, frozen=True):
+class EventMarkers(msgspec.Struct, frozen=True):
     """Event markers of the detail log."""
 
     is_error: bool = False
 
 
-class Event(msgspec.Struct):
+class DetailEvent(msgspec.Struct):
     """One line of the detail log."""
 
     key: str
     value: Any
-    metadata: Marks = Marks()
+    metadata: EventMarkers = EventMarkers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class DetailLog:
     """Content of the detail log: the last value of every key, and its errors."""
 
     values: Mapping[str, Any]
     errors: tuple[str, ...] = ()
     """Errors that void the run, in LoadGen's words."""
 
-    def number(self, key: str) -> float:
+    def require_number(self, key: str) -> float:
         """Return a numeric value; JudgedError if the log lacks it."""
         value = self.values.get(key)
         if not isinstance(value, int | float):
             raise JudgedError(f"LoadGen's detail log has no numeric '{key}'")
         return float(value)
 
-    def flag(self, key: str) -> bool:
+    def is_flag_set(self, key: str) -> bool:
         """Return a boolean; a key that the log lacks counts as true."""
         return bool(self.values.get(key, True))
 
 
-def check_whole(folder: Path) -> None:
+def check_loadgen_files(folder: Path) -> None:
     """Refuse a folder with truncated files; delete the empty trace, which is switched off."""
-    (folder / TRACE).unlink(missing_ok=True)
+    (folder / TRACE_FILE).unlink(missing_ok=True)
     for name in (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG):
         if not (folder / name).is_file():
             raise JudgedError(f"LoadGen wrote no {name}")
-    if not SUMMARY_END.search((folder / SUMMARY_LOG).read_bytes()):
+    if not SUMMARY_END_PATTERN.search((folder / SUMMARY_LOG).read_bytes()):
         raise JudgedError(f"{SUMMARY_LOG} is truncated")
     if (
-        not (folder / DETAIL_LOG).read_bytes().endswith(LINE_END)
-        or LAST_KEY not in read_facts(folder).values
+        not (folder / DETAIL_LOG).read_bytes().endswith(DETAIL_LINE_END)
+        or LAST_DETAIL_KEY not in read_detail_log(folder).values
     ):
         raise JudgedError(f"{DETAIL_LOG} is truncated")
-    for _ in read_answers(folder):
+    for _ in read_logged_answers(folder):
         pass
 
 
-def read_facts(folder: Path) -> Facts:
+def read_detail_log(folder: Path) -> DetailLog:
     """Read the detail log."""
-    decoder = msgspec.json.Decoder(Event)
+    decoder = msgspec.json.Decoder(DetailEvent)
     values: dict[str, Any] = {}
     errors: list[str] = []
     for line in (folder / DETAIL_LOG).read_bytes().splitlines():
-        if line.startswith(TOKEN):
-            event = decode(
-                decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL_LOG
+        if line.startswith(DETAIL_LINE_TOKEN):
+            event = decode_log_line(
+                decoder,
+                NON_FINITE_VALUE_PATTERN.sub(
+                    b'"value": null, ', line.removeprefix(DETAIL_LINE_TOKEN)
+                ),
+                DETAIL_LOG,
             )
             values[event.key] = event.value
             if event.metadata.is_error and not loadgen_errors.is_harmless_error(str(event.value)):
                 errors.append(str(event.value))
-    return Facts(values=values, errors=tuple(errors))
+    return DetailLog(values=values, errors=tuple(errors))
 
 
-def read_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
+def read_logged_answers(folder: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (sample, answer) of every record; one record is one line between `[` and `]`."""
-    decoder = msgspec.json.Decoder(Answer)
+    decoder = msgspec.json.Decoder(LoggedAnswer)
     with (folder / ACCURACY_LOG).open("rb") as stream:
         last = b""
         for line in stream:
             last = line.strip()
             if last in (b"[", b"]", b""):
                 continue
-            answer = decode(decoder, last.removesuffix(b","), ACCURACY_LOG)
-            yield answer.qsl_idx, from_hex(answer)
+            answer = decode_log_line(decoder, last.removesuffix(b","), ACCURACY_LOG)
+            yield answer.qsl_idx, decode_logged_answer(answer)
     if last != b"]":
         raise JudgedError(f"{ACCURACY_LOG} is truncated")
 
 
-def from_hex(answer: Answer) -> bytes:
+def decode_logged_answer(answer: LoggedAnswer) -> bytes:
     """Decode an answer's bytes."""
     try:
         return bytes.fromhex(answer.data)
@@ -128,7 +132,7 @@ def from_hex(answer: Answer) -> bytes:
         ) from error
 
 
-def decode(decoder: Any, line: bytes, name: str) -> Any:
+def decode_log_line(decoder: Any, line: bytes, name: str) -> Any:
     """Decode one line; JudgedError names the file."""
     try:
         return decoder.decode(line)

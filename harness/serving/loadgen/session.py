@@ -16,11 +16,16 @@ from typing import Any, Final, Protocol, cast
 from harness.children.process import Abort, run_in_child
 from harness.machine.placement import Cores, InstancePlacement, pin_process
 from harness.machine.power.chosen import ChosenPower
-from harness.serving.instances.proxy import Instances, watched
+from harness.serving.instances.proxy import InstancePool, watch_instances
 from harness.serving.loadgen import query_times
-from harness.serving.loadgen.batching import Batching, Gatherer, Workers
-from harness.serving.loadgen.qsl import Library
-from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings, log_settings
+from harness.serving.loadgen.batching import BatchingSettings, QueryGatherer, WorkerThreads
+from harness.serving.loadgen.qsl import SampleLibrary
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    build_log_settings,
+    build_test_settings,
+    import_loadgen,
+)
 from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, TELEMETRY_FILE, sync_to_disk
@@ -30,44 +35,44 @@ from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
 
-NO_AUDIT: Final = "no-audit.config"
+ABSENT_AUDIT_CONFIG: Final = "no-audit.config"
 """A file that does not exist: otherwise LoadGen would read audit.config from the working directory,
 and change the run's settings.
 """
 
 
-class Servable(Protocol):
+class ServableWorkload(Protocol):
     """The serving half of a workload, all that a session needs."""
 
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
 
 
-STUCK_S: Final = 120.0
+STUCK_LOGGER_S: Final = 120.0
 """Once in some thousand runs LoadGen's last flush never ends (logging.cc, Logger::StopLogging);
 results of ten million queries take it 80 s.
 """
-TRIES: Final = 3
-TAIL: Final = 1 << 16
+MAX_STUCK_TRIES: Final = 3
+DETAIL_TAIL_BYTES: Final = 1 << 16
 BATCHES_AHEAD: Final = 2
 """Batches that an instance has at a time: one in work and one in its pipe."""
-POWER_END: Final = b'"key": "power_end"'
+POWER_END_MARKER: Final = b'"key": "power_end"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+class SystemUnderTest:
     """A system under test: all that a child needs to build it."""
 
-    workload: Servable
+    workload: ServableWorkload
     engine: Engine[Any]
     run: Run
     checkpoint: Path
-    batching: Batching
+    batching: BatchingSettings
     placement: tuple[InstancePlacement, ...] = ()
     """Where each instance runs; empty for a system in LoadGen's own process."""
     loadgen_cores: Cores = ()
     """The cores that LoadGen's process is pinned to; empty if it is not."""
-    driver: "Callable[[Job, Abort], Outcome] | None" = None
+    driver: "Callable[[LoadGenJob, Abort], LoadGenOutcome] | None" = None
     """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
 
     @property
@@ -84,21 +89,21 @@ class System:
         """Return how many batches are in work at the same time."""
         return len(self.placement) or self.batching.workers
 
-    def batching_in(self, scenario: Scenario) -> Batching:
+    def choose_scenario_batching(self, scenario: Scenario) -> BatchingSettings:
         """Return the batching with a worker for each instance; two in Offline, so that its next
         batch lies ready when it has answered one.
         """
         ahead = BATCHES_AHEAD if self.placement and scenario is Scenario.OFFLINE else 1
         return replace(self.batching, workers=ahead * self.workers)
 
-    def open(self) -> tuple[Inference, "Recorder | Instances"]:
+    def open_inference(self) -> tuple[Inference, "EngineRecorder | InstancePool"]:
         """Build the system under test, in as many processes as it has instances."""
         if not self.placement:
-            return self.build()
-        instances = Instances(
+            return self.build_inference()
+        instances = InstancePool(
             self.placement,
             self.run.threads,
-            [self.on(place.device).build for place in self.placement],
+            [self.copy_for_device(place.device).build_inference for place in self.placement],
         )
         if (
             self.loadgen_cores
@@ -106,20 +111,20 @@ class System:
             pin_process(self.loadgen_cores)
         return instances, instances
 
-    def on(self, device: str) -> "System":
+    def copy_for_device(self, device: str) -> "SystemUnderTest":
         """Return the system of one process, which sees that device alone."""
         return replace(self, placement=(), run=replace(self.run, device=name_as_only_gpu(device)))
 
-    def build(self) -> tuple[Inference, "Recorder"]:
+    def build_inference(self) -> tuple[Inference, "EngineRecorder"]:
         """Build the system under test in this process."""
-        recorder = Recorder(self.engine)
+        recorder = EngineRecorder(self.engine)
         return (
             self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)),
             recorder,
         )
 
 
-class Recorder:
+class EngineRecorder:
     """An engine that records what it built, for the measurements file."""
 
     def __init__(self, engine: Engine[Any]) -> None:
@@ -136,11 +141,11 @@ class Recorder:
         executable = self.engine.compile(network, plan)
         self.built[network.name] = executable.describe()
         if plan.calibration is not None:
-            self.calibrated[network.name] = record_of(plan.calibration)
+            self.calibrated[network.name] = describe_calibration(plan.calibration)
         return executable
 
 
-def record_of(calibration: Calibration[Any]) -> CalibrationRecord:
+def describe_calibration(calibration: Calibration[Any]) -> CalibrationRecord:
     """Describe the source of a calibration's samples."""
     return CalibrationRecord(
         list=calibration.list_name,
@@ -153,11 +158,11 @@ def record_of(calibration: Calibration[Any]) -> CalibrationRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class LoadGenJob:
     """One LoadGen run."""
 
-    system: System
-    schedule: Schedule
+    system: SystemUnderTest
+    schedule: LoadGenSchedule
     folder: Path
     power: ChosenPower = ChosenPower()
     """Power sources read meanwhile, in performance mode."""
@@ -166,7 +171,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class LoadGenOutcome:
     """What the child observed of the run; LoadGen's own verdict is in its files."""
 
     sample_count: int
@@ -186,33 +191,35 @@ class Outcome:
 
 
 @contextmanager
-def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Path, Outcome]]:
+def run_loadgen_in_child(
+    job: LoadGenJob, tick: Callable[[], None] | None = None
+) -> Iterator[tuple[Path, LoadGenOutcome]]:
     """Run LoadGen once; yield the `.partial` folder with complete files, rename it if the block
     succeeds, else delete it.
     """
     from harness.serving.loadgen.result_files import (
-        check_whole,
+        check_loadgen_files,
     )  # late, as others below: the child imports this module for each run
 
     partial = job.folder.with_name(job.folder.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        outcome = patiently(replace(job, folder=partial), tick)
-        check_whole(partial)
+        outcome = retry_hung_logger(replace(job, folder=partial), tick)
+        check_loadgen_files(partial)
         yield partial, outcome
-        keep(partial, job.folder)
+        move_finished_run(partial, job.folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
 
 
-def patiently(job: Job, tick: Callable[[], None] | None) -> Outcome:
+def retry_hung_logger(job: LoadGenJob, tick: Callable[[], None] | None) -> LoadGenOutcome:
     """Run LoadGen, and again where its logger never ended; JudgedError after several times."""
-    for _ in range(TRIES):
+    for _ in range(MAX_STUCK_TRIES):
         try:
-            return observed(job, Watch(job.folder, tick))
-        except StuckError:
+            return run_with_telemetry(job, LoggerWatch(job.folder, tick))
+        except StuckLoggerError:
             from suite.console.screen import print_progress_note
 
             print_progress_note(
@@ -221,14 +228,16 @@ def patiently(job: Job, tick: Callable[[], None] | None) -> Outcome:
             )
             shutil.rmtree(job.folder, ignore_errors=True)
             job.folder.mkdir()
-    raise JudgedError(f"LoadGen's logger did not end after the last query, {TRIES} times in a row")
+    raise JudgedError(
+        f"LoadGen's logger did not end after the last query, {MAX_STUCK_TRIES} times in a row"
+    )
 
 
-class StuckError(Exception):
+class StuckLoggerError(Exception):
     """LoadGen has answered all queries and does not end."""
 
 
-class Watch:
+class LoggerWatch:
     """Called every second of a run: raises StuckError when LoadGen has logged its end and then
     nothing for STUCK_S.
     """
@@ -244,21 +253,21 @@ class Watch:
         size = self.detail.stat().st_size if self.detail.exists() else 0
         if size != self.size:
             self.size, self.since_s = size, time.monotonic()
-        elif time.monotonic() - self.since_s > STUCK_S and self.ended():
-            raise StuckError
+        elif time.monotonic() - self.since_s > STUCK_LOGGER_S and self.has_logged_power_end():
+            raise StuckLoggerError
 
-    def ended(self) -> bool:
+    def has_logged_power_end(self) -> bool:
         """Tell whether the log's last lines have the end of the queries; there is no log while the
         system under test is being built.
         """
         if not self.size:
             return False
         with self.detail.open("rb") as stream:
-            stream.seek(max(0, self.size - TAIL))
-            return POWER_END in stream.read()
+            stream.seek(max(0, self.size - DETAIL_TAIL_BYTES))
+            return POWER_END_MARKER in stream.read()
 
 
-def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
+def run_with_telemetry(job: LoadGenJob, tick: Callable[[], None] | None) -> LoadGenOutcome:
     """Run LoadGen in a child; in performance mode a second process samples host and GPU
     meanwhile.
     """
@@ -273,7 +282,7 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
     return replace(outcome, lost=(*outcome.lost, *sampler.lost))
 
 
-def keep(partial: Path, folder: Path) -> None:
+def move_finished_run(partial: Path, folder: Path) -> None:
     """Sync a finished folder and give it its final name."""
     for path in partial.iterdir():
         sync_to_disk(path)
@@ -282,35 +291,37 @@ def keep(partial: Path, folder: Path) -> None:
     sync_to_disk(folder.parent)
 
 
-def run_loadgen(job: Job, abort: Abort) -> Outcome:
+def run_loadgen(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     """Run LoadGen in this process; it returns when all queries are answered."""
     if job.system.driver is not None:
         return job.system.driver(job, abort)
-    lg = loadgen()
-    inference, recorder = job.system.open()
-    watched(inference, abort)
-    library = Library(inference, abort)
-    gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
-    workers = Workers(lg, inference, job.system.batching_in(job.schedule.scenario), gatherer, abort)
+    lg = import_loadgen()
+    inference, recorder = job.system.open_inference()
+    watch_instances(inference, abort)
+    library = SampleLibrary(inference, abort)
+    gatherer = QueryGatherer(job.system.batching, lambda: library.sort_key)
+    workers = WorkerThreads(
+        lg, inference, job.system.choose_scenario_batching(job.schedule.scenario), gatherer, abort
+    )
     workers.start()
     gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
-    sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
+    sut = lg.ConstructFastSUT(gatherer.issue, ignore_flush)
     qsl = lg.ConstructQSL(
         count, min(count, inference.performance_sample_count), library.load, library.unload
     )
     lg.StartTestWithLogSettings(
         sut,
         qsl,
-        loadgen_settings(job.schedule),
-        log_settings(lg, job.folder),
-        str(job.folder / NO_AUDIT),
+        build_test_settings(job.schedule),
+        build_log_settings(lg, job.folder),
+        str(job.folder / ABSENT_AUDIT_CONFIG),
     )
     lg.DestroyQSL(qsl)
     lg.DestroyFastSUT(sut)
     workers.stop()
     inference.close()
-    return Outcome(
+    return LoadGenOutcome(
         sample_count=count,
         batches=sum(tally.batches for tally in workers.tallies),
         samples=sum(tally.samples for tally in workers.tallies),
@@ -318,20 +329,22 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,
-        lost=tuple(filter(None, [recorded(job, gatherer, workers)])),
+        lost=tuple(filter(None, [write_performance_times(job, gatherer, workers)])),
     )
 
 
-def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:
+def write_performance_times(
+    job: LoadGenJob, gatherer: QueryGatherer, workers: WorkerThreads
+) -> str:
     """Write the issue and completion times of a performance run's queries; return why that failed,
     or "".
     """
     if job.schedule.mode is Mode.ACCURACY:
         return ""
-    return query_times.write(
+    return query_times.write_query_times(
         job.folder, job.schedule.scenario, gatherer.issued, workers.completions
     )
 
 
-def no_flush() -> None:
+def ignore_flush() -> None:
     """Do nothing: batches never wait for a flush."""

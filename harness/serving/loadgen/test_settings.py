@@ -25,7 +25,7 @@ MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class ProbedSpeed:
     """Figures from a short probe of the system under test."""
 
     samples_per_second: float
@@ -36,7 +36,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class LoadGenSchedule:
     """All LoadGen settings of one run."""
 
     scenario: Scenario
@@ -60,17 +60,17 @@ class Schedule:
     """Further settings by LoadGen's names, for compliance tests."""
 
 
-def plan(
+def build_loadgen_schedule(
     round: Round,
     row: ScenarioRow,
     scenario: Scenario,
     mode: Mode,
     settings: Mapping[str, HyperValue],
-    probe: Probe,
+    probe: ProbedSpeed,
     log_seed: int,
-) -> Schedule:
+) -> LoadGenSchedule:
     """Build a run's schedule: the user's settings first, then the round's row, then the probe."""
-    return Schedule(
+    return LoadGenSchedule(
         scenario=scenario,
         mode=mode,
         qsl_rng_seed=round.loadgen.qsl_rng_seed,
@@ -80,53 +80,59 @@ def plan(
         sampled_answers=round.loadgen.sampled_answers if mode is Mode.PERFORMANCE else 0,
         percentile=row.percentile,
         bound_ns=row.bound_ns,
-        min_duration_ms=int(number(settings, "loadgen.min_duration_ms", row.min_duration_ms)),
-        min_queries=int(number(settings, "loadgen.min_queries", row.min_queries)),
+        min_duration_ms=int(
+            get_numeric_setting(settings, "loadgen.min_duration_ms", row.min_duration_ms)
+        ),
+        min_queries=int(get_numeric_setting(settings, "loadgen.min_queries", row.min_queries)),
         samples_per_query=row.samples_per_query,
-        rate=rate(scenario, settings, probe),
-        expected_latency_ns=expected_latency_ns(scenario, settings, probe),
+        rate=resolve_target_rate(scenario, settings, probe),
+        expected_latency_ns=resolve_expected_latency_ns(scenario, settings, probe),
     )
 
 
-def number(settings: Mapping[str, HyperValue], key: str, otherwise: float) -> float:
+def get_numeric_setting(settings: Mapping[str, HyperValue], key: str, otherwise: float) -> float:
     """Return a numeric setting, or the default."""
     value = settings.get(key)
     return value if isinstance(value, int | float) else otherwise
 
 
-def rate(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> float:
+def resolve_target_rate(
+    scenario: Scenario, settings: Mapping[str, HyperValue], probe: ProbedSpeed
+) -> float:
     """Return Server's target rate or Offline's expected rate."""
     if scenario is Scenario.SERVER:
-        return number(
+        return get_numeric_setting(
             settings,
             "server.target_qps",
-            number(settings, "server.qps_share", 0.5) * probe.samples_per_second,
+            get_numeric_setting(settings, "server.qps_share", 0.5) * probe.samples_per_second,
         )
-    return number(settings, "offline.expected_qps", OFFLINE_MARGIN * probe.samples_per_second)
+    return get_numeric_setting(
+        settings, "offline.expected_qps", OFFLINE_MARGIN * probe.samples_per_second
+    )
 
 
-def expected_latency_ns(
-    scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe
+def resolve_expected_latency_ns(
+    scenario: Scenario, settings: Mapping[str, HyperValue], probe: ProbedSpeed
 ) -> int:
     """Return the expected latency of one query: at least 1 us, which records keep; from 0 LoadGen
     would prepare queries until memory is full.
     """
     if scenario is Scenario.MULTI_STREAM:
-        told = number(
+        latency_us = get_numeric_setting(
             settings,
             "multi_stream.expected_latency_us",
             EXPECTED_LATENCY_SHARE * probe.query_latency_ns / NS_PER_US,
         )
     else:
-        told = number(
+        latency_us = get_numeric_setting(
             settings,
             "single_stream.expected_latency_us",
             EXPECTED_LATENCY_SHARE * probe.latency_ns / NS_PER_US,
         )
-    return int(NS_PER_US * max(told, 1))
+    return int(NS_PER_US * max(latency_us, 1))
 
 
-def loadgen() -> Any:
+def import_loadgen() -> Any:
     """Import LoadGen; MissingError if it is not installed."""
     try:
         import mlperf_loadgen
@@ -142,9 +148,9 @@ def loadgen() -> Any:
     return mlperf_loadgen
 
 
-def loadgen_settings(schedule: Schedule) -> Any:
+def build_test_settings(schedule: LoadGenSchedule) -> Any:
     """Convert a schedule to LoadGen's TestSettings."""
-    lg = loadgen()
+    lg = import_loadgen()
     settings = lg.TestSettings()
     settings.scenario = getattr(lg.TestScenario, schedule.scenario.label)
     settings.mode = (
@@ -157,46 +163,46 @@ def loadgen_settings(schedule: Schedule) -> Any:
     settings.accuracy_log_sampling_target = schedule.sampled_answers
     settings.min_duration_ms = schedule.min_duration_ms
     settings.min_query_count = schedule.min_queries
-    SCENARIO_FIELDS[schedule.scenario](settings, schedule)
+    SCENARIO_FIELD_SETTERS[schedule.scenario](settings, schedule)
     for name, value in schedule.special.items():
         setattr(settings, name, value)
     return settings
 
 
-def single_stream(settings: Any, schedule: Schedule) -> None:
+def set_single_stream_fields(settings: Any, schedule: LoadGenSchedule) -> None:
     """Set the SingleStream fields."""
     settings.single_stream_expected_latency_ns = schedule.expected_latency_ns
     settings.single_stream_target_latency_percentile = convert_to_fraction(schedule.percentile)
 
 
-def multi_stream(settings: Any, schedule: Schedule) -> None:
+def set_multi_stream_fields(settings: Any, schedule: LoadGenSchedule) -> None:
     """Set the MultiStream fields."""
     settings.multi_stream_expected_latency_ns = schedule.expected_latency_ns
     settings.multi_stream_target_latency_percentile = convert_to_fraction(schedule.percentile)
     settings.multi_stream_samples_per_query = schedule.samples_per_query
 
 
-def server(settings: Any, schedule: Schedule) -> None:
+def set_server_fields(settings: Any, schedule: LoadGenSchedule) -> None:
     """Set the Server fields."""
     settings.server_target_qps = schedule.rate
     settings.server_target_latency_ns = schedule.bound_ns
     settings.server_target_latency_percentile = convert_to_fraction(schedule.percentile)
 
 
-def offline(settings: Any, schedule: Schedule) -> None:
+def set_offline_field(settings: Any, schedule: LoadGenSchedule) -> None:
     """Set the Offline field."""
     settings.offline_expected_qps = schedule.rate
 
 
-SCENARIO_FIELDS: Final = {
-    Scenario.SINGLE_STREAM: single_stream,
-    Scenario.MULTI_STREAM: multi_stream,
-    Scenario.SERVER: server,
-    Scenario.OFFLINE: offline,
+SCENARIO_FIELD_SETTERS: Final = {
+    Scenario.SINGLE_STREAM: set_single_stream_fields,
+    Scenario.MULTI_STREAM: set_multi_stream_fields,
+    Scenario.SERVER: set_server_fields,
+    Scenario.OFFLINE: set_offline_field,
 }
 
 
-def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
+def estimate_answering_s(schedule: LoadGenSchedule, samples: int, probe: ProbedSpeed) -> float:
     """Estimate the seconds needed to answer that many samples, from the probe."""
     match schedule.scenario:
         case Scenario.SINGLE_STREAM:
@@ -209,17 +215,17 @@ def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
             return samples / probe.samples_per_second
 
 
-def least_s(schedule: Schedule, probe: Probe) -> float:
+def estimate_minimum_s(schedule: LoadGenSchedule, probe: ProbedSpeed) -> float:
     """Return the minimum seconds of a performance run: the round's duration, or the time to answer
     its minimum query count.
     """
     samples = schedule.min_queries * (
         schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1
     )
-    return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))
+    return max(schedule.min_duration_ms / MS_PER_S, estimate_answering_s(schedule, samples, probe))
 
 
-def log_settings(lg: Any, folder: Path) -> Any:
+def build_log_settings(lg: Any, folder: Path) -> Any:
     """Configure LoadGen to log into the folder, with nothing on stdout and no trace."""
     output = lg.LogOutputSettings()
     output.outdir = str(folder)

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from harness.serving.network.wire import Endpoint, is_loopback
+from harness.serving.network.wire import Endpoint, is_loopback_host
 from suite.errors import RequestError
 
-HEADER: Final = "authorization"
-LONGEST_TOKEN: Final = 4096
+TOKEN_HEADER: Final = "authorization"
+MAX_TOKEN_LENGTH: Final = 4096
 """House rule: of common servers, header fields end at 8 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ClientCredentials:
     """How a client proves who it is, and who it trusts."""
 
     ca: bytes | None = None
@@ -25,11 +25,11 @@ class Access:
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Return the header of each call."""
-        return ((HEADER, f"Bearer {self.token}"),) if self.token else ()
+        return ((TOKEN_HEADER, f"Bearer {self.token}"),) if self.token else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class ServerCredentials:
     """How a server proves who it is, and whom it lets in."""
 
     certificate: bytes | None = None
@@ -37,7 +37,7 @@ class Guard:
     token: str = field(default="", repr=False)
 
 
-def content(option: str, path: Path) -> bytes:
+def read_option_file(option: str, path: Path) -> bytes:
     """Read a file of an option; RequestError if that fails."""
     try:
         return path.read_bytes()
@@ -45,55 +45,59 @@ def content(option: str, path: Path) -> bytes:
         raise RequestError(f"{option} {path}: {error.strerror}") from error
 
 
-def token_in(path: Path | None) -> str:
+def read_token_file(path: Path | None) -> str:
     """Read the token, the file's only line; RequestError if it is none."""
     if path is None:
         return ""
-    data = content("--token-file", path).strip()
-    if not data or len(data) > LONGEST_TOKEN or not all(0x21 <= byte <= 0x7E for byte in data):
+    data = read_option_file("--token-file", path).strip()
+    if not data or len(data) > MAX_TOKEN_LENGTH or not all(0x21 <= byte <= 0x7E for byte in data):
         raise RequestError(
-            f"--token-file {path}: one line of up to {LONGEST_TOKEN:,} printable ASCII characters"
-            " without spaces is wanted"
+            f"--token-file {path}: one line of up to {MAX_TOKEN_LENGTH:,} printable ASCII"
+            " characters without spaces is wanted"
         )
     return data.decode("ascii")
 
 
-def access(endpoints: tuple[Endpoint, ...], ca: Path | None, token_file: Path | None) -> Access:
+def read_client_credentials(
+    endpoints: tuple[Endpoint, ...], ca: Path | None, token_file: Path | None
+) -> ClientCredentials:
     """Read a client's files; RequestError where a token would travel in the clear, or nobody would
     look at the certificates.
     """
-    token = token_in(token_file)
-    open_ones = [endpoint.url for endpoint in endpoints if not endpoint.tls]
+    token = read_token_file(token_file)
+    plain_endpoints = [endpoint.url for endpoint in endpoints if not endpoint.tls]
     exposed = [
         endpoint.url
         for endpoint in endpoints
-        if not endpoint.tls and not is_loopback(endpoint.host)
+        if not endpoint.tls and not is_loopback_host(endpoint.host)
     ]
     if token and exposed:
         raise RequestError(
             f"--token-file: the token would travel in the clear to {exposed[0]}; use grpcs://"
         )
-    if ca and len(open_ones) == len(endpoints):
+    if ca and len(plain_endpoints) == len(endpoints):
         raise RequestError("--ca: no endpoint uses TLS; write grpcs://HOST:PORT")
-    return Access(ca=content("--ca", ca) if ca else None, token=token)
+    return ClientCredentials(ca=read_option_file("--ca", ca) if ca else None, token=token)
 
 
-def guard(
+def read_server_credentials(
     listen: Endpoint, certificate: Path | None, key: Path | None, token_file: Path | None
-) -> Guard:
+) -> ServerCredentials:
     """Read a server's files; RequestError where one of two is missing or a token would travel in
     the clear.
     """
     if (certificate is None) != (key is None):
         raise RequestError("--tls-cert and --tls-key belong together")
-    token = token_in(token_file)
-    if token and not certificate and not is_loopback(listen.host):
+    token = read_token_file(token_file)
+    if token and not certificate and not is_loopback_host(listen.host):
         raise RequestError(
             f"--token-file: on {listen.target}, tokens would travel in the clear; give --tls-cert"
             " and --tls-key too"
         )
     if certificate is None or key is None:
-        return Guard(token=token)
-    return Guard(
-        certificate=content("--tls-cert", certificate), key=content("--tls-key", key), token=token
+        return ServerCredentials(token=token)
+    return ServerCredentials(
+        certificate=read_option_file("--tls-cert", certificate),
+        key=read_option_file("--tls-key", key),
+        token=token,
     )

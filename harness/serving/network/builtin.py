@@ -13,38 +13,44 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.serving.network.access import HEADER, Guard
-from harness.serving.network.service import Call, Finished, Service
+from harness.serving.network.access import TOKEN_HEADER, ServerCredentials
+from harness.serving.network.service import FinishedCall, PayloadService, PendingCall
 from harness.serving.network.wire import (
-    BYTES,
-    CHANNEL,
-    FACTS_MODEL,
-    INPUT,
-    OUTPUT,
+    ANSWER_TENSOR,
+    BYTES_DATATYPE,
+    CHANNEL_OPTIONS,
+    DESCRIPTION_MODEL,
+    PAYLOAD_TENSOR,
     Endpoint,
-    Facts,
-    element,
-    elements,
-    messages,
+    ServerDescription,
+    decode_bytes_elements,
+    encode_bytes_element,
+    import_kserve_messages,
 )
 from suite import __version__
 from suite.errors import MissingError, RequestError
 
-STOP_S: Final = 5.0
+STOP_GRACE_S: Final = 5.0
 """Grace for calls in flight when the server ends."""
-START_S: Final = 30.0
+START_TIMEOUT_S: Final = 30.0
 
 
-class Builtin:
+class BuiltinServer:
     """A gRPC server on a thread of its own."""
 
-    def __init__(self, facts: Facts, service: Service, listen: Endpoint, guard: Guard) -> None:
+    def __init__(
+        self,
+        facts: ServerDescription,
+        service: PayloadService,
+        listen: Endpoint,
+        guard: ServerCredentials,
+    ) -> None:
         self.facts, self.service, self.listen, self.guard = facts, service, listen, guard
         self.ready, self.port, self.failure = threading.Event(), 0, ""
         self.loop = asyncio.new_event_loop()
         self.ending = asyncio.Event()
         self.thread = threading.Thread(
-            target=self.loop.run_until_complete, args=(self.serve(),), daemon=True
+            target=self.loop.run_until_complete, args=(self.run_event_loop(),), daemon=True
         )
 
     def start(self) -> int:
@@ -52,7 +58,7 @@ class Builtin:
         used.
         """
         self.thread.start()
-        if not self.ready.wait(START_S) or self.failure:
+        if not self.ready.wait(START_TIMEOUT_S) or self.failure:
             raise RequestError(
                 f"--listen {self.listen.target}: {self.failure or 'the server did not start'}"
             )
@@ -61,19 +67,19 @@ class Builtin:
     def stop(self) -> None:
         """End the server; calls in flight get a few seconds."""
         self.loop.call_soon_threadsafe(self.ending.set)
-        self.thread.join(2 * STOP_S)
+        self.thread.join(2 * STOP_GRACE_S)
 
-    async def serve(self) -> None:
+    async def run_event_loop(self) -> None:
         """Run the server until it is stopped."""
         try:
             import grpc
             from tritonclient.grpc import service_pb2_grpc
 
-            server = grpc.aio.server(options=CHANNEL)
+            server = grpc.aio.server(options=CHANNEL_OPTIONS)
             service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(
-                servicer(self, grpc), server
+                build_kserve_servicer(self, grpc), server
             )
-            self.port = self.bind(grpc, server)
+            self.port = self.bind_address(grpc, server)
             await server.start()
         except Exception as error:
             self.failure = " ".join(str(error).split()) or type(error).__name__
@@ -81,28 +87,28 @@ class Builtin:
             return
         self.ready.set()
         await self.ending.wait()
-        await server.stop(STOP_S)
+        await server.stop(STOP_GRACE_S)
 
-    def bind(self, grpc: Any, server: Any) -> int:
+    def bind_address(self, grpc: Any, server: Any) -> int:
         """Bind the address; an exception says why that fails."""
         if self.guard.certificate is None:
             return int(server.add_insecure_port(self.listen.target))
         credentials = grpc.ssl_server_credentials([(self.guard.key, self.guard.certificate)])
         return int(server.add_secure_port(self.listen.target, credentials))
 
-    def finish(self, done: Sequence[Finished]) -> None:
+    def deliver_answers(self, done: Sequence[FinishedCall]) -> None:
         """Hand a batch's answers to the event loop; called on a worker's thread."""
-        self.loop.call_soon_threadsafe(resolve, done)
+        self.loop.call_soon_threadsafe(resolve_call_futures, done)
 
-    def admits(self, metadata: Any) -> bool:
+    def is_token_accepted(self, metadata: Any) -> bool:
         """Check a call's token; in constant time."""
         if not self.guard.token:
             return True
-        told = next((value for key, value in metadata or () if key == HEADER), "")
-        return hmac.compare_digest(str(told).encode(), f"Bearer {self.guard.token}".encode())
+        presented = next((value for key, value in metadata or () if key == TOKEN_HEADER), "")
+        return hmac.compare_digest(str(presented).encode(), f"Bearer {self.guard.token}".encode())
 
 
-def resolve(done: Sequence[Finished]) -> None:
+def resolve_call_futures(done: Sequence[FinishedCall]) -> None:
     """Give each waiting call its answer; a caller that went away waits no more."""
     for each in done:
         future: Any = each.caller
@@ -110,93 +116,101 @@ def resolve(done: Sequence[Finished]) -> None:
             future.set_result(each)
 
 
-class Calls:
+class KServeCalls:
     """The calls of KServe v2 that clients make."""
 
-    def __init__(self, owner: Builtin, code: Any) -> None:
-        self.owner, self.code, self.pb = owner, code, messages()
+    def __init__(self, owner: BuiltinServer, code: Any) -> None:
+        self.owner, self.code, self.pb = owner, code, import_kserve_messages()
         self.facts = msgspec.json.encode(owner.facts)
 
-    async def enter(self, context: Any) -> None:
+    async def require_token(self, context: Any) -> None:
         """Refuse a call without the token."""
-        if not self.owner.admits(context.invocation_metadata()):
+        if not self.owner.is_token_accepted(context.invocation_metadata()):
             await context.abort(self.code.UNAUTHENTICATED, "the token is missing or wrong")
 
-    async def known(self, name: str, context: Any) -> None:
+    async def require_known_model(self, name: str, context: Any) -> None:
         """Refuse a model that is not served."""
-        await self.enter(context)
-        if name not in (self.owner.facts.workload, FACTS_MODEL):
+        await self.require_token(context)
+        if name not in (self.owner.facts.workload, DESCRIPTION_MODEL):
             await context.abort(
                 self.code.NOT_FOUND,
                 f"no model {name!r} here; this server has {self.owner.facts.workload} and"
-                f" {FACTS_MODEL}",
+                f" {DESCRIPTION_MODEL}",
             )
 
     async def ServerLive(self, request: Any, context: Any) -> Any:
         """Say that the server runs."""
-        await self.enter(context)
+        await self.require_token(context)
         return self.pb.ServerLiveResponse(live=True)
 
     async def ServerReady(self, request: Any, context: Any) -> Any:
         """Say that the server is ready: it listens once its predictors are warm."""
-        await self.enter(context)
+        await self.require_token(context)
         return self.pb.ServerReadyResponse(ready=True)
 
     async def ModelReady(self, request: Any, context: Any) -> Any:
         """Say that a model is ready."""
-        await self.known(request.name, context)
+        await self.require_known_model(request.name, context)
         return self.pb.ModelReadyResponse(ready=True)
 
     async def ServerMetadata(self, request: Any, context: Any) -> Any:
         """Name the server."""
-        await self.enter(context)
+        await self.require_token(context)
         return self.pb.ServerMetadataResponse(name="podium", version=__version__)
 
     async def ModelMetadata(self, request: Any, context: Any) -> Any:
         """Describe a model's input and output."""
-        await self.known(request.name, context)
-        told = self.pb.ModelMetadataResponse(name=request.name, platform="podium", versions=["1"])
-        told.inputs.add(name=INPUT, datatype=BYTES, shape=[-1, 1])
-        told.outputs.add(name=OUTPUT, datatype=BYTES, shape=[-1, 1])
-        return told
+        await self.require_known_model(request.name, context)
+        model_metadata = self.pb.ModelMetadataResponse(
+            name=request.name, platform="podium", versions=["1"]
+        )
+        model_metadata.inputs.add(name=PAYLOAD_TENSOR, datatype=BYTES_DATATYPE, shape=[-1, 1])
+        model_metadata.outputs.add(name=ANSWER_TENSOR, datatype=BYTES_DATATYPE, shape=[-1, 1])
+        return model_metadata
 
     async def ModelInfer(self, request: Any, context: Any) -> Any:
         """Answer payloads."""
-        await self.known(request.model_name, context)
+        await self.require_known_model(request.model_name, context)
         try:
-            payloads = payloads_of(request)
+            payloads = parse_request_payloads(request)
         except ValueError as error:
             await context.abort(self.code.INVALID_ARGUMENT, str(error))
             raise
-        if request.model_name == FACTS_MODEL:
-            return response(self.pb, request, [self.facts])
-        done = [await each for each in [submitted(self.owner, payload) for payload in payloads]]
+        if request.model_name == DESCRIPTION_MODEL:
+            return build_infer_response(self.pb, request, [self.facts])
+        done = [
+            await each for each in [submit_payload(self.owner, payload) for payload in payloads]
+        ]
         if problem := next((each.problem for each in done if each.problem), ""):
             await context.abort(self.code.INTERNAL, problem)
-        return response(self.pb, request, [each.answer for each in done])
+        return build_infer_response(self.pb, request, [each.answer for each in done])
 
 
-def servicer(owner: Builtin, grpc: Any) -> Any:
+def build_kserve_servicer(owner: BuiltinServer, grpc: Any) -> Any:
     """Build the protocol's service, in which all other calls are unimplemented; tritonclient is
     imported only here.
     """
     from tritonclient.grpc import service_pb2_grpc
 
-    return type("Servicer", (Calls, service_pb2_grpc.GRPCInferenceServiceServicer), {})(
+    return type("Servicer", (KServeCalls, service_pb2_grpc.GRPCInferenceServiceServicer), {})(
         owner, grpc.StatusCode
     )
 
 
-def payloads_of(request: Any) -> list[bytes]:
+def parse_request_payloads(request: Any) -> list[bytes]:
     """Read the payloads of a request; ValueError if it has another input than the model."""
     if (
         len(request.inputs) != 1
-        or request.inputs[0].name != INPUT
-        or request.inputs[0].datatype != BYTES
+        or request.inputs[0].name != PAYLOAD_TENSOR
+        or request.inputs[0].datatype != BYTES_DATATYPE
     ):
-        raise ValueError(f"one input {INPUT!r} of type {BYTES} is wanted")
+        raise ValueError(f"one input {PAYLOAD_TENSOR!r} of type {BYTES_DATATYPE} is wanted")
     raw = request.raw_input_contents
-    found = elements(raw[0]) if len(raw) == 1 else list(request.inputs[0].contents.bytes_contents)
+    found = (
+        decode_bytes_elements(raw[0])
+        if len(raw) == 1
+        else list(request.inputs[0].contents.bytes_contents)
+    )
     if not found or math.prod(request.inputs[0].shape) != len(found):
         raise ValueError(
             f"{len(found)} payloads in a tensor of shape {list(request.inputs[0].shape)}"
@@ -204,24 +218,26 @@ def payloads_of(request: Any) -> list[bytes]:
     return found
 
 
-def submitted(owner: Builtin, payload: bytes) -> "asyncio.Future[Finished]":
+def submit_payload(owner: BuiltinServer, payload: bytes) -> "asyncio.Future[FinishedCall]":
     """Queue a payload; return its future."""
-    future: asyncio.Future[Finished] = owner.loop.create_future()
-    owner.service.submit(Call(payload=payload, finish=owner.finish, caller=future))
+    future: asyncio.Future[FinishedCall] = owner.loop.create_future()
+    owner.service.submit_call(
+        PendingCall(payload=payload, finish=owner.deliver_answers, caller=future)
+    )
     return future
 
 
-def response(pb: Any, request: Any, answers: Sequence[bytes]) -> Any:
+def build_infer_response(pb: Any, request: Any, answers: Sequence[bytes]) -> Any:
     """Build the response of these answers."""
     made = pb.ModelInferResponse(model_name=request.model_name, model_version="1", id=request.id)
-    made.outputs.add(name=OUTPUT, datatype=BYTES, shape=[len(answers), 1])
-    made.raw_output_contents.append(b"".join(map(element, answers)))
+    made.outputs.add(name=ANSWER_TENSOR, datatype=BYTES_DATATYPE, shape=[len(answers), 1])
+    made.raw_output_contents.append(b"".join(map(encode_bytes_element, answers)))
     return made
 
 
-def check_installed() -> None:
+def check_grpc_installed() -> None:
     """Say early, in one sentence, if gRPC or the protocol's messages are missing."""
-    messages()
+    import_kserve_messages()
     try:
         import grpc  # noqa: F401
     except ImportError as error:  # tritonclient without its extra

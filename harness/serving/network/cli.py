@@ -16,17 +16,17 @@ from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario, parse_scenarios
 
 if TYPE_CHECKING:
-    from harness.serving.network.setup import Asked
+    from harness.serving.network.setup import EndpointOptions
 
-SUITE: Final = (Scenario.OFFLINE, Scenario.SERVER)
+REMOTE_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SERVER)
 """inference_rules.adoc, Network Division: the datacenter suite only."""
 
-SERVERS: Final = ("engine", "precision", "device", "threads", "framework")
+SERVER_OPTIONS: Final = ("engine", "precision", "device", "threads", "framework")
 """Options that belong to `podium serve`."""
-NOT_REMOTE: Final = ("power", "meter", "weights", "peak")
+LOCAL_ONLY_OPTIONS: Final = ("power", "meter", "weights", "peak")
 
 
-def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name servers."""
     for option in (
         click.option(
@@ -47,41 +47,43 @@ def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def asked_servers(values: Mapping[str, Any]) -> "Asked | None":
+def build_endpoint_options(values: Mapping[str, Any]) -> "EndpointOptions | None":
     """Return the servers that are asked for, if any."""
-    from harness.serving.network.setup import Asked
+    from harness.serving.network.setup import EndpointOptions
 
     return (
-        Asked(endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"])
+        EndpointOptions(
+            endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"]
+        )
         if values["endpoints"]
         else None
     )
 
 
-def check_endpoints(values: Mapping[str, Any], scenario: str) -> tuple[Scenario, ...]:
+def resolve_infer_scenarios(values: Mapping[str, Any], scenario: str) -> tuple[Scenario, ...]:
     """Refuse options and scenarios that belong to a server, or need one; return the scenarios."""
     given = click.get_current_context().get_parameter_source
     if not values["endpoints"]:
         if values["ca"] or values["token_file"]:
             raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} needs --endpoint")
         return tuple(parse_scenarios(scenario))
-    reasons = dict.fromkeys(SERVERS, "podium serve has chosen it") | dict.fromkeys(
-        NOT_REMOTE, "it does not go with --endpoint"
+    reasons = dict.fromkeys(SERVER_OPTIONS, "podium serve has chosen it") | dict.fromkeys(
+        LOCAL_ONLY_OPTIONS, "it does not go with --endpoint"
     )
     for name, reason in reasons.items():
         if given(name) is not ParameterSource.DEFAULT:
             raise RequestError(f"--{name}: {reason}; leave it out")
-    return scenarios_of(scenario)
+    return parse_network_scenarios(scenario)
 
 
-def scenarios_of(text: str) -> tuple[Scenario, ...]:
+def parse_network_scenarios(text: str) -> tuple[Scenario, ...]:
     """Return Offline and Server for `all`; RequestError for a scenario that the Network Division
     does not have.
     """
     if text == "all":
-        return SUITE
+        return REMOTE_SCENARIOS
     found = tuple(parse_scenarios(text))
-    if strange := [scenario.label for scenario in found if scenario not in SUITE]:
+    if strange := [scenario.label for scenario in found if scenario not in REMOTE_SCENARIOS]:
         raise RequestError(
             f"--scenario {strange[0]}: over a network there are Server and Offline only"
             " (inference_rules.adoc, Network Division)"
@@ -127,9 +129,9 @@ def serve_command(
     Example: podium serve resnet50 --listen 0.0.0.0:8001
     """
     with installed():
-        from harness.serving.network.command import serve
+        from harness.serving.network.command import serve_over_network
 
-        serve(
+        serve_over_network(
             workload,
             options,
             checkpoint=checkpoint,

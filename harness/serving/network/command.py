@@ -11,12 +11,18 @@ import click
 from harness.distributed import SingleRank
 from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.machine.system_description import describe_system
-from harness.serving.network.access import Guard, guard
-from harness.serving.network.builtin import Builtin, check_installed
-from harness.serving.network.service import Service
-from harness.serving.network.triton import TritonServer, check_request
-from harness.serving.network.wire import Endpoint, Facts, machine, parse_listen, plain_settings
-from harness.serving.setup import Bench, set_up
+from harness.serving.network.access import ServerCredentials, read_server_credentials
+from harness.serving.network.builtin import BuiltinServer, check_grpc_installed
+from harness.serving.network.service import PayloadService
+from harness.serving.network.triton import TritonServer, check_triton_request
+from harness.serving.network.wire import (
+    Endpoint,
+    ServerDescription,
+    compute_machine_id,
+    convert_settings_to_json,
+    parse_listen_address,
+)
+from harness.serving.setup import ServingSetup, set_up_serving
 from harness.thread_count import resolve_thread_count
 from suite import __version__, registry
 from suite.cli import RunOptions
@@ -26,10 +32,10 @@ from suite.process import garbage
 from suite.process.signals import Interrupted, raised_signals
 from suite.workload import PayloadInference
 
-TRITON: Final = "triton"
+TRITON_CHOICE: Final = "triton"
 
 
-def serve(
+def serve_over_network(
     workload: str,
     options: RunOptions,
     *,
@@ -39,14 +45,14 @@ def serve(
     files: tuple[Path | None, Path | None, Path | None],
 ) -> None:
     """Serve a checkpoint until a signal ends it. `files`: TLS certificate, its key, token."""
-    check_installed()
+    check_grpc_installed()
     certificate, key, token = files
-    address = parse_listen(listen, certificate is not None)
-    lock = guard(address, certificate, key, token)
-    if server == TRITON:
-        check_request(address, lock)
-    bench = set_up(workload, options, checkpoint)
-    if bench.system.placement:
+    address = parse_listen_address(listen, certificate is not None)
+    credentials = read_server_credentials(address, certificate, key, token)
+    if server == TRITON_CHOICE:
+        check_triton_request(address, credentials)
+    serving_setup = set_up_serving(workload, options, checkpoint)
+    if serving_setup.system.placement:
         raise RequestError(
             "podium serve answers in one process: start one for each device, and give podium infer"
             " an --endpoint for each"
@@ -56,34 +62,41 @@ def serve(
             workload=workload,
             half=WorkloadHalf.INFERENCE,
             engine=options.engine,
-            precision=bench.precision,
+            precision=serving_setup.precision,
         ),
-        bench.system.run.device,
+        serving_setup.system.run.device,
     )
-    bench = bench.on(resolve_thread_count(options.threads, SingleRank(), 0))
+    serving_setup = serving_setup.copy_with_threads(
+        resolve_thread_count(options.threads, SingleRank(), 0)
+    )
     print_progress_note(f"{workload}: preparing the model")
-    inference, recorder = bench.system.open()
+    inference, recorder = serving_setup.system.open_inference()
     if not isinstance(inference, PayloadInference):
         raise RequestError(
             f"{workload}: its Inference has no method `payload`: it cannot be served over a network"
             " (docs/guides/your-workload.md)"
         )
-    service = Service(inference, bench.system.batching)
+    service = PayloadService(inference, serving_setup.system.batching)
     service.start()
     garbage.freeze_loaded_objects()
-    facts = facts_of(bench, recorder, server)
+    facts = describe_served_system(serving_setup, recorder, server)
     with raised_signals():
-        run(facts, service, address, lock)
+        run_server_until_signal(facts, service, address, credentials)
 
 
-def run(facts: Facts, service: Service, address: Endpoint, lock: Guard) -> None:
+def run_server_until_signal(
+    facts: ServerDescription,
+    service: PayloadService,
+    address: Endpoint,
+    credentials: ServerCredentials,
+) -> None:
     """Serve until a signal comes."""
-    built = (
+    network_server = (
         TritonServer(facts, service, address)
-        if facts.server == TRITON
-        else Builtin(facts, service, address, lock)
+        if facts.server == TRITON_CHOICE
+        else BuiltinServer(facts, service, address, credentials)
     )
-    port = built.start()
+    port = network_server.start()
     where = Endpoint(tls=address.tls, host=address.host, port=port)
     click.echo(
         f"{facts.workload}: {facts.engine} {facts.precision} of checkpoint"
@@ -92,32 +105,38 @@ def run(facts: Facts, service: Service, address: Endpoint, lock: Guard) -> None:
     try:
         threading.Event().wait()
     except Interrupted as error:
-        built.stop()
+        network_server.stop()
         raise type(error)(
             f"{facts.workload}: {error}; {service.answered:,} samples were answered"
         ) from error
 
 
-def facts_of(bench: Bench, recorder: Any, server: str) -> Facts:
+def describe_served_system(
+    serving_setup: ServingSetup, recorder: Any, server: str
+) -> ServerDescription:
     """Describe what is served, for clients' records."""
-    request, run = bench.request, bench.system.run
-    return Facts(
+    request, run = serving_setup.request, serving_setup.system.run
+    return ServerDescription(
         workload=request.name,
         round=request.round.name,
         profile=request.profile.value,
-        checkpoint_sha256=bench.checkpoint.record.sha256,
+        checkpoint_sha256=serving_setup.checkpoint.record.sha256,
         engine=request.options.engine,
         engine_package=registry.describe_engine_package(request.options.engine),
-        precision=bench.precision.value,
+        precision=serving_setup.precision.value,
         framework=request.options.framework,
         device=run.device,
-        threads=bench.threads,
-        settings=plain_settings(request.settings),
-        built={network: plain_settings(facts) for network, facts in recorder.built.items()},
+        threads=serving_setup.threads,
+        settings=convert_settings_to_json(request.settings),
+        built={
+            network: convert_settings_to_json(facts) for network, facts in recorder.built.items()
+        },
         calibrated=dict(recorder.calibrated),
-        system=bench.entry.system,
-        description=plain_settings(describe_system(bench.entry, request.described)),
-        machine=machine(),
+        system=serving_setup.entry.system,
+        description=convert_settings_to_json(
+            describe_system(serving_setup.entry, request.described)
+        ),
+        machine=compute_machine_id(),
         node=platform.node(),
         server=server,
         software=f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')}",

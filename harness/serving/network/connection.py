@@ -10,29 +10,29 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.serving.network.access import Access
+from harness.serving.network.access import ClientCredentials
 from harness.serving.network.wire import (
-    CHANNEL,
-    DECODER,
-    FACTS_MODEL,
-    INFER,
+    CHANNEL_OPTIONS,
+    DESCRIPTION_MODEL,
+    INFER_METHOD,
+    SERVER_DESCRIPTION_DECODER,
     Endpoint,
-    Facts,
-    elements,
-    messages,
-    opaque_request,
+    ServerDescription,
+    decode_bytes_elements,
+    encode_opaque_request,
+    import_kserve_messages,
 )
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 
-CONNECT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before a run: house rule, many times the round trip around the world."""
 NS_PER_S: Final = 1e9
 
 
-class Connection:
+class ServerConnection:
     """One server, as a client sees it."""
 
-    def __init__(self, endpoint: Endpoint, access: Access) -> None:
+    def __init__(self, endpoint: Endpoint, access: ClientCredentials) -> None:
         import grpc
 
         self.endpoint, self.access, self.grpc = endpoint, access, grpc
@@ -40,45 +40,45 @@ class Connection:
             self.channel = grpc.secure_channel(
                 endpoint.target,
                 grpc.ssl_channel_credentials(root_certificates=access.ca),
-                options=CHANNEL,
+                options=CHANNEL_OPTIONS,
             )
         else:
-            self.channel = grpc.insecure_channel(endpoint.target, options=CHANNEL)
+            self.channel = grpc.insecure_channel(endpoint.target, options=CHANNEL_OPTIONS)
         self.call = self.channel.unary_unary(
-            INFER,
+            INFER_METHOD,
             request_serializer=None,
-            response_deserializer=messages().ModelInferResponse.FromString,
+            response_deserializer=import_kserve_messages().ModelInferResponse.FromString,
         )
 
     def close(self) -> None:
         """Close the channel."""
         self.channel.close()
 
-    def service(self) -> Any:
+    def build_stub(self) -> Any:
         """Return the protocol's calls."""
         from tritonclient.grpc import service_pb2_grpc
 
         return service_pb2_grpc.GRPCInferenceServiceStub(self.channel)
 
-    def check(self) -> None:
+    def check_server(self) -> None:
         """Raise MissingError if the server cannot be used, with the reason."""
-        reach(self.endpoint, self.access)
+        check_server_reachable(self.endpoint, self.access)
         try:
             ready = (
-                self.service()
+                self.build_stub()
                 .ServerReady(
-                    messages().ServerReadyRequest(),
+                    import_kserve_messages().ServerReadyRequest(),
                     metadata=self.access.metadata,
-                    timeout=CONNECT_S,
+                    timeout=CONNECT_TIMEOUT_S,
                 )
                 .ready
             )
         except self.grpc.RpcError as error:
-            raise MissingError(f"{self.endpoint.url}: {self.refusal(error)}") from error
+            raise MissingError(f"{self.endpoint.url}: {self.explain_refusal(error)}") from error
         if not ready:
             raise MissingError(f"{self.endpoint.url}: the server says that it is not ready")
 
-    def refusal(self, error: Any) -> str:
+    def explain_refusal(self, error: Any) -> str:
         """Say why a server refuses a call."""
         code = self.grpc.StatusCode
         if error.code() == code.UNAUTHENTICATED:
@@ -88,69 +88,75 @@ class Connection:
                 else "the server wants a token: --token-file"
             )
         if error.code() == code.DEADLINE_EXCEEDED:
-            return f"the server accepts connections and does not answer within {CONNECT_S:g} s"
+            return (
+                f"the server accepts connections and does not answer within {CONNECT_TIMEOUT_S:g} s"
+            )
         if error.code() == code.UNIMPLEMENTED:
             return "what answers there does not know KServe's protocol v2"
         return f"{error.code().name}: {' '.join(str(error.details()).split())}"
 
-    def facts(self) -> Facts:
+    def request_description(self) -> ServerDescription:
         """Ask what is served; MissingError if the server is not podium's."""
         try:
             reply = self.call(
-                opaque_request(FACTS_MODEL, b""), metadata=self.access.metadata, timeout=CONNECT_S
+                encode_opaque_request(DESCRIPTION_MODEL, b""),
+                metadata=self.access.metadata,
+                timeout=CONNECT_TIMEOUT_S,
             )
-            return DECODER.decode(answer_in(reply))
+            return SERVER_DESCRIPTION_DECODER.decode(parse_opaque_answer(reply))
         except self.grpc.RpcError as error:
             if error.code() == self.grpc.StatusCode.NOT_FOUND or "unknown model" in str(
                 error.details()
             ):
                 raise MissingError(
                     f"{self.endpoint.url}: not a server of podium serve: it has no model"
-                    f" {FACTS_MODEL}; for another server's own model, name its tensors with --set"
-                    " endpoint.input and endpoint.output"
+                    f" {DESCRIPTION_MODEL}; for another server's own model, name its tensors with"
+                    " --set endpoint.input and endpoint.output"
                 ) from error
-            raise MissingError(f"{self.endpoint.url}: {self.refusal(error)}") from error
+            raise MissingError(f"{self.endpoint.url}: {self.explain_refusal(error)}") from error
         except (msgspec.MsgspecError, ValueError) as error:
             raise MissingError(
                 f"{self.endpoint.url}: does not say what it serves: {error}"
             ) from error
 
-    def round_trips_ns(self, count: int) -> list[int]:
+    def measure_round_trips_ns(self, count: int) -> list[int]:
         """Time empty calls, one after another."""
-        live, request = self.service().ServerLive, messages().ServerLiveRequest()
+        live, request = self.build_stub().ServerLive, import_kserve_messages().ServerLiveRequest()
         found = []
         for _ in range(count):
             start = time.perf_counter_ns()
             try:
-                live(request, metadata=self.access.metadata, timeout=CONNECT_S)
+                live(request, metadata=self.access.metadata, timeout=CONNECT_TIMEOUT_S)
             except self.grpc.RpcError as error:
-                raise MissingError(f"{self.endpoint.url}: {self.refusal(error)}") from error
+                raise MissingError(f"{self.endpoint.url}: {self.explain_refusal(error)}") from error
             found.append(time.perf_counter_ns() - start)
         return found
 
-    def server_name(self) -> str:
+    def request_server_name(self) -> str:
         """Ask for the server's name, a round trip inside LoadGen's `Name()`."""
-        told = self.service().ServerMetadata(
-            messages().ServerMetadataRequest(), metadata=self.access.metadata, timeout=CONNECT_S
+        server_metadata = self.build_stub().ServerMetadata(
+            import_kserve_messages().ServerMetadataRequest(),
+            metadata=self.access.metadata,
+            timeout=CONNECT_TIMEOUT_S,
         )
-        return f"{told.name} at {self.endpoint.target}"
+        return f"{server_metadata.name} at {self.endpoint.target}"
 
-    def start(self, request: bytes, done: Callable[[Any], None]) -> None:
+    def send_with_callback(self, request: bytes, done: Callable[[Any], None]) -> None:
         """Send a request; `done` gets its future on gRPC's thread."""
         self.call.future(request, metadata=self.access.metadata).add_done_callback(done)
 
-    def begin(self, request: bytes, timeout_s: float) -> Any:
+    def send_with_timeout(self, request: bytes, timeout_s: float) -> Any:
         """Send a request; return its future."""
         return self.call.future(request, metadata=self.access.metadata, timeout=timeout_s)
 
-    def wait(self, future: Any) -> Any:
+    def wait_for_reply(self, future: Any) -> Any:
         """Wait for a reply; JudgedError if there is none."""
         try:
             return future.result()
         except self.grpc.RpcError as error:
-            raise self.lost(error, "before the run") from error
+            raise self.build_lost_error(error, "before the run") from error
 
-    def lost(self, error: Any, when: str) -> PodiumError:
+    def build_lost_error(self, error: Any, when: str) -> PodiumError:
         """Say how a server failed once it had been ready."""
         code = self.grpc.StatusCode
         where, nothing = self.endpoint.target, "nothing of that run counts"
@@ -164,7 +170,7 @@ class Connection:
         )
 
 
-def answer_in(reply: Any) -> bytes:
+def parse_opaque_answer(reply: Any) -> bytes:
     """Return the one answer of an opaque reply; ValueError if it is not one of at least a byte."""
     if (
         len(reply.outputs) != 1
@@ -175,7 +181,7 @@ def answer_in(reply: Any) -> bytes:
             ", ".join(f"{each.datatype}{list(each.shape)}" for each in reply.outputs) or "nothing"
         )
         raise ValueError(f"1 answer of type BYTES wanted, got {kinds}")
-    found = elements(reply.raw_output_contents[0])
+    found = decode_bytes_elements(reply.raw_output_contents[0])
     if len(found) != 1 or not found[0]:
         raise ValueError(
             f"1 answer that is not empty wanted, got {len(found)} of"
@@ -184,20 +190,22 @@ def answer_in(reply: Any) -> bytes:
     return found[0]
 
 
-def reach(endpoint: Endpoint, access: Access) -> None:
+def check_server_reachable(endpoint: Endpoint, access: ClientCredentials) -> None:
     """Connect once by TCP, and by TLS where it is wanted; MissingError says which of them fails,
     and why. gRPC would say UNAVAILABLE for all.
     """
     try:
-        with socket.create_connection((endpoint.host, endpoint.port), CONNECT_S) as plain:
+        with socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIMEOUT_S) as plain:
             if endpoint.tls:
-                handshake(endpoint, access, plain)
-            elif speaks_tls(plain, endpoint):
+                check_tls_handshake(endpoint, access, plain)
+            elif is_tls_server(plain, endpoint):
                 raise MissingError(
                     f"{endpoint.url}: the server wants TLS; write grpcs://{endpoint.target}"
                 )
     except TimeoutError as error:
-        raise MissingError(f"{endpoint.url}: no connection within {CONNECT_S:g} s") from error
+        raise MissingError(
+            f"{endpoint.url}: no connection within {CONNECT_TIMEOUT_S:g} s"
+        ) from error
     except socket.gaierror as error:
         raise MissingError(
             f"{endpoint.url}: the name {endpoint.host} is not known: {error.strerror}"
@@ -206,7 +214,9 @@ def reach(endpoint: Endpoint, access: Access) -> None:
         raise MissingError(f"{endpoint.url}: no server there: {error.strerror or error}") from error
 
 
-def handshake(endpoint: Endpoint, access: Access, plain: socket.socket) -> None:
+def check_tls_handshake(
+    endpoint: Endpoint, access: ClientCredentials, plain: socket.socket
+) -> None:
     """Make a TLS connection as gRPC will; MissingError if the certificate is not trusted or there
     is no TLS.
     """
@@ -234,7 +244,7 @@ def handshake(endpoint: Endpoint, access: Access, plain: socket.socket) -> None:
         ) from error
 
 
-def speaks_tls(plain: socket.socket, endpoint: Endpoint) -> bool:
+def is_tls_server(plain: socket.socket, endpoint: Endpoint) -> bool:
     """Tell whether a server answers a TLS greeting; what its certificate says does not matter
     here.
     """

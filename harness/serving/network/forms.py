@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from harness.serving.network.connection import Connection, answer_in
-from harness.serving.network.wire import messages, opaque_request
+from harness.serving.network.connection import ServerConnection, parse_opaque_answer
+from harness.serving.network.wire import encode_opaque_request, import_kserve_messages
 from suite.errors import JudgedError, RequestError
 from suite.rounds import HyperValue
 
-SIZES: Final = {
+BYTES_PER_ELEMENT: Final = {
     "BOOL": 1,
     "UINT8": 1,
     "INT8": 1,
@@ -30,34 +30,34 @@ SIZES: Final = {
 """Bytes of an element: KServe, predict v2, Tensor Data Types."""
 
 
-class Form(Protocol):
+class RequestForm(Protocol):
     """How a payload becomes a request, and a reply an answer."""
 
     @property
     def model(self) -> str:
         """Name of the model."""
 
-    def request(self, payload: bytes) -> bytes:
+    def build_request(self, payload: bytes) -> bytes:
         """Return the serialised request of one sample."""
 
-    def answer(self, connection: Connection, reply: Any) -> bytes:
+    def parse_answer(self, connection: ServerConnection, reply: Any) -> bytes:
         """Return the answer; JudgedError if the reply is not one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opaque:
+class OpaqueForm:
     """Payload in, answer out, as podium's servers have it."""
 
     model: str
 
-    def request(self, payload: bytes) -> bytes:
+    def build_request(self, payload: bytes) -> bytes:
         """Return the serialised request of one sample."""
-        return opaque_request(self.model, payload)
+        return encode_opaque_request(self.model, payload)
 
-    def answer(self, connection: Connection, reply: Any) -> bytes:
+    def parse_answer(self, connection: ServerConnection, reply: Any) -> bytes:
         """Return the answer as the accuracy log stores it."""
         try:
-            return answer_in(reply)
+            return parse_opaque_answer(reply)
         except ValueError as error:
             raise JudgedError(
                 f"{connection.endpoint.target}: {error}; nothing of that run counts"
@@ -65,27 +65,27 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class NamedTensor:
     """A tensor of a model: `picture:FP32:1x3x224x224`; one -1 is computed from the payload."""
 
     name: str
     kind: str
     shape: tuple[int, ...]
 
-    def sized(self, size: int) -> tuple[int, ...]:
+    def resolve_shape(self, size: int) -> tuple[int, ...]:
         """Return the shape of so many bytes; RequestError if there is none."""
-        known = math.prod(side for side in self.shape if side > 0) * SIZES[self.kind]
+        known = math.prod(side for side in self.shape if side > 0) * BYTES_PER_ELEMENT[self.kind]
         free = self.shape.count(-1)
         if size % known or (not free and size != known):
-            told = "x".join(map(str, self.shape))
+            shape_text = "x".join(map(str, self.shape))
             raise RequestError(
                 f"setting endpoint.input: a sample of this workload has {size:,} bytes, and"
-                f" {self.kind} {told} does not"
+                f" {self.kind} {shape_text} does not"
             )
         return tuple(size // known if side < 0 else side for side in self.shape)
 
 
-def tensor(key: str, text: HyperValue) -> Tensor:
+def parse_named_tensor(key: str, text: HyperValue) -> NamedTensor:
     """Read `name:TYPE:1x3x224x224`; RequestError otherwise."""
     name, _, rest = str(text).partition(":")
     kind, _, sides = rest.partition(":")
@@ -97,53 +97,57 @@ def tensor(key: str, text: HyperValue) -> Tensor:
     )
     if (
         not name
-        or kind not in SIZES
+        or kind not in BYTES_PER_ELEMENT
         or not parts
         or len(shape) != len(parts)
         or shape.count(-1) > 1
     ):
         raise RequestError(
             f"setting {key}: {text!r}: write NAME:TYPE:SHAPE, as in picture:FP32:1x3x224x224, with"
-            f" one -1 at most; types: {', '.join(SIZES)}"
+            f" one -1 at most; types: {', '.join(BYTES_PER_ELEMENT)}"
         )
-    return Tensor(name=name, kind=kind, shape=shape)
+    return NamedTensor(name=name, kind=kind, shape=shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tensors:
+class TensorForm:
     """One tensor in, one finished answer out: nothing is computed on LoadGen's side."""
 
     model: str
-    source: Tensor
-    target: Tensor
+    source: NamedTensor
+    target: NamedTensor
 
-    def request(self, payload: bytes) -> bytes:
+    def build_request(self, payload: bytes) -> bytes:
         """Return the serialised request of one sample; its payload has to be that tensor, and
         nothing else.
         """
-        request = messages().ModelInferRequest(model_name=self.model, raw_input_contents=[payload])
+        request = import_kserve_messages().ModelInferRequest(
+            model_name=self.model, raw_input_contents=[payload]
+        )
         request.inputs.add(
-            name=self.source.name, datatype=self.source.kind, shape=self.source.sized(len(payload))
+            name=self.source.name,
+            datatype=self.source.kind,
+            shape=self.source.resolve_shape(len(payload)),
         )
         request.outputs.add(name=self.target.name)
         return bytes(request.SerializeToString())
 
-    def answer(self, connection: Connection, reply: Any) -> bytes:
+    def parse_answer(self, connection: ServerConnection, reply: Any) -> bytes:
         """Return the bytes of the answer's tensor."""
         found = [f"{each.name} {each.datatype}{list(each.shape)}" for each in reply.outputs]
         if (
             len(reply.raw_output_contents) == 1
             and len(reply.outputs) == 1
-            and self.fits(reply.outputs[0], len(reply.raw_output_contents[0]))
+            and self.is_expected_output(reply.outputs[0], len(reply.raw_output_contents[0]))
         ):
             return bytes(reply.raw_output_contents[0])
-        told = "x".join(map(str, self.target.shape))
+        shape_text = "x".join(map(str, self.target.shape))
         raise JudgedError(
             f"{connection.endpoint.target}: 1 answer {self.target.name} of {self.target.kind}"
-            f" {told} wanted, got {', '.join(found) or 'nothing'}; nothing of that run counts"
+            f" {shape_text} wanted, got {', '.join(found) or 'nothing'}; nothing of that run counts"
         )
 
-    def fits(self, output: Any, size: int) -> bool:
+    def is_expected_output(self, output: Any, size: int) -> bool:
         """Check a reply's tensor."""
         shape = tuple(output.shape)
         alike = len(shape) == len(self.target.shape) and all(
@@ -153,20 +157,20 @@ class Tensors:
             output.name == self.target.name
             and output.datatype == self.target.kind
             and alike
-            and 0 < size == math.prod(shape) * SIZES[self.target.kind]
+            and 0 < size == math.prod(shape) * BYTES_PER_ELEMENT[self.target.kind]
         )
 
 
-def form_of(settings: Mapping[str, HyperValue], workload: str) -> Form:
+def choose_request_form(settings: Mapping[str, HyperValue], workload: str) -> RequestForm:
     """Return the form that the settings ask for; RequestError where they contradict one another."""
     model = str(settings.get("endpoint.model", workload))
     source, target = settings.get("endpoint.input"), settings.get("endpoint.output")
     if source is None and target is None:
-        return Opaque(model=model)
+        return OpaqueForm(model=model)
     if source is None or target is None:
         raise RequestError("endpoint.input and endpoint.output belong together")
-    return Tensors(
+    return TensorForm(
         model=model,
-        source=tensor("endpoint.input", source),
-        target=tensor("endpoint.output", target),
+        source=parse_named_tensor("endpoint.input", source),
+        target=parse_named_tensor("endpoint.output", target),
     )

@@ -15,31 +15,41 @@ from typing import Any, Final
 
 from harness.children.process import Abort
 from harness.serving.loadgen import query_times
-from harness.serving.loadgen.batching import Envelope
-from harness.serving.loadgen.qsl import Library
-from harness.serving.loadgen.query_times import Completions
-from harness.serving.loadgen.session import NO_AUDIT, Job, Outcome, no_flush
-from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings, log_settings
-from harness.serving.network.connection import Connection
+from harness.serving.loadgen.batching import ResponseEnvelope
+from harness.serving.loadgen.qsl import SampleLibrary
+from harness.serving.loadgen.query_times import WorkerCompletions
+from harness.serving.loadgen.session import (
+    ABSENT_AUDIT_CONFIG,
+    LoadGenJob,
+    LoadGenOutcome,
+    ignore_flush,
+)
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    build_log_settings,
+    build_test_settings,
+    import_loadgen,
+)
+from harness.serving.network.connection import ServerConnection
 from harness.serving.network.remote import RemoteInference, RemoteSystem
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
-NAME: Final = "Network SUT"
+SUT_NAME_PREFIX: Final = "Network SUT"
 """inference_rules.adoc, Network Division: the SUT's name contains it."""
-OFFLINE_S: Final = 60.0
-BOUNDS: Final = 10
-LEAST_S: Final = 10.0
+OFFLINE_SILENCE_LIMIT_S: Final = 60.0
+SILENCE_LATENCY_BOUNDS: Final = 10
+MIN_SILENCE_LIMIT_S: Final = 10.0
 """House rules: how long no answer at all may come. A server that is slow still answers; one that is
 frozen does not.
 """
-LOOK_S: Final = 0.1
+SILENCE_CHECK_INTERVAL_S: Final = 0.1
 MS_PER_S: Final = 1000
 NS_PER_S: Final = 1e9
 
 
-def timeout_s(schedule: Schedule, wanted_ms: int | None) -> float:
+def choose_silence_limit_s(schedule: LoadGenSchedule, wanted_ms: int | None) -> float:
     """Return how long no answer may come: what the user says, else ten latency bounds, at least ten
     seconds; in Offline a minute.
     """
@@ -50,14 +60,14 @@ def timeout_s(schedule: Schedule, wanted_ms: int | None) -> float:
         or schedule.bound_ns is None
         or schedule.mode is Mode.ACCURACY
     ):
-        return OFFLINE_S
-    return max(LEAST_S, BOUNDS * schedule.bound_ns / NS_PER_S)
+        return OFFLINE_SILENCE_LIMIT_S
+    return max(MIN_SILENCE_LIMIT_S, SILENCE_LATENCY_BOUNDS * schedule.bound_ns / NS_PER_S)
 
 
-class Line:
+class ServerLine:
     """One server and what it owes."""
 
-    def __init__(self, connection: Connection, in_flight: int) -> None:
+    def __init__(self, connection: ServerConnection, in_flight: int) -> None:
         self.connection, self.free = connection, threading.Semaphore(in_flight)
         self.sent = self.answered = 0
         self.since_ns = monotonic_ns()
@@ -75,41 +85,46 @@ class Line:
         self.since_ns = monotonic_ns()
         self.free.release()
 
-    def silent_s(self) -> float:
+    def compute_silence_s(self) -> float:
         """Return for how long an answer has been owed."""
         return (monotonic_ns() - self.since_ns) / NS_PER_S if self.sent > self.answered else 0.0
 
 
-class Dispatcher:
+class QueryDispatcher:
     """From LoadGen's queries to requests, and from replies to LoadGen's responses."""
 
     def __init__(self, lg: Any, inference: RemoteInference, abort: Abort, silence_s: float) -> None:
         remote = inference.remote
-        self.respond, self.envelope = lg.QuerySamplesComplete, Envelope(lg.QuerySampleResponse)
+        self.respond, self.envelope = (
+            lg.QuerySamplesComplete,
+            ResponseEnvelope(lg.QuerySampleResponse),
+        )
         self.inference, self.abort, self.form, self.silence_s = (
             inference,
             abort,
             remote.form,
             silence_s,
         )
-        self.lines = [Line(connection, remote.in_flight) for connection in remote.connect()]
+        self.lines = [
+            ServerLine(connection, remote.in_flight) for connection in remote.open_connections()
+        ]
         self.queue: SimpleQueue[Sequence[Any] | None] = SimpleQueue()
         self.issued = array("q")
         """When each query was issued (monotonic ns)."""
         self.turn = threading.Lock()
-        self.completions = Completions()
+        self.completions = WorkerCompletions()
         self.asked = self.answered = 0
         self.bytes_out = self.bytes_in = 0
         self.over = threading.Event()
         self.threads = [
-            threading.Thread(target=self.guarded, args=(work,), daemon=True)
-            for work in (self.send, self.watch)
+            threading.Thread(target=self.run_guarded, args=(work,), daemon=True)
+            for work in (self.send_samples, self.watch_servers)
         ]
 
     def start(self) -> None:
         """Check the servers, then start; MissingError if one cannot be used."""
         for line in self.lines:
-            line.connection.check()
+            line.connection.check_server()
         for thread in self.threads:
             thread.start()
 
@@ -122,28 +137,31 @@ class Dispatcher:
         for line in self.lines:
             line.connection.close()
 
-    def issue(self, query: Sequence[Any]) -> None:
+    def enqueue_query(self, query: Sequence[Any]) -> None:
         """Enqueue one query; called on LoadGen's thread, inside its clock."""
         self.issued.append(monotonic_ns())
         self.queue.put(query)
 
-    def name(self) -> str:
+    def request_sut_name(self) -> str:
         """Name the system under test: a round trip to every server, which LoadGen times."""
         try:
-            return f"{NAME}: {', '.join(line.connection.server_name() for line in self.lines)}"
+            return (
+                f"{SUT_NAME_PREFIX}:"
+                f" {', '.join(line.connection.request_server_name() for line in self.lines)}"
+            )
         except Exception as error:
             self.abort(
                 JudgedError(f"a server does not tell its name: {' '.join(str(error).split())}")
             )
 
-    def guarded(self, work: Any) -> None:
+    def run_guarded(self, work: Any) -> None:
         """Run a thread; any exception ends the process."""
         try:
             work()
         except BaseException as error:
             self.abort(error)
 
-    def send(self) -> None:
+    def send_samples(self) -> None:
         """Send each sample of each query, to the servers in turns; wait where too many answers are
         owed.
         """
@@ -158,79 +176,83 @@ class Dispatcher:
                     line.count_sent()
                 self.asked += 1
                 self.bytes_out += len(request)
-                line.connection.start(request, Reply(self, line, sample.id, number))
+                line.connection.send_with_callback(
+                    request, ReplyCallback(self, line, sample.id, number)
+                )
 
-    def finish(self, line: Line, identity: int, query: int, future: Any) -> None:
+    def complete_sample(self, line: ServerLine, identity: int, query: int, future: Any) -> None:
         """Hand an answer to LoadGen; called on gRPC's threads."""
         error = future.exception()
         if error is not None:
-            raise line.connection.lost(error, self.progress())
-        answer = self.form.answer(line.connection, future.result())
+            raise line.connection.build_lost_error(error, self.format_progress())
+        answer = self.form.parse_answer(line.connection, future.result())
         with self.turn:
             line.count_answered()
             self.answered += 1
             self.bytes_in += len(answer)
-            responses = self.envelope.fill([identity], [answer])
-            self.completions.add(
+            responses = self.envelope.fill_responses([identity], [answer])
+            self.completions.add_completion(
                 monotonic_ns(), self.answered - 1, query, 1, 1
             )  # first: after the last answer LoadGen returns, and the record is written
             self.respond(responses)
 
-    def progress(self) -> str:
+    def format_progress(self) -> str:
         """Say how far the run is."""
         return f"after {self.answered:,} of {self.asked:,} answers"
 
-    def watch(self) -> None:
+    def watch_servers(self) -> None:
         """End the run if a server owes answers and gives none."""
-        while not self.over.wait(LOOK_S):
+        while not self.over.wait(SILENCE_CHECK_INTERVAL_S):
             for line in self.lines:
-                if line.silent_s() > self.silence_s:
+                if line.compute_silence_s() > self.silence_s:
                     where = line.connection.endpoint.target
                     raise JudgedError(
-                        f"{where} gave no answer for {self.silence_s:g} s, {self.progress()};"
-                        " nothing of that run counts"
+                        f"{where} gave no answer for {self.silence_s:g} s,"
+                        f" {self.format_progress()}; nothing of that run counts"
                     )
 
 
-class Reply:
+class ReplyCallback:
     """The callback of one request."""
 
     __slots__ = ("dispatcher", "identity", "line", "query")
 
-    def __init__(self, dispatcher: Dispatcher, line: Line, identity: int, query: int) -> None:
+    def __init__(
+        self, dispatcher: QueryDispatcher, line: ServerLine, identity: int, query: int
+    ) -> None:
         self.dispatcher, self.line, self.identity, self.query = dispatcher, line, identity, query
 
     def __call__(self, future: Any) -> None:
         """Finish the request; any exception ends the process, since LoadGen would wait for ever."""
         try:
-            self.dispatcher.finish(self.line, self.identity, self.query, future)
+            self.dispatcher.complete_sample(self.line, self.identity, self.query, future)
         except BaseException as error:
             self.dispatcher.abort(error)
 
 
-def run_over_network(job: Job, abort: Abort) -> Outcome:
+def run_loadgen_over_network(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     """Run LoadGen in this process over the servers; it returns when all queries are answered."""
-    lg = loadgen()
+    lg = import_loadgen()
     assert isinstance(job.system, RemoteSystem)
-    inference, recorder = job.system.open()
+    inference, recorder = job.system.open_inference()
     assert isinstance(inference, RemoteInference)
-    library = Library(inference, abort)
-    dispatcher = Dispatcher(
-        lg, inference, abort, timeout_s(job.schedule, job.system.remote.timeout_ms)
+    library = SampleLibrary(inference, abort)
+    dispatcher = QueryDispatcher(
+        lg, inference, abort, choose_silence_limit_s(job.schedule, job.system.remote.timeout_ms)
     )
     dispatcher.start()
     gc.freeze()
     count = inference.sample_count
-    sut = lg.ConstructQDL(dispatcher.issue, no_flush, dispatcher.name)
+    sut = lg.ConstructQDL(dispatcher.enqueue_query, ignore_flush, dispatcher.request_sut_name)
     qsl = lg.ConstructQSL(
         count, min(count, inference.performance_sample_count), library.load, library.unload
     )
     lg.StartTestWithLogSettings(
         sut,
         qsl,
-        loadgen_settings(job.schedule),
-        log_settings(lg, job.folder),
-        str(job.folder / NO_AUDIT),
+        build_test_settings(job.schedule),
+        build_log_settings(lg, job.folder),
+        str(job.folder / ABSENT_AUDIT_CONFIG),
     )
     lg.DestroyQSL(qsl)
     lg.DestroyQDL(sut)
@@ -239,11 +261,11 @@ def run_over_network(job: Job, abort: Abort) -> Outcome:
     lost = (
         ""
         if job.schedule.mode is Mode.ACCURACY
-        else query_times.write(
+        else query_times.write_query_times(
             job.folder, job.schedule.scenario, dispatcher.issued, [dispatcher.completions]
         )
     )
-    return Outcome(
+    return LoadGenOutcome(
         sample_count=count,
         batches=dispatcher.answered,
         samples=dispatcher.answered,

@@ -8,28 +8,28 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final, cast
 
-from harness.serving.loadgen.session import Recorder, System
-from harness.serving.network.access import Access
-from harness.serving.network.connection import Connection
-from harness.serving.network.forms import Form
-from harness.serving.network.wire import Endpoint, Facts
+from harness.serving.loadgen.session import EngineRecorder, SystemUnderTest
+from harness.serving.network.access import ClientCredentials
+from harness.serving.network.connection import ServerConnection
+from harness.serving.network.forms import RequestForm
+from harness.serving.network.wire import Endpoint, ServerDescription
 from suite.engine import Engine, Executable, Network, Plan, Precision
 from suite.errors import JudgedError, RequestError
 from suite.records import NetworkRecord
 from suite.workload import Inference, PayloadInference, Predictor
 
-PROBE_S: Final = 60.0
+PROBE_ANSWER_TIMEOUT_S: Final = 60.0
 """For each answer of the probe: as long as Offline may go without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class RemoteServers:
     """The servers of one system under test."""
 
     endpoints: tuple[Endpoint, ...]
-    access: Access
-    form: Form
-    facts: tuple[Facts, ...]
+    access: ClientCredentials
+    form: RequestForm
+    descriptions: tuple[ServerDescription, ...]
     """What each server says of itself."""
     in_flight: int
     """Requests without an answer, at most; of each server."""
@@ -38,28 +38,30 @@ class Remote:
     record: NetworkRecord
 
     @property
-    def served(self) -> Facts:
+    def description(self) -> ServerDescription:
         """Return what is the same of all servers."""
-        return self.facts[0]
+        return self.descriptions[0]
 
-    def connect(self) -> list[Connection]:
+    def open_connections(self) -> list[ServerConnection]:
         """Open a connection to each server."""
-        return [Connection(endpoint, self.access) for endpoint in self.endpoints]
+        return [ServerConnection(endpoint, self.access) for endpoint in self.endpoints]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteSystem(System):
+class RemoteSystem(SystemUnderTest):
     """A System whose predictors are elsewhere."""
 
-    remote: Remote
+    remote: RemoteServers
 
-    def open(self) -> tuple[Inference, Recorder]:
+    def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
         inference = self.workload.inference(
             self.run, self.checkpoint, cast("Engine[Any]", ElsewhereEngine())
         )
-        facts = self.remote.served
-        recorder = cast(Recorder, SimpleNamespace(built=facts.built, calibrated=facts.calibrated))
+        facts = self.remote.description
+        recorder = cast(
+            EngineRecorder, SimpleNamespace(built=facts.built, calibrated=facts.calibrated)
+        )
         return RemoteInference(inference, self.remote), recorder
 
 
@@ -75,10 +77,10 @@ class ElsewhereEngine:
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
         """Return an executable that nobody opens."""
-        return cast("Executable[Any]", SimpleNamespace(open=refuse, facts={}))
+        return cast("Executable[Any]", SimpleNamespace(open=refuse_local_execution, facts={}))
 
 
-def refuse() -> Any:
+def refuse_local_execution() -> Any:
     """Raise: a workload tried to compute on LoadGen's side."""
     raise JudgedError("a network was run on LoadGen's side, and belongs to the servers")
 
@@ -86,7 +88,7 @@ def refuse() -> Any:
 class RemoteInference:
     """Samples as finished requests, and predictors that send them."""
 
-    def __init__(self, inference: Inference, remote: Remote) -> None:
+    def __init__(self, inference: Inference, remote: RemoteServers) -> None:
         if not isinstance(inference, PayloadInference):
             raise RequestError(
                 f"{type(inference).__name__} has no method `payload`: it cannot be served over a"
@@ -113,7 +115,7 @@ class RemoteInference:
         self.inference.load(samples)
         source = cast(PayloadInference, self.inference)
         self.requests |= {
-            sample: self.remote.form.request(source.payload(sample)) for sample in samples
+            sample: self.remote.form.build_request(source.payload(sample)) for sample in samples
         }
         self.lengths |= {sample: self.inference.length(sample) for sample in samples}
         self.inference.unload(samples)
@@ -148,12 +150,12 @@ class RemotePredictor:
 
     def __init__(self, owner: RemoteInference) -> None:
         self.owner, self.form = owner, owner.remote.form
-        self.connections = owner.remote.connect()
+        self.connections = owner.remote.open_connections()
 
     def warm_up(self) -> None:
         """Check the servers; they are warm before they listen."""
         for connection in self.connections:
-            connection.check()
+            connection.check_server()
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer samples, one request each, all at once."""
@@ -163,14 +165,18 @@ class RemotePredictor:
             for place, sample in enumerate(samples)
         ]
         waiting = [
-            (connection, connection.begin(request, PROBE_S)) for connection, request in calls
+            (connection, connection.send_with_timeout(request, PROBE_ANSWER_TIMEOUT_S))
+            for connection, request in calls
         ]
         return [
-            self.form.answer(connection, connection.wait(future)) for connection, future in waiting
+            self.form.parse_answer(connection, connection.wait_for_reply(future))
+            for connection, future in waiting
         ]
 
 
-def agreed(endpoints: Sequence[Endpoint], facts: Sequence[Facts]) -> None:
+def check_servers_agree(
+    endpoints: Sequence[Endpoint], descriptions: Sequence[ServerDescription]
+) -> None:
     """RequestError if two servers do not serve the same system."""
     keys = (
         "checkpoint_sha256",
@@ -181,23 +187,25 @@ def agreed(endpoints: Sequence[Endpoint], facts: Sequence[Facts]) -> None:
         "threads",
         "version",
     )
-    for endpoint, each in zip(endpoints[1:], facts[1:], strict=True):
+    for endpoint, each in zip(endpoints[1:], descriptions[1:], strict=True):
         for key in keys:
-            if getattr(each, key) != getattr(facts[0], key):
-                first = f"{endpoints[0].url} {getattr(facts[0], key)}"
+            if getattr(each, key) != getattr(descriptions[0], key):
+                first = f"{endpoints[0].url} {getattr(descriptions[0], key)}"
                 raise RequestError(
                     f"the endpoints are not one system: {key} is {getattr(each, key)} at"
                     f" {endpoint.url}, {first}"
                 )
 
 
-def unlike(settings: Mapping[str, Any], facts: Facts, ignored: tuple[str, ...]) -> list[str]:
+def list_unlike_settings(
+    settings: Mapping[str, Any], description: ServerDescription, ignored: tuple[str, ...]
+) -> list[str]:
     """List the settings that differ between client and server, except those with an ignored
     prefix.
     """
-    keys = sorted(settings.keys() | facts.settings.keys())
+    keys = sorted(settings.keys() | description.settings.keys())
     return [
         key
         for key in keys
-        if not key.startswith(ignored) and settings.get(key) != facts.settings.get(key)
+        if not key.startswith(ignored) and settings.get(key) != description.settings.get(key)
     ]

@@ -10,25 +10,25 @@ from typing import Protocol, TypeAlias
 
 import click
 
-from harness.serving.loadgen.batching import Batching, Gatherer
+from harness.serving.loadgen.batching import BatchingSettings, QueryGatherer
 from suite.errors import RequestError
 from suite.workload import Inference, PayloadPredictor
 
-Finish: TypeAlias = "Callable[[Sequence[Finished]], None]"
+FinishCallback: TypeAlias = "Callable[[Sequence[FinishedCall]], None]"
 
 
 @dataclass(slots=True)
-class Call:
+class PendingCall:
     """One payload that waits for its answer."""
 
     payload: bytes
-    finish: Finish
+    finish: FinishCallback
     """Gets all finished calls of a batch at once, on the worker's thread."""
     caller: object
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedCall:
     """A call and its answer; or why there is none."""
 
     caller: object
@@ -36,22 +36,22 @@ class Finished:
     problem: str = ""
 
 
-class Answering(PayloadPredictor, Protocol):
+class ServicePredictor(PayloadPredictor, Protocol):
     """A predictor of a server's worker."""
 
     def warm_up(self) -> None:
         """Run before any load."""
 
 
-class Service:
+class PayloadService:
     """Workers that answer payloads in batches, as `podium infer` batches samples."""
 
-    def __init__(self, inference: Inference, batching: Batching) -> None:
+    def __init__(self, inference: Inference, batching: BatchingSettings) -> None:
         self.inference, self.batching = inference, batching
-        self.gatherer = Gatherer(
+        self.gatherer = QueryGatherer(
             batching, lambda: None, keeps_times=False
         )  # each query is one payload: none is split; a server may run for months
-        self.waiting: dict[int, Call] = {}
+        self.waiting: dict[int, PendingCall] = {}
         self.tickets = count()
         self.answered = 0
         self.threads: list[threading.Thread] = []
@@ -60,15 +60,15 @@ class Service:
         """Open and warm up all predictors, then start; RequestError where the workload cannot
         answer payloads.
         """
-        predictors = [self.predictor(number) for number in range(self.batching.workers)]
+        predictors = [self.open_predictor(number) for number in range(self.batching.workers)]
         self.threads = [
-            threading.Thread(target=self.work, args=(predictor,), daemon=True)
+            threading.Thread(target=self.run_worker, args=(predictor,), daemon=True)
             for predictor in predictors
         ]
         for thread in self.threads:
             thread.start()
 
-    def predictor(self, number: int) -> Answering:
+    def open_predictor(self, number: int) -> ServicePredictor:
         """Open and warm up one worker's predictor."""
         predictor = self.inference.open(number, self.batching.max_batch)
         if not isinstance(predictor, PayloadPredictor):
@@ -79,7 +79,7 @@ class Service:
         predictor.warm_up()
         return predictor
 
-    def submit(self, call: Call) -> None:
+    def submit_call(self, call: PendingCall) -> None:
         """Queue a payload."""
         ticket = next(self.tickets)
         self.waiting[ticket] = call
@@ -91,11 +91,11 @@ class Service:
         for thread in self.threads:
             thread.join()
 
-    def work(self, predictor: Answering) -> None:
+    def run_worker(self, predictor: ServicePredictor) -> None:
         """Run one worker."""
-        while (batch := self.gatherer.take()) is not None:
+        while (batch := self.gatherer.take_batch()) is not None:
             calls = [self.waiting.pop(ticket) for ticket in batch[0]]
-            done = answered(predictor, calls)
+            done = process_calls(predictor, calls)
             self.answered += len(calls)
             for finish in dict.fromkeys(call.finish for call in calls):
                 finish(
@@ -103,7 +103,7 @@ class Service:
                 )
 
 
-def answered(predictor: Answering, calls: Sequence[Call]) -> list[Finished]:
+def process_calls(predictor: ServicePredictor, calls: Sequence[PendingCall]) -> list[FinishedCall]:
     """Answer one batch; a failure is told to all of its callers, and the server goes on."""
     try:
         answers = predictor.answer([call.payload for call in calls])
@@ -112,7 +112,8 @@ def answered(predictor: Answering, calls: Sequence[Call]) -> list[Finished]:
     except Exception as error:
         problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
         click.echo(f"a batch of {len(calls)} failed: {problem}", err=True)
-        return [Finished(call.caller, b"", problem) for call in calls]
+        return [FinishedCall(call.caller, b"", problem) for call in calls]
     return [
-        Finished(call.caller, bytes(answer)) for call, answer in zip(calls, answers, strict=True)
+        FinishedCall(call.caller, bytes(answer))
+        for call, answer in zip(calls, answers, strict=True)
     ]

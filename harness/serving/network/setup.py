@@ -16,21 +16,32 @@ from harness.machine.placement import INSTANCES_SETTING, resolve_instance_count
 from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system, read_system_file
 from harness.request import RunRequest, resolve_request
-from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
-from harness.serving.network.access import access
-from harness.serving.network.connection import Connection
-from harness.serving.network.forms import Opaque, form_of
-from harness.serving.network.qdl import run_over_network
-from harness.serving.network.remote import ElsewhereEngine, Remote, RemoteSystem, agreed, unlike
+from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
+from harness.serving.network.access import read_client_credentials
+from harness.serving.network.connection import ServerConnection
+from harness.serving.network.forms import OpaqueForm, choose_request_form
+from harness.serving.network.qdl import run_loadgen_over_network
+from harness.serving.network.remote import (
+    ElsewhereEngine,
+    RemoteServers,
+    RemoteSystem,
+    check_servers_agree,
+    list_unlike_settings,
+)
 from harness.serving.network.wire import (
     Endpoint,
-    Facts,
-    is_loopback,
-    machine,
-    messages,
+    ServerDescription,
+    compute_machine_id,
+    import_kserve_messages,
+    is_loopback_host,
     parse_endpoint,
 )
-from harness.serving.setup import Bench, batching_of, check_legal, served_by
+from harness.serving.setup import (
+    ServingSetup,
+    check_serving_legality,
+    list_serving_modules,
+    resolve_batching_settings,
+)
 from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
@@ -40,18 +51,18 @@ from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import NETWORK_FIELDS, Precision
 
-OWN: Final = (*PERFORMANCE_PREFIXES, "endpoint.", "power.")
+CLIENT_SETTING_PREFIXES: Final = (*PERFORMANCE_PREFIXES, "endpoint.", "power.")
 """Prefixes of settings that are LoadGen's side's own."""
-SERVERS: Final = ("batching.", "engine.")
+SERVER_SETTING_PREFIXES: Final = ("batching.", "engine.")
 """Prefixes of settings that are the server's own."""
-IN_FLIGHT: Final = 1024
-ROUND_TRIPS: Final = 100
+DEFAULT_IN_FLIGHT: Final = 1024
+MEASURED_ROUND_TRIPS: Final = 100
 MICROSECONDS: Final = 1000
-UNKNOWN: Final = "unknown"
+UNKNOWN_SOFTWARE: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EndpointOptions:
     """The options of `podium infer` that name servers."""
 
     endpoints: tuple[str, ...]
@@ -59,17 +70,19 @@ class Asked:
     token_file: Path | None
 
 
-def set_up_remote(
-    workload: str, options: RunOptions, checkpoint: Path | None, asked: Asked
-) -> Bench:
+def set_up_remote_serving(
+    workload: str, options: RunOptions, checkpoint: Path | None, endpoint_options: EndpointOptions
+) -> ServingSetup:
     """Resolve a request to measure servers; RequestError for what does not match, MissingError for
     a server that cannot be used.
     """
-    messages()
-    endpoints = tuple(parse_endpoint(text) for text in asked.endpoints)
+    import_kserve_messages()
+    endpoints = tuple(parse_endpoint(text) for text in endpoint_options.endpoints)
     if len(set(endpoints)) < len(endpoints):
         raise RequestError("--endpoint: the same server is named twice")
-    allowed = access(endpoints, asked.ca, asked.token_file)
+    credentials = read_client_credentials(
+        endpoints, endpoint_options.ca, endpoint_options.token_file
+    )
     request = resolve_request(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
@@ -77,32 +90,37 @@ def set_up_remote(
             f"{workload} has no inference rules in profile {request.profile} of round"
             f" {request.round.name}"
         )
-    chosen, form = choose_checkpoint(request, checkpoint), form_of(request.settings, workload)
-    connections = [Connection(endpoint, allowed) for endpoint in endpoints]
+    chosen, form = (
+        choose_checkpoint(request, checkpoint),
+        choose_request_form(request.settings, workload),
+    )
+    connections = [ServerConnection(endpoint, credentials) for endpoint in endpoints]
     for connection in connections:
-        connection.check()
-    told = isinstance(form, Opaque)
-    facts = tuple(
-        connection.facts() if told else undescribed(request, chosen, connection)
+        connection.check_server()
+    is_opaque = isinstance(form, OpaqueForm)
+    descriptions = tuple(
+        connection.request_description()
+        if is_opaque
+        else describe_foreign_server(request, chosen, connection)
         for connection in connections
     )
-    agreed(endpoints, facts)
-    matching(request, chosen, endpoints[0], facts[0])
-    remote = Remote(
+    check_servers_agree(endpoints, descriptions)
+    check_server_matches(request, chosen, endpoints[0], descriptions[0])
+    remote = RemoteServers(
         endpoints=endpoints,
-        access=allowed,
+        access=credentials,
         form=form,
-        facts=facts,
-        in_flight=positive(request, "endpoint.in_flight", IN_FLIGHT),
-        timeout_ms=positive(request, "endpoint.timeout_ms", None),
-        record=record_of(connections, facts, form.model, told),
+        descriptions=descriptions,
+        in_flight=get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT),
+        timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
+        record=measure_network(connections, descriptions, form.model, is_opaque),
     )
     for connection in connections:
         connection.close()
-    return bench_of(request, row, chosen, remote)
+    return build_remote_setup(request, row, chosen, remote)
 
 
-def positive(request: RunRequest, key: str, otherwise: Any) -> Any:
+def get_positive_setting(request: RunRequest, key: str, otherwise: Any) -> Any:
     """Return a setting that counts something, or what stands for it; RequestError below 1."""
     value = request.settings.get(key, otherwise)
     if isinstance(value, int) and value < 1:
@@ -110,7 +128,12 @@ def positive(request: RunRequest, key: str, otherwise: Any) -> Any:
     return value
 
 
-def matching(request: RunRequest, chosen: Checkpoint, endpoint: Endpoint, facts: Facts) -> None:
+def check_server_matches(
+    request: RunRequest,
+    chosen: ExportedCheckpoint,
+    endpoint: Endpoint,
+    description: ServerDescription,
+) -> None:
     """RequestError if a server serves something else than what is to be measured."""
     wanted = {
         "workload": request.name,
@@ -118,36 +141,42 @@ def matching(request: RunRequest, chosen: Checkpoint, endpoint: Endpoint, facts:
         "profile": request.profile.value,
     }
     for key, value in wanted.items():
-        if getattr(facts, key) != value:
+        if getattr(description, key) != value:
             raise RequestError(
-                f"{endpoint.url} serves {key} {getattr(facts, key)}, and {value} is asked for"
+                f"{endpoint.url} serves {key} {getattr(description, key)}, and {value} is asked for"
             )
-    if facts.checkpoint_sha256 != chosen.record.sha256:
+    if description.checkpoint_sha256 != chosen.record.sha256:
         raise RequestError(
-            f"{endpoint.url} serves checkpoint {facts.checkpoint_sha256[:16]}, and here"
+            f"{endpoint.url} serves checkpoint {description.checkpoint_sha256[:16]}, and here"
             f" {chosen.record.sha256[:16]} is measured"
         )
-    if facts.version != __version__:
-        raise RequestError(f"{endpoint.url} runs podium {facts.version}, and this is {__version__}")
+    if description.version != __version__:
+        raise RequestError(
+            f"{endpoint.url} runs podium {description.version}, and this is {__version__}"
+        )
     settings = {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in request.settings.items()
     }
-    if strange := [key for key in request.chosen if key.startswith(SERVERS)]:
+    if strange := [key for key in request.chosen if key.startswith(SERVER_SETTING_PREFIXES)]:
         raise RequestError(f"setting {strange[0]}: it is the server's; give it to podium serve")
-    if different := unlike(settings, facts, (*OWN, *SERVERS)):
-        there = ", ".join(f"{key} is {facts.settings.get(key)!r}" for key in different)
+    if different := list_unlike_settings(
+        settings, description, (*CLIENT_SETTING_PREFIXES, *SERVER_SETTING_PREFIXES)
+    ):
+        there = ", ".join(f"{key} is {description.settings.get(key)!r}" for key in different)
         raise RequestError(
             f"{endpoint.url} has other settings: {there}; give podium serve and podium infer the"
             " same"
         )
 
 
-def undescribed(request: RunRequest, chosen: Checkpoint, connection: Connection) -> Facts:
+def describe_foreign_server(
+    request: RunRequest, chosen: ExportedCheckpoint, connection: ServerConnection
+) -> ServerDescription:
     """Describe another server, which does not say what it serves: the checkpoint is the user's
     word.
     """
-    return Facts(
+    return ServerDescription(
         workload=request.name,
         round=request.round.name,
         profile=request.profile.value,
@@ -166,25 +195,31 @@ def undescribed(request: RunRequest, chosen: Checkpoint, connection: Connection)
         description={},
         machine="",
         node=connection.endpoint.host,
-        server=connection.server_name(),
-        software=UNKNOWN,
+        server=connection.request_server_name(),
+        software=UNKNOWN_SOFTWARE,
         version=__version__,
     )
 
 
-def record_of(
-    connections: Sequence[Connection], facts: Sequence[Facts], model: str, opaque: bool
+def measure_network(
+    connections: Sequence[ServerConnection],
+    descriptions: Sequence[ServerDescription],
+    model: str,
+    opaque: bool,
 ) -> NetworkRecord:
     """Measure round trips, and say which machines there are."""
-    here = machine()
-    trips = [sorted(connection.round_trips_ns(ROUND_TRIPS)) for connection in connections]
+    here = compute_machine_id()
+    trips = [
+        sorted(connection.measure_round_trips_ns(MEASURED_ROUND_TRIPS))
+        for connection in connections
+    ]
     return NetworkRecord(
         endpoints=tuple(connection.endpoint.url for connection in connections),
-        servers=tuple(each.server for each in facts),
-        nodes=tuple(each.node for each in facts),
-        machines=tuple(each.machine for each in facts),
+        servers=tuple(each.server for each in descriptions),
+        nodes=tuple(each.node for each in descriptions),
+        machines=tuple(each.machine for each in descriptions),
         loadgen_machine=here,
-        loopback=any(is_loopback(connection.endpoint.host) for connection in connections),
+        loopback=any(is_loopback_host(connection.endpoint.host) for connection in connections),
         form="opaque" if opaque else "tensors",
         model=model,
         round_trip_p50_ns=tuple(int(statistics.median(each)) for each in trips),
@@ -194,7 +229,7 @@ def record_of(
     )
 
 
-def division_of(row: InferenceRow, record: NetworkRecord) -> Division:
+def choose_network_division(row: InferenceRow, record: NetworkRecord) -> Division:
     """Return the division: network only where the row is closed, all machines are known to be
     others, and the servers say what they serve.
     """
@@ -206,7 +241,9 @@ def division_of(row: InferenceRow, record: NetworkRecord) -> Division:
     )
 
 
-def bench_of(request: RunRequest, row: InferenceRow, chosen: Checkpoint, remote: Remote) -> Bench:
+def build_remote_setup(
+    request: RunRequest, row: InferenceRow, chosen: ExportedCheckpoint, remote: RemoteServers
+) -> ServingSetup:
     """Put together what LoadGen's side needs; engine, number format and batching are the
     servers'.
     """
@@ -214,26 +251,31 @@ def bench_of(request: RunRequest, row: InferenceRow, chosen: Checkpoint, remote:
         raise RequestError(
             f"setting {INSTANCES_SETTING}: a system behind --endpoint has its instances elsewhere"
         )
-    facts = remote.served
+    description = remote.description
     if row.division is Division.CLOSED:
-        check_legal(request, row)
+        check_serving_legality(request, row)
     served = {
         key: tuple(value) if isinstance(value, list) else value
-        for key, value in facts.settings.items()
-        if key.startswith(SERVERS)
+        for key, value in description.settings.items()
+        if key.startswith(SERVER_SETTING_PREFIXES)
     }
     settings = {
-        key: value for key, value in request.settings.items() if not key.startswith(SERVERS)
+        key: value
+        for key, value in request.settings.items()
+        if not key.startswith(SERVER_SETTING_PREFIXES)
     } | served
-    precision = Precision(facts.precision)
+    precision = Precision(description.precision)
     options = replace(
-        request.options, engine=facts.engine, framework=facts.framework, precision=precision
+        request.options,
+        engine=description.engine,
+        framework=description.framework,
+        precision=precision,
     )
     request = replace(request, options=options, settings=settings)
-    name = convert_to_slug(options.system or f"{facts.system}-network")
+    name = convert_to_slug(options.system or f"{description.system}-network")
     entry = ResultsEntry(
         results=options.results.absolute(),
-        division=division_of(row, remote.record),
+        division=choose_network_division(row, remote.record),
         org=options.org,
         system=name,
     )
@@ -241,9 +283,9 @@ def bench_of(request: RunRequest, row: InferenceRow, chosen: Checkpoint, remote:
         add_survey_findings(request, request.build_run(chosen.record.seed, precision)), device="cpu"
     )
     load_ahead(
-        (*served_by(request.workload, options.framework), __name__)
+        (*list_serving_modules(request.workload, options.framework), __name__)
     )  # gRPC is loaded by who connects, never before a fork
-    return Bench(
+    return ServingSetup(
         request=request,
         row=row,
         entry=entry,
@@ -253,28 +295,28 @@ def bench_of(request: RunRequest, row: InferenceRow, chosen: Checkpoint, remote:
             engine=ElsewhereEngine(),
             run=run,
             checkpoint=chosen.folder,
-            batching=batching_of(request),
-            driver=run_over_network,
+            batching=resolve_batching_settings(request),
+            driver=run_loadgen_over_network,
             remote=remote,
         ),
         precision=precision,
-        threads=facts.threads,
+        threads=description.threads,
         power=choose_power_sources(
             "off", None, request.settings
         ),  # this machine's watts are not the system's
         network=remote.record,
-        served=facts,
+        server_description=description,
     )
 
 
-def describe_remote(bench: Bench) -> dict[str, Any]:
+def describe_remote_system(serving_setup: ServingSetup) -> dict[str, Any]:
     """Describe the servers, then the network with MLCommons' 13 fields; what nobody knows is null,
     and --system-file tells it.
     """
-    facts, record = bench.served, bench.network
+    facts, record = serving_setup.server_description, serving_setup.network
     assert facts is not None and record is not None
-    request = bench.request
-    local = describe_system(bench.entry, replace(request.described, system_file=None))
+    request = serving_setup.request
+    local = describe_system(serving_setup.entry, replace(request.described, system_file=None))
     hardware = {
         key: facts.description.get(key)
         for key in local
@@ -284,12 +326,12 @@ def describe_remote(bench: Bench) -> dict[str, Any]:
         **local,
         **hardware,
         "number_of_nodes": len(record.endpoints),
-        **network_fields(record, facts),
+        **build_network_fields(record, facts),
     }
     return {**found, **read_system_file(request.options.system_file, found)}
 
 
-def network_fields(record: NetworkRecord, facts: Facts) -> Mapping[str, Any]:
+def build_network_fields(record: NetworkRecord, facts: ServerDescription) -> Mapping[str, Any]:
     """Return MLCommons' fields of a networked system."""
     known = {
         "is_network": "true",

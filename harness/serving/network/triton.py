@@ -14,43 +14,49 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.serving.network.access import Guard
-from harness.serving.network.service import Call, Finished, Service
-from harness.serving.network.wire import FACTS_MODEL, INPUT, OUTPUT, Endpoint, Facts
+from harness.serving.network.access import ServerCredentials
+from harness.serving.network.service import FinishedCall, PayloadService, PendingCall
+from harness.serving.network.wire import (
+    ANSWER_TENSOR,
+    DESCRIPTION_MODEL,
+    PAYLOAD_TENSOR,
+    Endpoint,
+    ServerDescription,
+)
 from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
 
-EXIT_S: Final = 5
-NUMPY: Final = 1
+TRITON_EXIT_TIMEOUT_S: Final = 5
+NEWEST_NUMPY_MAJOR: Final = 1
 """Newest major version: nvidia-pytriton 0.7, Requires-Dist. With NumPy 2 it starts, and its backend
 dies at the first BYTES tensor.
 """
-LIBRARIES: Final = "LD_LIBRARY_PATH"
+LIBRARY_PATH_VARIABLE: Final = "LD_LIBRARY_PATH"
 
 
 class TritonServer:
     """A Triton with podium's two models; the same calls as `Builtin`."""
 
-    def __init__(self, facts: Facts, service: Service, listen: Endpoint) -> None:
+    def __init__(self, facts: ServerDescription, service: PayloadService, listen: Endpoint) -> None:
         self.facts, self.service, self.listen = facts, service, listen
         self.folder = TemporaryDirectory(prefix="podium-triton-")
         self.triton: Any = None
 
     def start(self) -> int:
         """Start Triton; return its port. MissingError if it does not start."""
-        pytriton = imported()
-        os.environ[LIBRARIES] = libraries()
+        pytriton = import_pytriton()
+        os.environ[LIBRARY_PATH_VARIABLE] = build_library_path()
         try:
             self.triton = pytriton.Triton(
-                config=self.config(pytriton), workspace=Path(self.folder.name) / "workspace"
+                config=self.build_config(pytriton), workspace=Path(self.folder.name) / "workspace"
             )
-            self.bind(
+            self.bind_model(
                 self.facts.workload,
-                self.answer,
+                self.process_requests,
                 self.service.batching.max_batch,
                 self.service.batching.window_us,
             )
-            self.bind(FACTS_MODEL, self.told, 1, 0)
+            self.bind_model(DESCRIPTION_MODEL, self.serve_description, 1, 0)
             self.triton.run()
         except Exception as error:
             self.stop()
@@ -65,22 +71,25 @@ class TritonServer:
             self.triton.stop()
         self.folder.cleanup()
 
-    def config(self, pytriton: Any) -> Any:
+    def build_config(self, pytriton: Any) -> Any:
         """Listen by gRPC alone."""
         return pytriton.TritonConfig(
             allow_http=False,
             allow_metrics=False,
             grpc_address=self.listen.host,
             grpc_port=self.listen.port,
-            exit_timeout_secs=EXIT_S,
+            exit_timeout_secs=TRITON_EXIT_TIMEOUT_S,
         )
 
-    def bind(self, model: str, function: Any, max_batch: int, window_us: int) -> None:
+    def bind_model(self, model: str, function: Any, max_batch: int, window_us: int) -> None:
         """Add a model of one BYTES input and one BYTES output."""
         import numpy
         from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 
-        tensors = [[Tensor(name=name, dtype=numpy.bytes_, shape=(1,))] for name in (INPUT, OUTPUT)]
+        tensors = [
+            [Tensor(name=name, dtype=numpy.bytes_, shape=(1,))]
+            for name in (PAYLOAD_TENSOR, ANSWER_TENSOR)
+        ]
         config = ModelConfig(
             max_batch_size=max_batch, batcher=DynamicBatcher(max_queue_delay_microseconds=window_us)
         )
@@ -92,36 +101,45 @@ class TritonServer:
             config=config,
         )
 
-    def answer(self, requests: Sequence[Any]) -> list[dict[str, Any]]:
+    def process_requests(self, requests: Sequence[Any]) -> list[dict[str, Any]]:
         """Answer a batch of requests with one pass over all of their payloads."""
         payloads = [
-            bytes(payload) for request in requests for payload in request.data[INPUT].reshape(-1)
+            bytes(payload)
+            for request in requests
+            for payload in request.data[PAYLOAD_TENSOR].reshape(-1)
         ]
-        answers = iter(self.answers(payloads))
+        answers = iter(self.process_payloads(payloads))
         return [
-            {OUTPUT: column([next(answers) for _ in range(len(request.data[INPUT]))])}
+            {
+                ANSWER_TENSOR: build_bytes_column(
+                    [next(answers) for _ in range(len(request.data[PAYLOAD_TENSOR]))]
+                )
+            }
             for request in requests
         ]
 
-    def answers(self, payloads: Sequence[bytes]) -> list[bytes]:
+    def process_payloads(self, payloads: Sequence[bytes]) -> list[bytes]:
         """Put payloads through the service and wait; Triton reports an exception to the callers."""
-        done: SimpleQueue[Sequence[Finished]] = SimpleQueue()
+        done: SimpleQueue[Sequence[FinishedCall]] = SimpleQueue()
         for place, payload in enumerate(payloads):
-            self.service.submit(Call(payload=payload, finish=done.put, caller=place))
-        found: dict[Any, Finished] = {}
+            self.service.submit_call(PendingCall(payload=payload, finish=done.put, caller=place))
+        found: dict[Any, FinishedCall] = {}
         while len(found) < len(payloads):
             found |= {each.caller: each for each in done.get()}
         if problem := next((each.problem for each in found.values() if each.problem), ""):
             raise ValueError(problem)
         return [found[place].answer for place in range(len(payloads))]
 
-    def told(self, requests: Sequence[Any]) -> list[dict[str, Any]]:
+    def serve_description(self, requests: Sequence[Any]) -> list[dict[str, Any]]:
         """Say what is served."""
         facts = msgspec.json.encode(self.facts)
-        return [{OUTPUT: column([facts] * len(request.data[INPUT]))} for request in requests]
+        return [
+            {ANSWER_TENSOR: build_bytes_column([facts] * len(request.data[PAYLOAD_TENSOR]))}
+            for request in requests
+        ]
 
 
-def check_request(listen: Endpoint, guard: Guard) -> None:
+def check_triton_request(listen: Endpoint, guard: ServerCredentials) -> None:
     """RequestError for what pytriton's Triton cannot do; MissingError where there is none."""
     if guard.token or guard.certificate:
         option = "--token-file" if guard.token else "--tls-cert"
@@ -131,17 +149,17 @@ def check_request(listen: Endpoint, guard: Guard) -> None:
         )
     if listen.port == 0:
         raise RequestError("--listen: Triton takes no free port by itself; name one")
-    imported()
+    import_pytriton()
 
 
-def column(values: Sequence[bytes]) -> Any:
+def build_bytes_column(values: Sequence[bytes]) -> Any:
     """Return BYTES [n, 1]; as objects, since numpy's bytes lose zeros at their end."""
     import numpy
 
     return numpy.array([[value] for value in values], dtype=numpy.object_)
 
 
-def imported() -> Any:
+def import_pytriton() -> Any:
     """Import pytriton; MissingError if it is not installed, or has a NumPy with which its backend
     dies at the first query.
     """
@@ -154,7 +172,7 @@ def imported() -> Any:
             f"nvidia-pytriton is not installed: {format_install_command('triton')}, in an"
             " environment of its own (docs/SCALE.md)"
         ) from error
-    if int(numpy.__version__.partition(".")[0]) > NUMPY:
+    if int(numpy.__version__.partition(".")[0]) > NEWEST_NUMPY_MAJOR:
         raise MissingError(
             f"nvidia-pytriton needs numpy<2, and this is {numpy.__version__}: give it an"
             " environment of its own (docs/SCALE.md)"
@@ -162,11 +180,11 @@ def imported() -> Any:
     return triton
 
 
-def libraries() -> str:
+def build_library_path() -> str:
     """Return the library path with which Triton's backend finds this interpreter's libpython before
     another one of the same version.
     """
-    own, before = str(sysconfig.get_config_var("LIBDIR")), os.environ.get(LIBRARIES, "")
+    own, before = str(sysconfig.get_config_var("LIBDIR")), os.environ.get(LIBRARY_PATH_VARIABLE, "")
     return (
         before if own in before.split(os.pathsep) else os.pathsep.join(filter(None, [own, before]))
     )

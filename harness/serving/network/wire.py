@@ -23,36 +23,36 @@ from suite.errors import MissingError, RequestError
 from suite.process.installation import format_install_command
 from suite.records import CalibrationRecord
 
-INPUT: Final = "payload"
-OUTPUT: Final = "answer"
-FACTS_MODEL: Final = "podium-facts"
-BYTES: Final = "BYTES"
-LENGTH: Final = struct.Struct("<I")
+PAYLOAD_TENSOR: Final = "payload"
+ANSWER_TENSOR: Final = "answer"
+DESCRIPTION_MODEL: Final = "podium-facts"
+BYTES_DATATYPE: Final = "BYTES"
+ELEMENT_LENGTH: Final = struct.Struct("<I")
 """In front of each element of a BYTES tensor: KServe, predict v2, Tensor Data."""
-MOST_BYTES: Final = 1 << 28
+MAX_MESSAGE_BYTES: Final = 1 << 28
 """Of one message; the largest payload, a picture of Mask R-CNN, has 5.6 MB."""
-CHANNEL: Final = (
-    ("grpc.max_receive_message_length", MOST_BYTES),
-    ("grpc.max_send_message_length", MOST_BYTES),
+CHANNEL_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.so_reuseport", 0),
     ("grpc.enable_retries", 0),
 )
 """No retries: a repeated query would be another measurement. No shared port: two servers on one
 would share its queries unnoticed.
 """
-INFER: Final = "/inference.GRPCInferenceService/ModelInfer"
-BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+INFER_METHOD: Final = "/inference.GRPCInferenceService/ModelInfer"
+BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 """One per running kernel: containers and network namespaces of one host share it, unlike
 /etc/machine-id.
 """
-ENDPOINT: Final = re.compile(
+ENDPOINT_PATTERN: Final = re.compile(
     r"(?P<scheme>grpcs?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?"
 )
-LISTEN: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})")
-HIGHEST_PORT: Final = 65_535
+LISTEN_PATTERN: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})")
+MAX_TCP_PORT: Final = 65_535
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class ServerDescription(msgspec.Struct, frozen=True, kw_only=True):
     """What a server says of the system under test."""
 
     workload: str
@@ -83,7 +83,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Of podium."""
 
 
-DECODER: Final = msgspec.json.Decoder(Facts)
+SERVER_DESCRIPTION_DECODER: Final = msgspec.json.Decoder(ServerDescription)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +108,8 @@ class Endpoint:
 
 def parse_endpoint(text: str) -> Endpoint:
     """Read grpc://HOST:PORT or grpcs://HOST:PORT; RequestError otherwise."""
-    match = ENDPOINT.fullmatch(text)
-    if not match or not 0 < int(match["port"]) <= HIGHEST_PORT:
+    match = ENDPOINT_PATTERN.fullmatch(text)
+    if not match or not 0 < int(match["port"]) <= MAX_TCP_PORT:
         raise RequestError(
             f"--endpoint {text}: write grpc://HOST:PORT, or grpcs://HOST:PORT for TLS"
         )
@@ -118,15 +118,15 @@ def parse_endpoint(text: str) -> Endpoint:
     )
 
 
-def parse_listen(text: str, tls: bool) -> Endpoint:
+def parse_listen_address(text: str, tls: bool) -> Endpoint:
     """Read HOST:PORT; port 0 takes a free one. RequestError otherwise."""
-    match = LISTEN.fullmatch(text)
-    if not match or int(match["port"]) > HIGHEST_PORT:
+    match = LISTEN_PATTERN.fullmatch(text)
+    if not match or int(match["port"]) > MAX_TCP_PORT:
         raise RequestError(f"--listen {text}: write HOST:PORT, as in 0.0.0.0:8001")
     return Endpoint(tls=tls, host=match["host"].strip("[]"), port=int(match["port"]))
 
 
-def is_loopback(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     """Tell whether an address never leaves this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -134,17 +134,17 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def machine() -> str:
+def compute_machine_id() -> str:
     """Return a name of this running kernel that tells nothing else of it; empty where it has
     none.
     """
     try:
-        return hashlib.sha256(b"podium " + BOOT.read_bytes().strip()).hexdigest()[:32]
+        return hashlib.sha256(b"podium " + BOOT_ID_FILE.read_bytes().strip()).hexdigest()[:32]
     except OSError:
         return ""
 
 
-def messages() -> Any:
+def import_kserve_messages() -> Any:
     """Import the protocol's messages; MissingError if tritonclient is not installed."""
     try:
         from tritonclient.grpc import service_pb2
@@ -155,34 +155,36 @@ def messages() -> Any:
     return service_pb2
 
 
-def element(data: bytes) -> bytes:
+def encode_bytes_element(data: bytes) -> bytes:
     """Return a BYTES tensor of one element."""
-    return LENGTH.pack(len(data)) + data
+    return ELEMENT_LENGTH.pack(len(data)) + data
 
 
-def elements(raw: bytes) -> list[bytes]:
+def decode_bytes_elements(raw: bytes) -> list[bytes]:
     """Split a BYTES tensor; ValueError if lengths and bytes do not match."""
     found, at = [], 0
     while at < len(raw):
-        if at + LENGTH.size > len(raw):
+        if at + ELEMENT_LENGTH.size > len(raw):
             raise ValueError("a BYTES tensor ends inside a length")
-        (size,) = LENGTH.unpack_from(raw, at)
-        at += LENGTH.size + size
+        (size,) = ELEMENT_LENGTH.unpack_from(raw, at)
+        at += ELEMENT_LENGTH.size + size
         if at > len(raw):
             raise ValueError("a BYTES tensor ends inside an element")
         found.append(raw[at - size : at])
     return found
 
 
-def opaque_request(model: str, payload: bytes) -> bytes:
+def encode_opaque_request(model: str, payload: bytes) -> bytes:
     """Return the serialised request of one sample."""
-    request = messages().ModelInferRequest(model_name=model, raw_input_contents=[element(payload)])
-    request.inputs.add(name=INPUT, datatype=BYTES, shape=[1, 1])
-    request.outputs.add(name=OUTPUT)
+    request = import_kserve_messages().ModelInferRequest(
+        model_name=model, raw_input_contents=[encode_bytes_element(payload)]
+    )
+    request.inputs.add(name=PAYLOAD_TENSOR, datatype=BYTES_DATATYPE, shape=[1, 1])
+    request.outputs.add(name=ANSWER_TENSOR)
     return bytes(request.SerializeToString())
 
 
-def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def convert_settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Give all values the types that JSON has: engines describe themselves with subclasses of str,
     too.
     """

@@ -17,11 +17,18 @@ from harness.children.process import run_in_child
 from harness.distributed import SingleRank
 from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.machine.system_description import describe_system
-from harness.serving.loadgen.probe import Look, LookJob, look
-from harness.serving.peak.multi_stream import next_step
-from harness.serving.peak.trials import Session, kept, record_in, run_step, same, worded
-from harness.serving.setup import Bench, Searched, set_up
-from harness.serving.weights.speed import stamps_of
+from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
+from harness.serving.peak.multi_stream import choose_multi_stream_step
+from harness.serving.peak.trials import (
+    SearchSession,
+    format_trial_rate,
+    is_same_search,
+    read_trial_record,
+    recover_earlier_trials,
+    run_search_step,
+)
+from harness.serving.setup import SearchedRun, ServingSetup, set_up_serving
+from harness.serving.weights.speed import build_speed_stamps
 from harness.thread_count import resolve_thread_count
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
@@ -46,22 +53,22 @@ from suite.studies.rates import (
     replay_peak_search,
 )
 
-BUDGET_S: Final = 600.0
-TOLERANCE: Final = 0.02
-BUDGET_RUNS: Final = 12
+DEFAULT_BUDGET_S: Final = 600.0
+DEFAULT_PEAK_TOLERANCE: Final = 0.02
+MIN_BUDGET_RUNS: Final = 12
 """Full runs that a search within `podium infer` may take at least, in time: the second phase has
 nine at most.
 """
-DIGITS: Final = 6
+LOGGED_RATE_DIGITS: Final = 6
 """LoadGen logs numbers with so many significant digits: C++'s default."""
-SPARE: Final = 2.5
+RESERVED_FULL_RUNS: Final = 2.5
 """Full runs that have to fit into what is left of the budget for another probe; else a full run is
 next.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class PeakOptions:
     """The command line's request for a search."""
 
     scenario: Scenario
@@ -71,42 +78,55 @@ class Ask:
     tolerance: float
 
 
-ROUNDS: Final = Ask(
+ROUND_PEAK_OPTIONS: Final = PeakOptions(
     scenario=Scenario.SERVER,
     within_ms=None,
     percentile=None,
-    budget_s=BUDGET_S,
-    tolerance=TOLERANCE,
+    budget_s=DEFAULT_BUDGET_S,
+    tolerance=DEFAULT_PEAK_TOLERANCE,
 )
 """The search whose best run `podium infer --peak` takes."""
 
 
-def peak(workload: str, options: RunOptions, ask: Ask, checkpoint: Path | None, form: str) -> None:
+def measure_peak(
+    workload: str,
+    options: RunOptions,
+    peak_options: PeakOptions,
+    checkpoint: Path | None,
+    form: str,
+) -> None:
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
     one full run.
     """
-    bench = set_up(workload, options, checkpoint)
+    serving_setup = set_up_serving(workload, options, checkpoint)
     check_precision_runs(
         PrecisionTrial(
             workload=workload,
             half=WorkloadHalf.INFERENCE,
             engine=options.engine,
-            precision=bench.precision,
+            precision=serving_setup.precision,
         ),
-        bench.system.run.device,
+        serving_setup.system.run.device,
     )
-    described = describe_system(bench.entry, bench.request.described)
-    home = home_of(bench, ask)
+    described = describe_system(serving_setup.entry, serving_setup.request.described)
+    study_folder = build_peak_study_path(serving_setup, peak_options)
     try:
         with (
             raised_signals(),
-            exclusive(bench.entry.results),
+            exclusive(serving_setup.entry.results),
             redirect_stdout(sys.stderr if form == "json" else sys.stdout),
         ):
-            bench = replace(bench, description=described).on(
-                resolve_thread_count(options.threads, SingleRank(), threads_of(home, bench))
+            serving_setup = replace(serving_setup, description=described).copy_with_threads(
+                resolve_thread_count(
+                    options.threads, SingleRank(), read_search_threads(study_folder, serving_setup)
+                )
             )
-            found = search(session_of(bench, ask, looked(bench), home), ask)
+            found = search_peak(
+                build_search_session(
+                    serving_setup, peak_options, probe_searched_system(serving_setup), study_folder
+                ),
+                peak_options,
+            )
     except Interrupted as error:
         raise type(error)(
             f"{workload}: {error}; what was measured is kept, and the same command goes on"
@@ -114,7 +134,7 @@ def peak(workload: str, options: RunOptions, ask: Ask, checkpoint: Path | None, 
     if form == "json":
         click.echo(json.dumps(asdict(found), indent=2))
     else:
-        click.echo(f"{sentence(found)}\nsaved in {home}")
+        click.echo(f"{format_peak_summary(found)}\nsaved in {study_folder}")
     if found.answer.valid is None:
         raise JudgedError(
             "no full run was VALID" if found.answer.runs else "the budget ended before a full run"
@@ -122,14 +142,22 @@ def peak(workload: str, options: RunOptions, ask: Ask, checkpoint: Path | None, 
     if (
         form != "json"
         and found.sought.of_round
-        and home == home_of(bench, ROUNDS)
-        and ask.tolerance == ROUNDS.tolerance
+        and study_folder == build_peak_study_path(serving_setup, ROUND_PEAK_OPTIONS)
+        and peak_options.tolerance == ROUND_PEAK_OPTIONS.tolerance
     ):
-        command = ("podium", "infer", workload, "--scenario", "server", "--peak", *given())
+        command = (
+            "podium",
+            "infer",
+            workload,
+            "--scenario",
+            "server",
+            "--peak",
+            *iterate_shared_options(),
+        )
         print_progress_note(f"next: {shlex.join(command)}")
 
 
-def given() -> Iterator[str]:
+def iterate_shared_options() -> Iterator[str]:
     """Yield the options of this command that `podium infer` has too: with others it would search
     another system.
     """
@@ -144,12 +172,17 @@ def given() -> Iterator[str]:
                 yield from (each.opts[0], str(value))
 
 
-def best_run(bench: Bench, seen: Look) -> Searched:
+def search_round_peak(serving_setup: ServingSetup, probe_result: ProbeResult) -> SearchedRun:
     """Search the round's own peak rate, and return its best run; JudgedError if no full run was
     VALID.
     """
-    session = session_of(bench, ROUNDS, seen, home_of(bench, ROUNDS))
-    whole_s = lasts_s(
+    session = build_search_session(
+        serving_setup,
+        ROUND_PEAK_OPTIONS,
+        probe_result,
+        build_peak_study_path(serving_setup, ROUND_PEAK_OPTIONS),
+    )
+    whole_s = estimate_step_s(
         session,
         NextRun(
             rate=session.sought.seen / 2,
@@ -157,8 +190,11 @@ def best_run(bench: Bench, seen: Look) -> Searched:
             full=True,
         ),
     )
-    found = search(session, replace(ROUNDS, budget_s=max(BUDGET_S, BUDGET_RUNS * whole_s)))
-    click.echo(sentence(found))
+    found = search_peak(
+        session,
+        replace(ROUND_PEAK_OPTIONS, budget_s=max(DEFAULT_BUDGET_S, MIN_BUDGET_RUNS * whole_s)),
+    )
+    click.echo(format_peak_summary(found))
     answer = found.answer
     if answer.valid is None:
         raise JudgedError("no full run of the search was VALID")
@@ -166,121 +202,148 @@ def best_run(bench: Bench, seen: Look) -> Searched:
         invalid_qps=answer.invalid,
         runs=answer.runs,
         probes=answer.probes,
-        tolerance=ROUNDS.tolerance,
+        tolerance=ROUND_PEAK_OPTIONS.tolerance,
     )
-    return Searched(folder=session.home / answer.folder, rate=answer.valid, search=proven)
+    return SearchedRun(
+        folder=session.study_folder / answer.folder, rate=answer.valid, search=proven
+    )
 
 
-def home_of(bench: Bench, ask: Ask) -> Path:
+def build_peak_study_path(serving_setup: ServingSetup, peak_options: PeakOptions) -> Path:
     """Return the folder of the study: one for each bound that is not the round's."""
-    bound = f"-{ask.within_ms:g}ms" if ask.within_ms is not None else ""
-    percentile = f"-p{ask.percentile:g}" if ask.percentile is not None else ""
-    stream = "-multi-stream" if ask.scenario is Scenario.MULTI_STREAM else ""
+    bound = f"-{peak_options.within_ms:g}ms" if peak_options.within_ms is not None else ""
+    percentile = f"-p{peak_options.percentile:g}" if peak_options.percentile is not None else ""
+    stream = "-multi-stream" if peak_options.scenario is Scenario.MULTI_STREAM else ""
     name = convert_to_slug(
-        f"{bench.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{bench.request.options.engine}-{bench.precision}"
+        f"{serving_setup.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{serving_setup.request.options.engine}-{serving_setup.precision}"
     )
-    return find_owning_results(bench.request.options.results.absolute()) / STUDIES_FOLDER / name
+    return (
+        find_owning_results(serving_setup.request.options.results.absolute())
+        / STUDIES_FOLDER
+        / name
+    )
 
 
-def threads_of(home: Path, bench: Bench) -> int:
+def read_search_threads(study_folder: Path, serving_setup: ServingSetup) -> int:
     """Return the CPU threads that a search under way has taken; 0 if there is none."""
-    first = record_in(home / bench.entry.system / "trial-01")
+    first = read_trial_record(study_folder / serving_setup.entry.system / "trial-01")
     return first.stamps.threads if first else 0
 
 
-def looked(bench: Bench) -> Look:
+def probe_searched_system(serving_setup: ServingSetup) -> ProbeResult:
     """Probe the system under test for its rate and latency."""
     print_progress_note(
-        f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed"
+        f"{serving_setup.request.name}: preparing: model, accuracy set, and a probe of its speed"
     )
     with tempfile.TemporaryDirectory() as truth:
-        seen = run_in_child(look, LookJob(system=bench.system, query_samples=1, truth=Path(truth)))
+        probe_result = run_in_child(
+            run_probe_job, ProbeJob(system=serving_setup.system, query_samples=1, truth=Path(truth))
+        )
     click.echo(
-        f"probe: {seen.probe.samples_per_second:,.1f} samples/s,"
-        f" {seen.probe.latency_ns / NS_PER_MS:.2f} ms for one sample"
+        f"probe: {probe_result.probe.samples_per_second:,.1f} samples/s,"
+        f" {probe_result.probe.latency_ns / NS_PER_MS:.2f} ms for one sample"
     )
-    return seen
+    return probe_result
 
 
-def session_of(bench: Bench, ask: Ask, seen: Look, home: Path) -> Session:
+def build_search_session(
+    serving_setup: ServingSetup,
+    peak_options: PeakOptions,
+    probe_result: ProbeResult,
+    study_folder: Path,
+) -> SearchSession:
     """Resolve a request; JudgedError for a bound below one sample's latency, RequestError for one
     without a bound.
     """
-    sought = sought_of(bench, ask, seen)
-    if seen.probe.latency_ns > sought.bound_ns:
+    sought = resolve_peak_request(serving_setup, peak_options, probe_result)
+    if probe_result.probe.latency_ns > sought.bound_ns:
         bound = f"{sought.bound_ns / NS_PER_MS:g} ms"
         raise JudgedError(
-            f"{bench.request.name}: one sample alone takes {seen.probe.latency_ns / NS_PER_MS:.2f}"
-            f" ms; no rate keeps {bound}"
+            f"{serving_setup.request.name}: one sample alone takes"
+            f" {probe_result.probe.latency_ns / NS_PER_MS:.2f} ms; no rate keeps {bound}"
         )
-    session = Session(bench=bench, look=seen, stamps=stamps_of(bench), sought=sought, home=home)
-    first = record_in(home / session.stamps.system / "trial-01")
+    session = SearchSession(
+        serving_setup=serving_setup,
+        probe_result=probe_result,
+        stamps=build_speed_stamps(serving_setup),
+        sought=sought,
+        study_folder=study_folder,
+    )
+    first = read_trial_record(study_folder / session.stamps.system / "trial-01")
     return (
         replace(session, sought=replace(sought, seen=first.sought.seen))
-        if first and same(first, session)
+        if first and is_same_search(first, session)
         else session
     )
 
 
-def sought_of(bench: Bench, ask: Ask, seen: Look) -> PeakRequest:
+def resolve_peak_request(
+    serving_setup: ServingSetup, peak_options: PeakOptions, probe_result: ProbeResult
+) -> PeakRequest:
     """Resolve what is searched for: the round's bound and percentile unless others are named."""
-    row = bench.rules(ask.scenario)
+    row = serving_setup.require_scenario_rules(peak_options.scenario)
     within_ms = (
-        ask.within_ms
-        if ask.within_ms is not None or row.bound_ns is not None
-        else bench.request.row.latency_budget_ms
+        peak_options.within_ms
+        if peak_options.within_ms is not None or row.bound_ns is not None
+        else serving_setup.request.row.latency_budget_ms
     )
     if within_ms is None and row.bound_ns is None:
         raise RequestError(
-            f"{ask.scenario.label} of {bench.request.name} has no bound in the round: name one with"
-            " --within-ms"
+            f"{peak_options.scenario.label} of {serving_setup.request.name} has no bound in the"
+            " round: name one with --within-ms"
         )
     bound_ns = round((within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
-    percentile = ask.percentile if ask.percentile is not None else row.percentile
-    of_round = ask.scenario is Scenario.SERVER and (bound_ns, percentile) == (
+    percentile = peak_options.percentile if peak_options.percentile is not None else row.percentile
+    of_round = peak_options.scenario is Scenario.SERVER and (bound_ns, percentile) == (
         row.bound_ns,
         row.percentile,
     )
-    rate = seen.probe.samples_per_second
+    rate = probe_result.probe.samples_per_second
     return PeakRequest(
-        scenario=ask.scenario.label,
+        scenario=peak_options.scenario.label,
         percentile=percentile,
         bound_ns=bound_ns,
         of_round=of_round,
         min_queries=max(
             row.min_queries,
-            compute_queries_needed(0 if ask.scenario is Scenario.SERVER else 1, percentile),
+            compute_queries_needed(
+                0 if peak_options.scenario is Scenario.SERVER else 1, percentile
+            ),
         ),
         min_duration_ms=row.min_duration_ms,
-        tolerance=ask.tolerance,
-        seen=rate if ask.scenario is Scenario.SERVER else max(1.0, rate * bound_ns / 1e9),
+        tolerance=peak_options.tolerance,
+        seen=rate if peak_options.scenario is Scenario.SERVER else max(1.0, rate * bound_ns / 1e9),
     )
 
 
-def search(session: Session, ask: Ask) -> PeakStudy:
+def search_peak(session: SearchSession, peak_options: PeakOptions) -> PeakStudy:
     """Run until the peak is known or the budget is spent, and save after each run; RequestError if
     the budget does not hold one full run.
     """
-    trials = kept(session)
+    trials = recover_earlier_trials(session)
     if trials:
         click.echo(f"{len(trials)} probes and runs are there; the search goes on")
-    while (step := following(session, trials, ask.budget_s)) is not None:
-        trials.append(run_step(session, step, len(trials)))
-        click.echo(f"  {told(session, trials[-1])}")
-        save(session, trials)
-    return save(session, trials)
+    while (step := choose_loggable_step(session, trials, peak_options.budget_s)) is not None:
+        trials.append(run_search_step(session, step, len(trials)))
+        click.echo(f"  {format_trial_line(session, trials[-1])}")
+        write_peak_study(session, trials)
+    return write_peak_study(session, trials)
 
 
-def following(session: Session, trials: Sequence[RateAttempt], budget_s: float) -> NextRun | None:
+def choose_loggable_step(
+    session: SearchSession, trials: Sequence[RateAttempt], budget_s: float
+) -> NextRun | None:
     """Return the next run that fits into the budget, at a rate that LoadGen can log."""
-    step = fitting(session, trials, budget_s)
-    return step and replace(step, rate=float(f"{step.rate:.{DIGITS}g}"))
+    step = choose_affordable_step(session, trials, budget_s)
+    return step and replace(step, rate=float(f"{step.rate:.{LOGGED_RATE_DIGITS}g}"))
 
 
-def fitting(session: Session, trials: Sequence[RateAttempt], budget_s: float) -> NextRun | None:
+def choose_affordable_step(
+    session: SearchSession, trials: Sequence[RateAttempt], budget_s: float
+) -> NextRun | None:
     """Return the next run that fits into the budget."""
     spent_s = sum(trial.seconds for trial in trials)
-    step = wanted(session, trials)
+    step = choose_unbudgeted_step(session, trials)
     if step is None:
         return None
     whole = replace(
@@ -292,36 +355,39 @@ def fitting(session: Session, trials: Sequence[RateAttempt], budget_s: float) ->
         ),
         full=True,
     )
-    whole_s = lasts_s(session, whole)
+    whole_s = estimate_step_s(session, whole)
     if not trials and whole_s > budget_s:
         raise RequestError(f"--budget-s {budget_s:g}: one full run takes {whole_s:.0f} s")
-    if not step.full and spent_s + lasts_s(session, step) + SPARE * whole_s > budget_s:
+    if (
+        not step.full
+        and spent_s + estimate_step_s(session, step) + RESERVED_FULL_RUNS * whole_s > budget_s
+    ):
         state = replay_peak_search(session.aim, list(map(build_run_observation, trials)))
         rate = state.compute_promising_rate()
         step = NextRun(rate=rate, queries=session.aim.compute_full_queries(rate), full=True)
-    return step if spent_s + lasts_s(session, step) <= budget_s else None
+    return step if spent_s + estimate_step_s(session, step) <= budget_s else None
 
 
-def wanted(session: Session, trials: Sequence[RateAttempt]) -> NextRun | None:
+def choose_unbudgeted_step(session: SearchSession, trials: Sequence[RateAttempt]) -> NextRun | None:
     """Return the next run, however long it takes."""
     if session.scenario is Scenario.MULTI_STREAM:
-        return next_step(session.sought, trials)
+        return choose_multi_stream_step(session.sought, trials)
     return replay_peak_search(
         session.aim, list(map(build_run_observation, trials))
     ).choose_next_run()
 
 
-def lasts_s(session: Session, step: NextRun) -> float:
+def estimate_step_s(session: SearchSession, step: NextRun) -> float:
     """Estimate the seconds of a run."""
     if session.scenario is Scenario.MULTI_STREAM:
-        query_s = step.rate / session.look.probe.samples_per_second
+        query_s = step.rate / session.probe_result.probe.samples_per_second
         return max(session.sought.min_duration_ms / 1000, step.queries * query_s)
     return (
         step.queries + (0 if step.full else session.aim.compute_skipped_queries(step.rate))
     ) / step.rate
 
 
-def save(session: Session, trials: Sequence[RateAttempt]) -> PeakStudy:
+def write_peak_study(session: SearchSession, trials: Sequence[RateAttempt]) -> PeakStudy:
     """Write the study."""
     made = PeakStudy(
         kind=PEAK_KIND,
@@ -330,18 +396,21 @@ def save(session: Session, trials: Sequence[RateAttempt]) -> PeakStudy:
         trials=tuple(trials),
         answer=compute_peak_answer(session.sought, trials),
     )
-    write_json(session.home / STUDY_FILE, asdict(made))
+    write_json(session.study_folder / STUDY_FILE, asdict(made))
     return made
 
 
-def told(session: Session, trial: RateAttempt) -> str:
+def format_trial_line(session: SearchSession, trial: RateAttempt) -> str:
     """Format a run in one line."""
     kind = trial.verdict if trial.purpose == RUN_PURPOSE else "probe"
     share = f"{trial.over:,} of {trial.queries:,} over {session.sought.bound_ns / NS_PER_MS:g} ms"
-    return f"{worded(session, trial.rate)}: {kind}, {share}, dispersion {trial.dispersion:.1f}"
+    return (
+        f"{format_trial_rate(session, trial.rate)}: {kind}, {share}, dispersion"
+        f" {trial.dispersion:.1f}"
+    )
 
 
-def sentence(found: PeakStudy) -> str:
+def format_peak_summary(found: PeakStudy) -> str:
     """Say what the runs prove, in one line."""
     answer, sought = found.answer, found.sought
     unit = (
@@ -353,8 +422,10 @@ def sentence(found: PeakStudy) -> str:
     worst = f", {answer.invalid:,.4g} INVALID" if answer.invalid else ", no rate above it INVALID"
     trial = next((each for each in found.trials if each.folder == answer.folder), None)
     bound = f"{sought.bound_ns / NS_PER_MS:g} ms"
-    seen = f"{trial.latency_ns / NS_PER_MS:.1f} of" if trial and trial.latency_ns else "within"
-    latency = f"p{sought.percentile:g} {seen} {bound}"
+    latency_share = (
+        f"{trial.latency_ns / NS_PER_MS:.1f} of" if trial and trial.latency_ns else "within"
+    )
+    latency = f"p{sought.percentile:g} {latency_share} {bound}"
     chance = (
         f"; a run like this passes in about {100 * answer.passes:.0f} %"
         if answer.passes is not None

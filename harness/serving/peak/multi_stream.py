@@ -11,11 +11,11 @@ from typing import Final
 from suite.studies.peak_search import NextRun
 from suite.studies.rates import VALID_VERDICT, PeakRequest, RateAttempt
 
-MOST: Final = 4096
+MAX_SAMPLES_PER_QUERY: Final = 4096
 """Samples per query, house rule; more is a throughput run."""
 
 
-def next_step(sought: PeakRequest, trials: Sequence[RateAttempt]) -> NextRun | None:
+def choose_multi_stream_step(sought: PeakRequest, trials: Sequence[RateAttempt]) -> NextRun | None:
     """Return the next run; None if the highest number within the bound is known to the
     tolerance.
     """
@@ -29,9 +29,9 @@ def next_step(sought: PeakRequest, trials: Sequence[RateAttempt]) -> NextRun | N
         default=0,
     )
     if not trials:
-        samples = max(1, min(int(sought.seen), MOST))
+        samples = max(1, min(int(sought.seen), MAX_SAMPLES_PER_QUERY))
     elif not bad:
-        samples = min(2 * good, MOST) if good < MOST else 0
+        samples = min(2 * good, MAX_SAMPLES_PER_QUERY) if good < MAX_SAMPLES_PER_QUERY else 0
     elif not good:
         samples = bad // 2
     else:

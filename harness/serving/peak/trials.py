@@ -12,14 +12,14 @@ from typing import Any, Final
 import msgspec
 
 from harness.progress import WaitProgress
-from harness.serving.energy import energy_of
-from harness.serving.infer import schedule_of
-from harness.serving.loadgen.probe import Look
-from harness.serving.loadgen.result_files import Facts, read_facts
-from harness.serving.loadgen.session import Job, Outcome, held
-from harness.serving.loadgen.test_settings import Schedule
-from harness.serving.run_record import Result, write_run_record
-from harness.serving.setup import Bench
+from harness.serving.energy import compute_loadgen_energy
+from harness.serving.infer import build_mode_schedule
+from harness.serving.loadgen.probe import ProbeResult
+from harness.serving.loadgen.result_files import DetailLog, read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
+from harness.serving.loadgen.test_settings import LoadGenSchedule
+from harness.serving.run_record import RunResult, write_run_record
+from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError
 from suite.files.json_files import write_json
 from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, QUERY_RECORD_FILE
@@ -44,21 +44,21 @@ from suite.studies.rates import (
 )
 from suite.workload import Mode
 
-RECORDS: Final = msgspec.json.Decoder(RateAttemptRecord)
-TRIES: Final = 3
+SEARCH_TRIAL_DECODER: Final = msgspec.json.Decoder(RateAttemptRecord)
+MAX_VOIDED_TRIES: Final = 3
 """A run that LoadGen voids because of the machine is made again."""
-INVALID: Final = "INVALID"
+INVALID_TRIAL: Final = "INVALID"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class SearchSession:
     """A search under way."""
 
-    bench: Bench
-    look: Look
+    serving_setup: ServingSetup
+    probe_result: ProbeResult
     stamps: StudyStamps
     sought: PeakRequest
-    home: Path
+    study_folder: Path
     """Folder of the study."""
 
     @property
@@ -71,38 +71,40 @@ class Session:
         """Return the aim of a Server search."""
         return build_peak_aim(self.sought)
 
-    def settings(self) -> dict[str, Any]:
+    def convert_settings(self) -> dict[str, Any]:
         """Return the settings as JSON types."""
         made: dict[str, Any] = json.loads(
-            json.dumps(dict(self.bench.request.settings), default=list)
+            json.dumps(dict(self.serving_setup.request.settings), default=list)
         )
         return made
 
 
-def kept(session: Session) -> list[RateAttempt]:
+def recover_earlier_trials(session: SearchSession) -> list[RateAttempt]:
     """Read the runs that an earlier command kept, in their order; runs of another system or
     request, and what follows a gap, are moved aside.
     """
     trials: list[RateAttempt] = []
     strange: list[Path] = []
-    for folder in sorted(session.home.glob("*/trial-*")):
-        record = None if folder.name.endswith(PARTIAL_SUFFIX) else record_in(folder)
+    for folder in sorted(session.study_folder.glob("*/trial-*")):
+        record = None if folder.name.endswith(PARTIAL_SUFFIX) else read_trial_record(folder)
         if record is None:
             shutil.rmtree(folder, ignore_errors=True)  # of a killed run
-        elif folder != place(session, len(trials)) or not same(record, session):
+        elif folder != build_trial_path(session, len(trials)) or not is_same_search(
+            record, session
+        ):
             strange.append(folder)
         else:
             trials.append(record.trial)
-    table = [] if trials else [session.home / STUDY_FILE]
-    supersede(session.home.parents[1], [*strange, *table])
+    table = [] if trials else [session.study_folder / STUDY_FILE]
+    supersede(session.study_folder.parents[1], [*strange, *table])
     return trials
 
 
-def record_in(folder: Path) -> RateAttemptRecord | None:
+def read_trial_record(folder: Path) -> RateAttemptRecord | None:
     """Read a run's record; None if it or LoadGen's log is missing or unreadable."""
     try:
         return (
-            read_untrusted_file(folder / RATE_ATTEMPT_FILE, RECORDS.decode)
+            read_untrusted_file(folder / RATE_ATTEMPT_FILE, SEARCH_TRIAL_DECODER.decode)
             if (folder / DETAIL_LOG).is_file()
             else None
         )
@@ -110,32 +112,35 @@ def record_in(folder: Path) -> RateAttemptRecord | None:
         return None
 
 
-def same(record: RateAttemptRecord, session: Session) -> bool:
+def is_same_search(record: RateAttemptRecord, session: SearchSession) -> bool:
     """Tell whether a run belongs to this search; a new look at the system may see another rate."""
     return (record.stamps, replace(record.sought, seen=session.sought.seen), record.settings) == (
         session.stamps,
         session.sought,
-        session.settings(),
+        session.convert_settings(),
     )
 
 
-def place(session: Session, number: int) -> Path:
+def build_trial_path(session: SearchSession, number: int) -> Path:
     """Return the folder of a run."""
-    return session.home / session.stamps.system / f"trial-{number + 1:02}"
+    return session.study_folder / session.stamps.system / f"trial-{number + 1:02}"
 
 
-def run_step(session: Session, step: NextRun, number: int) -> RateAttempt:
+def run_search_step(session: SearchSession, step: NextRun, number: int) -> RateAttempt:
     """Do a run and keep it; JudgedError if LoadGen voids it several times."""
-    for _ in range(TRIES):
+    for _ in range(MAX_VOIDED_TRIES):
         began_s = time.monotonic()
-        folder, schedule = place(session, number), schedule_for(session, step)
+        folder, schedule = build_trial_path(session, number), build_trial_schedule(session, step)
         shutil.rmtree(folder, ignore_errors=True)
-        job = Job(
-            system=session.bench.system, schedule=schedule, folder=folder, power=session.bench.power
+        job = LoadGenJob(
+            system=session.serving_setup.system,
+            schedule=schedule,
+            folder=folder,
+            power=session.serving_setup.power,
         )
         title = (
             f"{session.scenario.label} {'run' if step.full else 'probe'} at"
-            f" {worded(session, step.rate)}"
+            f" {format_trial_rate(session, step.rate)}"
         )
         lasts_s = (
             step.queries / step.rate
@@ -144,18 +149,20 @@ def run_step(session: Session, step: NextRun, number: int) -> RateAttempt:
         )
         with (
             WaitProgress(title, lasts_s) as shown,
-            held(job, shown.show_elapsed) as (partial, outcome),
+            run_loadgen_in_child(job, shown.show_elapsed) as (partial, outcome),
         ):
-            facts = read_facts(partial)
-            trial = trial_of(session, step, partial, folder, facts, time.monotonic() - began_s)
-            record(session, schedule, outcome, facts, trial, partial)
-        if not facts.errors:
+            detail_log = read_detail_log(partial)
+            trial = describe_search_trial(
+                session, step, partial, folder, detail_log, time.monotonic() - began_s
+            )
+            write_trial_records(session, schedule, outcome, detail_log, trial, partial)
+        if not detail_log.errors:
             return trial
     shutil.rmtree(folder, ignore_errors=True)
-    raise JudgedError(f"LoadGen: {facts.errors[0]}")
+    raise JudgedError(f"LoadGen: {detail_log.errors[0]}")
 
 
-def worded(session: Session, rate: float) -> str:
+def format_trial_rate(session: SearchSession, rate: float) -> str:
     """Format a rate."""
     return (
         f"{rate:,.1f} queries/s"
@@ -164,10 +171,12 @@ def worded(session: Session, rate: float) -> str:
     )
 
 
-def schedule_for(session: Session, step: NextRun) -> Schedule:
+def build_trial_schedule(session: SearchSession, step: NextRun) -> LoadGenSchedule:
     """Plan a run: as the round asks, with the search's bound, rate and length."""
     sought = session.sought
-    planned = schedule_of(session.bench, session.scenario, Mode.PERFORMANCE, session.look, {})
+    planned = build_mode_schedule(
+        session.serving_setup, session.scenario, Mode.PERFORMANCE, session.probe_result, {}
+    )
     planned = replace(
         planned,
         percentile=sought.percentile,
@@ -175,7 +184,7 @@ def schedule_for(session: Session, step: NextRun) -> Schedule:
     )
     if session.scenario is Scenario.MULTI_STREAM:
         guess_ns = int(
-            EXPECTED_LATENCY_SHARE * step.rate / session.look.probe.samples_per_second * 1e9
+            EXPECTED_LATENCY_SHARE * step.rate / session.probe_result.probe.samples_per_second * 1e9
         )
         return replace(
             planned,
@@ -200,17 +209,22 @@ def schedule_for(session: Session, step: NextRun) -> Schedule:
     )
 
 
-def trial_of(
-    session: Session, step: NextRun, files: Path, folder: Path, facts: Facts, seconds: float
+def describe_search_trial(
+    session: SearchSession,
+    step: NextRun,
+    files: Path,
+    folder: Path,
+    detail_log: DetailLog,
+    seconds: float,
 ) -> RateAttempt:
     """Describe a run by its files."""
     sought, server = session.sought, session.scenario is Scenario.SERVER
     queries, over, scatter = count_queries_over_bound(
-        latencies(files),
+        read_query_latencies(files),
         sought.bound_ns,
         0 if step.full else session.aim.compute_skipped_queries(step.rate),
     )
-    estimate = facts.values.get(
+    estimate = detail_log.values.get(
         HEADLINE_METRICS[session.scenario][1]
         if not server
         else f"result_{sought.percentile:.2f}_percentile_latency_ns"
@@ -218,26 +232,26 @@ def trial_of(
     latency_ns = float(estimate) if isinstance(estimate, int | float) else None
     if step.full and server:
         queries, over = (
-            int(facts.number("result_query_count")),
-            int(facts.number("result_overlatency_query_count")),
+            int(detail_log.require_number("result_query_count")),
+            int(detail_log.require_number("result_overlatency_query_count")),
         )
-    within = facts.values.get("result_validity") == VALID_VERDICT and (
+    within = detail_log.values.get("result_validity") == VALID_VERDICT and (
         server or (latency_ns is not None and latency_ns <= sought.bound_ns)
     )
     return RateAttempt(
-        folder=folder.relative_to(session.home).as_posix(),
+        folder=folder.relative_to(session.study_folder).as_posix(),
         purpose=RUN_PURPOSE if step.full else PROBE_PURPOSE,
         rate=step.rate,
         queries=queries,
         over=over,
         dispersion=scatter,
         latency_ns=latency_ns,
-        verdict=VALID_VERDICT if within else INVALID,
+        verdict=VALID_VERDICT if within else INVALID_TRIAL,
         seconds=seconds,
     )
 
 
-def latencies(folder: Path) -> Any:
+def read_query_latencies(folder: Path) -> Any:
     """Read the latencies of a run's queries in order of issue, ns; JudgedError without the
     record.
     """
@@ -252,26 +266,33 @@ def latencies(folder: Path) -> Any:
     return rows["done_ns"] - rows["issued_ns"]
 
 
-def record(
-    session: Session,
-    schedule: Schedule,
-    outcome: Outcome,
-    facts: Facts,
+def write_trial_records(
+    session: SearchSession,
+    schedule: LoadGenSchedule,
+    outcome: LoadGenOutcome,
+    detail_log: DetailLog,
     trial: RateAttempt,
     folder: Path,
 ) -> None:
     """Write run.json and trial.json beside LoadGen's files."""
     metric, key = HEADLINE_METRICS[session.scenario]
-    measured = energy_of(folder, schedule.scenario, facts)
-    verdict = VALID_VERDICT if facts.values.get("result_validity") == VALID_VERDICT else INVALID
-    result = Result(
+    measured = compute_loadgen_energy(folder, schedule.scenario, detail_log)
+    verdict = (
+        VALID_VERDICT
+        if detail_log.values.get("result_validity") == VALID_VERDICT
+        else INVALID_TRIAL
+    )
+    result = RunResult(
         verdict=verdict,
         metric=metric,
-        value=facts.number(key) if key in facts.values else 0.0,
+        value=detail_log.require_number(key) if key in detail_log.values else 0.0,
         measured=measured,
     )
-    write_run_record(session.bench, schedule, outcome, result, folder)
+    write_run_record(session.serving_setup, schedule, outcome, result, folder)
     document = RateAttemptRecord(
-        stamps=session.stamps, sought=session.sought, settings=session.settings(), trial=trial
+        stamps=session.stamps,
+        sought=session.sought,
+        settings=session.convert_settings(),
+        trial=trial,
     )
     write_json(folder / RATE_ATTEMPT_FILE, asdict(document))

@@ -14,16 +14,22 @@ import msgspec
 from harness.children.process import run_in_child
 from harness.machine.power.chosen import ChosenPower
 from harness.progress import WaitProgress
-from harness.serving.loadgen.probe import LookJob, look
-from harness.serving.loadgen.result_files import read_answers
-from harness.serving.loadgen.session import Job, held
-from harness.serving.loadgen.test_settings import lasts_s, plan
+from harness.serving.loadgen.probe import ProbeJob, run_probe_job
+from harness.serving.loadgen.result_files import read_logged_answers
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
+from harness.serving.loadgen.test_settings import build_loadgen_schedule, estimate_answering_s
 from harness.serving.sweep import tables
-from harness.serving.sweep.idle import measure_idle
-from harness.serving.sweep.points import NO_MEMORY, done, measured
-from harness.serving.sweep.sheet import Series, Sheet, sheets
-from harness.serving.sweep.study_files import save
-from harness.serving.sweep.subjects import Request, Scoring, Swept, home, subjects
+from harness.serving.sweep.idle import measure_idle_power
+from harness.serving.sweep.points import NO_MEMORY_PHRASE, is_point_measured, measure_sweep_point
+from harness.serving.sweep.sheet import SweepSeries, SweepTable, begin_sweep_tables
+from harness.serving.sweep.study_files import write_sweep_document
+from harness.serving.sweep.subjects import (
+    SubjectScoring,
+    SweepOptions,
+    SweptSubject,
+    build_study_path,
+    set_up_sweep_subjects,
+)
 from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError
@@ -42,56 +48,61 @@ from suite.studies.documents import (
 )
 from suite.workload import Mode, Scores
 
-AGAIN: Final = "again"
+REPEATED_POINT_SUFFIX: Final = "again"
 """Suffix of the folder of a repeated point."""
 
 
-def sweep(request: Request, options: RunOptions, form: str) -> None:
+def run_sweep(request: SweepOptions, options: RunOptions, form: str) -> None:
     """Measure, print and save; JudgedError if no point could be measured."""
     with (
         raised_signals(),
         exclusive(options.results.absolute()),
         redirect_stdout(sys.stderr if form != "text" else sys.stdout),
     ):
-        every = [Series(swept) for swept in subjects(options, request)]
-        begun = sheets(every, request, options.results)
-        measure_idle(
-            [sheet.home for sheet in begun], every[0].swept.subject.power, every[0].identity.device
+        every = [SweepSeries(swept) for swept in set_up_sweep_subjects(options, request)]
+        sweep_tables = begin_sweep_tables(every, request, options.results)
+        measure_idle_power(
+            [sheet.study_folder for sheet in sweep_tables],
+            every[0].swept.subject.power,
+            every[0].identity.device,
         )
-        studies = measure(begun, every)
-    show(studies, options, form)
+        studies = measure_sweep(sweep_tables, every)
+    print_studies(studies, options, form)
     if not any(row.samples_per_second for study in studies for row in study.rows):
         raise JudgedError("no point could be measured")
 
 
-def measure(begun: Sequence[Sheet], every: Sequence[Series]) -> list[Study]:
+def measure_sweep(sweep_tables: Sequence[SweepTable], every: Sequence[SweepSeries]) -> list[Study]:
     """Measure all points in the order drawn, the first of each series once more, and the scores;
     the table is saved after each.
     """
-    sheet_of = {id(series): sheet for sheet in begun for series in sheet.series}
+    sheet_of = {id(series): sheet for sheet in sweep_tables for series in sheet.series}
     points = {
         f"{series.label} {batch}": (series, batch)
         for series in every
-        for batch in begun[0].request.batches
+        for batch in sweep_tables[0].request.batches
     }
-    for series, batch in (points[label] for label in begun[0].command.order):
-        click.echo(told(point(series, batch)))
-        sheet_of[id(series)].save()
-    least = min(begun[0].request.batches)
-    whole = {id(series): once_more(series, least) for series in every}
+    for series, batch in (points[label] for label in sweep_tables[0].command.order):
+        click.echo(format_point_line(measure_fitting_point(series, batch)))
+        sheet_of[id(series)].write_study()
+    least = min(sweep_tables[0].request.batches)
+    whole = {id(series): repeat_first_point(series, least) for series in every}
     for series in every:
         if series.sample_ns is not None:
-            series.scores = accuracy(series.swept)
-        sheet_of[id(series)].save()
+            series.scores = score_sweep_subject(series.swept)
+        sheet_of[id(series)].write_study()
     return [
-        sheet.save(finished=all(whole[id(series)] for series in sheet.series)) for sheet in begun
+        sheet.write_study(finished=all(whole[id(series)] for series in sheet.series))
+        for sheet in sweep_tables
     ]
 
 
-def point(series: Series, batch: int) -> StudyRow:
+def measure_fitting_point(series: SweepSeries, batch: int) -> StudyRow:
     """Measure a point; skip a batch larger than one that did not fit into memory."""
     subject = series.swept.subject
-    full = [row for row in series.rows.values() if NO_MEMORY in row.why and row.batch < batch]
+    full = [
+        row for row in series.rows.values() if NO_MEMORY_PHRASE in row.why and row.batch < batch
+    ]
     if full:
         row = StudyRow(
             engine=subject.identity.engine,
@@ -101,12 +112,12 @@ def point(series: Series, batch: int) -> StudyRow:
             why=f"not tried: {full[0].why}",
         )
     else:
-        row = measured(subject, batch, series.sample_ns)
+        row = measure_sweep_point(subject, batch, series.sample_ns)
     series.rows[batch] = row
     return row
 
 
-def told(row: StudyRow) -> str:
+def format_point_line(row: StudyRow) -> str:
     """Format a point in one line."""
     rate = (
         f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms"
@@ -123,14 +134,16 @@ def told(row: StudyRow) -> str:
     )
 
 
-def once_more(series: Series, batch: int) -> bool:
+def repeat_first_point(series: SweepSeries, batch: int) -> bool:
     """Repeat a series' first point to measure the machine's drift; false if it was measured once
     and cannot be measured again.
     """
     first = series.rows[batch]
     if not first.samples_per_second:
         return True
-    again = measured(series.swept.subject, batch, series.sample_ns, f"batch-{batch}-{AGAIN}")
+    again = measure_sweep_point(
+        series.swept.subject, batch, series.sample_ns, f"batch-{batch}-{REPEATED_POINT_SUFFIX}"
+    )
     if not again.samples_per_second:
         return False
     change = again.samples_per_second / first.samples_per_second - 1
@@ -146,7 +159,7 @@ def once_more(series: Series, batch: int) -> bool:
     return True
 
 
-def accuracy(swept: Swept) -> Scores:
+def score_sweep_subject(swept: SweptSubject) -> Scores:
     """Score a subject once in this engine and precision, unless its accuracy run exists; a bare
     network has no score without labelled data.
     """
@@ -155,48 +168,58 @@ def accuracy(swept: Swept) -> Scores:
         swept.subject.folder / STUDY_ACCURACY_FOLDER,
         swept.subject.folder.parent / STUDY_TRUTH_FOLDER,
     )
-    if not (done(folder, identity, ChosenPower()) and any(truth.glob("*"))):
+    if not (is_point_measured(folder, identity, ChosenPower()) and any(truth.glob("*"))):
         if swept.scoring is None:
             return {}
-        answer_all(swept, swept.scoring, folder, truth)
-    return dict(registry.load_scorer(identity.subject)(dict(read_answers(folder)), truth))
+        run_sweep_accuracy(swept, swept.scoring, folder, truth)
+    return dict(registry.load_scorer(identity.subject)(dict(read_logged_answers(folder)), truth))
 
 
-def answer_all(swept: Swept, scoring: Scoring, folder: Path, truth: Path) -> None:
+def run_sweep_accuracy(
+    swept: SweptSubject, scoring: SubjectScoring, folder: Path, truth: Path
+) -> None:
     """Do the accuracy run of a subject, and write its ground truth."""
     identity, run = swept.subject.identity, scoring.system.run
     shutil.rmtree(folder, ignore_errors=True)
     truth.mkdir(parents=True, exist_ok=True)
-    seen = run_in_child(look, LookJob(system=scoring.system, query_samples=1, truth=truth))
+    probe_result = run_in_child(
+        run_probe_job, ProbeJob(system=scoring.system, query_samples=1, truth=truth)
+    )
     if scoring.samples:
         (truth / SAMPLES_LIST_FILE).write_text(scoring.samples, "utf-8")
-    schedule = plan(
+    schedule = build_loadgen_schedule(
         run.round,
         scoring.rules,
         Scenario.OFFLINE,
         Mode.ACCURACY,
         run.settings,
-        seen.probe,
+        probe_result.probe,
         swept.subject.log_seed,
     )
-    job = Job(system=scoring.system, schedule=schedule, folder=folder)
+    job = LoadGenJob(system=scoring.system, schedule=schedule, folder=folder)
     title = f"{identity.subject} {identity.engine} {identity.precision}, accuracy"
     with (
-        WaitProgress(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown,
-        held(job, shown.show_elapsed) as (made, _),
+        WaitProgress(
+            title,
+            estimate_answering_s(schedule, probe_result.sample_count, probe_result.probe),
+            about=True,
+        ) as shown,
+        run_loadgen_in_child(job, shown.show_elapsed) as (made, _),
     ):
-        save(made / POINT_FILE, identity)
+        write_sweep_document(made / POINT_FILE, identity)
 
 
-def show(studies: Sequence[Study], options: RunOptions, form: str) -> None:
+def print_studies(studies: Sequence[Study], options: RunOptions, form: str) -> None:
     """Print in the requested form."""
     if form == "json":
         click.echo(json.dumps({"studies": msgspec.to_builtins(studies)}, indent=2))
     elif form == "csv":
-        click.echo(tables.csv_of(studies), nl=False)
+        click.echo(tables.format_sweep_csv(studies), nl=False)
     else:
-        click.echo("\n\n".join(tables.text_of(study) for study in studies))
+        click.echo("\n\n".join(tables.format_sweep_text(study) for study in studies))
         click.echo(
             "\n"
-            + "\n".join(f"saved in {home(options.results, study.subject)}" for study in studies)
+            + "\n".join(
+                f"saved in {build_study_path(options.results, study.subject)}" for study in studies
+            )
         )

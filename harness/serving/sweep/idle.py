@@ -18,11 +18,11 @@ from suite.records import EnergyRecord
 from suite.studies.documents import IDLE_TELEMETRY_FILE
 
 
-def measure_idle(homes: Sequence[Path], power: ChosenPower, device: str) -> None:
+def measure_idle_power(study_folders: Sequence[Path], power: ChosenPower, device: str) -> None:
     """Read the idle power of a machine into the folders of studies, unless each has it, or nothing
     can be read here.
     """
-    first, *others = [home / IDLE_TELEMETRY_FILE for home in homes]
+    first, *others = [home / IDLE_TELEMETRY_FILE for home in study_folders]
     if all(path.exists() for path in (first, *others)) or not has_readable_power(power):
         return
     first.parent.mkdir(parents=True, exist_ok=True)
@@ -33,10 +33,10 @@ def measure_idle(homes: Sequence[Path], power: ChosenPower, device: str) -> None
         shutil.copyfile(first, path)
 
 
-def idle_in(home: Path) -> tuple[EnergyRecord, ...]:
+def read_idle_power(study_folder: Path) -> tuple[EnergyRecord, ...]:
     """Return the idle power of a study; nothing if none was read."""
     try:
-        found = power_readings.read_power_readings(home / IDLE_TELEMETRY_FILE)
+        found = power_readings.read_power_readings(study_folder / IDLE_TELEMETRY_FILE)
     except UnreadableError:
         return ()
     window = power_readings.find_covered_window(found)

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import click
 
-from harness.serving.sweep.idle import idle_in
-from harness.serving.sweep.points import plain
-from harness.serving.sweep.study_files import point_in, save, study_in
-from harness.serving.sweep.subjects import Request, Swept, home
+from harness.serving.sweep.idle import read_idle_power
+from harness.serving.sweep.points import convert_identity_to_json
+from harness.serving.sweep.study_files import (
+    read_sweep_point,
+    read_sweep_study,
+    write_sweep_document,
+)
+from harness.serving.sweep.subjects import SweepOptions, SweptSubject, build_study_path
 from suite.files.layout import PARTIAL_SUFFIX
 from suite.files.superseded import supersede
 from suite.studies.documents import (
@@ -34,15 +38,15 @@ from suite.studies.documents import (
 )
 from suite.workload import Scores
 
-Place = tuple[str, str, int]
+PointKey = tuple[str, str, int]
 """Engine, precision, batch."""
 
 
 @dataclass(slots=True)
-class Series:
+class SweepSeries:
     """The points of one subject in one engine and precision."""
 
-    swept: Swept
+    swept: SweptSubject
     rows: dict[int, StudyRow] = field(default_factory=dict)
     drift: RateDrift | None = None
     scores: Scores = field(default_factory=dict)
@@ -72,7 +76,7 @@ class Series:
         """Return the reference accuracy of a workload's checkpoint."""
         return self.swept.reference
 
-    def finished_rows(self) -> Iterator[StudyRow]:
+    def iterate_scored_rows(self) -> Iterator[StudyRow]:
         """Yield the points with their scores."""
         for _, row in sorted(self.rows.items()):
             difference = {
@@ -88,35 +92,35 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
+class EarlierSweep:
     """What an earlier sweep measured of the same system."""
 
     rows: tuple[StudyRow, ...] = ()
     drift: tuple[RateDrift, ...] = ()
-    asked: tuple[RequestedPoints, ...] = ()
+    requests: tuple[RequestedPoints, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class SweepTable:
     """The study of one subject."""
 
-    home: Path
-    series: Sequence[Series]
-    request: Request
+    study_folder: Path
+    series: Sequence[SweepSeries]
+    request: SweepOptions
     command: SweepRequest
-    earlier: Earlier
+    earlier: EarlierSweep
 
-    def save(self, *, finished: bool = False) -> Study:
+    def write_study(self, *, finished: bool = False) -> Study:
         """Write the table as it stands."""
-        study = self.study(finished)
-        save(self.home / STUDY_FILE, study)
+        study = self.build_study(finished)
+        write_sweep_document(self.study_folder / STUDY_FILE, study)
         return study
 
-    def study(self, finished: bool) -> Study:
+    def build_study(self, finished: bool) -> Study:
         """Build the table: rows of this sweep take the place of earlier ones."""
-        first, rows = self.series[0].identity, self.rows()
+        first, rows = self.series[0].identity, self.merge_rows()
         drifts = {
-            place_of(drift): drift
+            get_point_key(drift): drift
             for drift in (*self.earlier.drift, *(each.drift for each in self.series if each.drift))
         }
         return Study(
@@ -135,29 +139,31 @@ class Sheet:
             drift=tuple(
                 drift
                 for place, drift in drifts.items()
-                if place in {place_of(row) for row in rows if row.folder}
+                if place in {get_point_key(row) for row in rows if row.folder}
             ),
             best=select_best_batches(rows, self.request.within_ms),
-            idle=idle_in(self.home),
+            idle=read_idle_power(self.study_folder),
             version=first.version,
             finished=finished,
             command=self.command,
-            asked=self.asked(),
+            asked=self.merge_requests(),
             reference=dict(self.series[0].reference),
         )
 
-    def rows(self) -> tuple[StudyRow, ...]:
+    def merge_rows(self) -> tuple[StudyRow, ...]:
         """Return the rows of this sweep, then those of an earlier one that this one did not
         replace; by engine, precision and batch.
         """
-        own = {place_of(row): row for each in self.series for row in each.finished_rows()}
+        own = {
+            get_point_key(row): row for each in self.series for row in each.iterate_scored_rows()
+        }
         scored = {
             (each.identity.engine, each.identity.precision): each
             for each in self.series
             if each.scores
         }
         every = {
-            place_of(row): again_scored(row, scored.get((row.engine, row.precision)))
+            get_point_key(row): apply_series_scores(row, scored.get((row.engine, row.precision)))
             for row in self.earlier.rows
         } | own
         order = list(dict.fromkeys((engine, precision) for engine, precision, _ in (*own, *every)))
@@ -166,11 +172,11 @@ class Sheet:
             for place in sorted(every, key=lambda place: (order.index(place[:2]), place[2]))
         )
 
-    def asked(self) -> tuple[RequestedPoints, ...]:
+    def merge_requests(self) -> tuple[RequestedPoints, ...]:
         """Return what was asked of each engine and precision, by this sweep and earlier ones."""
-        before = {(each.engine, each.precision): each for each in self.earlier.asked}
+        before = {(each.engine, each.precision): each for each in self.earlier.requests}
         own = {
-            (each.identity.engine, each.identity.precision): asked_of(
+            (each.identity.engine, each.identity.precision): describe_series_request(
                 each.identity, self.request.batches
             )
             for each in self.series
@@ -185,24 +191,26 @@ class Sheet:
         )
 
 
-def again_scored(row: StudyRow, series: Series | None) -> StudyRow:
+def apply_series_scores(row: StudyRow, series: SweepSeries | None) -> StudyRow:
     """Give an earlier row of a series the series' scores, which are of one accuracy run."""
     if series is None or not row.samples_per_second:
         return row
-    (made,) = Series(series.swept, {row.batch: row}, scores=series.scores).finished_rows()
+    (made,) = SweepSeries(
+        series.swept, {row.batch: row}, scores=series.scores
+    ).iterate_scored_rows()
     return made
 
 
-def place_of(told: StudyRow | RateDrift) -> Place:
+def get_point_key(entry: StudyRow | RateDrift) -> PointKey:
     """Return what a row is of."""
-    return told.engine, told.precision, told.batch
+    return entry.engine, entry.precision, entry.batch
 
 
-def asked_of(identity: PointIdentity, batches: Iterable[int]) -> RequestedPoints:
+def describe_series_request(identity: PointIdentity, batches: Iterable[int]) -> RequestedPoints:
     """Return what is asked of one engine and precision."""
     settings = {
         name: value
-        for name, value in plain(identity)["settings"].items()
+        for name, value in convert_identity_to_json(identity)["settings"].items()
         if name not in build_batch_settings(0)
     }
     return RequestedPoints(
@@ -214,7 +222,9 @@ def asked_of(identity: PointIdentity, batches: Iterable[int]) -> RequestedPoints
     )
 
 
-def sheets(every: Sequence[Series], request: Request, results: Path) -> list[Sheet]:
+def begin_sweep_tables(
+    every: Sequence[SweepSeries], request: SweepOptions, results: Path
+) -> list[SweepTable]:
     """Begin a table for each subject; runs of another system, request or version are moved aside,
     and runs of the same one stay.
     """
@@ -232,26 +242,34 @@ def sheets(every: Sequence[Series], request: Request, results: Path) -> list[She
     made = []
     for name in names:
         own = [each for each in every if each.identity.subject == name]
-        place = home(results, name)
-        earlier = kept(place, own, request)
-        strange = strangers(place, own, request, earlier)
+        study_folder = build_study_path(results, name)
+        earlier = read_earlier_sweep(study_folder, own, request)
+        strange = find_unexpected_files(study_folder, own, request, earlier)
         unfinished = [path for path in strange if path.name.endswith(PARTIAL_SUFFIX)]
         for path in unfinished:  # of a killed run: never a result
             shutil.rmtree(path)
         supersede(results.absolute(), [path for path in strange if path not in unfinished])
         made.append(
-            Sheet(home=place, series=own, request=request, command=command, earlier=earlier)
+            SweepTable(
+                study_folder=study_folder,
+                series=own,
+                request=request,
+                command=command,
+                earlier=earlier,
+            )
         )
     return made
 
 
-def kept(place: Path, series: Sequence[Series], request: Request) -> Earlier:
+def read_earlier_sweep(
+    place: Path, series: Sequence[SweepSeries], request: SweepOptions
+) -> EarlierSweep:
     """Read what an earlier sweep measured of the same system, and say which rows stay though this
     one does not ask for them.
     """
-    study = study_in(place)
+    study = read_sweep_study(place)
     if study is None:
-        return Earlier()
+        return EarlierSweep()
     first = series[0].identity
     alike = (
         "subject",
@@ -265,13 +283,17 @@ def kept(place: Path, series: Sequence[Series], request: Request) -> Earlier:
         "version",
     )
     if any(getattr(study, name) != getattr(first, name) for name in alike):
-        return Earlier()
+        return EarlierSweep()
     rows = tuple(
         row
         for row in study.rows
-        if (same(place / row.folder, row, series) if row.folder else refused(row, study, series))
+        if (
+            is_run_current(place / row.folder, row, series)
+            if row.folder
+            else is_refusal_current(row, study, series)
+        )
     )
-    drift = tuple(each for each in study.drift if same(place / each.folder, each, series))
+    drift = tuple(each for each in study.drift if is_run_current(place / each.folder, each, series))
     asked = {(each.engine, each.precision): each for each in study.asked}
     batches = {
         place: [row.batch for row in rows if (row.engine, row.precision) == place]
@@ -287,18 +309,18 @@ def kept(place: Path, series: Sequence[Series], request: Request) -> Earlier:
             f"{first.subject}: kept from earlier sweeps:"
             f" {', '.join(f'{row.engine} {row.precision} batch {row.batch}' for row in others)}"
         )
-    return Earlier(
+    return EarlierSweep(
         rows=rows,
         drift=drift,
-        asked=tuple(
+        requests=tuple(
             replace(asked[place], batches=tuple(found)) for place, found in batches.items() if found
         ),
     )
 
 
-def refused(row: StudyRow, study: Study, series: Sequence[Series]) -> bool:
+def is_refusal_current(row: StudyRow, study: Study, series: Sequence[SweepSeries]) -> bool:
     """Tell whether a row without a run is of the system that is swept now."""
-    told = next(
+    earlier_request = next(
         (
             each
             for each in study.asked
@@ -314,52 +336,60 @@ def refused(row: StudyRow, study: Study, series: Sequence[Series]) -> bool:
         ),
         None,
     )
-    return told is not None and (own is None or asked_of(own, told.batches) == told)
+    return earlier_request is not None and (
+        own is None or describe_series_request(own, earlier_request.batches) == earlier_request
+    )
 
 
-def same(folder: Path, told: StudyRow | RateDrift, series: Sequence[Series]) -> bool:
+def is_run_current(
+    folder: Path, entry: StudyRow | RateDrift, series: Sequence[SweepSeries]
+) -> bool:
     """Tell whether a run is of the system that is swept now, in its batch size."""
-    point = point_in(folder)
-    if point is None or (point.engine, point.precision, point.batch) != place_of(told):
+    point = read_sweep_point(folder)
+    if point is None or (point.engine, point.precision, point.batch) != get_point_key(entry):
         return False
     own = next(
         (
             each.identity
             for each in series
-            if (each.identity.engine, each.identity.precision) == (told.engine, told.precision)
+            if (each.identity.engine, each.identity.precision) == (entry.engine, entry.precision)
         ),
         None,
     )
     if own is not None:
-        return asked_of(point, ()) == asked_of(own, ()) and alike_but_settings(point, own)
-    return alike_but_settings(
+        return describe_series_request(point, ()) == describe_series_request(
+            own, ()
+        ) and is_same_but_settings(point, own)
+    return is_same_but_settings(
         point, replace(series[0].identity, engine=point.engine, precision=point.precision)
     )
 
 
-def alike_but_settings(point: PointIdentity, identity: PointIdentity) -> bool:
+def is_same_but_settings(point: PointIdentity, identity: PointIdentity) -> bool:
     """Tell whether two points are of one system, whatever their settings and batch."""
-    left, right = (plain(replace(each, settings={}, batch=0)) for each in (point, identity))
+    left, right = (
+        convert_identity_to_json(replace(each, settings={}, batch=0)) for each in (point, identity)
+    )
     return left == right
 
 
-def strangers(
-    place: Path, series: Sequence[Series], request: Request, earlier: Earlier
+def find_unexpected_files(
+    study_folder: Path, series: Sequence[SweepSeries], request: SweepOptions, earlier: EarlierSweep
 ) -> list[Path]:
     """Return what is in a study's folder and is no part of the study that begins: if nothing stays,
     its table too.
     """
     own = {each.swept.subject.folder: each for each in series}
-    told: tuple[StudyRow | RateDrift, ...] = (*earlier.rows, *earlier.drift)
-    named = {place / each.folder for each in told if each.folder}
+    earlier_entries: tuple[StudyRow | RateDrift, ...] = (*earlier.rows, *earlier.drift)
+    named = {study_folder / each.folder for each in earlier_entries if each.folder}
     systems = {path.parent for path in named} | set(own)
     every = (
         [
             path
-            for path in sorted(place.iterdir())
+            for path in sorted(study_folder.iterdir())
             if path.is_dir() and path.name != STUDY_TRUTH_FOLDER
         ]
-        if place.is_dir()
+        if study_folder.is_dir()
         else []
     )
     found = [path for path in every if path not in systems]
@@ -369,16 +399,16 @@ def strangers(
             path
             for path in here
             if not (
-                of_sweep(path, own[folder], request)
+                is_run_of_sweep(path, own[folder], request)
                 if folder in own
                 else path.name == STUDY_ACCURACY_FOLDER
             )
         ]
-    if place.is_dir() and not earlier.rows:
+    if study_folder.is_dir() and not earlier.rows:
         found += [
-            place / STUDY_FILE,
+            study_folder / STUDY_FILE,
             *(
-                [place / IDLE_TELEMETRY_FILE]
+                [study_folder / IDLE_TELEMETRY_FILE]
                 if len(found) == len(every) and not any(path in systems for path in every)
                 else []
             ),
@@ -386,17 +416,17 @@ def strangers(
     return found
 
 
-def of_sweep(path: Path, series: Series, request: Request) -> bool:
+def is_run_of_sweep(path: Path, series: SweepSeries, request: SweepOptions) -> bool:
     """Tell whether a folder is a finished run that this sweep asks for, or the accuracy run of its
     series.
     """
-    point = point_in(path)
+    point = read_sweep_point(path)
     if (
         point is None
         or path.name.endswith(PARTIAL_SUFFIX)
         or (point.batch not in request.batches and path.name != STUDY_ACCURACY_FOLDER)
     ):
         return False
-    return asked_of(point, ()) == asked_of(series.identity, ()) and alike_but_settings(
-        point, series.identity
-    )
+    return describe_series_request(point, ()) == describe_series_request(
+        series.identity, ()
+    ) and is_same_but_settings(point, series.identity)

@@ -13,11 +13,11 @@ from harness.machine.device import resolve_device
 from harness.machine.power.selection import choose_power_sources as choose_power
 from harness.machine.system_description import build_system_name
 from harness.request import check_request_folders, locate_cache_folder
-from harness.serving.loadgen.batching import Batching
-from harness.serving.loadgen.session import System
-from harness.serving.setup import set_up
-from harness.serving.sweep.points import PERCENTILE, Subject
-from harness.serving.sweep.study_files import study_in
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.loadgen.session import SystemUnderTest
+from harness.serving.setup import set_up_serving
+from harness.serving.sweep.points import SWEEP_PERCENTILE, SweepSubject
+from harness.serving.sweep.study_files import read_sweep_study
 from suite import __version__, registry
 from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
@@ -38,15 +38,15 @@ from suite.studies.documents import (
 from suite.terms import QUANTISED, Precision
 from suite.workload import Inference, Run
 
-ONE: Final = Batching(workers=1, max_batch=1, window_us=0)
-SCORED_TOGETHER: Final = 32
+SINGLE_SAMPLE_BATCHING: Final = BatchingSettings(workers=1, max_batch=1, window_us=0)
+SCORING_BATCH_SIZE: Final = 32
 """Samples of a batch in which a bare network is scored; it changes no answer."""
-RANDOM_SEED: Final = 0
+RANDOM_WEIGHTS_SEED: Final = 0
 """Seed of random weights and of noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SweepOptions:
     """The command line's request for a sweep."""
 
     workloads: tuple[str, ...]
@@ -62,7 +62,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedNetwork:
     """A bare network with its weights, in the form of a workload for LoadGen's session."""
 
     network: BareNetwork
@@ -74,7 +74,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverData:
+class LabelledNetwork:
     """A bare network over labelled samples, in the form of a workload for LoadGen's session."""
 
     network: Labelled
@@ -87,10 +87,10 @@ class OverData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scoring:
+class SubjectScoring:
     """What scores a subject once."""
 
-    system: System
+    system: SystemUnderTest
     rules: ScenarioRow
     """Offline's."""
     samples: str = ""
@@ -98,54 +98,60 @@ class Scoring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class SweptSubject:
     """One subject in one engine and precision, with what scores it."""
 
-    subject: Subject
-    scoring: Scoring | None = None
+    subject: SweepSubject
+    scoring: SubjectScoring | None = None
     reference: Mapping[str, float] = field(default_factory=dict)
     """Reference accuracy of a workload's checkpoint."""
 
 
-def home(results: Path, name: str) -> Path:
+def build_study_path(results: Path, name: str) -> Path:
     """Return the folder of a subject's study."""
     return results.absolute() / STUDIES_FOLDER / name
 
 
-def of_workload(name: str, options: RunOptions, checkpoint: Path | None, seconds: float) -> Swept:
+def set_up_swept_workload(
+    name: str, options: RunOptions, checkpoint: Path | None, seconds: float
+) -> SweptSubject:
     """Set up a workload in the engine and precision of `options`; RequestError and MissingError as
     for `podium infer`.
     """
-    bench = set_up(name, options, checkpoint)
-    run = bench.system.run
-    identity = identity_of(
+    serving_setup = set_up_serving(name, options, checkpoint)
+    run = serving_setup.system.run
+    identity = build_point_identity(
         run,
         subject=name,
-        weights=bench.checkpoint.record.sha256,
+        weights=serving_setup.checkpoint.record.sha256,
         profile=run.profile.value,
         engine=options.engine,
         seconds=seconds,
     )
-    identity = replace(identity, threads=bench.threads)
-    folder = folder_of(identity, options)
+    identity = replace(identity, threads=serving_setup.threads)
+    folder = build_series_path(identity, options)
     loadgen = run.round.loadgen
-    subject = Subject(
-        system=bench.system,
+    subject = SweepSubject(
+        system=serving_setup.system,
         loadgen=loadgen,
-        log_seed=bench.log_seed,
+        log_seed=serving_setup.log_seed,
         identity=identity,
         folder=folder,
-        power=bench.power,
+        power=serving_setup.power,
     )
-    scoring = Scoring(system=bench.system, rules=bench.rules(Scenario.OFFLINE))
-    return Swept(
-        subject=subject, scoring=scoring, reference=bench.checkpoint.record.reference_accuracy
+    scoring = SubjectScoring(
+        system=serving_setup.system, rules=serving_setup.require_scenario_rules(Scenario.OFFLINE)
+    )
+    return SweptSubject(
+        subject=subject,
+        scoring=scoring,
+        reference=serving_setup.checkpoint.record.reference_accuracy,
     )
 
 
-def of_network(
+def set_up_swept_network(
     name: str, options: RunOptions, weights: Path | None, seconds: float, data: Path | None = None
-) -> Swept:
+) -> SweptSubject:
     """Set up a bare network, and its scoring if there is data; RequestError for an unknown name,
     MissingError for an engine that does not run here.
     """
@@ -154,30 +160,43 @@ def of_network(
         registry.load_engine(options.engine),
         Precision(options.precision or Precision.FP32),
     )
-    check_runs(network, engine, precision, options)
-    check_weights(network, weights)
+    check_network_options(network, engine, precision, options)
+    check_network_weights(network, weights)
     load_ahead((type(network).__module__,))
-    run = network_run(network, options, precision)
-    told = compute_file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
-    identity = identity_of(
-        run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds
+    run = build_network_run(network, options, precision)
+    weights_identity = (
+        compute_file_sha256(weights) if weights else f"random, seed {RANDOM_WEIGHTS_SEED}"
     )
-    served = Served(network=network, weights=weights)
-    system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
-    folder = folder_of(identity, options)
+    identity = build_point_identity(
+        run,
+        subject=name,
+        weights=weights_identity,
+        profile=None,
+        engine=options.engine,
+        seconds=seconds,
+    )
+    served = ServedNetwork(network=network, weights=weights)
+    system = SystemUnderTest(
+        workload=served, engine=engine, run=run, checkpoint=Path(), batching=SINGLE_SAMPLE_BATCHING
+    )
+    folder = build_series_path(identity, options)
     power = choose_power(options.power, options.meter, run.settings)
-    subject = Subject(
+    subject = SweepSubject(
         system=system,
         loadgen=run.round.loadgen,
-        log_seed=RANDOM_SEED,
+        log_seed=RANDOM_WEIGHTS_SEED,
         identity=identity,
         folder=folder,
         power=power,
     )
-    return Swept(subject=subject, scoring=scoring_of(subject, served, data) if data else None)
+    return SweptSubject(
+        subject=subject, scoring=set_up_network_scoring(subject, served, data) if data else None
+    )
 
 
-def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
+def set_up_network_scoring(
+    subject: SweepSubject, served: ServedNetwork, data: Path
+) -> SubjectScoring:
     """Set up the scoring of a bare network; RequestError if it has none, without weights, and for
     other data than its study has been scored on.
     """
@@ -201,19 +220,19 @@ def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
     run = replace(
         subject.system.run,
         data=data,
-        settings={**subject.system.run.settings, **build_batch_settings(SCORED_TOGETHER)},
+        settings={**subject.system.run.settings, **build_batch_settings(SCORING_BATCH_SIZE)},
     )
-    batching = Batching(workers=1, max_batch=SCORED_TOGETHER, window_us=0)
-    over = OverData(network=served.network, weights=served.weights, data=data)
+    batching = BatchingSettings(workers=1, max_batch=SCORING_BATCH_SIZE, window_us=0)
+    over = LabelledNetwork(network=served.network, weights=served.weights, data=data)
     system = replace(subject.system, workload=over, run=run, batching=batching)
-    return Scoring(
+    return SubjectScoring(
         system=system,
-        rules=ScenarioRow(percentile=PERCENTILE, min_duration_ms=0, min_queries=1),
+        rules=ScenarioRow(percentile=SWEEP_PERCENTILE, min_duration_ms=0, min_queries=1),
         samples=samples,
     )
 
 
-def identity_of(
+def build_point_identity(
     run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float
 ) -> PointIdentity:
     """Describe what is measured, for no batch size yet; a bare network has no profile."""
@@ -235,14 +254,14 @@ def identity_of(
     )
 
 
-def folder_of(identity: PointIdentity, options: RunOptions) -> Path:
+def build_series_path(identity: PointIdentity, options: RunOptions) -> Path:
     """Return the folder of a subject in one engine and precision."""
-    return home(options.results, identity.subject) / convert_to_slug(
+    return build_study_path(options.results, identity.subject) / convert_to_slug(
         f"{build_system_name(identity.device)}-{identity.engine}-{identity.precision}"
     )
 
 
-def check_runs(
+def check_network_options(
     network: BareNetwork, engine: Engine[Any], precision: Precision, options: RunOptions
 ) -> None:
     """Refuse incompatible options before anything is measured."""
@@ -260,7 +279,7 @@ def check_runs(
         raise MissingError(f"engine {options.engine}: {lacking}")
 
 
-def check_weights(network: BareNetwork, weights: Path | None) -> None:
+def check_network_weights(network: BareNetwork, weights: Path | None) -> None:
     """Refuse a file that is not there, and weights of another network."""
     if weights is not None and not weights.is_file():
         raise RequestError(f"--weights {weights}: no such file")
@@ -268,13 +287,13 @@ def check_weights(network: BareNetwork, weights: Path | None) -> None:
         network.check_weights(weights)
 
 
-def network_run(network: BareNetwork, options: RunOptions, precision: Precision) -> Run:
+def build_network_run(network: BareNetwork, options: RunOptions, precision: Precision) -> Run:
     """Build the run record that a bare network receives."""
     round = registry.load_round()
     return Run(
         round=round,
         profile=options.profile,
-        seed=RANDOM_SEED,
+        seed=RANDOM_WEIGHTS_SEED,
         data=None,
         cache=locate_cache_folder(),
         framework=network.framework,
@@ -282,11 +301,11 @@ def network_run(network: BareNetwork, options: RunOptions, precision: Precision)
         device=resolve_device(options.device),
         precision=precision,
         threads=options.threads,
-        settings=network_settings(round, options),
+        settings=resolve_network_settings(round, options),
     )
 
 
-def network_settings(round: Round, options: RunOptions) -> dict[str, Any]:
+def resolve_network_settings(round: Round, options: RunOptions) -> dict[str, Any]:
     """Resolve the round's own settings: a bare network has no row."""
     defaults = {
         key: setting.default
@@ -296,7 +315,7 @@ def network_settings(round: Round, options: RunOptions) -> dict[str, Any]:
     return defaults | read_chosen_settings(round.settings, options.config, options.assignments)
 
 
-def begun(options: RunOptions, request: Request) -> int:
+def read_study_threads(options: RunOptions, request: SweepOptions) -> int:
     """Return the CPU threads of a study that this sweep goes on with, if the machine still has
     them, and say so where they are few; 0 if there is none.
 
@@ -304,7 +323,8 @@ def begun(options: RunOptions, request: Request) -> int:
     would be of another system.
     """
     tables = (
-        study_in(home(options.results, name)) for name in (*request.workloads, *request.networks)
+        read_sweep_study(build_study_path(options.results, name))
+        for name in (*request.workloads, *request.networks)
     )
     alike = {
         "system": build_system_name(resolve_device(options.device)),
@@ -326,14 +346,14 @@ def begun(options: RunOptions, request: Request) -> int:
     return 0
 
 
-def subjects(options: RunOptions, request: Request) -> Iterator[Swept]:
+def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterator[SweptSubject]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
     check_request_folders(options)
     resolve_device(options.device)  # one: a batch is measured on it
     options = replace(
         options,
         threads=options.threads
-        or begun(options, request)
+        or read_study_threads(options, request)
         or cpus.choose_core_count(cpus.measure_busy_share()),
     )  # the same for all points
     if options.data and request.workloads and request.networks:
@@ -343,12 +363,14 @@ def subjects(options: RunOptions, request: Request) -> Iterator[Swept]:
         )
     for engine in request.engines:
         for precision in request.precisions:
-            told = replace(options, engine=engine, precision=precision)
+            engine_options = replace(options, engine=engine, precision=precision)
             yield from (
-                of_workload(name, told, request.checkpoint, request.seconds)
+                set_up_swept_workload(name, engine_options, request.checkpoint, request.seconds)
                 for name in request.workloads
             )
             yield from (
-                of_network(name, told, request.weights, request.seconds, options.data)
+                set_up_swept_network(
+                    name, engine_options, request.weights, request.seconds, options.data
+                )
                 for name in request.networks
             )

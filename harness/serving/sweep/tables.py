@@ -8,8 +8,8 @@ from typing import Final
 from suite.studies.documents import Study, StudyRow, select_shown_energy
 
 NS_PER_MS: Final = 1e6
-GAP: Final = "  "
-HEAD: Final = (
+COLUMN_GAP: Final = "  "
+SWEEP_TABLE_HEAD: Final = (
     "engine",
     "precision",
     "batch",
@@ -23,9 +23,9 @@ HEAD: Final = (
     "score",
     "to reference",
 )
-ALWAYS: Final = HEAD.index("score")
+FIRST_OPTIONAL_COLUMN: Final = SWEEP_TABLE_HEAD.index("score")
 """Columns from here on are shown only if one of their cells is filled."""
-COLUMNS: Final = (
+SWEEP_CSV_COLUMNS: Final = (
     "subject",
     "system",
     "engine",
@@ -49,17 +49,18 @@ COLUMNS: Final = (
 )
 
 
-def text_of(study: Study) -> str:
+def format_sweep_text(study: Study) -> str:
     """Format a study: one line per point, then the best batch and the drift."""
-    lines = [HEAD, *(cells(row) for row in study.rows)]
+    lines = [SWEEP_TABLE_HEAD, *(format_point_cells(row) for row in study.rows)]
     shown = [
         index
-        for index in range(len(HEAD))
-        if index < ALWAYS or any(line[index] for line in lines[1:])
+        for index in range(len(SWEEP_TABLE_HEAD))
+        if index < FIRST_OPTIONAL_COLUMN or any(line[index] for line in lines[1:])
     ]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(HEAD))]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(SWEEP_TABLE_HEAD))]
     table = [
-        GAP.join(line[index].rjust(widths[index]) for index in shown).rstrip() for line in lines
+        COLUMN_GAP.join(line[index].rjust(widths[index]) for index in shown).rstrip()
+        for line in lines
     ]
     weights = (
         study.weights if study.weights.startswith("random") else f"weights {study.weights[:12]}"
@@ -70,10 +71,10 @@ def text_of(study: Study) -> str:
         for row in study.rows
         if row.why
     ]
-    return "\n".join([title, *table, *why, *below(study)])
+    return "\n".join([title, *table, *why, *describe_sweep_results(study)])
 
 
-def cells(row: StudyRow) -> tuple[str, ...]:
+def format_point_cells(row: StudyRow) -> tuple[str, ...]:
     """Format one point."""
     latencies = (row.p50_ns, row.p90_ns, row.p99_ns, row.mean_latency_ns)
     scores = " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())
@@ -82,15 +83,15 @@ def cells(row: StudyRow) -> tuple[str, ...]:
         row.engine,
         row.precision,
         str(row.batch),
-        rate_of(row),
-        *map(milliseconds, latencies),
-        *watts_of(row),
+        format_point_rate(row),
+        *map(format_latency_ms, latencies),
+        *format_point_watts(row),
         scores,
         differences,
     )
 
 
-def watts_of(row: StudyRow) -> tuple[str, str]:
+def format_point_watts(row: StudyRow) -> tuple[str, str]:
     """Format power with its grade, and efficiency; dashes if nothing was read."""
     drawn = select_shown_energy(row.energy)
     if drawn is None:
@@ -100,7 +101,7 @@ def watts_of(row: StudyRow) -> tuple[str, str]:
     )
 
 
-def rate_of(row: StudyRow) -> str:
+def format_point_rate(row: StudyRow) -> str:
     """Format a rate; a dash if there is none."""
     half = (
         f" \u00b1{50 * (row.high - row.low) / row.samples_per_second:.1f}%"
@@ -110,12 +111,12 @@ def rate_of(row: StudyRow) -> str:
     return f"{row.samples_per_second:,.1f}{half}" if row.samples_per_second else "-"
 
 
-def milliseconds(value_ns: float | None) -> str:
+def format_latency_ms(value_ns: float | None) -> str:
     """Format a latency; a dash if there are too few queries for it."""
     return f"{value_ns / NS_PER_MS:,.2f}" if value_ns is not None else "-"
 
 
-def below(study: Study) -> Iterable[str]:
+def describe_sweep_results(study: Study) -> Iterable[str]:
     """Yield the lines below the table."""
     if study.within_ms is not None:
         found = [
@@ -138,17 +139,17 @@ def below(study: Study) -> Iterable[str]:
         )
 
 
-def csv_of(studies: Sequence[Study]) -> str:
+def format_sweep_csv(studies: Sequence[Study]) -> str:
     """Format all points as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(SWEEP_CSV_COLUMNS)
     for study in studies:
-        writer.writerows(values(study, row) for row in study.rows)
+        writer.writerows(build_csv_cells(study, row) for row in study.rows)
     return text.getvalue()
 
 
-def values(study: Study, row: StudyRow) -> tuple[object, ...]:
+def build_csv_cells(study: Study, row: StudyRow) -> tuple[object, ...]:
     """Return the cells of one CSV line; empty if there is no figure."""
     latencies = (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns)
     shown = ("" if value is None else value / NS_PER_MS for value in latencies)
@@ -167,7 +168,7 @@ def values(study: Study, row: StudyRow) -> tuple[object, ...]:
         if drawn
         else (None,) * 5
     )
-    told = ("" if value is None else value for value in power)
+    power_cells = ("" if value is None else value for value in power)
     return (
         study.subject,
         study.system,
@@ -178,7 +179,7 @@ def values(study: Study, row: StudyRow) -> tuple[object, ...]:
         rate,
         *ends,
         *shown,
-        *told,
+        *power_cells,
         scores,
         row.why,
     )

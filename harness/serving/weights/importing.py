@@ -12,18 +12,27 @@ from typing import Any, Final
 
 import click
 
-from harness.serving.weights.initial import export_initial, keep, scratch
-from harness.serving.weights.layouts import Layout, difference, layouts, translated
+from harness.serving.weights.initial import (
+    create_scratch_folder,
+    export_initial_weights,
+    store_untrained_checkpoint,
+)
+from harness.serving.weights.layouts import (
+    WeightLayout,
+    list_tensor_differences,
+    read_weight_layouts,
+    translate_state_dict,
+)
 from suite.cli import RunOptions
 from suite.console.screen import convert_to_user_path, print_progress_note
 from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
 from suite.process.lock import exclusive
 
-WEIGHTS: Final = "model.safetensors"
-SAFETENSORS: Final = ".safetensors"
-SAID_WORDS: Final = 20
-DAMAGE: Final = (
+EXPORTED_WEIGHTS_FILE: Final = "model.safetensors"
+SAFETENSORS_SUFFIX: Final = ".safetensors"
+MAX_ERROR_WORDS: Final = 20
+DAMAGED_FILE_ERRORS: Final = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -39,7 +48,7 @@ DAMAGE: Final = (
     struct.error,
 )
 """What torch.load raises for bytes that it did not write."""
-NAMED: Final = 3
+MAX_NAMED_DIFFERENCES: Final = 3
 """Differences that a refusal names."""
 
 
@@ -47,19 +56,19 @@ def import_weights(workload: str, file: Path, options: RunOptions) -> None:
     """Turn a file of weights into a checkpoint; RequestError if it cannot be read, or belongs to
     another network.
     """
-    known = layouts(workload)
-    state = state_in(file)
+    known = read_weight_layouts(workload)
+    state = read_state_dict(file)
     with exclusive(options.results.absolute()):
-        made = scratch(options, workload)
+        made = create_scratch_folder(options, workload)
         try:
-            request = export_initial(workload, options, made)
-            layout = fill(
-                made / WEIGHTS,
+            request = export_initial_weights(workload, options, made)
+            layout = replace_exported_weights(
+                made / EXPORTED_WEIGHTS_FILE,
                 state,
                 known,
                 f"{file}: weights of another network than {workload} in profile {request.profile}",
             )
-            folder = keep(
+            folder = store_untrained_checkpoint(
                 request, made, f"imported from {layout.name}, SHA-256 {compute_file_sha256(file)}"
             )
         finally:
@@ -71,7 +80,7 @@ def import_weights(workload: str, file: Path, options: RunOptions) -> None:
     )
 
 
-def state_in(file: Path) -> Mapping[str, Any]:
+def read_state_dict(file: Path) -> Mapping[str, Any]:
     """Read a state dict without executing anything in the file; RequestError if it has none."""
     import torch
     from safetensors import SafetensorError
@@ -84,13 +93,13 @@ def state_in(file: Path) -> Mapping[str, Any]:
             )  # of torch, on pickle protocols: what it cannot read it refuses
             found: Any = (
                 load_file(file)
-                if file.suffix == SAFETENSORS
+                if file.suffix == SAFETENSORS_SUFFIX
                 else torch.load(file, map_location="cpu", weights_only=True)
             )
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror or error}") from error
-    except (SafetensorError, *DAMAGE) as error:
-        said = " ".join([type(error).__name__, *str(error).split()][:SAID_WORDS])
+    except (SafetensorError, *DAMAGED_FILE_ERRORS) as error:
+        said = " ".join([type(error).__name__, *str(error).split()][:MAX_ERROR_WORDS])
         raise RequestError(
             f"{file}: neither safetensors nor a state dict that torch.load(weights_only=True) reads"
             f" ({said})"
@@ -100,7 +109,9 @@ def state_in(file: Path) -> Mapping[str, Any]:
     return {str(name): tensor for name, tensor in found.items()}
 
 
-def fill(target: Path, state: Mapping[str, Any], known: tuple[Layout, ...], refusal: str) -> Layout:
+def replace_exported_weights(
+    target: Path, state: Mapping[str, Any], known: tuple[WeightLayout, ...], refusal: str
+) -> WeightLayout:
     """Replace exported weights with imported ones, in the precision of the network's; RequestError
     with the refusal if no layout fits.
     """
@@ -109,8 +120,10 @@ def fill(target: Path, state: Mapping[str, Any], known: tuple[Layout, ...], refu
     wanted = load_file(target)
     tried = []
     for layout in known:
-        made, strange = translated(state, layout)
-        problems = [f"unknown {name}" for name in sorted(strange)] + difference(made, wanted)
+        made, strange = translate_state_dict(state, layout)
+        problems = [f"unknown {name}" for name in sorted(strange)] + list_tensor_differences(
+            made, wanted
+        )
         if not problems:
             save_file(
                 wanted
@@ -123,5 +136,9 @@ def fill(target: Path, state: Mapping[str, Any], known: tuple[Layout, ...], refu
             return layout
         tried.append(problems)
     fewest = min(tried, key=len)
-    more = f" and {len(fewest) - NAMED} more" if len(fewest) > NAMED else ""
-    raise RequestError(f"{refusal}: {', '.join(fewest[:NAMED])}{more}")
+    more = (
+        f" and {len(fewest) - MAX_NAMED_DIFFERENCES} more"
+        if len(fewest) > MAX_NAMED_DIFFERENCES
+        else ""
+    )
+    raise RequestError(f"{refusal}: {', '.join(fewest[:MAX_NAMED_DIFFERENCES])}{more}")

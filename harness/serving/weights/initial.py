@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harness.data_survey import add_survey_findings
 from harness.request import RunRequest, resolve_request
-from harness.serving.checkpoint_selection import DECODER
+from harness.serving.checkpoint_selection import EXPORTED_CHECKPOINT_DECODER
 from suite import __version__
 from suite.cli import RunOptions
 from suite.engine import Precision
@@ -24,45 +24,48 @@ from suite.files.layout import (
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import CheckpointRecord, write_record
 
-SEED: Final = 0
-RANDOM: Final = f"random, seed {SEED}"
-START: Final = "model.start_weights"
-NO_START: Final = "random"
+UNTRAINED_SEED: Final = 0
+RANDOM_WEIGHTS_ORIGIN: Final = f"random, seed {UNTRAINED_SEED}"
+START_WEIGHTS_SETTING: Final = "model.start_weights"
+NO_START_WEIGHTS: Final = "random"
 """Value of that setting with which a workload needs no file of start weights."""
 
 
-def export_initial(workload: str, options: RunOptions, folder: Path) -> RunRequest:
+def export_initial_weights(workload: str, options: RunOptions, folder: Path) -> RunRequest:
     """Export the weights of an untrained network into a folder; RequestError if the request or the
     data are unusable.
     """
     request = resolve_request(options, workload)
     settings: dict[str, Any] = dict(request.settings)
-    if START in settings:
-        settings[START] = NO_START
+    if START_WEIGHTS_SETTING in settings:
+        settings[START_WEIGHTS_SETTING] = NO_START_WEIGHTS
     run = replace(
-        add_survey_findings(request, request.build_run(SEED, Precision.FP32)), settings=settings
+        add_survey_findings(request, request.build_run(UNTRAINED_SEED, Precision.FP32)),
+        settings=settings,
     )
     request.workload.training(run).export(folder)
     return request
 
 
-def keep(request: RunRequest, made: Path, origin: str) -> Path:
+def store_untrained_checkpoint(request: RunRequest, made: Path, origin: str) -> Path:
     """Give exported weights their record and their place among the checkpoints; RequestError if a
     training here made the same; return the place.
     """
     sha256 = compute_folder_sha256(made)
     folder = locate_checkpoint_folder(request.options.results.absolute(), request.name, sha256)
-    if trained_here(folder):
+    if is_trained_here(folder):
         raise RequestError(
             f"{folder}: these weights were trained here, and their record stays; serve them without"
             " importing"
         )
-    write_record(made / CHECKPOINT_RECORD, record_of(request, sha256, origin))
+    write_record(made / CHECKPOINT_RECORD, describe_untrained_weights(request, sha256, origin))
     for path in made.iterdir():
         sync_to_disk(path)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():
-        write_record(folder / CHECKPOINT_RECORD, record_of(request, sha256, origin))
+        write_record(
+            folder / CHECKPOINT_RECORD, describe_untrained_weights(request, sha256, origin)
+        )
         shutil.rmtree(made)
     else:
         made.rename(folder)
@@ -70,15 +73,17 @@ def keep(request: RunRequest, made: Path, origin: str) -> Path:
     return folder
 
 
-def trained_here(folder: Path) -> bool:
+def is_trained_here(folder: Path) -> bool:
     """Tell whether a checkpoint has the record of a training."""
     try:
-        return not read_untrusted_file(folder / CHECKPOINT_RECORD, DECODER.decode).origin
+        return not read_untrusted_file(
+            folder / CHECKPOINT_RECORD, EXPORTED_CHECKPOINT_DECODER.decode
+        ).origin
     except UnreadableError:
         return False
 
 
-def record_of(request: RunRequest, sha256: str, origin: str) -> CheckpointRecord:
+def describe_untrained_weights(request: RunRequest, sha256: str, origin: str) -> CheckpointRecord:
     """Describe weights that were not trained here."""
     return CheckpointRecord(
         workload=request.name,
@@ -87,7 +92,7 @@ def record_of(request: RunRequest, sha256: str, origin: str) -> CheckpointRecord
         framework=request.options.framework,
         sha256=sha256,
         nonce="",
-        seed=SEED,
+        seed=UNTRAINED_SEED,
         run_index=0,
         training_log="",
         target_reached=False,
@@ -99,7 +104,7 @@ def record_of(request: RunRequest, sha256: str, origin: str) -> CheckpointRecord
     )
 
 
-def scratch(options: RunOptions, workload: str) -> Path:
+def create_scratch_folder(options: RunOptions, workload: str) -> Path:
     """Return an empty folder for weights in the making, in the file system of the results."""
     folder = options.results.absolute() / "checkpoints" / f"{workload}{PARTIAL_SUFFIX}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -107,10 +112,12 @@ def scratch(options: RunOptions, workload: str) -> Path:
     return folder
 
 
-def random_weights(workload: str, options: RunOptions) -> Path:
+def export_random_weights(workload: str, options: RunOptions) -> Path:
     """Export random weights, and keep them as a checkpoint; return its folder."""
-    made = scratch(options, workload)
+    made = create_scratch_folder(options, workload)
     try:
-        return keep(export_initial(workload, options, made), made, RANDOM)
+        return store_untrained_checkpoint(
+            export_initial_weights(workload, options, made), made, RANDOM_WEIGHTS_ORIGIN
+        )
     finally:
         shutil.rmtree(made, ignore_errors=True)

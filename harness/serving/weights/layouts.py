@@ -12,14 +12,14 @@ import msgspec
 from suite import registry
 from suite.errors import RequestError
 
-TABLE: Final = "foreign-weights.toml"
-WRAPPER: Final = "module."
+LAYOUT_TABLE_FILE: Final = "foreign-weights.toml"
+DATA_PARALLEL_PREFIX: Final = "module."
 """Prefix of names that were saved from PyTorch's DistributedDataParallel."""
-COUNTER: Final = "num_batches_tracked"
+BATCH_NORM_COUNTER: Final = "num_batches_tracked"
 """Older files lack this counter of batch-norm layers; inference does not use it."""
 
 
-class Name(msgspec.Struct, frozen=True, rename={"found": "from", "made": "to"}):
+class TensorNameRule(msgspec.Struct, frozen=True, rename={"found": "from", "made": "to"}):
     """Where tensors of one kind go."""
 
     found: str
@@ -33,12 +33,12 @@ class Name(msgspec.Struct, frozen=True, rename={"found": "from", "made": "to"}):
     """Subtracted from the first group, a number."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
+class WeightLayout(msgspec.Struct, frozen=True, kw_only=True):
     """One source of weights."""
 
     name: str
     source: str
-    names: tuple[Name, ...]
+    names: tuple[TensorNameRule, ...]
     inside: tuple[str, ...] = ()
     """Keys under which a checkpoint holds the state dict."""
     prefix: str = ""
@@ -47,13 +47,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Regular expressions for names that inference does not use."""
 
 
-class Table(msgspec.Struct, frozen=True):
+class LayoutTable(msgspec.Struct, frozen=True):
     """`foreign-weights.toml`."""
 
-    layout: tuple[Layout, ...]
+    layout: tuple[WeightLayout, ...]
 
 
-def layouts(workload: str) -> tuple[Layout, ...]:
+def read_weight_layouts(workload: str) -> tuple[WeightLayout, ...]:
     """Read a workload's layouts; RequestError if it has none."""
     point = registry.list_entry_points(registry.IMPORT_GROUP).get(workload)
     if point is None:
@@ -61,27 +61,29 @@ def layouts(workload: str) -> tuple[Layout, ...]:
             f"{workload} has no table of other sources' weights; with one:"
             f" {', '.join(registry.list_entry_points(registry.IMPORT_GROUP))}"
         )
-    text = files(point.value).joinpath(TABLE).read_text("utf-8")
-    return msgspec.toml.decode(text, type=Table).layout
+    text = files(point.value).joinpath(LAYOUT_TABLE_FILE).read_text("utf-8")
+    return msgspec.toml.decode(text, type=LayoutTable).layout
 
 
-def translated(state: Mapping[str, Any], layout: Layout) -> tuple[dict[str, Any], list[str]]:
+def translate_state_dict(
+    state: Mapping[str, Any], layout: WeightLayout
+) -> tuple[dict[str, Any], list[str]]:
     """Return the tensors under the names here, and the names that the layout does not know."""
     made: dict[str, dict[int, Any]] = {}
     strange = []
-    for name, tensor in unwrapped(state, layout).items():
-        place = next(places(name, layout), None)
-        if place is not None:
-            target, rule = place
+    for name, tensor in unwrap_state_dict(state, layout).items():
+        target_and_rule = next(find_target_names(name, layout), None)
+        if target_and_rule is not None:
+            target, rule = target_and_rule
             made.setdefault(target, {})[rule.part or 0] = (
                 tensor.t() if rule.transposed and tensor.ndim > 1 else tensor
             )
         elif not any(re.fullmatch(each, name) for each in layout.ignore):
             strange.append(name)
-    return {target: joined(parts) for target, parts in made.items()}, strange
+    return {target: join_tensor_parts(parts) for target, parts in made.items()}, strange
 
 
-def unwrapped(state: Mapping[str, Any], layout: Layout) -> Mapping[str, Any]:
+def unwrap_state_dict(state: Mapping[str, Any], layout: WeightLayout) -> Mapping[str, Any]:
     """Return the state dict that a checkpoint holds, without the prefixes that all of its names
     share.
     """
@@ -89,21 +91,21 @@ def unwrapped(state: Mapping[str, Any], layout: Layout) -> Mapping[str, Any]:
         if isinstance(state.get(key), Mapping):
             state = state[key]
     plain = {
-        name.removeprefix(WRAPPER): tensor
+        name.removeprefix(DATA_PARALLEL_PREFIX): tensor
         for name, tensor in state.items()
         if hasattr(tensor, "shape")
     }
     return {name.removeprefix(layout.prefix): tensor for name, tensor in plain.items()}
 
 
-def places(name: str, layout: Layout) -> Iterator[tuple[str, Name]]:
+def find_target_names(name: str, layout: WeightLayout) -> Iterator[tuple[str, TensorNameRule]]:
     """Yield the name here of a tensor, with the rule that gave it."""
     for rule in layout.names:
         if match := re.fullmatch(rule.found, name):
-            yield expanded(match, rule), rule
+            yield expand_target_name(match, rule), rule
 
 
-def expanded(match: re.Match[str], rule: Name) -> str:
+def expand_target_name(match: re.Match[str], rule: TensorNameRule) -> str:
     """Fill in the groups."""
     groups = list(match.groups())
     if rule.less:
@@ -111,7 +113,7 @@ def expanded(match: re.Match[str], rule: Name) -> str:
     return re.sub(r"\\(\d)", lambda place: groups[int(place[1]) - 1], rule.made)
 
 
-def joined(parts: Mapping[int, Any]) -> Any:
+def join_tensor_parts(parts: Mapping[int, Any]) -> Any:
     """Join the parts of a tensor in their order."""
     import torch
 
@@ -123,9 +125,13 @@ def joined(parts: Mapping[int, Any]) -> Any:
     )
 
 
-def difference(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def list_tensor_differences(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """List how tensors differ from those of the network: missing, unknown, or of another shape."""
-    lacking = [f"no {name}" for name in wanted.keys() - made.keys() if not name.endswith(COUNTER)]
+    lacking = [
+        f"no {name}"
+        for name in wanted.keys() - made.keys()
+        if not name.endswith(BATCH_NORM_COUNTER)
+    ]
     unknown = [f"unknown {name}" for name in made.keys() - wanted.keys()]
     common = sorted(made.keys() & wanted.keys())
     shapes = [

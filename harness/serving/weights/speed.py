@@ -11,10 +11,10 @@ from typing import Final
 import click
 import msgspec
 
-from harness.serving.infer import serve
-from harness.serving.run_record import record_in
-from harness.serving.setup import Bench, set_up
-from harness.serving.weights.initial import random_weights
+from harness.serving.infer import serve_workload
+from harness.serving.run_record import read_run_record
+from harness.serving.setup import ServingSetup, set_up_serving
+from harness.serving.weights.initial import export_random_weights
 from suite import __version__
 from suite.cli import RunOptions
 from suite.errors import RequestError
@@ -26,10 +26,10 @@ from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.rates import NOT_SUBMITTABLE, SPEED_KIND, SpeedRow, SpeedStudy, StudyStamps
 from suite.workload import Mode
 
-RANDOM: Final = "random"
+RANDOM_CHOICE: Final = "random"
 
 
-def serve_speed(
+def measure_weights_speed(
     workload: str,
     options: RunOptions,
     *,
@@ -43,14 +43,18 @@ def serve_speed(
     options = replace(
         options, results=options.results / STUDIES_FOLDER / f"{workload}-{SPEED_KIND}"
     )
-    folder = random_weights(workload, options) if weights == RANDOM else checkpoint_named(weights)
-    bench = set_up(workload, options, folder)
+    folder = (
+        export_random_weights(workload, options)
+        if weights == RANDOM_CHOICE
+        else require_checkpoint_folder(weights)
+    )
+    serving_setup = set_up_serving(workload, options, folder)
     click.echo(
         f"{workload}: {NOT_SUBMITTABLE}"
-        f" ({bench.checkpoint.record.origin or 'a trained checkpoint'})"
+        f" ({serving_setup.checkpoint.record.origin or 'a trained checkpoint'})"
     )
     try:
-        serve(
+        serve_workload(
             workload,
             options,
             scenarios=scenarios,
@@ -60,53 +64,56 @@ def serve_speed(
         )
     finally:
         with suppress(OSError):
-            write_study(bench)
+            write_speed_study(serving_setup)
 
 
-def checkpoint_named(weights: str) -> Path:
+def require_checkpoint_folder(weights: str) -> Path:
     """Return the folder of a checkpoint; RequestError if there is none."""
     folder = Path(weights)
     if not folder.is_dir():
         raise RequestError(
-            f"--weights {weights}: neither '{RANDOM}' nor a folder of exported weights; podium"
-            " import makes one from a file"
+            f"--weights {weights}: neither '{RANDOM_CHOICE}' nor a folder of exported weights;"
+            " podium import makes one from a file"
         )
     return folder
 
 
-def write_study(bench: Bench) -> None:
+def write_speed_study(serving_setup: ServingSetup) -> None:
     """Write the table of all runs of this checkpoint; nothing where no run ended."""
-    found = sorted(runs_of(bench), key=lambda pair: (pair[0] / RUN_RECORD).stat().st_mtime_ns)
+    found = sorted(
+        iterate_speed_runs(serving_setup),
+        key=lambda pair: (pair[0] / RUN_RECORD).stat().st_mtime_ns,
+    )
     if found:
         threads = found[-1][
             1
         ].threads  # of the newest; runs with other threads are of another system
         rows = tuple(
-            row_of(folder.relative_to(bench.entry.results), run)
+            build_speed_row(folder.relative_to(serving_setup.entry.results), run)
             for folder, run in found
             if run.threads == threads
         )
         study = SpeedStudy(
             kind=SPEED_KIND,
             note=NOT_SUBMITTABLE,
-            stamps=replace(stamps_of(bench), threads=threads),
+            stamps=replace(build_speed_stamps(serving_setup), threads=threads),
             rows=rows,
         )
-        write_json(bench.entry.results / STUDY_FILE, msgspec.to_builtins(study))
+        write_json(serving_setup.entry.results / STUDY_FILE, msgspec.to_builtins(study))
 
 
-def runs_of(bench: Bench) -> Iterator[tuple[Path, RunRecord]]:
+def iterate_speed_runs(serving_setup: ServingSetup) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the performance runs of this system and checkpoint that stand in the study."""
-    sha256 = bench.checkpoint.record.sha256
-    for path in bench.entry.locate_benchmark(bench.request.row.inference_name).glob(
+    sha256 = serving_setup.checkpoint.record.sha256
+    for path in serving_setup.entry.locate_benchmark(serving_setup.request.row.inference_name).glob(
         f"*/performance/*/{RUN_RECORD}"
     ):
-        run = record_in(path.parent)
+        run = read_run_record(path.parent)
         if run is not None and run.checkpoint_sha256 == sha256:
             yield path.parent, run
 
 
-def row_of(folder: Path, run: RunRecord) -> SpeedRow:
+def build_speed_row(folder: Path, run: RunRecord) -> SpeedRow:
     """Read one run's row from its record."""
     return SpeedRow(
         scenario=run.scenario,
@@ -117,19 +124,19 @@ def row_of(folder: Path, run: RunRecord) -> SpeedRow:
     )
 
 
-def stamps_of(bench: Bench) -> StudyStamps:
+def build_speed_stamps(serving_setup: ServingSetup) -> StudyStamps:
     """Describe what is measured."""
-    run = bench.system.run
+    run = serving_setup.system.run
     return StudyStamps(
-        workload=bench.request.name,
+        workload=serving_setup.request.name,
         profile=run.profile.value,
-        checkpoint_sha256=bench.checkpoint.record.sha256,
-        origin=bench.checkpoint.record.origin,
-        engine=bench.request.options.engine,
-        precision=bench.precision.value,
+        checkpoint_sha256=serving_setup.checkpoint.record.sha256,
+        origin=serving_setup.checkpoint.record.origin,
+        engine=serving_setup.request.options.engine,
+        precision=serving_setup.precision.value,
         framework=run.framework,
-        device=bench.device,
-        threads=bench.threads,
-        system=bench.entry.system,
+        device=serving_setup.device,
+        threads=serving_setup.threads,
+        system=serving_setup.entry.system,
         version=__version__,
     )

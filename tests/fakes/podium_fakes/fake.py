@@ -40,7 +40,7 @@ def probe_briefly() -> None:
     if BRIEF:
         from harness.serving.loadgen import probe
 
-        probe.RATE_S = probe.LATENCY_S = PROBE_S
+        probe.RATE_PROBE_S = probe.LATENCY_PROBE_S = PROBE_S
 
 
 def label(sample: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from harness.serving.harness_ceiling import Ceiling, host_key
+from harness.serving.harness_ceiling import HostCeiling, format_host_key
 from suite.files.layout import ResultsEntry, compute_folder_sha256, locate_checkpoint_folder
 from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
@@ -49,12 +49,14 @@ def keep_checkpoint(
 def keep_ceiling(cache: Path, samples_per_second: float = 1e9, instances: int = 0) -> None:
     """Spare tests the measurement of the harness ceiling, with so many processes that serve."""
     cache.mkdir(parents=True, exist_ok=True)
-    kept = Ceiling(
+    kept = HostCeiling(
         measured="2027-01-15T08:00:00+00:00",
         busy=0.0,
         samples_per_second={scenario.value: samples_per_second for scenario in Scenario},
     )
-    (cache / f"harness-ceiling-{host_key(instances)}.json").write_bytes(msgspec.json.encode(kept))
+    (cache / f"harness-ceiling-{format_host_key(instances)}.json").write_bytes(
+        msgspec.json.encode(kept)
+    )
 
 
 def run_record(folder: Path) -> RunRecord:

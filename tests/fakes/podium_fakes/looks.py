@@ -3,13 +3,13 @@ about.
 """
 
 from harness.children.process import Abort
-from harness.serving.loadgen.probe import Look, LookJob, look
+from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from podium_fakes.fake import probe_briefly
 
 
-def look_briefly(job: LookJob, abort: Abort) -> Look:
+def look_briefly(job: ProbeJob, abort: Abort) -> ProbeResult:
     """Look, in this process of its own, for a tenth of a second: also at instances, whose processes
     cannot say so, and at other workloads.
     """
     probe_briefly()
-    return look(job, abort)
+    return run_probe_job(job, abort)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from harness.serving import infer
-from harness.serving.network.setup import Asked
+from harness.serving.network.setup import EndpointOptions
 from podium_fakes.drive import options
 from suite.loadgen.scenario import Scenario
 
@@ -128,8 +128,12 @@ def measure(
     **more: Any,
 ) -> None:
     """Measure servers as podium infer --endpoint does."""
-    asked = Asked(endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None))
+    asked = EndpointOptions(
+        endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None)
+    )
     chosen = options(
         results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
     )
-    infer.serve("fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, asked=asked)
+    infer.serve_workload(
+        "fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, endpoint_options=asked
+    )

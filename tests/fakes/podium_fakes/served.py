@@ -12,9 +12,14 @@ from typing import Any, ClassVar
 
 from harness.children.process import Abort
 from harness.serving.loadgen import session
-from harness.serving.loadgen.batching import Batching
-from harness.serving.loadgen.session import Job, Outcome, System, run_loadgen
-from harness.serving.loadgen.test_settings import Probe, Schedule, loadgen_settings, plan
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, SystemUnderTest, run_loadgen
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    ProbedSpeed,
+    build_loadgen_schedule,
+    build_test_settings,
+)
 from podium_fakes.engine import FakeEngine
 from suite import registry
 from suite.engine import Engine
@@ -24,7 +29,7 @@ from suite.rounds import HyperValue, Profile, Round, ScenarioRow
 from suite.terms import Precision
 from suite.workload import Mode, Run
 
-PROBE = Probe(samples_per_second=20_000.0, latency_ns=20_000.0, query_latency_ns=40_000.0)
+PROBE = ProbedSpeed(samples_per_second=20_000.0, latency_ns=20_000.0, query_latency_ns=40_000.0)
 ROW = ScenarioRow(
     percentile=90.0, bound_ns=100_000_000, min_duration_ms=50, min_queries=64, samples_per_query=8
 )
@@ -159,7 +164,7 @@ def system(
     workers: int = 1,
     max_batch: int = 4,
     window_us: int = 0,
-) -> System:
+) -> SystemUnderTest:
     """Say how it is served; `folder` gets its notes."""
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(
@@ -175,8 +180,8 @@ def system(
         threads=1,
         settings={},
     )
-    batching = Batching(workers=workers, max_batch=max_batch, window_us=window_us)
-    return System(
+    batching = BatchingSettings(workers=workers, max_batch=max_batch, window_us=window_us)
+    return SystemUnderTest(
         workload=facts or Served(),
         engine=FakeEngine(),
         run=run,
@@ -189,11 +194,13 @@ def schedule(
     scenario: Scenario,
     mode: Mode = Mode.PERFORMANCE,
     row: ScenarioRow = ROW,
-    probe: Probe = PROBE,
+    probe: ProbedSpeed = PROBE,
     **settings: HyperValue,
-) -> Schedule:
+) -> LoadGenSchedule:
     """Plan a short run."""
-    return plan(registry.load_round(), row, scenario, mode, settings, probe, LOG_SEED)
+    return build_loadgen_schedule(
+        registry.load_round(), row, scenario, mode, settings, probe, LOG_SEED
+    )
 
 
 def job(
@@ -202,27 +209,27 @@ def job(
     mode: Mode = Mode.PERFORMANCE,
     facts: Served | None = None,
     **more: Any,
-) -> Job:
+) -> LoadGenJob:
     """Put together one LoadGen run, in `folder/run`."""
-    return Job(
+    return LoadGenJob(
         system=system(folder / "sut", facts, **more),
         schedule=schedule(scenario, mode),
         folder=folder / "run",
     )
 
 
-def run_with_errors(job: Job, abort: Abort) -> Outcome:
+def run_with_errors(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
     """Ask LoadGen for a Server run of a negative rate that may have one query: two errors in its
     own words.
     """
-    settings = loadgen_settings(job.schedule)
+    settings = build_test_settings(job.schedule)
     (
         settings.server_target_qps,
         settings.max_query_count,
         settings.min_duration_ms,
         settings.min_query_count,
     ) = (-1.0, 1, 0, 1)
-    session.loadgen_settings = lambda schedule: settings  # in this child process alone
+    session.build_test_settings = lambda schedule: settings  # in this child process alone
     return run_loadgen(job, abort)
 
 

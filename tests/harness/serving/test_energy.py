@@ -14,7 +14,7 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
 from harness.serving import infer, setup
-from harness.serving.loadgen.result_files import Facts
+from harness.serving.loadgen.result_files import DetailLog
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import IDLE_POWER_S
@@ -41,7 +41,7 @@ def served(
 ) -> dict[str, Any]:
     """Serve the fake workload; the record of the run."""
     keep_checkpoint(results)
-    infer.serve(
+    infer.serve_workload(
         "fake",
         options(results, "server.target_qps=500", **changes),
         scenarios=(scenario,),
@@ -81,7 +81,7 @@ def test_the_idle_machine_is_read_before_the_first_run_alone(
     results = tmp_path / "results"
     keep_checkpoint(results)
     asked = options(results, "server.target_qps=500", power="off", meter=FAKE)
-    infer.serve(
+    infer.serve_workload(
         "fake",
         asked,
         scenarios=(Scenario.OFFLINE, Scenario.SINGLE_STREAM),
@@ -178,7 +178,7 @@ def test_readings_that_cannot_be_read_cost_the_energy_in_one_sentence(tmp_path: 
     (tmp_path / "telemetry.jsonl").write_text(
         json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n"
     )
-    found = infer.energy_of(tmp_path, Scenario.OFFLINE, Facts(values={}))
+    found = infer.compute_loadgen_energy(tmp_path, Scenario.OFFLINE, DetailLog(values={}))
     (reason,) = found.reasons
     assert (
         found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120

@@ -7,7 +7,7 @@ import pytest
 
 from harness.engines.null import NULL_ANSWER, NullEngine, NullInference, NullWorkload
 from harness.serving import harness_ceiling
-from harness.serving.harness_ceiling import ceiling_of_host, host_key
+from harness.serving.harness_ceiling import format_host_key, get_harness_ceiling
 from suite.errors import MissingError
 from suite.loadgen.scenario import Scenario
 
@@ -16,7 +16,7 @@ from suite.loadgen.scenario import Scenario
 def host(monkeypatch: pytest.MonkeyPatch) -> "Host":
     """A host whose figures and whose other users a test decides."""
     found = Host()
-    monkeypatch.setattr(harness_ceiling, "measure", found.measure)
+    monkeypatch.setattr(harness_ceiling, "measure_scenario_ceilings", found.measure)
     monkeypatch.setattr(harness_ceiling, "measure_busy_share", found.look)
     return found
 
@@ -44,26 +44,28 @@ def test_it_is_measured_once_and_kept(
 ):
     """Seconds, once a host; a file that was torn, or of an earlier form, is made anew."""
     assert (
-        ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0
+        get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0
         and "of this host, once\n" in capsys.readouterr().out
     )
     assert (
-        ceiling_of_host(tmp_path, Scenario.SERVER) is None
+        get_harness_ceiling(tmp_path, Scenario.SERVER) is None
         and capsys.readouterr().out == ""
         and (host.measured, host.looks) == (1, 1)
     )
     for number, text in enumerate(
         (b'{"offline": ', b'{"offline": 5.0}', b"[]", b'{"measured": "\xff"}', b"[" * 100_000), 2
     ):
-        (tmp_path / f"harness-ceiling-{host_key()}.json").write_bytes(text)
-        assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
+        (tmp_path / f"harness-ceiling-{format_host_key()}.json").write_bytes(text)
+        assert get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
 
 
 def test_what_is_kept_says_when_and_how_busy_the_host_was(tmp_path: Path, host: Host):
     """Whoever wonders about a figure finds out where it comes from."""
     host.busy = 0.125
-    ceiling_of_host(tmp_path, Scenario.OFFLINE)
-    kept = harness_ceiling.read(tmp_path / f"harness-ceiling-{host_key()}.json")
+    get_harness_ceiling(tmp_path, Scenario.OFFLINE)
+    kept = harness_ceiling.read_cached_ceiling(
+        tmp_path / f"harness-ceiling-{format_host_key()}.json"
+    )
     assert (
         kept is not None
         and kept.busy == 0.125
@@ -81,27 +83,29 @@ def test_a_figure_from_a_busy_host_is_measured_again_when_the_host_is_free(
     """
     host.busy = 0.8
     assert (
-        ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0
+        get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0
         and "others use 80% of the cores" in capsys.readouterr().out
     )
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == 1
+    assert get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == 1
     host.busy, host.offline, host.server = 0.1, 9.0, 3.0
     assert (
-        ceiling_of_host(tmp_path, Scenario.OFFLINE) == 9.0
+        get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 9.0
         and "again: others used 80% of the cores on 20" in capsys.readouterr().out
     )
-    assert ceiling_of_host(tmp_path, Scenario.SERVER) == 3.0 and host.measured == 2
+    assert get_harness_ceiling(tmp_path, Scenario.SERVER) == 3.0 and host.measured == 2
 
 
 def test_a_busy_moment_later_does_not_lower_a_good_figure(tmp_path: Path, host: Host):
     """Being busy only ever lowers it: the higher figure counts, and a quiet measurement stays a
     quiet one.
     """
-    ceiling_of_host(tmp_path, Scenario.OFFLINE)
+    get_harness_ceiling(tmp_path, Scenario.OFFLINE)
     host.busy, host.offline, host.server = 0.9, 2.0, 7.0
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE, 6.0) == 5.0 and host.measured == 2
-    assert ceiling_of_host(tmp_path, Scenario.SERVER) == 7.0 and host.measured == 2
-    kept = harness_ceiling.read(tmp_path / f"harness-ceiling-{host_key()}.json")
+    assert get_harness_ceiling(tmp_path, Scenario.OFFLINE, 6.0) == 5.0 and host.measured == 2
+    assert get_harness_ceiling(tmp_path, Scenario.SERVER) == 7.0 and host.measured == 2
+    kept = harness_ceiling.read_cached_ceiling(
+        tmp_path / f"harness-ceiling-{format_host_key()}.json"
+    )
     assert kept is not None and kept.busy == 0.0
 
 
@@ -120,9 +124,9 @@ def test_a_run_that_did_better_has_it_measured_again(
     """A ceiling that something went through is none; where no rate could be held there is none to
     go through.
     """
-    ceiling_of_host(tmp_path, Scenario.OFFLINE)
+    get_harness_ceiling(tmp_path, Scenario.OFFLINE)
     capsys.readouterr()
-    ceiling_of_host(tmp_path, Scenario(scenario), seen)
+    get_harness_ceiling(tmp_path, Scenario(scenario), seen)
     told = capsys.readouterr().out
     assert (
         "again: a run reached 5 samples/s, and the ceiling was 5" in told
@@ -131,14 +135,14 @@ def test_a_run_that_did_better_has_it_measured_again(
 
 def test_the_key_names_what_it_depends_on():
     """A ceiling measured with other cores or another LoadGen says nothing here."""
-    assert "c-loadgen-" in host_key() and "-python-3" in host_key()
-    assert len({host_key(), host_key(1), host_key(2)}) == 3
+    assert "c-loadgen-" in format_host_key() and "-python-3" in format_host_key()
+    assert len({format_host_key(), format_host_key(1), format_host_key(2)}) == 3
 
 
 @pytest.mark.slow
 def test_every_scenario_has_a_real_ceiling(tmp_path: Path):
     """A null run that is INVALID or counts wrongly would flag every result, or none."""
-    found = dict(harness_ceiling.measure(tmp_path))
+    found = dict(harness_ceiling.measure_scenario_ceilings(tmp_path))
     assert found.keys() == {scenario.value for scenario in Scenario}
     assert (
         all(value is None or value > 1000 for value in found.values())
@@ -155,26 +159,26 @@ def test_server_takes_the_highest_rate_that_is_held(
     tried: list[float] = []
 
     def null_run(
-        schedule: harness_ceiling.Schedule, cache: Path, instances: int = 0
-    ) -> harness_ceiling.Facts:
+        schedule: harness_ceiling.LoadGenSchedule, cache: Path, instances: int = 0
+    ) -> harness_ceiling.DetailLog:
         tried.append(schedule.rate)
         valid = schedule.rate <= limit
-        return harness_ceiling.Facts(
+        return harness_ceiling.DetailLog(
             values={
                 "result_validity": "VALID" if valid else "INVALID",
                 "result_completed_samples_per_sec": schedule.rate - 1,
             }
         )
 
-    monkeypatch.setattr(harness_ceiling, "null_run", null_run)
+    monkeypatch.setattr(harness_ceiling, "run_null_system", null_run)
     limit = 100_000.0
-    assert harness_ceiling.server_ceiling(tmp_path) == 99_999.0 and tried == [
+    assert harness_ceiling.measure_server_ceiling(tmp_path) == 99_999.0 and tried == [
         200_000.0,
         150_000.0,
         100_000.0,
     ]
     limit = 0.0
-    assert harness_ceiling.server_ceiling(tmp_path) is None
+    assert harness_ceiling.measure_server_ceiling(tmp_path) is None
 
 
 def test_the_null_system_does_nothing_and_says_so(tmp_path: Path):

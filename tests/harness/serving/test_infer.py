@@ -14,9 +14,9 @@ from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders,
 
 from harness.machine import cpus
 from harness.serving import harness_ceiling, infer, staging
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.run_record import Verdict
-from harness.serving.setup import set_up
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.run_record import LoadGenVerdict
+from harness.serving.setup import set_up_serving
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import compute_bound_seed, compute_file_sha256, compute_folder_sha256
@@ -57,7 +57,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
         patch.setenv("PODIUM_CACHE", str(folder / "cache"))
         patch.setattr("click.echo", lines.append)
         keep_ceiling(folder / "cache")
-        infer.serve(
+        infer.serve_workload(
             "fake",
             options(folder / "results", RATE),
             scenarios=tuple(Scenario),
@@ -74,7 +74,7 @@ def serve(
     mode: str = "all",
     **changes: Any,
 ) -> None:
-    infer.serve(
+    infer.serve_workload(
         "fake",
         options(results, *assignments, **changes),
         scenarios=(scenario,),
@@ -138,9 +138,9 @@ def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):
     for folder in run_folders(entry(ended.results)):
         record = run_record(folder)
         assert (record.nonce, record.checkpoint_sha256) == (NONCE, ended.checkpoint.name)
-        assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == compute_bound_seed(
-            NONCE, ended.checkpoint.name
-        )
+        assert read_detail_log(folder).values[
+            "effective_accuracy_log_rng_seed"
+        ] == compute_bound_seed(NONCE, ended.checkpoint.name)
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ def test_records_say_what_was_run(ended: Ended):
     it again.
     """
     folder = entry(ended.results).locate_performance_run("fake", Scenario.SERVER)
-    record, facts = run_record(folder), read_facts(folder)
+    record, facts = run_record(folder), read_detail_log(folder)
     assert (record.workload, record.round, record.profile, record.division, record.org) == (
         "fake",
         "podium-v1",
@@ -175,7 +175,7 @@ def test_records_say_what_was_run(ended: Ended):
         and record.settings["loadgen.min_queries"] == 459
     )
     assert (
-        record.value == facts.number("result_completed_samples_per_sec") > 0
+        record.value == facts.require_number("result_completed_samples_per_sec") > 0
         and record.batches["count"] >= 1
         and 1 <= record.batches["mean_size"] <= 32
     )
@@ -197,7 +197,7 @@ def test_metrics_are_loadgens_own(ended: Ended):
     }
     for name, key in keys.items():
         folder = entry(ended.results).locate_performance_run("fake", Scenario(name))
-        assert run_record(folder).value == read_facts(folder).number(key) > 0
+        assert run_record(folder).value == read_detail_log(folder).require_number(key) > 0
 
 
 @pytest.mark.slow
@@ -318,12 +318,12 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(
 ):
     """Where a row pins its truth: minutes of LoadGen runs would be in vain."""
     keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path), None)
-    infer.look_at(bench, [Scenario.OFFLINE], bench.entry.locate_ground_truth("fake"))
+    bench = set_up_serving("fake", options(tmp_path), None)
+    infer.probe_system(bench, [Scenario.OFFLINE], bench.entry.locate_ground_truth("fake"))
     own = compute_folder_sha256(bench.entry.locate_ground_truth("fake"))
     row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
     capsys.readouterr()
-    infer.look_at(
+    infer.probe_system(
         replace(bench, row=row), [Scenario.OFFLINE], bench.entry.locate_ground_truth("fake")
     )
     told = (
@@ -380,11 +380,11 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     short as well is not asked for more.
     """
     keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path), None)
+    bench = set_up_serving("fake", options(tmp_path), None)
     rates: list[float] = []
     place = entry(tmp_path).locate_performance_run("fake", Scenario.SERVER)
 
-    def attempt(bench: Any, schedule: Any, number: int, probe: Any) -> Verdict:
+    def attempt(bench: Any, schedule: Any, number: int, probe: Any) -> LoadGenVerdict:
         rates.append(schedule.rate)
         place.mkdir(parents=True)  # the folder of the attempt before has to be gone
         values = (100.0 - len(rates), 9000.0)
@@ -399,7 +399,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
             for value in values
         )
         valid = len(rates) == valid_at
-        return Verdict(
+        return LoadGenVerdict(
             valid=valid,
             metric="completed_samples_per_second",
             value=1.0,
@@ -407,9 +407,9 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
             hints=() if valid else hints,
         )
 
-    monkeypatch.setattr(infer, "attempt", attempt)
-    seen = infer.look_at(bench, [Scenario.SERVER], tmp_path / "truth")
-    assert list(infer.performance(bench, Scenario.SERVER, 1, seen)) == problems
+    monkeypatch.setattr(infer, "run_performance_once", attempt)
+    seen = infer.probe_system(bench, [Scenario.SERVER], tmp_path / "truth")
+    assert list(infer.measure_performance(bench, Scenario.SERVER, 1, seen)) == problems
     assert (
         rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1]
         and "repeating with server.target_qps=99\n" in capsys.readouterr().out
@@ -430,7 +430,9 @@ def test_a_result_near_the_harness_ceiling_is_flagged(
     keep_checkpoint(tmp_path)
     keep_ceiling(tmp_path / "cache", 1000.0)
     monkeypatch.setattr(
-        harness_ceiling, "measure", lambda *_: [(scenario.value, measured) for scenario in Scenario]
+        harness_ceiling,
+        "measure_scenario_ceilings",
+        lambda *_: [(scenario.value, measured) for scenario in Scenario],
     )
     serve(tmp_path, *SHORT, mode="performance")
     record, output = (
@@ -606,7 +608,9 @@ def test_an_audit_file_in_the_users_folder_changes_nothing(
     (tmp_path / "audit.config").write_text("*.*.min_duration = 7\n*.*.qsl_rng_seed = 7\n")
     monkeypatch.chdir(tmp_path)
     serve(tmp_path / "results", *SHORT, mode="performance")
-    facts = read_facts(entry(tmp_path / "results").locate_performance_run("fake", Scenario.OFFLINE))
+    facts = read_detail_log(
+        entry(tmp_path / "results").locate_performance_run("fake", Scenario.OFFLINE)
+    )
     assert (
         facts.values["effective_min_duration_ms"] == 20
         and facts.values["effective_qsl_rng_seed"] != 7
@@ -619,8 +623,8 @@ def test_a_run_whose_record_is_damaged_makes_room(tmp_path: Path, content: bytes
     checkpoint is.
     """
     keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path), None)
+    bench = set_up_serving("fake", options(tmp_path), None)
     folder = bench.entry.locate_performance_run("fake", Scenario.OFFLINE)
     folder.mkdir(parents=True)
     (folder / "run.json").write_bytes(content)
-    assert staging.foreign(bench, folder.parent)
+    assert staging.has_other_checkpoint(bench, folder.parent)

@@ -12,9 +12,9 @@ from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record
 
 from harness.serving import infer
-from harness.serving.loadgen.test_settings import Probe
-from harness.serving.run_record import Verdict
-from harness.serving.setup import set_up
+from harness.serving.loadgen.test_settings import ProbedSpeed
+from harness.serving.run_record import LoadGenVerdict
+from harness.serving.setup import set_up_serving
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
@@ -36,7 +36,7 @@ def serve(
     scenario: Scenario = Scenario.OFFLINE,
     mode: str = "performance",
 ) -> None:
-    infer.serve(
+    infer.serve_workload(
         "fake", options(results, *assignments), scenarios=(scenario,), mode=mode, checkpoint=None
     )
 
@@ -96,10 +96,10 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(
     fast.
     """
     keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path, LONGER), None)
-    slow = Probe(samples_per_second=2000.0, latency_ns=1e9, query_latency_ns=8e9)
-    seen = replace(infer.look_at(bench, [scenario], tmp_path / "truth"), probe=slow)
-    assert list(infer.performance(bench, scenario, 1, seen)) == []
+    bench = set_up_serving("fake", options(tmp_path, LONGER), None)
+    slow = ProbedSpeed(samples_per_second=2000.0, latency_ns=1e9, query_latency_ns=8e9)
+    seen = replace(infer.probe_system(bench, [scenario], tmp_path / "truth"), probe=slow)
+    assert list(infer.measure_performance(bench, scenario, 1, seen)) == []
     knob = {**KNOBS, Scenario.OFFLINE: "offline.expected_qps"}.get(scenario)
     assert (f"repeating with {knob}=" in capsys.readouterr().out) is (
         scenario is not Scenario.SERVER
@@ -112,9 +112,9 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
 ):
     """Clocks that drift apart have no knob; a second run has another chance."""
     keep_checkpoint(tmp_path)
-    bench = set_up("fake", options(tmp_path), None)
+    bench = set_up_serving("fake", options(tmp_path), None)
     verdicts = [
-        Verdict(
+        LoadGenVerdict(
             valid=False,
             metric="samples_per_second",
             value=1.0,
@@ -122,18 +122,18 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
             hints=(),
             errors=("PerfClock and system_clock differ by more than 1%!",),
         ),
-        Verdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
+        LoadGenVerdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
     ]
     monkeypatch.setattr(
-        infer, "attempt", lambda bench, schedule, number, probe=None: verdicts.pop(0)
+        infer, "run_performance_once", lambda bench, schedule, number, probe=None: verdicts.pop(0)
     )
     assert (
         list(
-            infer.performance(
+            infer.measure_performance(
                 bench,
                 Scenario.OFFLINE,
                 1,
-                infer.look_at(bench, [Scenario.OFFLINE], tmp_path / "truth"),
+                infer.probe_system(bench, [Scenario.OFFLINE], tmp_path / "truth"),
             )
         )
         == []
@@ -144,10 +144,10 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
 def test_an_accuracy_run_with_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """LoadGen gives accuracy runs no verdict, and the judge takes none with an error."""
     keep_checkpoint(tmp_path)
-    found = infer.read_facts
+    found = infer.read_detail_log
     monkeypatch.setattr(
         infer,
-        "read_facts",
+        "read_detail_log",
         lambda folder: replace(found(folder), errors=("Attempted to complete a sample twice.",)),
     )
     with pytest.raises(

@@ -77,7 +77,7 @@ def compared(
     results: Path, *assignments: str, form: str = "text", **changes: Any
 ) -> list[dict[str, Any]]:
     asked = options(results, *assignments, **{"precision": None, **changes})
-    module.compare("fake", asked, engine=None, checkpoint=None, form=form)
+    module.compare_precisions("fake", asked, engine=None, checkpoint=None, form=form)
     return json.loads((results / "precision-fake.json").read_text())["rows"]
 
 
@@ -103,7 +103,7 @@ def test_each_format_has_a_row_with_score_speed_and_latency(
         )
     assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
     assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
-    monkeypatch.setattr(module, "serve", lambda *_, **__: pytest.fail("measured again"))
+    monkeypatch.setattr(module, "serve_workload", lambda *_, **__: pytest.fail("measured again"))
     assert compared(measured) == rows
 
 
@@ -113,7 +113,7 @@ def test_a_score_without_a_reference_stands_beside_fp32_s(
     """Top-5 is told, not held: FP32 beside INT8 is what such a table is read for."""
     told: dict[str, Any] = {"system": "", "latency_ns": {"p50": 1e6}, "compliant": True, "why": ""}
     shared: dict[str, Any] = {"engine": "e", "samples_per_second": 10.0, "speed_up": None, **told}
-    base = module.Row(
+    base = module.PrecisionRow(
         precision="fp32", scores={"top1": 0.8, "top5": 0.9}, difference={"top1": -0.01}, **shared
     )
     lower = replace(
@@ -123,15 +123,15 @@ def test_a_score_without_a_reference_stands_beside_fp32_s(
         difference={"top1": -0.11},
         samples_per_second=40.0,
     )
-    first, second = module.beside_fp32([base, lower])
+    first, second = module.compare_with_fp32([base, lower])
     assert first.difference == {"top1": -0.01, "top5": 0.0} and first.speed_up == 1.0
     assert (
         second.difference == {"top1": -0.11, "top5": pytest.approx(-0.02)}
         and second.speed_up == 4.0
     )
-    module.show([first, second], {}, tmp_path / "x.json", "text")
+    module.print_precision_table([first, second], {}, tmp_path / "x.json", "text")
     assert "-0.1100" in (shown := capsys.readouterr().out) and "-0.0200" in shown
-    assert module.beside_fp32([lower]) == [lower]
+    assert module.compare_with_fp32([lower]) == [lower]
 
 
 @pytest.mark.slow
@@ -140,11 +140,13 @@ def test_another_setting_is_another_system_under_test(
 ) -> None:
     """Rows from two batch sizes, side by side, compare nothing."""
     served: list[object] = []
-    monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
+    monkeypatch.setattr(
+        module, "serve_workload", lambda *_, scenarios, **__: served.extend(scenarios)
+    )
     compared(measured, precision=Precision.FP32)
     assert not served
     compared(measured, "batching.max_batch=3", precision=Precision.FP32)
-    assert served == list(module.SCENARIOS)
+    assert served == list(module.PRECISION_SCENARIOS)
 
 
 @pytest.mark.slow
@@ -163,14 +165,16 @@ def test_a_run_that_is_too_short_is_no_result(
         ),
     ):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
-    monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
+    monkeypatch.setattr(
+        module, "serve_workload", lambda *_, scenarios, **__: served.extend(scenarios)
+    )
     served: list[object] = []
     with pytest.raises(JudgedError):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
     assert not served
     with pytest.raises(JudgedError):
         compared(tmp_path, precision=Precision.FP32)
-    assert served == list(module.SCENARIOS)
+    assert served == list(module.PRECISION_SCENARIOS)
 
 
 @pytest.mark.slow
@@ -181,10 +185,10 @@ def test_both_accuracy_runs_are_held_to_the_reference(
     again.
     """
     compared(measured, precision=Precision.FP32)
-    scored = module.scored
+    scored = module.score_scenario_accuracy
     monkeypatch.setattr(
         module,
-        "scored",
+        "score_scenario_accuracy",
         lambda bench, scenario: (
             {"top1": 0.5} if scenario is Scenario.SINGLE_STREAM else scored(bench, scenario)
         ),
@@ -211,13 +215,15 @@ def test_runs_of_another_machine_or_podium_are_not_these(
 ) -> None:
     """Under a system's own name, runs on a CPU lie where those on a GPU would."""
     served: list[object] = []
-    monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
+    monkeypatch.setattr(
+        module, "serve_workload", lambda *_, scenarios, **__: served.extend(scenarios)
+    )
     compared(measured, precision=Precision.FP32)
     assert not served
     for path in measured.glob("open/**/run.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     compared(measured, precision=Precision.FP32)
-    assert served == list(module.SCENARIOS)
+    assert served == list(module.PRECISION_SCENARIOS)
 
 
 @pytest.mark.slow
@@ -243,7 +249,7 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(
     def refuse(*_: object, **__: object) -> None:
         raise MissingError("network fake cannot be exported")
 
-    monkeypatch.setattr(module, "serve", refuse)
+    monkeypatch.setattr(module, "serve_workload", refuse)
     with pytest.raises(JudgedError, match="fake fp32: network fake cannot be exported"):
         compared(tmp_path, precision=Precision.FP32)
     (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]
@@ -290,10 +296,10 @@ def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> No
     """A row may name settings for it; what the user sets goes before them."""
     request = resolve_request(options(tmp_path), "fake")
     more = replace(request, row=replace(request.row, precision_settings={"data.workers": 1}))
-    assert module.telling(request) is request
-    assert module.telling(more).settings["data.workers"] == 1
+    assert module.add_precision_settings(request) is request
+    assert module.add_precision_settings(more).settings["data.workers"] == 1
     chosen = replace(more, options=replace(more.options, assignments=("data.workers=2",)))
-    assert module.telling(chosen).settings["data.workers"] == 2
+    assert module.add_precision_settings(chosen).settings["data.workers"] == 2
 
 
 @pytest.mark.parametrize(
@@ -302,4 +308,4 @@ def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> No
 def test_a_setting_that_is_no_number_is_too_short(tmp_path: Path, told: object, short: bool):
     """A record may say anything of what LoadGen was asked for."""
     run = SimpleNamespace(settings={} if told is None else {"loadgen.min_queries": told})
-    assert module.below(run, {"loadgen.min_queries": 24}) is short  # type: ignore[arg-type]
+    assert module.is_below_limits(run, {"loadgen.min_queries": 24}) is short  # type: ignore[arg-type]

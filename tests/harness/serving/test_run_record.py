@@ -16,22 +16,22 @@ from podium_fakes.fake import SAMPLES, label
 from podium_fakes.kept import keep_checkpoint, run_record
 
 from harness.serving import run_record as served
-from harness.serving.loadgen.result_files import Facts
-from harness.serving.loadgen.session import Outcome
-from harness.serving.loadgen.test_settings import Schedule
+from harness.serving.loadgen.result_files import DetailLog
+from harness.serving.loadgen.session import LoadGenOutcome
+from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.run_record import (
-    Result,
-    Verdict,
-    advice_facts,
-    asked,
-    judge,
-    score,
-    shortfalls,
-    target_key,
-    words,
+    LoadGenVerdict,
+    RunResult,
+    build_repeat_settings,
+    collect_advice_facts,
+    format_run_verdict,
+    format_target_key,
+    judge_performance_run,
+    list_score_shortfalls,
+    score_accuracy_run,
     write_run_record,
 )
-from harness.serving.setup import Bench, set_up
+from harness.serving.setup import ServingSetup, set_up_serving
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, compute_file_sha256
 from suite.loadgen.scenario import Scenario
@@ -60,24 +60,24 @@ FIGURES: Mapping[Scenario, Mapping[str, Any]] = {
 }
 
 
-def facts(scenario: Scenario, **changes: Any) -> Facts:
+def facts(scenario: Scenario, **changes: Any) -> DetailLog:
     """What a good run's detail log says, with changes."""
-    return Facts(
+    return DetailLog(
         values={"result_validity": "VALID"} | MET | LATENCIES | dict(FIGURES[scenario]) | changes
     )
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> ServingSetup:
     keep_checkpoint(tmp_path)
-    return set_up("fake", options(tmp_path), None)
+    return set_up_serving("fake", options(tmp_path), None)
 
 
 def planned(
-    bench: Bench, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, **settings: Any
-) -> Schedule:
+    bench: ServingSetup, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, **settings: Any
+) -> LoadGenSchedule:
     """Plan a run of the fake's own row."""
-    return fakes.schedule(scenario, mode, bench.rules(scenario), **settings)
+    return fakes.schedule(scenario, mode, bench.require_scenario_rules(scenario), **settings)
 
 
 @pytest.mark.parametrize(
@@ -90,23 +90,23 @@ def planned(
     ],
 )
 def test_each_scenario_has_its_metric_and_a_rate(
-    bench: Bench, scenario: Scenario, metric: str, value: float, rate: float
+    bench: ServingSetup, scenario: Scenario, metric: str, value: float, rate: float
 ):
     """The rate, in samples, is what is held against the harness ceiling: eight samples to a
     MultiStream query.
     """
-    found = judge(bench, planned(bench, scenario), facts(scenario))
-    assert found == Verdict(valid=True, metric=metric, value=value, rate=rate, hints=())
+    found = judge_performance_run(bench, planned(bench, scenario), facts(scenario))
+    assert found == LoadGenVerdict(valid=True, metric=metric, value=value, rate=rate, hints=())
 
 
 @pytest.mark.parametrize("scenario", list(Scenario))
-def test_a_log_without_its_result_is_no_result(bench: Bench, scenario: Scenario):
+def test_a_log_without_its_result_is_no_result(bench: ServingSetup, scenario: Scenario):
     """Another LoadGen may name it otherwise: better no record than a wrong one."""
     values = {
         key: value for key, value in facts(scenario).values.items() if key not in FIGURES[scenario]
     }
     with pytest.raises(JudgedError, match="has no numeric"):
-        judge(bench, planned(bench, scenario), Facts(values=values))
+        judge_performance_run(bench, planned(bench, scenario), DetailLog(values=values))
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_a_log_without_its_result_is_no_result(bench: Bench, scenario: Scenario)
     ],
 )
 def test_an_invalid_run_names_the_knob(
-    bench: Bench, scenario: Scenario, changes: dict[str, Any], knob: str
+    bench: ServingSetup, scenario: Scenario, changes: dict[str, Any], knob: str
 ):
     """Which rule was missed decides what to turn."""
-    found = judge(
+    found = judge_performance_run(
         bench, planned(bench, scenario), facts(scenario, result_validity="INVALID", **changes)
     )
     assert (
@@ -147,25 +147,30 @@ def test_an_invalid_run_names_the_knob(
     )
 
 
-def test_an_error_voids_what_loadgen_calls_valid(bench: Bench):
+def test_an_error_voids_what_loadgen_calls_valid(bench: ServingSetup):
     """LoadGen's verdict looks at the figures alone; the judge takes no run with such an error. The
     machine's clock is better next time.
     """
     clocks = "PerfClock and system_clock differ by more than 1%!  pc_sc_ratio: 1.02381"
-    found = judge(
+    found = judge_performance_run(
         bench, planned(bench, Scenario.OFFLINE), replace(facts(Scenario.OFFLINE), errors=(clocks,))
     )
-    assert (found.valid, found.errors, found.hints, found.passing) == (False, (clocks,), (), True)
+    assert (found.valid, found.errors, found.hints, found.is_repeatable) == (
+        False,
+        (clocks,),
+        (),
+        True,
+    )
     assert (
-        not replace(found, errors=(clocks, "Attempted to complete a sample twice.")).passing
-        and not replace(found, errors=()).passing
+        not replace(found, errors=(clocks, "Attempted to complete a sample twice.")).is_repeatable
+        and not replace(found, errors=()).is_repeatable
     )
 
 
-def test_a_run_that_was_too_short_is_held_against_what_was_asked_for(bench: Bench):
+def test_a_run_that_was_too_short_is_held_against_what_was_asked_for(bench: ServingSetup):
     """A user who asks for 20 s has not met them with the row's own 0.1 s."""
     plan = planned(bench, Scenario.SINGLE_STREAM, **{"loadgen.min_duration_ms": 20_000})
-    found = judge(
+    found = judge_performance_run(
         bench,
         plan,
         facts(Scenario.SINGLE_STREAM, result_validity="INVALID", result_min_duration_met=False),
@@ -173,10 +178,10 @@ def test_a_run_that_was_too_short_is_held_against_what_was_asked_for(bench: Benc
     assert "of at least 20 s" in found.hints[0].found
 
 
-def test_loadgens_word_counts_not_ours(bench: Bench):
+def test_loadgens_word_counts_not_ours(bench: ServingSetup):
     """Whatever the figures look like: a run is valid when LoadGen says so, letter by letter."""
     for word in ("INVALID", "Valid", None):
-        assert not judge(
+        assert not judge_performance_run(
             bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE, result_validity=word)
         ).valid
 
@@ -187,20 +192,30 @@ def test_loadgens_word_counts_not_ours(bench: Bench):
 )
 def test_the_percentile_that_was_held_against_the_bound(share: float, key: str):
     """LoadGen prints its percentiles with two decimals."""
-    assert target_key(Facts(values={"effective_target_latency_percentile": share})) == key
     assert (
-        target_key(Facts(values={"effective_target_latency_percentile": 0.999}))
+        format_target_key(DetailLog(values={"effective_target_latency_percentile": share})) == key
+    )
+    assert (
+        format_target_key(DetailLog(values={"effective_target_latency_percentile": 0.999}))
         == "result_99.90_percentile_latency_ns"
     )
 
 
 def test_advice_looks_at_the_latency_of_the_scenario():
     """A MultiStream query is eight samples long; Server is judged at its percentile."""
-    assert advice_facts(Scenario.MULTI_STREAM, facts(Scenario.MULTI_STREAM)).latency_ns == 90_000
-    assert advice_facts(Scenario.SINGLE_STREAM, facts(Scenario.SINGLE_STREAM)).latency_ns == 40_000
-    server = advice_facts(Scenario.SERVER, facts(Scenario.SERVER, result_overlatency_query_count=3))
+    assert (
+        collect_advice_facts(Scenario.MULTI_STREAM, facts(Scenario.MULTI_STREAM)).latency_ns
+        == 90_000
+    )
+    assert (
+        collect_advice_facts(Scenario.SINGLE_STREAM, facts(Scenario.SINGLE_STREAM)).latency_ns
+        == 40_000
+    )
+    server = collect_advice_facts(
+        Scenario.SERVER, facts(Scenario.SERVER, result_overlatency_query_count=3)
+    )
     assert (server.latency_ns, server.over_bound, server.rate) == (70_000, 3, 900.0)
-    assert advice_facts(Scenario.OFFLINE, facts(Scenario.OFFLINE)).rate == 1200.0
+    assert collect_advice_facts(Scenario.OFFLINE, facts(Scenario.OFFLINE)).rate == 1200.0
 
 
 @pytest.mark.parametrize(
@@ -213,11 +228,11 @@ def test_advice_looks_at_the_latency_of_the_scenario():
     ],
 )
 def test_what_loadgen_was_told_can_be_told_again(
-    bench: Bench, scenario: Scenario, knob: str, value: float
+    bench: ServingSetup, scenario: Scenario, knob: str, value: float
 ):
     """The settings of a record repeat the run: `--set` with each of them plans the same."""
     schedule = planned(bench, scenario)
-    told = asked(schedule)
+    told = build_repeat_settings(schedule)
     assert told == {
         "loadgen.min_duration_ms": 100,
         "loadgen.min_queries": schedule.min_queries,
@@ -225,30 +240,34 @@ def test_what_loadgen_was_told_can_be_told_again(
     }
     again = fakes.schedule(
         scenario,
-        row=bench.rules(scenario),
+        row=bench.require_scenario_rules(scenario),
         probe=replace(fakes.PROBE, samples_per_second=1.0, latency_ns=1.0),
         **dict(told),
     )
-    assert asked(again) == told
+    assert build_repeat_settings(again) == told
 
 
-def test_words_give_a_latency_in_milliseconds_and_a_share_of_the_ceiling(bench: Bench):
+def test_words_give_a_latency_in_milliseconds_and_a_share_of_the_ceiling(bench: ServingSetup):
     """A line that is read in passing."""
-    stream = judge(bench, planned(bench, Scenario.SINGLE_STREAM), facts(Scenario.SINGLE_STREAM))
+    stream = judge_performance_run(
+        bench, planned(bench, Scenario.SINGLE_STREAM), facts(Scenario.SINGLE_STREAM)
+    )
     assert (
-        words(planned(bench, Scenario.SINGLE_STREAM), stream, None)
+        format_run_verdict(planned(bench, Scenario.SINGLE_STREAM), stream, None)
         == "SingleStream performance: VALID, p90 latency 0.05 ms"
     )
-    told = words(
+    told = format_run_verdict(
         planned(bench, Scenario.OFFLINE),
-        judge(bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE)),
+        judge_performance_run(bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE)),
         60_000.0,
     )
     assert (
         told
         == "Offline performance: VALID, 1,200.0 samples/s (harness ceiling 60,000 samples/s: 2.0 %)"
     )
-    assert "INVALID" in words(planned(bench, Scenario.OFFLINE), replace(stream, valid=False), None)
+    assert "INVALID" in format_run_verdict(
+        planned(bench, Scenario.OFFLINE), replace(stream, valid=False), None
+    )
 
 
 # ---- accuracy ----
@@ -270,7 +289,7 @@ def answers(folder: Path, right: int) -> Path:
 
 
 @pytest.fixture
-def scored(bench: Bench, tmp_path: Path) -> Path:
+def scored(bench: ServingSetup, tmp_path: Path) -> Path:
     """A folder of answers whose truth lies where the bench looks for it."""
     folder = answers(tmp_path / "run", 87)
     place = bench.entry.locate_ground_truth("fake")
@@ -279,9 +298,9 @@ def scored(bench: Bench, tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_score_is_written_with_the_hash_of_its_answers(bench: Bench, scored: Path):
+def test_a_score_is_written_with_the_hash_of_its_answers(bench: ServingSetup, scored: Path):
     """submission_rules.adoc asks for the hash; the judge compares it."""
-    assert score(bench, scored) == {"top1": 0.87}
+    assert score_accuracy_run(bench, scored) == {"top1": 0.87}
     assert (
         scored / "accuracy.txt"
     ).read_text() == f"top1=0.870000, hash={compute_file_sha256(scored / ACCURACY_LOG)}\n"
@@ -289,30 +308,32 @@ def test_a_score_is_written_with_the_hash_of_its_answers(bench: Bench, scored: P
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_score_that_is_no_number_ends_the_run(
-    bench: Bench, scored: Path, monkeypatch: pytest.MonkeyPatch, value: float
+    bench: ServingSetup, scored: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ):
     """NaN is not below any bound, so it would pass each of them."""
     monkeypatch.setattr(
         served.registry, "load_scorer", lambda name: lambda answers, truth: {"top1": value}
     )
     with pytest.raises(JudgedError, match="top1 is (nan|inf), not a number"):
-        score(bench, scored)
+        score_accuracy_run(bench, scored)
     assert not (scored / "accuracy.txt").exists()
 
 
 @pytest.mark.parametrize(("found", "short"), [(0.8, 0), (0.792, 0), (0.7919, 1), (0.0, 1)])
-def test_99_percent_of_the_reference_are_enough(bench: Bench, found: float, short: int):
+def test_99_percent_of_the_reference_are_enough(bench: ServingSetup, found: float, short: int):
     """The kept checkpoint's reference is 0.8."""
-    told = shortfalls(bench, {"top1": found})
+    told = list_score_shortfalls(bench, {"top1": found})
     assert len(told) == short and all(
         "below 0.7920 (99% of the reference 0.8000)" in sentence for sentence in told
     )
 
 
-def test_the_rounds_own_threshold_comes_on_top(bench: Bench):
+def test_the_rounds_own_threshold_comes_on_top(bench: ServingSetup):
     """Both are told, and a metric that is missing counts as nothing."""
     strict = replace(bench, row=replace(bench.row, threshold={"top1": 0.85, "top5": 0.9}))
-    assert [sentence.split(",")[0] for sentence in shortfalls(strict, {"top1": 0.8})] == [
+    assert [
+        sentence.split(",")[0] for sentence in list_score_shortfalls(strict, {"top1": 0.8})
+    ] == [
         "top1 is 0.8000",
         "top5 is 0.0000",
     ]
@@ -324,28 +345,31 @@ def test_the_rounds_own_threshold_comes_on_top(bench: Bench):
 @pytest.mark.parametrize("scenario", list(Scenario))
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_record_has_the_published_shape(
-    bench: Bench, tmp_path: Path, scenario: Scenario, mode: Mode
+    bench: ServingSetup, tmp_path: Path, scenario: Scenario, mode: Mode
 ):
     """Whoever reads bundles without podium reads it by that schema."""
-    outcome = Outcome(sample_count=100, batches=5, samples=37)
-    result = Result(
-        verdict="VALID", metric="samples_per_second", value=1.5, ceiling=7.0, above=True
+    outcome = LoadGenOutcome(sample_count=100, batches=5, samples=37)
+    result = RunResult(
+        verdict="VALID", metric="samples_per_second", value=1.5, ceiling=7.0, is_above_ceiling=True
     )
     write_run_record(bench, planned(bench, scenario, mode), outcome, result, tmp_path)
     document = json.loads((tmp_path / "run.json").read_text())
     jsonschema.validate(document, json.loads((SCHEMAS / "run.json").read_text()))
     assert document["batches"] == {"count": 5.0, "mean_size": 7.4, "by_length": 0.0}
-    assert document["settings"].items() >= asked(planned(bench, scenario, mode)).items()
+    assert (
+        document["settings"].items()
+        >= build_repeat_settings(planned(bench, scenario, mode)).items()
+    )
     assert (document["scenario"], document["mode"]) == (scenario.label, mode.value)
 
 
-def test_a_record_of_no_batch_divides_by_none(bench: Bench, tmp_path: Path):
+def test_a_record_of_no_batch_divides_by_none(bench: ServingSetup, tmp_path: Path):
     """A run that answered nothing is INVALID, not a crash."""
     write_run_record(
         bench,
         planned(bench, Scenario.SERVER),
-        Outcome(sample_count=100, batches=0, samples=0),
-        Result(verdict="INVALID", metric="m", value=0.0),
+        LoadGenOutcome(sample_count=100, batches=0, samples=0),
+        RunResult(verdict="INVALID", metric="m", value=0.0),
         tmp_path,
     )
     record = run_record(tmp_path)
@@ -356,13 +380,13 @@ def test_a_record_of_no_batch_divides_by_none(bench: Bench, tmp_path: Path):
     )
 
 
-def test_a_record_tells_everything_that_the_run_was(bench: Bench, tmp_path: Path):
+def test_a_record_tells_everything_that_the_run_was(bench: ServingSetup, tmp_path: Path):
     """Stamps from the request, the checkpoint and the schedule; nothing from the surroundings."""
-    result = Result(verdict="ACCURACY", metric="top1", value=0.5)
+    result = RunResult(verdict="ACCURACY", metric="top1", value=0.5)
     write_run_record(
         bench,
         planned(bench, Scenario.OFFLINE, Mode.ACCURACY),
-        Outcome(sample_count=9, batches=1, samples=1),
+        LoadGenOutcome(sample_count=9, batches=1, samples=1),
         result,
         tmp_path,
     )

@@ -15,8 +15,8 @@ from podium_fakes.kept import NONCE, keep_checkpoint
 
 from harness import engine_choice
 from harness.request import choose_served_framework, resolve_request
-from harness.serving.loadgen.batching import Batching
-from harness.serving.setup import Bench, batching_of, set_up
+from harness.serving.loadgen.batching import BatchingSettings
+from harness.serving.setup import ServingSetup, resolve_batching_settings, set_up_serving
 from harness.training.run_set import train_run_set
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError
@@ -25,10 +25,10 @@ from suite.loadgen.scenario import Scenario
 from suite.terms import Precision, Profile
 
 
-def ready(results: Path, *assignments: str, **changes: Any) -> Bench:
+def ready(results: Path, *assignments: str, **changes: Any) -> ServingSetup:
     """Set up the fake workload on a checkpoint of its own."""
     keep_checkpoint(results)
-    return set_up("fake", options(results, *assignments, **changes), None)
+    return set_up_serving("fake", options(results, *assignments, **changes), None)
 
 
 def test_a_bench_holds_what_every_run_shares(tmp_path: Path):
@@ -49,7 +49,9 @@ def test_fp32_is_served_unless_somebody_asks_for_less(tmp_path: Path):
     """The workload's own precision is training's."""
     assert ready(tmp_path, precision=None).precision is Precision.FP32
     assert (
-        set_up("fake", options(tmp_path, precision=Precision.BF16), None).system.run.precision
+        set_up_serving(
+            "fake", options(tmp_path, precision=Precision.BF16), None
+        ).system.run.precision
         is Precision.BF16
     )
 
@@ -68,7 +70,7 @@ def test_a_profile_without_inference_is_refused(tmp_path: Path):
     with pytest.raises(
         RequestError, match="fake has no inference rules in profile full of round podium-v1"
     ):
-        set_up("fake", options(tmp_path, profile=Profile.FULL), None)
+        set_up_serving("fake", options(tmp_path, profile=Profile.FULL), None)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_what_the_closed_division_does_not_allow_is_refused_before_anything_is_l
     with pytest.raises(
         RequestError, match=re.escape(f"not allowed in the closed division: {words}")
     ):
-        set_up(workload, asked, None)
+        set_up_serving(workload, asked, None)
 
 
 def test_what_is_free_in_the_closed_division_is_not_refused(tmp_path: Path):
@@ -109,18 +111,20 @@ def test_what_is_free_in_the_closed_division_is_not_refused(tmp_path: Path):
         data=tmp_path,
     )
     with pytest.raises(PodiumError, match="checkpoint"):
-        set_up("ssd", asked, None)
+        set_up_serving("ssd", asked, None)
 
 
 def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path: Path):
     """A run without a bound or a percentile could not be judged."""
     bench = ready(tmp_path)
-    assert bench.rules(Scenario.SERVER).bound_ns == 500_000_000
+    assert bench.require_scenario_rules(Scenario.SERVER).bound_ns == 500_000_000
     alone = {Scenario.OFFLINE: bench.row.scenarios[Scenario.OFFLINE]}
     with pytest.raises(RequestError, match="no rules for server in profile smoke; it has: offline"):
-        replace(bench, row=replace(bench.row, scenarios=alone)).rules(Scenario.SERVER)
+        replace(bench, row=replace(bench.row, scenarios=alone)).require_scenario_rules(
+            Scenario.SERVER
+        )
     with pytest.raises(RequestError, match="it has: none"):
-        replace(bench, row=replace(bench.row, scenarios={})).rules(Scenario.SERVER)
+        replace(bench, row=replace(bench.row, scenarios={})).require_scenario_rules(Scenario.SERVER)
 
 
 def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):
@@ -129,7 +133,7 @@ def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):
     with pytest.raises(
         RequestError, match="engine torch does not accept fake networks, only torch"
     ):
-        set_up("fake", options(tmp_path, engine="torch"), None)
+        set_up_serving("fake", options(tmp_path, engine="torch"), None)
 
 
 def test_an_engine_gets_networks_of_a_framework_that_it_takes(
@@ -169,7 +173,7 @@ def test_an_engine_that_lacks_a_format_says_so(tmp_path: Path):
     """Exit 3: another machine, or another package, could."""
     keep_checkpoint(tmp_path)
     with pytest.raises(MissingError, match="engine fake: has no int4"):
-        set_up("fake", options(tmp_path, precision=Precision.INT4), None)
+        set_up_serving("fake", options(tmp_path, precision=Precision.INT4), None)
 
 
 def test_engines_are_asked_with_the_device_and_precision_of_the_run(
@@ -208,14 +212,16 @@ def test_a_quantised_format_without_a_calibration_list_is_refused(
 @pytest.mark.parametrize(
     ("assignment", "wanted"),
     [
-        ("batching.workers=2", Batching(workers=2, max_batch=32, window_us=0)),
-        ("batching.max_batch=1", Batching(workers=1, max_batch=1, window_us=0)),
-        ("batching.window_us=250", Batching(workers=1, max_batch=32, window_us=250)),
+        ("batching.workers=2", BatchingSettings(workers=2, max_batch=32, window_us=0)),
+        ("batching.max_batch=1", BatchingSettings(workers=1, max_batch=1, window_us=0)),
+        ("batching.window_us=250", BatchingSettings(workers=1, max_batch=32, window_us=250)),
     ],
 )
-def test_batching_is_what_the_settings_say(tmp_path: Path, assignment: str, wanted: Batching):
+def test_batching_is_what_the_settings_say(
+    tmp_path: Path, assignment: str, wanted: BatchingSettings
+):
     """One knob each; the others stay the round's."""
-    found = batching_of(resolve_request(options(tmp_path, assignment), "fake"))
+    found = resolve_batching_settings(resolve_request(options(tmp_path, assignment), "fake"))
     assert found == replace(
         wanted, max_batch=found.max_batch if "max_batch" not in assignment else wanted.max_batch
     )
@@ -234,7 +240,7 @@ def test_batching_that_makes_no_sense_is_refused(tmp_path: Path, assignment: str
     """No worker answers nothing; a window before now never opens."""
     key, _, value = assignment.partition("=")
     with pytest.raises(RequestError, match=rf"setting {key}: {value} is below"):
-        batching_of(resolve_request(options(tmp_path, assignment), "fake"))
+        resolve_batching_settings(resolve_request(options(tmp_path, assignment), "fake"))
 
 
 def test_more_workers_than_a_machine_can_bear_are_refused(
@@ -243,11 +249,15 @@ def test_more_workers_than_a_machine_can_bear_are_refused(
     """A slip of the finger would bring the machine to a halt."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
     assert (
-        batching_of(resolve_request(options(tmp_path, "batching.workers=128"), "fake")).workers
+        resolve_batching_settings(
+            resolve_request(options(tmp_path, "batching.workers=128"), "fake")
+        ).workers
         == 128
     )
     with pytest.raises(RequestError, match="129 threads are too many for 2 cores"):
-        batching_of(resolve_request(options(tmp_path, "batching.workers=129"), "fake"))
+        resolve_batching_settings(
+            resolve_request(options(tmp_path, "batching.workers=129"), "fake")
+        )
 
 
 def test_an_option_that_an_engine_would_pass_over_is_refused(
@@ -314,6 +324,6 @@ def test_instances_are_one_worker_each_and_nothing_beside_workers(tmp_path: Path
     bench = ready(tmp_path, "sut.instances=1", threads=2)
     assert len(bench.system.placement) == bench.system.workers == 1
     with pytest.raises(RequestError, match="give one of the two"):
-        set_up("fake", options(tmp_path, "sut.instances=1", "batching.workers=2"), None)
+        set_up_serving("fake", options(tmp_path, "sut.instances=1", "batching.workers=2"), None)
     with pytest.raises(RequestError, match="too many for"):
-        set_up("fake", options(tmp_path, "sut.instances=100000"), None)
+        set_up_serving("fake", options(tmp_path, "sut.instances=100000"), None)

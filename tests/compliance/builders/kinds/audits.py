@@ -53,7 +53,7 @@ def write_test(root: Path, test: AuditTest, rules: AuditRules, faster: float = 1
         load: Load = replace(special, begin_ms=BEGIN_MS + number * APART_MS)
         run = making.write_run(place / kind / f"run_{number // 2 + 1}", load, "performance", where)
         figures[kind].append(float(value(run / DETAIL_LOG, key)))
-    files.write(place, record(test, rules, knobs, figures))
+    files.write_audit_files(place, record(test, rules, knobs, figures))
     return place
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kinds.records import BEGIN_NS, SECOND_NS, recorded
 from spoiling import OFF, Builder, then
 
-from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.result_files import read_detail_log
 from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen import power_window
 from suite.measurement import power_readings
@@ -89,7 +89,7 @@ def powered(
         lines[0]["clocks_ns"] = [
             clock - (lead_s - 2) * SECOND_NS for clock in lines[0]["clocks_ns"]
         ]
-        begun = power_window.parse_power_time_ns(read_facts(place).values["power_begin"])
+        begun = power_window.parse_power_time_ns(read_detail_log(place).values["power_begin"])
         assert begun is not None
         for clocks in (lines[0]["clocks_ns"], lines[-1]["end"]["clocks_ns"]):
             clocks[1] = begun + clocks[0] - BEGIN_NS
@@ -121,7 +121,7 @@ def write(place: Path, lines: list[dict[str, Any]]) -> None:
 
 def figure(place: Path, *, idle: bool = False) -> None:
     """Put the energy that follows from the telemetry into run.json, as `podium infer` does."""
-    facts = read_facts(place).values
+    facts = read_detail_log(place).values
     begin, end = (
         power_window.parse_power_time_ns(facts[key]) for key in ("power_begin", "power_end")
     )

@@ -10,8 +10,8 @@ import pytest
 
 from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
 from harness.machine.telemetry.process import sampling
-from harness.serving.energy import energy_of
-from harness.serving.loadgen.result_files import Facts
+from harness.serving.energy import compute_loadgen_energy
+from harness.serving.loadgen.result_files import DetailLog
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
@@ -66,7 +66,7 @@ def test_a_counter_that_fails_in_the_middle_gives_no_energy(
 
 def test_a_lost_file_of_readings_is_the_reason_where_watts_were_asked_for(tmp_path: Path) -> None:
     """A killed sampler was told as lost, and the energy was absent without a word."""
-    assert energy_of(
-        tmp_path, Scenario.OFFLINE, Facts(values={}), ("the sampler was killed",)
+    assert compute_loadgen_energy(
+        tmp_path, Scenario.OFFLINE, DetailLog(values={}), ("the sampler was killed",)
     ).reasons == ("the sampler was killed",)
-    assert energy_of(tmp_path, Scenario.OFFLINE, Facts(values={})).reasons == ()
+    assert compute_loadgen_energy(tmp_path, Scenario.OFFLINE, DetailLog(values={})).reasons == ()

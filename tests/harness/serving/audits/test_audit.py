@@ -21,8 +21,8 @@ from compliance.judge import Judge
 from compliance.verdict import Verdict
 from harness.serving import infer
 from harness.serving.audits import turns
-from harness.serving.audits.command import audit
-from harness.serving.loadgen.result_files import read_facts
+from harness.serving.audits.command import audit_workload
+from harness.serving.loadgen.result_files import read_detail_log
 from submissions.campaign.audits import collect_missing_audits, has_passing_audit_record
 from submissions.result_index import find_results
 from suite.audits.names import AuditTest
@@ -58,7 +58,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 def served(results: Path, cheat: str, *scenarios: Scenario) -> Path:
     keep_checkpoint(results, 1.0, workload="audited")
     until_valid(
-        lambda: infer.serve(
+        lambda: infer.serve_workload(
             "audited", asked(results, cheat), scenarios=scenarios, mode="all", checkpoint=None
         )
     )
@@ -76,7 +76,7 @@ def run(
     cheat: str = "none",
     rules: str = "podium-v1",
 ) -> None:
-    audit(
+    audit_workload(
         "audited",
         asked(results, cheat),
         scenarios=(scenario,),
@@ -148,7 +148,9 @@ def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -
 def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
     """A test whose settings LoadGen did not take tests nothing."""
     facts = {
-        test: read_facts(place(honest, Scenario.OFFLINE) / test / "performance" / "run_1").values
+        test: read_detail_log(
+            place(honest, Scenario.OFFLINE) / test / "performance" / "run_1"
+        ).values
         for test in AuditTest
     }
     assert facts[AuditTest.TEST04]["effective_performance_issue_same"] is True
@@ -176,7 +178,7 @@ def test_each_cheat_fails_the_test_that_is_about_it(
     """All pairs of cheat and scenario: benchmarks/audits.py. No cheat is given the further turns
     that noise would need.
     """
-    monkeypatch.setattr(turns, "CLEAR", 1.0)
+    monkeypatch.setattr(turns, "CLEAR_SPEED_FACTOR", 1.0)
     results = served(tmp_path / "results", cheat, scenario)
     with pytest.raises(JudgedError, match=f"{scenario.label} {CHEATS[cheat]}"):
         run(results, scenario, CHEATS[cheat], cheat)
@@ -203,7 +205,9 @@ def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median
         entry(results).locate_performance_run("audited", Scenario.MULTI_STREAM),
     )
     short, conditions = folder / "reference" / "run_1", {"loadgen.minimums", "loadgen.target"}
-    facts = [read_facts(path).values for path in (short, folder / "performance" / "run_1", result)]
+    facts = [
+        read_detail_log(path).values for path in (short, folder / "performance" / "run_1", result)
+    ]
     assert [each["requested_min_query_count"] for each in facts] == [64, 64, 662]
     assert findings(folder) == set()
     short.rename(tmp_path / "short")
@@ -229,7 +233,7 @@ def test_new_runs_supersede_the_audits_of_the_old_ones(honest: Path, tmp_path: P
     results = tmp_path / "results"
     shutil.copytree(honest, results)
     assert (place(results, Scenario.OFFLINE) / "TEST01" / "audit.json").is_file()
-    infer.serve(
+    infer.serve_workload(
         "audited",
         asked(results),
         scenarios=(Scenario.OFFLINE,),
@@ -245,7 +249,7 @@ def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(
     honest: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Speed does not speak against the system: further turns, up to five, would change nothing."""
-    monkeypatch.setattr("harness.serving.audits.turns.is_invalid", lambda folder: True)
+    monkeypatch.setattr("harness.serving.audits.turns.is_invalid_run", lambda folder: True)
     results = honest.parent / "copy"
     shutil.copytree(honest, results)
     with pytest.raises(JudgedError, match="Offline TEST05"):
@@ -305,7 +309,7 @@ def test_an_audit_reads_no_watts_and_says_so(
 ) -> None:
     """An option that is taken and does nothing misleads."""
     with pytest.raises(RequestError, match=said):
-        audit(
+        audit_workload(
             "audited",
             replace(asked(honest), **asked_for),
             scenarios=(Scenario.OFFLINE,),
@@ -367,7 +371,7 @@ def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_ref
                 run(honest, Scenario.OFFLINE)
         record.write_text(kept)
         with pytest.raises(RequestError, match="batching.max_batch=32, not 8"):
-            audit(
+            audit_workload(
                 "audited",
                 asked(honest, "none", "batching.max_batch=8"),
                 scenarios=(Scenario.OFFLINE,),
@@ -431,7 +435,7 @@ def differing(
             .build_loadgen_settings(test, Scenario.OFFLINE, "resnet50", "ab", "cd")
         )
         knobs.pop("accuracy_log_probability", None)
-        path = tmp_path_factory.mktemp("config") / "audit.config"
+        path = tmp_path_factory.mktemp("config") / "audit_workload.config"
         path.write_text(format_audit_config(knobs))
         asked_for.append((str(path), knobs))
     done = subprocess.run(

@@ -10,7 +10,13 @@ import pytest
 from podium_fakes.served import schedule
 
 from harness.serving.audits import turns
-from harness.serving.audits.turns import CLEAR, SPARE, last_reference, logged, shortened
+from harness.serving.audits.turns import (
+    CLEAR_SPEED_FACTOR,
+    SPARE_QUERY_FACTOR,
+    extend_logged_schedule,
+    find_last_reference,
+    reduce_audit_schedule,
+)
 from suite.audits.rules import require_audit_rules
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
@@ -27,11 +33,11 @@ def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) ->
     shutil.copytree(EXAMPLE, folder)
     ran: Any = SimpleNamespace(outcome=object(), reference=[1.0, 1.0], beside={})
     last = folder / "reference" / "run_2"
-    handed = last_reference(ran, folder)
+    handed = find_last_reference(ran, folder)
     assert handed is not None and handed.folder == last
     record = last / "run.json"
     record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
-    assert last_reference(ran, folder) is None
+    assert find_last_reference(ran, folder) is None
 
 
 ROW = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)
@@ -48,19 +54,19 @@ def test_fewer_queries_are_asked_for_where_the_row_needs_more_than_a_median() ->
     """The judge goes by the row too: with a row of as few queries, a result that asked for more is
     audited with more. Many are prepared.
     """
-    found = shortened(ASKED, ROW, require_audit_rules("podium-v1"))
+    found = reduce_audit_schedule(ASKED, ROW, require_audit_rules("podium-v1"))
     assert (found.percentile, found.min_queries, found.expected_latency_ns) == (
         90.0,
         64,
-        8_000_000 // SPARE,
+        8_000_000 // SPARE_QUERY_FACTOR,
     )
     assert (
-        shortened(
+        reduce_audit_schedule(
             ASKED, replace(ROW, percentile=90.0, min_queries=64), require_audit_rules("podium-v1")
         )
         == ASKED
     )
-    assert shortened(ASKED, ROW, require_audit_rules("v4.1")) == ASKED
+    assert reduce_audit_schedule(ASKED, ROW, require_audit_rules("v4.1")) == ASKED
 
 
 def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
@@ -75,7 +81,7 @@ def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
         (9999, 9999, 662),
     ):
         wanted = replace(ASKED, min_queries=64, special={"accuracy_log_sampling_target": target})
-        assert logged(wanted, ROW, samples).min_queries == queries
+        assert extend_logged_schedule(wanted, ROW, samples).min_queries == queries
 
 
 @pytest.mark.parametrize(
@@ -84,8 +90,8 @@ def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
         ({"passed": True}, 2),
         ({}, 5),
         ({"differing": 1}, 2),
-        ({"ratio": 1.1 * CLEAR}, 5),
-        ({"ratio": 1.2 * CLEAR}, 2),
+        ({"ratio": 1.1 * CLEAR_SPEED_FACTOR}, 5),
+        ({"ratio": 1.2 * CLEAR_SPEED_FACTOR}, 2),
         ({"ratio": 0.01, "lowest": 0.2}, 2),
     ],
 )
@@ -99,14 +105,16 @@ def test_speed_alone_fails_a_system_after_five_turns(
         **{"passed": False, "differing": 0, "ratio": 1.5, "lowest": None, "highest": 1.15, **change}
     )
     kinds: list[str] = []
-    monkeypatch.setattr(turns, "once", lambda ran, kind, turn: kinds.append(f"{kind} {turn}"))
-    monkeypatch.setattr(turns, "tally", lambda ran: record)
-    monkeypatch.setattr(turns, "invalid", lambda ran: False)
+    monkeypatch.setattr(
+        turns, "run_audit_turn", lambda ran, kind, turn: kinds.append(f"{kind} {turn}")
+    )
+    monkeypatch.setattr(turns, "build_audit_record", lambda ran: record)
+    monkeypatch.setattr(turns, "has_invalid_run", lambda ran: False)
     rules = require_audit_rules("podium-v1")
     ran: Any = SimpleNamespace(
         rules=rules, row=rules.tests[turns.AuditTest.TEST05], knobs={}, before=None
     )
-    assert turns.run(ran) is record
+    assert turns.run_audit_turns(ran) is record
     assert kinds == [
         f"{kind} {turn}" for turn in range(1, taken + 1) for kind in ("reference", "performance")
     ]

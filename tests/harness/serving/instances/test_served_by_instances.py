@@ -19,8 +19,8 @@ from podium_fakes.served import Served, content, job
 
 from harness.machine.placement import InstancePlacement
 from harness.serving.instances.instance import Instance
-from harness.serving.loadgen.result_files import read_answers
-from harness.serving.loadgen.session import Job, Outcome, held
+from harness.serving.loadgen.result_files import read_logged_answers
+from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process import garbage
@@ -35,14 +35,14 @@ tenth of a second where nothing is held up.
 """
 
 
-def on_instances(run: Job) -> Job:
+def on_instances(run: LoadGenJob) -> LoadGenJob:
     """Serve by two processes that may use all cores."""
     return replace(run, system=replace(run.system, placement=FREE))
 
 
-def do(run: Job) -> Outcome:
+def do(run: LoadGenJob) -> LoadGenOutcome:
     """Hold a run and keep it."""
-    with held(run) as (_, outcome):
+    with run_loadgen_in_child(run) as (_, outcome):
         pass
     return outcome
 
@@ -54,7 +54,9 @@ def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scen
     another one's bytes.
     """
     outcome = do(on_instances(job(tmp_path, scenario, Mode.ACCURACY, UNEVEN, workers=2)))
-    assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
+    assert dict(read_logged_answers(tmp_path / "run")) == {
+        sample: content(sample) for sample in range(50)
+    }
     assert outcome.sample_count == 50 and outcome.samples >= 50
     assert [sum(column) for column in zip(*outcome.workers, strict=True)] == [
         outcome.batches,

@@ -19,8 +19,8 @@ from harness.machine import device, placement, system_description
 from harness.machine.gpus import Gpu
 from harness.machine.placement import InstancePlacement
 from harness.serving import infer
-from harness.serving.loadgen.session import Job, held
-from harness.serving.setup import Bench, set_up
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
+from harness.serving.setup import ServingSetup, set_up_serving
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
@@ -42,7 +42,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_description, "list_gpus", lambda: (GPU, GPU))
     monkeypatch.setattr("os.sched_getaffinity", lambda process: CORES)
     monkeypatch.setattr(placement, "measure_busy_share", lambda: 0.5)
-    monkeypatch.setattr(infer, "look", look_briefly)
+    monkeypatch.setattr(infer, "run_probe_job", look_briefly)
 
 
 def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 2) -> list[Path]:
@@ -50,7 +50,7 @@ def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 
     keep_ceiling(folder / "cache", instances=instances)
     keep_checkpoint(folder / "results")
     asked = options(folder / "results", *SHORT, *assignments, device="cuda:0-1")
-    infer.serve("fake", asked, scenarios=(scenario,), mode="all", checkpoint=None)
+    infer.serve_workload("fake", asked, scenarios=(scenario,), mode="all", checkpoint=None)
     return run_folders(entry(folder / "results"))
 
 
@@ -98,7 +98,9 @@ def test_one_device_has_the_records_that_it_had(tmp_path: Path):
     keep_ceiling(tmp_path / "cache", instances=2)
     keep_checkpoint(tmp_path / "results")
     asked = options(tmp_path / "results", *SHORT, "sut.instances=2", device="cuda:1")
-    infer.serve("fake", asked, scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None)
+    infer.serve_workload(
+        "fake", asked, scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None
+    )
     (folder,) = run_folders(entry(tmp_path / "results"))
     told = json.loads((folder / RUN_RECORD).read_text())
     assert (
@@ -107,15 +109,15 @@ def test_one_device_has_the_records_that_it_had(tmp_path: Path):
     )
 
 
-def bench(folder: Path, *assignments: str, **changes: Any) -> Bench:
+def bench(folder: Path, *assignments: str, **changes: Any) -> ServingSetup:
     """Set up a request for both."""
     keep_checkpoint(folder)
-    return set_up("fake", options(folder, *assignments, device="cuda:0-1", **changes), None)
+    return set_up_serving("fake", options(folder, *assignments, device="cuda:0-1", **changes), None)
 
 
-def run(one: Job) -> None:
+def run(one: LoadGenJob) -> None:
     """Run LoadGen and keep its files."""
-    with held(one):
+    with run_loadgen_in_child(one):
         pass
 
 
@@ -164,7 +166,7 @@ def test_a_process_that_fails_is_told_with_its_gpu(tmp_path: Path):
 def test_a_server_has_one_device(tmp_path: Path):
     """Behind a network, several are several servers."""
     pytest.importorskip("tritonclient.grpc", reason="the extra remote is not installed")
-    from harness.serving.network.command import serve as serve_others
+    from harness.serving.network.command import serve_over_network as serve_others
 
     keep_checkpoint(tmp_path)
     with pytest.raises(

@@ -12,28 +12,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.serving.loadgen.batching import Batch, Batching, Envelope, Gatherer, Workers
-from harness.serving.loadgen.test_settings import loadgen
+from harness.serving.loadgen.batching import (
+    BatchingSettings,
+    NumberedBatch,
+    QueryGatherer,
+    ResponseEnvelope,
+    WorkerThreads,
+)
+from harness.serving.loadgen.test_settings import import_loadgen
 from suite.errors import JudgedError
 
 
-def gatherer(max_batch: int = 4, window_us: int = 0, key: Any = None) -> Gatherer:
-    return Gatherer(Batching(workers=1, max_batch=max_batch, window_us=window_us), lambda: key)
+def gatherer(max_batch: int = 4, window_us: int = 0, key: Any = None) -> QueryGatherer:
+    return QueryGatherer(
+        BatchingSettings(workers=1, max_batch=max_batch, window_us=window_us), lambda: key
+    )
 
 
-def drain(source: Gatherer) -> list[tuple[list[int], list[int]]]:
+def drain(source: QueryGatherer) -> list[tuple[list[int], list[int]]]:
     """Close it, and give ids and indexes of the batches; they are numbered as they are taken."""
     source.close()
-    batches = list(iter(source.take, None))
+    batches = list(iter(source.take_batch, None))
     assert [number for *_, number in batches] == list(range(len(batches)))
     return [(ids, indexes) for ids, indexes, *_ in batches]
 
 
-def contents(batch: Batch | None) -> tuple[list[int], list[int]] | None:
+def contents(batch: NumberedBatch | None) -> tuple[list[int], list[int]] | None:
     return batch and batch[:2]
 
 
-def issue(target: Gatherer, *sizes: int) -> list[int]:
+def issue(target: QueryGatherer, *sizes: int) -> list[int]:
     """Issue queries of these sizes with running numbers; ids are the numbers plus 1000."""
     number = 0
     for size in sizes:
@@ -90,7 +98,7 @@ def test_the_window_waits_for_a_full_batch_and_no_longer():
     found = gatherer(max_batch=2, window_us=60_000_000)
     threading.Timer(0.05, issue, (found, 1, 1)).start()
     start = time.monotonic()
-    assert contents(found.take()) == ([1000, 1001], [0, 1]) and time.monotonic() - start < 30
+    assert contents(found.take_batch()) == ([1000, 1001], [0, 1]) and time.monotonic() - start < 30
 
 
 def test_the_window_ends():
@@ -98,7 +106,7 @@ def test_the_window_ends():
     found = gatherer(max_batch=2, window_us=50_000)
     issue(found, 1)
     start = time.monotonic()
-    assert contents(found.take()) == ([1000], [0]) and 0.04 < time.monotonic() - start < 30
+    assert contents(found.take_batch()) == ([1000], [0]) and 0.04 < time.monotonic() - start < 30
 
 
 def test_closing_ends_every_worker_and_no_window_holds_it():
@@ -107,8 +115,10 @@ def test_closing_ends_every_worker_and_no_window_holds_it():
     issue(found, 1)
     found.close()
     start = time.monotonic()
-    assert contents(found.take()) == ([1000], [0])
-    assert found.take() is None and found.take() is None and time.monotonic() - start < 30
+    assert contents(found.take_batch()) == ([1000], [0])
+    assert (
+        found.take_batch() is None and found.take_batch() is None and time.monotonic() - start < 30
+    )
 
 
 @dataclass
@@ -129,19 +139,21 @@ def test_responses_point_at_their_answers(batches: list[list[bytes]]):
     """Responses are used again: a stale id, address or size would give one sample another's
     answer.
     """
-    envelope = Envelope(loadgen().QuerySampleResponse)
+    envelope = ResponseEnvelope(import_loadgen().QuerySampleResponse)
     for number, answers in enumerate(batches):
         ids = [100 * number + place for place in range(len(answers))]
-        assert [read(response) for response in envelope.fill(ids, answers)] == list(
+        assert [read(response) for response in envelope.fill_responses(ids, answers)] == list(
             zip(ids, answers, strict=True)
         )
 
 
 def test_answers_of_one_size_use_the_same_responses():
     """Making them anew costs three times as much; that is what carries the harness ceiling."""
-    envelope = Envelope(loadgen().QuerySampleResponse)
-    first = envelope.fill([1, 2, 3], [b"aaaa"] * 3)
-    assert all(a is b for a, b in zip(first, envelope.fill([7, 8], [b"bbbb"] * 2), strict=False))
+    envelope = ResponseEnvelope(import_loadgen().QuerySampleResponse)
+    first = envelope.fill_responses([1, 2, 3], [b"aaaa"] * 3)
+    assert all(
+        a is b for a, b in zip(first, envelope.fill_responses([7, 8], [b"bbbb"] * 2), strict=False)
+    )
 
 
 class Abort:
@@ -169,15 +181,21 @@ class Echo:
 
 def crew(
     missing: int, workers: int = 2
-) -> tuple[Workers, Gatherer, list[tuple[int, bytes]], Abort]:
+) -> tuple[WorkerThreads, QueryGatherer, list[tuple[int, bytes]], Abort]:
     found, source, abort = [], gatherer(max_batch=3), Abort()
     lg = SimpleNamespace(
         QuerySamplesComplete=lambda responses: found.extend(map(read, responses)),
-        QuerySampleResponse=loadgen().QuerySampleResponse,
+        QuerySampleResponse=import_loadgen().QuerySampleResponse,
     )
     inference: Any = SimpleNamespace(open=lambda number, max_batch: Echo(missing))
     return (
-        Workers(lg, inference, Batching(workers=workers, max_batch=3, window_us=0), source, abort),
+        WorkerThreads(
+            lg,
+            inference,
+            BatchingSettings(workers=workers, max_batch=3, window_us=0),
+            source,
+            abort,
+        ),
         source,
         found,
         abort,
@@ -215,10 +233,13 @@ def test_a_wrong_number_of_answers_is_a_cause_to_end():
 @pytest.mark.parametrize("window_us", [0, 1000])
 def test_two_workers_share_a_queue(window_us: int):
     """One gathers at a time; a deadlock here would hang a run at its end."""
-    found = Gatherer(Batching(workers=2, max_batch=2, window_us=window_us), lambda: None)
-    taken: list[Batch] = []
+    found = QueryGatherer(
+        BatchingSettings(workers=2, max_batch=2, window_us=window_us), lambda: None
+    )
+    taken: list[NumberedBatch] = []
     threads = [
-        threading.Thread(target=lambda: taken.extend(iter(found.take, None))) for _ in range(2)
+        threading.Thread(target=lambda: taken.extend(iter(found.take_batch, None)))
+        for _ in range(2)
     ]
     for thread in threads:
         thread.start()
@@ -239,8 +260,8 @@ def test_times_of_issue_are_kept_in_order_and_only_where_they_are_recorded():
     drain(recorded)
     times = [before, *recorded.issued, time.monotonic_ns()]
     assert len(recorded.issued) == 4 and times == sorted(times)
-    serving = Gatherer(
-        Batching(workers=1, max_batch=2, window_us=0), lambda: None, keeps_times=False
+    serving = QueryGatherer(
+        BatchingSettings(workers=1, max_batch=2, window_us=0), lambda: None, keeps_times=False
     )
     issue(serving, 1, 1, 1)
     assert len(drain(serving)) == 2 and not serving.issued

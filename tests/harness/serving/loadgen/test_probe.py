@@ -12,7 +12,13 @@ from podium_fakes import served
 from podium_fakes.served import PROBE, Served
 
 from harness.serving.loadgen import probe as looks
-from harness.serving.loadgen.probe import TURNS, LookJob, look, medians, seconds_per_call
+from harness.serving.loadgen.probe import (
+    PROBE_TURNS,
+    ProbeJob,
+    measure_median_seconds,
+    measure_seconds_per_call,
+    run_probe_job,
+)
 from harness.serving.loadgen.test_settings import OFFLINE_MARGIN
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
@@ -25,8 +31,8 @@ def abort(error: BaseException) -> NoReturn:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call a turn is enough here."""
-    monkeypatch.setattr(looks, "RATE_S", 0.0)
-    monkeypatch.setattr(looks, "LATENCY_S", 0.0)
+    monkeypatch.setattr(looks, "RATE_PROBE_S", 0.0)
+    monkeypatch.setattr(looks, "LATENCY_PROBE_S", 0.0)
 
 
 class Clock:
@@ -48,10 +54,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def job(folder: Path, facts: Served | None = None, query_samples: int = 8, **more: Any) -> LookJob:
+def job(folder: Path, facts: Served | None = None, query_samples: int = 8, **more: Any) -> ProbeJob:
     """A look at the served fake; its truth lands in `folder/truth`."""
     (folder / "truth").mkdir(parents=True)
-    return LookJob(
+    return ProbeJob(
         system=served.system(folder / "sut", facts, **more),
         query_samples=query_samples,
         truth=folder / "truth",
@@ -64,7 +70,7 @@ def batches(folder: Path) -> list[list[int]]:
 
 def test_a_look_leaves_the_truth_and_tells_the_size(tmp_path: Path):
     """The judge scores against that truth; the size is what an accuracy run has to cover."""
-    seen = look(job(tmp_path, Served(samples=70)), abort)
+    seen = run_probe_job(job(tmp_path, Served(samples=70)), abort)
     assert seen.sample_count == 70 and (tmp_path / "truth" / "truth.txt").read_text() == "true"
     assert seen.built == {}, "this fake compiles no network"
 
@@ -73,22 +79,22 @@ def test_full_batches_single_samples_and_whole_queries_are_timed(tmp_path: Path)
     """What each scenario will send: Offline full batches, SingleStream one sample, MultiStream
     eight in parts; each once untimed, then in turns.
     """
-    look(job(tmp_path, max_batch=3), abort)
+    run_probe_job(job(tmp_path, max_batch=3), abort)
     sizes = [len(batch) for batch in batches(tmp_path)]
-    assert sizes == [3, 1, 3, 3, 2] * (1 + TURNS)
+    assert sizes == [3, 1, 3, 3, 2] * (1 + PROBE_TURNS)
 
 
-@pytest.mark.parametrize("slow", range(TURNS))
+@pytest.mark.parametrize("slow", range(PROBE_TURNS))
 def test_one_slow_look_is_not_believed(monkeypatch: pytest.MonkeyPatch, slow: int):
     """Others used the machine for a while: a run planned by that would have a seventeenth of the
     queries that it needs.
     """
-    turns = [0.001] * TURNS
+    turns = [0.001] * PROBE_TURNS
     turns[slow] = 0.53
     monkeypatch.setattr(
-        looks, "seconds_per_call", lambda predictor, batch, at_least_s: turns.pop(0)
+        looks, "measure_seconds_per_call", lambda predictor, batch, at_least_s: turns.pop(0)
     )
-    assert medians(lambda batch: [], [([0], 0.3)]) == [0.001]  # type: ignore[arg-type,list-item]
+    assert measure_median_seconds(lambda batch: [], [([0], 0.3)]) == [0.001]  # type: ignore[arg-type,list-item]
 
 
 def test_turns_share_the_time_of_one_look(monkeypatch: pytest.MonkeyPatch):
@@ -96,16 +102,16 @@ def test_turns_share_the_time_of_one_look(monkeypatch: pytest.MonkeyPatch):
     asked_s: list[float] = []
     monkeypatch.setattr(
         looks,
-        "seconds_per_call",
+        "measure_seconds_per_call",
         lambda predictor, batch, at_least_s: asked_s.append(at_least_s) or 1.0,
     )
-    medians(lambda batch: [], [([0], 0.3), ([0, 1], 0.6)])  # type: ignore[arg-type,list-item]
-    assert len(asked_s) == 2 * TURNS and sum(asked_s) == pytest.approx(0.9)
+    measure_median_seconds(lambda batch: [], [([0], 0.3), ([0, 1], 0.6)])  # type: ignore[arg-type,list-item]
+    assert len(asked_s) == 2 * PROBE_TURNS and sum(asked_s) == pytest.approx(0.9)
 
 
 def test_a_batch_larger_than_what_is_held_repeats_samples(tmp_path: Path):
     """A data set of five pictures still fills a batch of eight."""
-    look(job(tmp_path, Served(samples=5, held=5), max_batch=8), abort)
+    run_probe_job(job(tmp_path, Served(samples=5, held=5), max_batch=8), abort)
     assert batches(tmp_path)[0] == [0, 1, 2, 3, 4, 0, 1, 2]
 
 
@@ -113,16 +119,16 @@ def test_no_more_is_loaded_than_may_be_held(tmp_path: Path):
     """The fake refuses to load more than its performance sample count, and to answer what is not
     loaded.
     """
-    look(job(tmp_path, Served(samples=500, held=6), query_samples=16), abort)
+    run_probe_job(job(tmp_path, Served(samples=500, held=6), query_samples=16), abort)
     assert {sample for batch in batches(tmp_path) for sample in batch} == set(range(6))
 
 
 def test_the_rate_counts_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """They answer at the same time; a query and a sample are one worker's."""
     monkeypatch.setattr(
-        looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch)
+        looks, "measure_seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch)
     )
-    seen = look(job(tmp_path, workers=3, max_batch=4), abort)
+    seen = run_probe_job(job(tmp_path, workers=3, max_batch=4), abort)
     assert seen.probe.samples_per_second == pytest.approx(3 * 4 / 2.0)
     assert (seen.probe.latency_ns, seen.probe.query_latency_ns) == (0.5e9, 4e9)
 
@@ -135,9 +141,9 @@ def test_a_query_is_answered_in_as_many_batches_as_it_takes(
 ):
     """As LoadGen's samples will be batched; the query lasts as long as its parts together."""
     monkeypatch.setattr(
-        looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch)
+        looks, "measure_seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch)
     )
-    seen = look(job(tmp_path, query_samples=samples, max_batch=max_batch), abort)
+    seen = run_probe_job(job(tmp_path, query_samples=samples, max_batch=max_batch), abort)
     assert (
         seen.probe.query_latency_ns == 0.5e9 * samples
         and [len(batch) for batch in batches(tmp_path)][2:] == parts
@@ -152,7 +158,7 @@ def test_the_first_call_does_not_count(clock: Clock):
         clock.now_s += pauses_s.pop(0)
         return [b""] * len(batch)
 
-    assert medians(predictor, [([0], 0.0)]) == [0.125] and not pauses_s  # type: ignore[arg-type]
+    assert measure_median_seconds(predictor, [([0], 0.0)]) == [0.125] and not pauses_s  # type: ignore[arg-type]
 
 
 def test_calls_are_timed_for_as_long_as_asked(clock: Clock):
@@ -164,7 +170,7 @@ def test_calls_are_timed_for_as_long_as_asked(clock: Clock):
         clock.now_s += 0.125
         return []
 
-    assert seconds_per_call(predictor, [0], 6.0) == 0.125 and len(calls) == 48
+    assert measure_seconds_per_call(predictor, [0], 6.0) == 0.125 and len(calls) == 48
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,14 @@ import pytest
 from podium_fakes.served import job
 
 from harness.serving.loadgen import query_times
-from harness.serving.loadgen.query_times import NUMBERS, Completions, table, write
-from harness.serving.loadgen.result_files import read_facts
-from harness.serving.loadgen.session import held
+from harness.serving.loadgen.query_times import (
+    NUMBERS_PER_COMPLETION,
+    WorkerCompletions,
+    build_query_table,
+    write_query_times,
+)
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import run_loadgen_in_child
 from suite.files.layout import PARTIAL_SUFFIX, QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.loadgen.query_record import QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
@@ -19,18 +24,18 @@ from suite.workload import Mode
 ISSUED = array("q", range(10, 100, 10))
 
 
-def completions(*rows: tuple[int, int, int, int, int]) -> Completions:
+def completions(*rows: tuple[int, int, int, int, int]) -> WorkerCompletions:
     """Each row: done, batch, first query, queries, samples."""
-    found = Completions()
+    found = WorkerCompletions()
     for row in rows:
-        found.add(*row)
+        found.add_completion(*row)
     return found
 
 
 def test_each_query_of_a_batch_has_its_row_in_the_order_of_issue():
     """Workers finish in any order; the judge holds the rows against the schedule one by one."""
     first, second = completions((90, 0, 0, 2, 2), (95, 2, 5, 1, 1)), completions((80, 1, 2, 3, 3))
-    found = table(Scenario.SERVER, ISSUED, [first, second])
+    found = build_query_table(Scenario.SERVER, ISSUED, [first, second])
     assert found.tolist() == [
         (10, 90, 0, 1),
         (20, 90, 0, 1),
@@ -43,7 +48,7 @@ def test_each_query_of_a_batch_has_its_row_in_the_order_of_issue():
 
 def test_the_parts_of_a_query_become_one_row():
     """A MultiStream query that takes three batches is done with the last one."""
-    found = table(
+    found = build_query_table(
         Scenario.MULTI_STREAM,
         ISSUED,
         [
@@ -58,7 +63,7 @@ def test_offline_has_one_row_a_chunk():
     """Offline has one query: its rows are the chunks, so that a trend within the run can be
     seen.
     """
-    found = table(
+    found = build_query_table(
         Scenario.OFFLINE,
         ISSUED,
         [completions((50, 0, 0, 1, 256), (60, 0, 0, 1, 44)), completions((55, 1, 0, 1, 256))],
@@ -68,14 +73,14 @@ def test_offline_has_one_row_a_chunk():
 
 def test_a_run_without_queries_has_an_empty_table():
     """LoadGen may end before it issues any."""
-    assert len(table(Scenario.MULTI_STREAM, array("q"), [Completions()])) == 0
+    assert len(build_query_table(Scenario.MULTI_STREAM, array("q"), [WorkerCompletions()])) == 0
 
 
 def test_a_record_has_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
     """A night's run must not fill memory and disk; its first rows are kept."""
     monkeypatch.setattr(query_times, "MAX_QUERY_RECORD_ROWS", 3)
     found = completions(*((20 * n + 25, n, 2 * n, 2, 2) for n in range(4)))
-    assert len(found.numbers) == 3 * NUMBERS and table(
+    assert len(found.numbers) == 3 * NUMBERS_PER_COMPLETION and build_query_table(
         Scenario.SERVER, ISSUED, [found]
     ).tolist() == [(10, 25, 0, 1), (20, 25, 0, 1), (30, 45, 1, 1)]
 
@@ -84,7 +89,7 @@ def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
     """The run is kept without what could not be written."""
     (tmp_path / f"{QUERY_RECORD_FILE}{PARTIAL_SUFFIX}").symlink_to("/dev/full")
     assert (
-        write(tmp_path, Scenario.SERVER, ISSUED, [completions((90, 0, 0, 2, 2))])
+        write_query_times(tmp_path, Scenario.SERVER, ISSUED, [completions((90, 0, 0, 2, 2))])
         == "queries.npy is lost: No space left on device"
     )
     assert not list(tmp_path.iterdir())
@@ -94,8 +99,8 @@ def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
 @pytest.mark.parametrize("scenario", Scenario)
 def test_a_run_leaves_the_times_of_all_its_queries(scenario: Scenario, tmp_path: Path):
     """Rows as many as LoadGen counted, done after they were issued; telemetry lies beside them."""
-    with held(job(tmp_path, scenario, max_batch=3)) as (folder, outcome):
-        facts = read_facts(folder)
+    with run_loadgen_in_child(job(tmp_path, scenario, max_batch=3)) as (folder, outcome):
+        facts = read_detail_log(folder)
     rows = numpy.load(tmp_path / "run" / QUERY_RECORD_FILE, mmap_mode="r", allow_pickle=False)
     assert outcome.lost == () and (tmp_path / "run" / TELEMETRY_FILE).is_file()
     assert (
@@ -106,14 +111,14 @@ def test_a_run_leaves_the_times_of_all_its_queries(scenario: Scenario, tmp_path:
     ].max() == outcome.batches - 1
     if scenario is not Scenario.OFFLINE:
         assert (
-            len(rows) == facts.number("result_query_count")
+            len(rows) == facts.require_number("result_query_count")
             and (numpy.diff(rows["issued_ns"]) > 0).all()
         )
 
 
 def test_an_accuracy_run_leaves_no_times(tmp_path: Path):
     """Nothing is timed there."""
-    with held(job(tmp_path, Scenario.SERVER, Mode.ACCURACY)):
+    with run_loadgen_in_child(job(tmp_path, Scenario.SERVER, Mode.ACCURACY)):
         pass
     assert not {QUERY_RECORD_FILE, TELEMETRY_FILE} & {
         path.name for path in (tmp_path / "run").iterdir()

@@ -13,7 +13,7 @@ from compliance.documents.podium.inference import LoadGenRun, read_loadgen_run
 from compliance.loadgen_replay import MersenneTwister
 from compliance.rules.podium.inference import queries as rules
 from compliance.verdict import Severity
-from harness.serving.loadgen.session import held
+from harness.serving.loadgen.session import run_loadgen_in_child
 from suite import registry
 from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
@@ -26,7 +26,7 @@ RULES = (rules.times, rules.count, rules.arrivals, rules.latencies)
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[Scenario, Path]:
     folders = {scenario: tmp_path_factory.mktemp(scenario.value) for scenario in Scenario}
     for scenario, folder in folders.items():
-        with held(job(folder, scenario, facts=Served(pause_s=0.001))):
+        with run_loadgen_in_child(job(folder, scenario, facts=Served(pause_s=0.001))):
             pass
     return {scenario: folder / "run" for scenario, folder in folders.items()}
 
@@ -187,7 +187,7 @@ def rebuilt(folder: Path) -> list[tuple[float, float]]:
     """Do a Server run; give LoadGen's p50, p90 and p99 with those made of the seed and the record,
     in ns.
     """
-    with held(job(folder, Scenario.SERVER, facts=Served(pause_s=0.001))):
+    with run_loadgen_in_child(job(folder, Scenario.SERVER, facts=Served(pause_s=0.001))):
         pass
     run = read(folder / "run", Scenario.SERVER)
     began = rules.recompute_due_times(run)

@@ -6,10 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from podium_fakes.served import ROW, Job, job, run_with_errors, schedule, system
+from podium_fakes.served import ROW, LoadGenJob, job, run_with_errors, schedule, system
 
 from harness.children.process import run_in_child
-from harness.serving.loadgen.result_files import Facts, check_whole, read_answers, read_facts
+from harness.serving.loadgen.result_files import (
+    DetailLog,
+    check_loadgen_files,
+    read_detail_log,
+    read_logged_answers,
+)
 from harness.serving.loadgen.session import run_loadgen
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
@@ -46,7 +51,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, (task, asked) in jobs.items():
         (root / name).mkdir()
-        run_in_child(task, Job(system=system(root / "sut"), schedule=asked, folder=root / name))
+        run_in_child(
+            task, LoadGenJob(system=system(root / "sut"), schedule=asked, folder=root / name)
+        )
     return root
 
 
@@ -66,7 +73,7 @@ def test_whole_files_pass_whatever_loadgen_says_of_errors(
     """
     folder = copy(name)
     assert (folder / SUMMARY_LOG).read_text().endswith(f"\n{ending}\n")
-    check_whole(folder)
+    check_loadgen_files(folder)
     assert {path.name for path in folder.iterdir()} == {
         SUMMARY_LOG,
         DETAIL_LOG,
@@ -82,15 +89,15 @@ def test_a_summary_is_torn_wherever_it_is_cut(copy: Callable[..., Path], name: s
     summary = copy(name) / SUMMARY_LOG
     summary.write_bytes(summary.read_bytes()[:-cut])
     with pytest.raises(JudgedError, match=f"{SUMMARY_LOG} is truncated"):
-        check_whole(summary.parent)
+        check_loadgen_files(summary.parent)
 
 
 def test_errors_are_read_in_loadgens_words(runs: Path):
     """What voids a run has to be quoted; what is an error stands in the line's metadata alone."""
-    assert read_facts(runs / "quiet").errors == ()
-    (error,) = read_facts(runs / "ran-out").errors
+    assert read_detail_log(runs / "quiet").errors == ()
+    (error,) = read_detail_log(runs / "ran-out").errors
     assert error.startswith("Ending early: ") and RAN_OUT_OF_QUERIES.is_in(error)
-    rate, count = read_facts(runs / "errors").errors
+    rate, count = read_detail_log(runs / "errors").errors
     assert (
         rate.startswith("Invalid value for server_target_qps requested.")
         and "Max query count reached" in count
@@ -101,7 +108,7 @@ def test_a_rate_over_no_time_is_no_number(runs: Path):
     """LoadGen writes `-nan`, which no JSON has, into the log of a Server run of one query."""
     assert b"nan, " in (runs / "errors" / DETAIL_LOG).read_bytes()
     with pytest.raises(JudgedError, match="no numeric 'result_scheduled_samples_per_sec'"):
-        read_facts(runs / "errors").number("result_scheduled_samples_per_sec")
+        read_detail_log(runs / "errors").require_number("result_scheduled_samples_per_sec")
 
 
 def test_a_harmless_race_of_the_logger_is_no_error(copy: Callable[..., Path]):
@@ -109,7 +116,7 @@ def test_a_harmless_race_of_the_logger_is_no_error(copy: Callable[..., Path]):
     folder = copy("quiet")
     with (folder / DETAIL_LOG).open("a") as stream:
         stream.write(line("error_runtime", '"CAS failed."', "true"))
-    assert read_facts(folder).errors == ()
+    assert read_detail_log(folder).errors == ()
 
 
 def changed(folder: Path, name: str, change: Callable[[str], str]) -> Path:
@@ -136,7 +143,7 @@ def changed(folder: Path, name: str, change: Callable[[str], str]) -> Path:
 def test_a_torn_file_is_named(copy: Callable[..., Path], name: str, change: Callable[[str], str]):
     """A full disk tears files without LoadGen noticing."""
     with pytest.raises(JudgedError, match=name):
-        check_whole(changed(copy(), name, change))
+        check_loadgen_files(changed(copy(), name, change))
 
 
 @pytest.mark.parametrize("name", [SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG])
@@ -145,7 +152,7 @@ def test_a_missing_file_is_named(copy: Callable[..., Path], name: str):
     folder = copy()
     (folder / name).unlink()
     with pytest.raises(JudgedError, match=name):
-        check_whole(folder)
+        check_loadgen_files(folder)
 
 
 def test_answers_are_bytes_by_sample(tmp_path: Path):
@@ -154,22 +161,24 @@ def test_answers_are_bytes_by_sample(tmp_path: Path):
         '[\n{ "seq_id" : 0, "qsl_idx" : 7, "data" : "0AFF" },\n{ "seq_id" : 1, "qsl_idx" : 3,'
         ' "data" : "" }\n]\n'
     )
-    assert dict(read_answers(tmp_path)) == {7: b"\x0a\xff", 3: b""}
+    assert dict(read_logged_answers(tmp_path)) == {7: b"\x0a\xff", 3: b""}
 
 
 def test_the_last_value_of_a_key_counts(tmp_path: Path):
     """LoadGen repeats generic messages."""
     (tmp_path / DETAIL_LOG).write_text(line("a", '"first"') + line("a", '"last"') + line("n", "12"))
-    facts = read_facts(tmp_path)
-    assert facts.values["a"] == "last" and facts.number("n") == 12.0
+    facts = read_detail_log(tmp_path)
+    assert facts.values["a"] == "last" and facts.require_number("n") == 12.0
     with pytest.raises(JudgedError, match="no numeric 'a'"):
-        facts.number("a")
+        facts.require_number("a")
 
 
 def test_a_flag_that_is_not_logged_holds():
     """Only Server has performance constraints."""
-    facts = Facts(values={"result_min_duration_met": False})
-    assert facts.flag("result_perf_constraints_met") and not facts.flag("result_min_duration_met")
+    facts = DetailLog(values={"result_min_duration_met": False})
+    assert facts.is_flag_set("result_perf_constraints_met") and not facts.is_flag_set(
+        "result_min_duration_met"
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +194,7 @@ def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes
     folder = copy()
     (folder / ACCURACY_LOG).write_bytes(b"[\n" + record + b"\n]\n")
     with pytest.raises(JudgedError, match=ACCURACY_LOG):
-        check_whole(folder)
+        check_loadgen_files(folder)
 
 
 @pytest.mark.parametrize("value", [b'"\xff"', b"[" * 100_000])
@@ -195,4 +204,4 @@ def test_an_event_of_any_bytes_is_told(copy: Callable[..., Path], value: bytes):
     with (folder / DETAIL_LOG).open("ab") as stream:
         stream.write(line("key", "VALUE").encode().replace(b"VALUE", value))
     with pytest.raises(JudgedError, match=DETAIL_LOG):
-        read_facts(folder)
+        read_detail_log(folder)

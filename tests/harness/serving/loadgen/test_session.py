@@ -20,9 +20,9 @@ from podium_fakes.served import (
 )
 
 from harness.serving.loadgen import session
-from harness.serving.loadgen.probe import LookJob, look
-from harness.serving.loadgen.result_files import read_answers, read_facts
-from harness.serving.loadgen.session import Job, Outcome, held
+from harness.serving.loadgen.probe import ProbeJob, run_probe_job
+from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
+from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from suite import registry
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import ACCURACY_LOG, DETAIL_LOG, QUERY_RECORD_FILE, SUMMARY_LOG
@@ -34,9 +34,9 @@ from suite.workload import Mode
 UNEVEN = Served(samples=50, held=20, lengths=3)
 
 
-def do(run: Job) -> Outcome:
+def do(run: LoadGenJob) -> LoadGenOutcome:
     """Hold a run and keep it."""
-    with held(run) as (_, outcome):
+    with run_loadgen_in_child(run) as (_, outcome):
         pass
     return outcome
 
@@ -47,7 +47,9 @@ def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Sc
     filled up, no sample is left out.
     """
     outcome = do(job(tmp_path, scenario, Mode.ACCURACY, UNEVEN, workers=2))
-    assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
+    assert dict(read_logged_answers(tmp_path / "run")) == {
+        sample: content(sample) for sample in range(50)
+    }
     assert outcome.sample_count == 50 and outcome.samples >= 50 and outcome.batches >= 13
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
         (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG)
@@ -70,7 +72,7 @@ def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, sc
             schedule=schedule(scenario, row=row, **{"offline.expected_qps": 600_000.0}),
         )
     )
-    facts, rules = read_facts(tmp_path / "run"), registry.load_round().loadgen
+    facts, rules = read_detail_log(tmp_path / "run"), registry.load_round().loadgen
     assert (
         facts.values["result_validity"] == "VALID"
         and facts.values["effective_scenario"] == scenario.label
@@ -82,7 +84,7 @@ def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, sc
         and facts.values["effective_schedule_rng_seed"] == rules.schedule_rng_seed
     )
     assert facts.values["effective_min_duration_ms"] == ROW.min_duration_ms
-    sampled = dict(read_answers(tmp_path / "run"))
+    sampled = dict(read_logged_answers(tmp_path / "run"))
     assert sampled and all(answer == content(sample) for sample, answer in sampled.items())
 
 
@@ -102,8 +104,8 @@ def test_loadgens_early_stopping_is_ours(tmp_path: Path, scenario: Scenario):
     here.
     """
     do(job(tmp_path, scenario))
-    facts = read_facts(tmp_path / "run")
-    found = estimate_early_stopping(int(facts.number("result_query_count")), ROW.percentile)
+    facts = read_detail_log(tmp_path / "run")
+    found = estimate_early_stopping(int(facts.require_number("result_query_count")), ROW.percentile)
     assert found.rank_from_top is not None
     said = str(facts.values["early_stopping_result"])
     assert (
@@ -118,14 +120,14 @@ def test_the_floor_is_loadgens_too(tmp_path: Path, min_queries: int, met: bool):
     """64 queries at p90: one fewer is INVALID, by LoadGen and by us."""
     row = replace(ROW, min_duration_ms=0, min_queries=min_queries)
     settings = {"single_stream.expected_latency_us": 10_000_000}
-    run = Job(
+    run = LoadGenJob(
         system=system(tmp_path / "sut"),
         schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings),
         folder=tmp_path / "run",
     )
     do(run)
-    facts = read_facts(tmp_path / "run")
-    assert facts.number("result_query_count") == min_queries
+    facts = read_detail_log(tmp_path / "run")
+    assert facts.require_number("result_query_count") == min_queries
     assert (
         facts.values["early_stopping_met"]
         is met
@@ -139,16 +141,16 @@ def test_a_server_that_is_too_slow_is_invalid_by_both(tmp_path: Path):
     row = replace(ROW, bound_ns=3_000_000, percentile=99.0)
     run = schedule(Scenario.SERVER, row=row, **{"server.target_qps": 600.0})
     do(
-        Job(
+        LoadGenJob(
             system=system(tmp_path / "sut", Served(pause_s=0.004)),
             schedule=run,
             folder=tmp_path / "run",
         )
     )
-    facts = read_facts(tmp_path / "run")
+    facts = read_detail_log(tmp_path / "run")
     late, queries = (
-        int(facts.number("result_overlatency_query_count")),
-        int(facts.number("result_query_count")),
+        int(facts.require_number("result_overlatency_query_count")),
+        int(facts.require_number("result_query_count")),
     )
     assert facts.values["result_validity"] == "INVALID" and late > queries / 2
     assert facts.values["early_stopping_met"] is False and not is_server_run_proven(
@@ -165,13 +167,13 @@ def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
     settings = {"single_stream.expected_latency_us": 10_000_000}
     facts = Served(slow_calls=slow)
     do(
-        Job(
+        LoadGenJob(
             system=system(tmp_path / "sut", facts),
             schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings),
             folder=tmp_path / "run",
         )
     )
-    found = read_facts(tmp_path / "run").number("result_90.00_percentile_latency_ns")
+    found = read_detail_log(tmp_path / "run").require_number("result_90.00_percentile_latency_ns")
     rows = numpy.load(tmp_path / "run" / QUERY_RECORD_FILE)
     taken = sorted((rows["done_ns"] - rows["issued_ns"]).tolist())
     were = sum(each >= SLOW_S * 1e9 for each in taken)
@@ -208,7 +210,10 @@ def test_a_request_that_is_wrong_stays_exit_2(tmp_path: Path):
 @pytest.mark.slow
 def test_what_fails_after_the_run_leaves_nothing_either(tmp_path: Path):
     """Scoring runs before the folder gets its name."""
-    with pytest.raises(PodiumError, match="no score"), held(job(tmp_path, Scenario.OFFLINE)):
+    with (
+        pytest.raises(PodiumError, match="no score"),
+        run_loadgen_in_child(job(tmp_path, Scenario.OFFLINE)),
+    ):
         raise JudgedError("no score")
     assert not (tmp_path / "run").exists() and not (tmp_path / "run.partial").exists()
 
@@ -225,12 +230,12 @@ def test_a_stale_partial_folder_makes_room(tmp_path: Path):
 @pytest.mark.slow
 def test_the_look_times_batches_single_samples_and_queries(tmp_path: Path):
     """Rates come from it; a look that forgets the pause would ask LoadGen for too much."""
-    facts = LookJob(
+    facts = ProbeJob(
         system=system(tmp_path / "sut", Served(pause_s=0.01), workers=2, max_batch=4),
         query_samples=8,
         truth=tmp_path,
     )
-    seen = look(facts, abort=unexpected)
+    seen = run_probe_job(facts, abort=unexpected)
     assert seen.sample_count == 50 and (tmp_path / "truth.txt").read_text() == "true"
     assert 300 < seen.probe.samples_per_second < 2 * 4 / 0.01
     assert 10e6 < seen.probe.latency_ns < 30e6 and 20e6 < seen.probe.query_latency_ns < 60e6
@@ -248,13 +253,13 @@ def test_a_logger_that_never_ends_is_left_and_the_run_done_again(
     with all queries answered.
     """
     (tmp_path / DETAIL_LOG).write_text(':::MLLOG {"key": "power_begin", "value": "now"}\n')
-    watch = session.Watch(tmp_path, None)
-    monkeypatch.setattr(session, "STUCK_S", 0.0)
+    watch = session.LoggerWatch(tmp_path, None)
+    monkeypatch.setattr(session, "STUCK_LOGGER_S", 0.0)
     watch()
     watch()  # silent, but its queries are not over
     (tmp_path / DETAIL_LOG).write_text(':::MLLOG {"key": "power_end", "value": "now"}\n')
     watch()
-    with pytest.raises(session.StuckError):
+    with pytest.raises(session.StuckLoggerError):
         watch()
 
 
@@ -264,8 +269,8 @@ def test_a_system_that_is_built_for_long_is_waited_for(
     """An engine may take minutes to build, and LoadGen has no log before: the run would end with
     "No such file or directory".
     """
-    monkeypatch.setattr(session, "STUCK_S", 0.0)
-    watch = session.Watch(tmp_path, None)
+    monkeypatch.setattr(session, "STUCK_LOGGER_S", 0.0)
+    watch = session.LoggerWatch(tmp_path, None)
     for _ in range(3):
         watch()
 
@@ -279,9 +284,9 @@ def test_a_run_is_given_up_after_several_hangs(
     def hang(job: Any, _: Any) -> Any:
         seen.append(list(job.folder.iterdir()))
         (job.folder / DETAIL_LOG).touch()
-        raise session.StuckError
+        raise session.StuckLoggerError
 
-    monkeypatch.setattr(session, "observed", hang)
+    monkeypatch.setattr(session, "run_with_telemetry", hang)
     job = SimpleNamespace(
         folder=tmp_path / "run_1", schedule=SimpleNamespace(scenario=Scenario.SERVER)
     )
@@ -289,5 +294,5 @@ def test_a_run_is_given_up_after_several_hangs(
     with pytest.raises(
         JudgedError, match=r"LoadGen's logger did not end after the last query, 3 times in a row"
     ):
-        session.patiently(job, None)  # type: ignore[arg-type]
+        session.retry_hung_logger(job, None)  # type: ignore[arg-type]
     assert seen == [[], [], []]

@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 from podium_fakes.served import LOG_SEED, PROBE, ROW, schedule
 
-from harness.serving.loadgen.test_settings import OFFLINE_MARGIN, loadgen, loadgen_settings, number
+from harness.serving.loadgen.test_settings import (
+    OFFLINE_MARGIN,
+    build_test_settings,
+    get_numeric_setting,
+    import_loadgen,
+)
 from suite import registry
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
@@ -28,7 +33,7 @@ UNTOUCHED = {
 @pytest.mark.parametrize("scenario", Scenario)
 def test_seeds_duration_and_count_are_the_rounds(scenario: Scenario):
     """LoadGen's own defaults are seeds of 0, 100 queries and 10 s."""
-    settings, rules = loadgen_settings(schedule(scenario)), registry.load_round().loadgen
+    settings, rules = build_test_settings(schedule(scenario)), registry.load_round().loadgen
     assert (
         settings.qsl_rng_seed == rules.qsl_rng_seed
         and settings.sample_index_rng_seed == rules.sample_index_rng_seed
@@ -41,7 +46,7 @@ def test_seeds_duration_and_count_are_the_rounds(scenario: Scenario):
         ROW.min_duration_ms,
         ROW.min_queries,
     )
-    assert settings.scenario == getattr(loadgen().TestScenario, scenario.label)
+    assert settings.scenario == getattr(import_loadgen().TestScenario, scenario.label)
     assert {name: getattr(settings, name) for name in UNTOUCHED} == UNTOUCHED
 
 
@@ -53,23 +58,23 @@ def test_performance_runs_log_a_sample_of_answers_and_accuracy_runs_all():
         (Mode.PERFORMANCE, registry.load_round().loadgen.sampled_answers),
         (Mode.ACCURACY, 0),
     ):
-        settings = loadgen_settings(schedule(Scenario.OFFLINE, mode))
+        settings = build_test_settings(schedule(Scenario.OFFLINE, mode))
         assert settings.accuracy_log_sampling_target == answers
         assert settings.mode == (
-            loadgen().TestMode.PerformanceOnly
+            import_loadgen().TestMode.PerformanceOnly
             if mode is Mode.PERFORMANCE
-            else loadgen().TestMode.AccuracyOnly
+            else import_loadgen().TestMode.AccuracyOnly
         )
 
 
 def test_fields_of_the_scenarios():
     """Percentiles are 0-1 there and 0-100 here."""
     single, multi = (
-        loadgen_settings(schedule(scenario))
+        build_test_settings(schedule(scenario))
         for scenario in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
     )
     server, offline = (
-        loadgen_settings(schedule(scenario)) for scenario in (Scenario.SERVER, Scenario.OFFLINE)
+        build_test_settings(schedule(scenario)) for scenario in (Scenario.SERVER, Scenario.OFFLINE)
     )
     assert (
         single.single_stream_target_latency_percentile,
@@ -115,7 +120,7 @@ def test_the_users_settings_win(
     scenario: Scenario, setting: str, value: float, field: str, told: float
 ):
     """A probe may be wrong about a machine that the user knows."""
-    assert getattr(loadgen_settings(schedule(scenario, **{setting: value})), field) == told
+    assert getattr(build_test_settings(schedule(scenario, **{setting: value})), field) == told
 
 
 @pytest.mark.parametrize(
@@ -140,13 +145,13 @@ def test_the_share_of_the_probe_is_a_setting():
 def test_percentiles_reach_loadgen_as_the_double_that_it_would_parse():
     """p99 as 0.9900000000000001 would be another place among whole hundreds of queries."""
     for percentile, fraction in ((99.0, 0.99), (97.0, 0.97), (99.9, 0.999)):
-        settings = loadgen_settings(replace(schedule(Scenario.SERVER), percentile=percentile))
+        settings = build_test_settings(replace(schedule(Scenario.SERVER), percentile=percentile))
         assert settings.server_target_latency_percentile == fraction
 
 
 def test_a_setting_that_is_no_number_stands_aside():
     """Settings without a default are absent, not 0."""
     assert (
-        number({}, "server.target_qps", 5.0) == 5.0
-        and number({"server.target_qps": "x"}, "server.target_qps", 5.0) == 5.0
+        get_numeric_setting({}, "server.target_qps", 5.0) == 5.0
+        and get_numeric_setting({"server.target_qps": "x"}, "server.target_qps", 5.0) == 5.0
     )

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 from podium_fakes.served import schedule
 
 from harness.cli import infer
-from harness.serving.network.qdl import timeout_s
-from harness.serving.network.setup import division_of
-from harness.serving.network.wire import elements, machine, parse_endpoint
+from harness.serving.network.qdl import choose_silence_limit_s
+from harness.serving.network.setup import choose_network_division
+from harness.serving.network.wire import compute_machine_id, decode_bytes_elements, parse_endpoint
 from suite import registry
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
@@ -50,12 +50,12 @@ def test_network_is_claimed_only_between_machines(
 ) -> None:
     """On one machine no data travel; and who does not say what is served may not claim anything."""
     row = registry.load_round().benchmark("resnet50").inference[profile]
-    assert division_of(row, replace(APART, **changes)) is division  # type: ignore[arg-type]
+    assert choose_network_division(row, replace(APART, **changes)) is division  # type: ignore[arg-type]
 
 
 def test_this_machine_is_told_from_others_and_keeps_its_name() -> None:
     """Containers of one host share a boot id; /etc/machine-id they have of their own, or none."""
-    assert machine() == machine() and len(machine()) == 32
+    assert compute_machine_id() == compute_machine_id() and len(compute_machine_id()) == 32
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_silent_server_is_waited_for_as_documented(
     scenario: Scenario, mode: Mode, wanted: int | None, seconds: float
 ) -> None:
     """docs/SCALE.md: ten latency bounds, at least 10 s; 60 s in Offline."""
-    assert timeout_s(schedule(scenario, mode), wanted) == seconds
+    assert choose_silence_limit_s(schedule(scenario, mode), wanted) == seconds
 
 
 def test_addresses_of_ipv6_have_brackets() -> None:
@@ -91,7 +91,7 @@ def test_addresses_of_ipv6_have_brackets() -> None:
 def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
     """A length that lies would give bytes that nobody sent."""
     with pytest.raises(ValueError, match="ends inside"):
-        elements(raw)
+        decode_bytes_elements(raw)
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from podium_fakes.drive import listed
 from podium_fakes.remote import Served, forked, measure, serving
 from warm import Warm
 
-from harness.serving.network.access import Guard
-from harness.serving.network.cli import scenarios_of
-from harness.serving.network.triton import check_request
-from harness.serving.network.wire import Endpoint, messages
+from harness.serving.network.access import ServerCredentials
+from harness.serving.network.cli import parse_network_scenarios
+from harness.serving.network.triton import check_triton_request
+from harness.serving.network.wire import Endpoint, import_kserve_messages
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 
@@ -361,18 +361,18 @@ def test_a_server_slower_than_the_rate_is_invalid(light: Warm, folder: Path):
 def test_only_server_and_offline_exist_over_a_network(scenario: str):
     """inference_rules.adoc, Network Division: the datacenter suite."""
     with pytest.raises(RequestError, match="Server and Offline only"):
-        scenarios_of(scenario)
-    assert [each.value for each in scenarios_of("all")] == ["offline", "server"]
+        parse_network_scenarios(scenario)
+    assert [each.value for each in parse_network_scenarios("all")] == ["offline", "server"]
 
 
 @pytest.mark.slow
 def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
     """pytriton would put a token among arguments that everybody can read."""
-    guarded, port = Guard(token="s3cret"), Endpoint(tls=False, host="127.0.0.1", port=0)
+    guarded, port = ServerCredentials(token="s3cret"), Endpoint(tls=False, host="127.0.0.1", port=0)
     with pytest.raises(RequestError, match="--token-file: pytriton starts a Triton without tokens"):
-        check_request(port, guarded)
+        check_triton_request(port, guarded)
     with pytest.raises(RequestError, match="no free port by itself"):
-        check_request(port, Guard())
+        check_triton_request(port, ServerCredentials())
 
 
 @pytest.mark.slow
@@ -403,4 +403,4 @@ def test_missing_packages_are_named_with_their_extra(monkeypatch: pytest.MonkeyP
     """Exit code 3, and how to install them."""
     monkeypatch.setitem(sys.modules, "tritonclient.grpc", None)
     with pytest.raises(MissingError, match=r"pip install .*\[remote\]"):
-        messages()
+        import_kserve_messages()

@@ -13,7 +13,7 @@ from podium_fakes.remote import SHORT, Served, forked, measure, served
 from warm import Warm
 
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_answers, read_facts
+from harness.serving.loadgen.result_files import read_detail_log, read_logged_answers
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
 from suite.terms import NETWORK_FIELDS
@@ -34,7 +34,9 @@ def remote(folder: Path, server: Served) -> Path:
     both = (Scenario.OFFLINE, Scenario.SERVER)
     until_valid(lambda: measure(folder / "results", server.url, scenarios=both, system="far"))
     near = options(folder / "results", *SHORT, system="near")
-    until_valid(lambda: infer.serve("fake", near, scenarios=both, mode="all", checkpoint=None))
+    until_valid(
+        lambda: infer.serve_workload("fake", near, scenarios=both, mode="all", checkpoint=None)
+    )
     return entry(folder / "results").locate_benchmark("fake").parents[1] / "far" / "fake"
 
 
@@ -43,7 +45,7 @@ def remote(folder: Path, server: Served) -> Path:
 def test_answers_over_the_network_are_those_in_process(remote: Path, scenario: str):
     """A wire that changes a byte, or puts answers to other samples, would serve another model."""
     far, near = (
-        dict(read_answers(base / scenario / "accuracy"))
+        dict(read_logged_answers(base / scenario / "accuracy"))
         for base in (remote, remote.parents[1] / "near" / "fake")
     )
     assert far == near and len(far) == 100
@@ -62,9 +64,9 @@ def test_the_record_says_what_was_between(remote: Path):
         and network.machines == (network.loadgen_machine,)
         and not network.is_on_other_machines
     )
-    assert network.bytes_in == 4 * read_facts(remote / "Server/performance/run_1").number(
-        "result_query_count"
-    )
+    assert network.bytes_in == 4 * read_detail_log(
+        remote / "Server/performance/run_1"
+    ).require_number("result_query_count")
     assert (
         network.bytes_out > network.bytes_in
         and 0 < network.round_trip_p50_ns[0] <= network.round_trip_p99_ns[0]
@@ -75,7 +77,7 @@ def test_the_record_says_what_was_between(remote: Path):
 @pytest.mark.slow
 def test_loadgen_logs_the_network_name(remote: Path):
     """MLPerf's Network Division asks for it, and for a round trip inside Name()."""
-    facts = read_facts(remote / "Server/performance/run_1").values
+    facts = read_detail_log(remote / "Server/performance/run_1").values
     assert (
         str(facts["sut_name"]).startswith("Network SUT: podium at 127.0.0.1:")
         and int(str(facts["get_sut_name_duration_ns"])) > 10_000
@@ -86,10 +88,10 @@ def test_loadgen_logs_the_network_name(remote: Path):
 def test_each_sample_is_one_request(remote: Path):
     """The QDL may neither batch nor pad: inference_rules.adoc, Network Division."""
     record = run_record(remote / "Offline/performance/run_1")
-    facts = read_facts(remote / "Offline/performance/run_1")
-    assert record.batches["mean_size"] == 1 and record.batches["count"] == facts.number(
+    facts = read_detail_log(remote / "Offline/performance/run_1")
+    assert record.batches["mean_size"] == 1 and record.batches["count"] == facts.require_number(
         "result_query_count"
-    ) * facts.number("generated_samples_per_query")
+    ) * facts.require_number("generated_samples_per_query")
 
 
 @pytest.mark.slow
@@ -114,7 +116,7 @@ def test_two_servers_share_the_queries(light: Warm, folder: Path, server: Served
         / "both/fake/Offline/performance/run_1"
     )
     assert (
-        str(read_facts(run).values["sut_name"]).count("podium at 127.0.0.1:") == 2
+        str(read_detail_log(run).values["sut_name"]).count("podium at 127.0.0.1:") == 2
         and len(run_record(run).network.endpoints) == 2
     )  # type: ignore[union-attr]
 

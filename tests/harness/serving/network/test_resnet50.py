@@ -11,9 +11,9 @@ from podium_fakes.remote import served
 
 from harness.request import build_reading_options
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_answers
-from harness.serving.network.setup import Asked
-from harness.serving.weights.initial import random_weights
+from harness.serving.loadgen.result_files import read_logged_answers
+from harness.serving.network.setup import EndpointOptions
+from harness.serving.weights.initial import export_random_weights
 from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
@@ -45,17 +45,17 @@ def test_accuracy_over_the_network_is_that_in_process(
     """Byte for byte, for each picture of the accuracy set; weights that nobody trained give answers
     that differ most.
     """
-    monkeypatch.setattr(infer, "look", look_briefly)
+    monkeypatch.setattr(infer, "run_probe_job", look_briefly)
     options = replace(
         build_reading_options(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)),
         threads=1,
     )
-    checkpoint = random_weights("resnet50", options)
+    checkpoint = export_random_weights("resnet50", options)
     near, far = (
         replace(options, system="near", assignments=(SMALL, BATCH)),
         replace(options, system="far"),
     )
-    infer.serve(
+    infer.serve_workload(
         "resnet50", near, scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=checkpoint
     )
     words = (
@@ -71,17 +71,17 @@ def test_accuracy_over_the_network_is_that_in_process(
         BATCH,
     )
     with served(options.results, *words, workload="resnet50", framework="torch") as server:
-        asked = Asked(endpoints=(server.url,), ca=None, token_file=None)
-        infer.serve(
+        asked = EndpointOptions(endpoints=(server.url,), ca=None, token_file=None)
+        infer.serve_workload(
             "resnet50",
             far,
             scenarios=SCENARIOS,
             mode="accuracy",
             checkpoint=checkpoint,
-            asked=asked,
+            endpoint_options=asked,
         )
     logs = sorted(options.results.glob(f"open/*/results/*/resnet50/*/accuracy/{ACCURACY_LOG}"))
-    found = [dict(read_answers(path.parent)) for path in logs]
+    found = [dict(read_logged_answers(path.parent)) for path in logs]
     assert [path.parts[-5] for path in logs] == ["far", "far", "near"] and found[0] == found[
         1
     ] == found[2]

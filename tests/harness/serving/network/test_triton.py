@@ -12,7 +12,7 @@ from podium_fakes.kept import run_record
 from podium_fakes.remote import SHORT, measure, served
 
 from harness.serving import infer
-from harness.serving.loadgen.result_files import read_answers
+from harness.serving.loadgen.result_files import read_logged_answers
 from suite.loadgen.scenario import Scenario
 
 PYTHON = os.environ.get("PODIUM_TEST_TRITON", sys.executable)
@@ -56,7 +56,7 @@ def test_triton_gives_the_same_answers(folder: Path):
                 results, server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="triton"
             )
         )
-    infer.serve(
+    infer.serve_workload(
         "fake",
         options(results, *SHORT, system="near"),
         scenarios=(Scenario.OFFLINE,),
@@ -64,9 +64,9 @@ def test_triton_gives_the_same_answers(folder: Path):
         checkpoint=None,
     )
     systems = entry(results).locate_benchmark("fake").parents[1]
-    near = dict(read_answers(systems / "near/fake/Offline/accuracy"))
+    near = dict(read_logged_answers(systems / "near/fake/Offline/accuracy"))
     for scenario in ("Offline", "Server"):
-        assert dict(read_answers(systems / f"triton/fake/{scenario}/accuracy")) == near
+        assert dict(read_logged_answers(systems / f"triton/fake/{scenario}/accuracy")) == near
         record = run_record(systems / f"triton/fake/{scenario}/performance/run_1")
         assert (
             record.verdict == "VALID" and record.network and record.network.servers == ("triton",)

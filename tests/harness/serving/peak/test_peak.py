@@ -14,7 +14,7 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.serving.peak import command as driven
-from harness.serving.peak.multi_stream import next_step
+from harness.serving.peak.multi_stream import choose_multi_stream_step
 from harness.weights_and_peak_cli import peak
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import STATE_FOLDER
@@ -89,7 +89,7 @@ def test_a_search_is_kept_judged_and_not_repeated(
         and "not the round's bound: no result" in told
     )
     assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES_FOLDER) == []
-    monkeypatch.setattr(driven, "run_step", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "run_search_step", lambda *_: pytest.fail("measured again"))
     again = json.loads(
         invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout
     )
@@ -111,7 +111,7 @@ def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A probe told as a run in both documents is too short for one."""
-    whole, runs = driven.run_step, list[Any]()
+    whole, runs = driven.run_search_step, list[Any]()
 
     def two(*given: Any) -> RateAttempt:
         if len(runs) == 2:
@@ -119,7 +119,7 @@ def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(
         runs.append(whole(*given))
         return runs[-1]
 
-    monkeypatch.setattr(driven, "run_step", two)
+    monkeypatch.setattr(driven, "run_search_step", two)
     with pytest.raises(ZeroDivisionError):
         invoked(tmp_path, "--within-ms", "20", "--percentile", "99.9")
     folder = study(tmp_path)
@@ -151,7 +151,7 @@ def test_nan_is_no_number(option: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("brief")
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured stays; a run without its record, as a kill leaves it, is made again."""
-    whole, runs = driven.run_step, list[Any]()
+    whole, runs = driven.run_search_step, list[Any]()
 
     def interrupted(*given: Any) -> RateAttempt:
         if len(runs) == 2:
@@ -159,10 +159,10 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         runs.append(whole(*given))
         return runs[-1]
 
-    monkeypatch.setattr(driven, "run_step", interrupted)
+    monkeypatch.setattr(driven, "run_search_step", interrupted)
     with pytest.raises(ZeroDivisionError):
         invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5")
-    monkeypatch.setattr(driven, "run_step", whole)
+    monkeypatch.setattr(driven, "run_search_step", whole)
     kept = json.loads((study(tmp_path) / STUDY_FILE).read_text())["trials"]
     last = sorted(study(tmp_path).glob(f"*/trial-*/{RATE_ATTEMPT_FILE}"))[-1]
     last.unlink()
@@ -238,7 +238,9 @@ def test_the_next_command_has_the_options_of_this_one(
         verdict="VALID",
         seconds=1.0,
     )
-    monkeypatch.setattr(driven, "search", lambda session, _: driven.save(session, [kept]))
+    monkeypatch.setattr(
+        driven, "search_peak", lambda session, _: driven.write_peak_study(session, [kept])
+    )
     (line,) = [line for line in invoked(tmp_path).stdout.splitlines() if line.startswith("next: ")]
     words = (
         f"--framework fake --engine fake --results {tmp_path / 'r'} --threads 1 --set"
@@ -317,7 +319,7 @@ def test_integers_are_doubled_then_bisected() -> None:
         seen=3.0,
     )
     trials: list[RateAttempt] = []
-    while (step := next_step(sought, trials)) is not None:
+    while (step := choose_multi_stream_step(sought, trials)) is not None:
         verdict = "VALID" if step.rate <= 37 else "INVALID"
         trials.append(
             RateAttempt(

@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own; speeds are measured once, however wide their intervals."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(idle, "IDLE_POWER_S", 0.3)
-    monkeypatch.setattr(driven, "look", look_briefly)
+    monkeypatch.setattr(driven, "run_probe_job", look_briefly)
     monkeypatch.setattr(points, "choose_longer_run", lambda row, seconds: None)
 
 
@@ -184,7 +184,7 @@ def test_what_a_network_runs_in_is_loaded_once(
     """Each of LoadGen's processes would import PyTorch again."""
     named: list[str] = []
     monkeypatch.setattr(subjects, "load_ahead", named.extend)
-    subjects.of_network(
+    subjects.set_up_swept_network(
         NETWORK, build_reading_options(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0
     )
     assert named == [classifiers.__name__]

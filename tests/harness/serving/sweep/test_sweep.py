@@ -126,8 +126,8 @@ def test_a_workload_is_swept_scored_and_judged(
     assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(swept / STUDIES_FOLDER / "fake") == []
-    monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
-    monkeypatch.setattr(driven, "answer_all", lambda *_: pytest.fail("scored again"))
+    monkeypatch.setattr(points, "run_recorded_point", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(driven, "run_sweep_accuracy", lambda *_: pytest.fail("scored again"))
     invoked("fake", "--batches", "1,2,4", *SHORT, "--results", swept, "--within-ms", "1000")
     assert table(swept)["rows"] == study["rows"]
 
@@ -251,7 +251,7 @@ def test_a_point_with_a_wide_interval_is_measured_for_longer(
         and told.count("interval wider than") == 2
     )
     assert errors(path.parent) == []
-    monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(points, "run_recorded_point", lambda *_: pytest.fail("measured again"))
     invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path)
     record.write_text(record.read_text().replace('"times": 4', '"times": 1'))
     assert errors(path.parent) == ["study.points"]
@@ -329,9 +329,11 @@ def test_a_sweep_that_ends_early_leaves_a_table(
     """It says that it is unfinished, and the same command goes on from it."""
     keep_checkpoint(tmp_path)
     command = ("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
-    whole = driven.once_more
+    whole = driven.repeat_first_point
     monkeypatch.setattr(
-        driven, "once_more", lambda *_: (_ for _ in ()).throw(JudgedError("the power went"))
+        driven,
+        "repeat_first_point",
+        lambda *_: (_ for _ in ()).throw(JudgedError("the power went")),
     )
     with pytest.raises(JudgedError):
         invoked(*command)
@@ -342,7 +344,7 @@ def test_a_sweep_that_ends_early_leaves_a_table(
         and errors(folder) == []
     )
     assert "the sweep is unfinished" in str(Judge().judge_path(str(folder)).findings)
-    monkeypatch.setattr(driven, "once_more", whole)
+    monkeypatch.setattr(driven, "repeat_first_point", whole)
     invoked(*command)
     assert (
         table(tmp_path)["finished"]
@@ -400,7 +402,7 @@ def test_an_error_of_no_one_batch_size_is_no_row(
     draws; a batch that fails beside others says why.
     """
     keep_checkpoint(tmp_path)
-    measure = points.run_point
+    measure = points.run_recorded_point
 
     def fails_at(batch: int, words: str) -> None:
         def run(job: Any, identity: Any) -> None:
@@ -408,7 +410,7 @@ def test_an_error_of_no_one_batch_size_is_no_row(
                 raise RequestError(words)
             measure(job, identity)
 
-        monkeypatch.setattr(points, "run_point", run)
+        monkeypatch.setattr(points, "run_recorded_point", run)
 
     fails_at(1, "no such layer")
     with pytest.raises(RequestError, match="no such layer"):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 
 from harness.cli import infer
-from harness.serving.weights.layouts import layouts
+from harness.serving.weights.layouts import read_weight_layouts
 from harness.weights_and_peak_cli import import_command
 from suite import registry
 from suite.errors import RequestError
@@ -91,7 +91,7 @@ def test_a_missing_file_and_a_workload_without_a_table(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="No such file"):
         imported(tmp_path / "r", tmp_path / "none.pth")
     with pytest.raises(RequestError, match="fake has no table of other sources' weights"):
-        layouts("fake")
+        read_weight_layouts("fake")
     assert set(registry.list_entry_points(registry.IMPORT_GROUP)) == {
         "gnmt",
         "maskrcnn",

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from safetensors.torch import save_file
 from torch import nn
 
-from harness.serving.weights.initial import random_weights
+from harness.serving.weights.initial import export_random_weights
 from harness.weights_and_peak_cli import import_command
 from suite.cli import RunOptions, add_common_options
 from suite.files.layout import CHECKPOINT_RECORD
@@ -63,7 +63,7 @@ def imported(workload: str, file: Path, *more: str) -> Path:
 @add_common_options
 def untrained(workload: str, options: RunOptions) -> None:
     """Print the folder of random weights of the same network."""
-    click.echo(random_weights(workload, options), nl=False)
+    click.echo(export_random_weights(workload, options), nl=False)
 
 
 def description(workload: str, kind: type[D], results: Path, *more: str) -> D:

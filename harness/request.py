@@ -1,4 +1,4 @@
-"""Turns command-line options into a `Request`, validated before anything is timed."""
+"""Turns command-line options into a `RunRequest`, validated before anything is timed."""
 
 import os
 from collections.abc import Iterator, Mapping

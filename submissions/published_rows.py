@@ -122,7 +122,7 @@ def read_workload_rows(workloads: Iterable[str]) -> tuple[PublishedRow, ...]:
 def read_included_rows(
     name: str, workloads: frozenset[str] | None = None
 ) -> tuple[PublishedRow, ...]:
-    """Read one of what podium includes, as `parsed` does."""
+    """Read one of what podium includes, as `parse_published_rows` does."""
     return parse_published_rows(
         (PUBLISHED_ROWS_FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv", workloads
     )

@@ -238,7 +238,7 @@ def run_as_child(
     template_end: Connection,
 ) -> None:
     """Be a child: as if it had been started by the process that asked. `parent` ends when the
-    template does, which alone keeps `held`.
+    template does, which alone keeps `template_end`.
     """
     template_end.close()
     with suppress(OSError):

@@ -125,7 +125,8 @@ def place_instances(
 def pin_instances(
     instance_devices: Sequence[str], reserved_cores: Cores = ()
 ) -> tuple[InstancePlacement, ...]:
-    """Give each instance cores near its device, but those `kept` for LoadGen; by NUMA node for
+    """Give each instance cores near its device, but those `reserved_cores` for LoadGen; by NUMA
+    node for
     processors, and where NVML does not tell.
     """
     cores, numa = (

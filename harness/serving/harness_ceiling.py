@@ -87,7 +87,8 @@ def get_harness_ceiling(
     """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate
     tried.
 
-    `seen` is the rate that a run reached: a ceiling below it is measured again. `instances`:
+    `reached_rate` is the rate that a run reached: a ceiling below it is measured again.
+    `instances`:
     processes that serve, 0 for LoadGen's own.
     """
     path = cache / f"harness-ceiling-{format_host_key(instances)}.json"

@@ -106,7 +106,7 @@ def serve_workload(
     accurate than the reference.
 
     `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate.
-    `asked`: servers behind a network.
+    `endpoint_options`: servers behind a network.
     """
     serving_setup = replace(
         (

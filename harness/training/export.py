@@ -68,7 +68,7 @@ def export_weights(
 
 
 def read_stopped_run(state: Path) -> StoppedRun | None:
-    """Read the record that `export` wrote; None if the clock has not stopped."""
+    """Read the record that `export_weights` wrote; None if the clock has not stopped."""
     try:
         return read_untrusted_file(state / STOPPED_RUN_FILE, STOPPED_RUN_DECODER.decode)
     except UnreadableError as error:

@@ -91,9 +91,10 @@ class Campaign:
 
     workload: str
     options: RunOptions
-    """With absolute paths; `results` is the folder in which the campaign runs."""
+    """With absolute paths; `working_folder` is the folder in which the campaign runs."""
     destination_folder: Path
-    """Folder that its results belong to: `results`, or a folder whose earlier campaign it will
+    """Folder that its results belong to: `working_folder`, or a folder whose earlier campaign it
+    will
     replace (suite.files.layout.staged_campaign).
     """
     seed: int | None

@@ -98,7 +98,8 @@ def build_visibility_variable(device: str, environment: Mapping[str, str]) -> di
 
 
 def expand_device_name(device: str) -> tuple[str, ...] | None:
-    """Return the devices of a name that `name_of` has made; None for a list that it would not have
+    """Return the devices of a name that `format_device_name` has made; None for a list that it
+    would not have
     written, or of more than MOST.
     """
     if not is_gpu_list(device):

@@ -143,7 +143,7 @@ def prepare_gnmt_text(
 
 
 def load_gnmt_text(folder: Path) -> GNMTPreparedText:
-    """Read what `prepare` wrote."""
+    """Read what `write_encoded_gnmt_text` wrote."""
     translations, references = (
         read_gnmt_lines(folder / name) for name in (TRANSLATIONS_FILE, TOKENISED_REFERENCES_FILE)
     )
@@ -156,7 +156,7 @@ def load_gnmt_text(folder: Path) -> GNMTPreparedText:
 
 
 def read_gnmt_lines(path: Path) -> tuple[str, ...]:
-    """Read the lines of a text that `prepare` wrote."""
+    """Read the lines of a text that `write_encoded_gnmt_text` wrote."""
     return tuple(path.read_bytes().decode().split("\n")[:-1])
 
 

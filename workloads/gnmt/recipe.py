@@ -51,7 +51,7 @@ def build_gnmt_schedule(
     base: float, warmup_steps: int, remain_steps: int, interval: int, factor: float, max_decays: int
 ) -> RateSchedule:
     """Rise exponentially from a hundredth, stay constant, then decay by `factor` at `remain_steps`
-    and after each interval, `times` in all.
+    and after each interval, `max_decays` in all.
 
     mlcommons/training, rnn_translator, lr_scheduler.py, WarmupMultiStepLR.
     """

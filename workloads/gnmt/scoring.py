@@ -66,5 +66,5 @@ def read_gnmt_vocabulary(folder: Path) -> list[str]:
 
 
 def write_gnmt_vocabulary(folder: Path, tokens: Sequence[str]) -> None:
-    """Write the vocabulary in the form that `read_vocabulary` reads."""
+    """Write the vocabulary in the form that `read_gnmt_vocabulary` reads."""
     (folder / GNMT_VOCABULARY_FILE).write_bytes("".join(f"{token}\n" for token in tokens).encode())

@@ -83,7 +83,7 @@ def read_truth_labels(truth: Path) -> list[tuple[int, int]]:
 
 
 def write_truth_labels(truth: Path, labels: Sequence[tuple[int, int]]) -> None:
-    """Write what `read_labels` reads."""
+    """Write what `read_truth_labels` reads."""
     (truth / TRUTH_LABELS_FILE).write_text(
         "".join(f"{move} {winner}\n" for move, winner in labels), "ascii"
     )

@@ -48,7 +48,7 @@ def find_validation_pictures(folder: Path) -> imagenet.Pictures:
 
 def format_validation_listing(folder: Path) -> str:
     """Return a line for each picture in order, its name and its bytes; RequestError as for
-    `validation`.
+    `find_validation_pictures`.
     """
     pictures = find_validation_pictures(folder)
     return "".join(

@@ -206,7 +206,7 @@ def write_encoded_pairs(run: Run, text: TextWithVocabulary, folder: Path) -> Non
 
 
 def read_encoded_pairs(folder: Path, split: str) -> TransformerPairs:
-    """Read the files that `prepare` wrote."""
+    """Read the files that `write_encoded_pairs` wrote."""
     sources, targets = (
         EncodedSentences.load(folder / f"{split}.{suffix}").list_sentences()
         for suffix in (parallel_text.SOURCE_SUFFIX, parallel_text.TARGET_SUFFIX)

@@ -57,7 +57,9 @@ def split_into_tokens(text: str) -> list[str]:
 
 
 def join_tokens(tokens: Sequence[str]) -> str:
-    """Join the tokens of `tokens_of`, with a space between two runs of letters and digits."""
+    """Join the tokens of `split_into_tokens`, with a space between two runs of letters and
+    digits.
+    """
     parts: list[str] = []
     for before, token in zip(["", *tokens], tokens, strict=False):
         parts.append(
@@ -77,7 +79,7 @@ def encode_token_escapes(token: str, alphabet: Collection[str]) -> str:
 
 
 def decode_token_escapes(token: str) -> str:
-    """Undo `escape`, after its final `_` has been removed."""
+    """Undo `encode_token_escapes`, after its final `_` has been removed."""
     return ESCAPE_PATTERN.sub(_decode_escape, token)
 
 

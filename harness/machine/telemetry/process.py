@@ -138,7 +138,9 @@ def end_idle_sampler() -> None:
 
 
 class RunSampler:
-    """The sampler of one run; after `end`, `lost` gives the reasons for missing telemetry."""
+    """The sampler of one run; after `end_sampling`, `lost` gives the reasons for missing
+    telemetry.
+    """
 
     def __init__(self, plan: SamplingPlan) -> None:
         """Give the plan to the idle process, or to a new one, and wait until it samples."""

@@ -106,7 +106,8 @@ def plan_compliance_test(
     folder: Path,
     previous_reference: ReferenceRun | None = None,
 ) -> AuditProgress:
-    """Settle what LoadGen is given; nothing has run. `before`: the last reference run of this
+    """Settle what LoadGen is given; nothing has run. `previous_reference`: the last reference run
+    of this
     scenario in this audit.
     """
     row, record = require_audit_rules(rules).tests[test], serving_setup.checkpoint.record

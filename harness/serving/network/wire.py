@@ -73,7 +73,7 @@ class ServerDescription(msgspec.Struct, frozen=True, kw_only=True):
     description: dict[str, Any]
     """MLCommons' system description of the server."""
     machine: str
-    """`machine()` of the server."""
+    """`compute_machine_id()` of the server."""
     node: str
     """Its host name."""
     server: str

@@ -57,11 +57,11 @@ class SweepSubject:
     """One subject in one engine and precision."""
 
     system: SystemUnderTest
-    """Any batch size; `of_batch` sets it."""
+    """Any batch size; `build_batch_system` sets it."""
     loadgen: LoadGenRules
     log_seed: int
     identity: PointIdentity
-    """Any batch size; `of_batch` sets it."""
+    """Any batch size; `build_batch_system` sets it."""
     folder: Path
     """Folder of this engine and precision."""
     power: ChosenPower = ChosenPower()

@@ -186,7 +186,8 @@ class CheckpointKeeper:
 
     @contextmanager
     def save_on_signal(self, training: Training, position: TrainingPosition) -> Iterator[None]:
-        """Keep the state at `at` while the block runs an evaluation: a signal need not wait for its
+        """Keep the state at `position` while the block runs an evaluation: a signal need not wait
+        for its
         end.
 
         With several ranks it does: they must leave an evaluation together.

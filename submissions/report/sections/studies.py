@@ -289,7 +289,7 @@ def build_accuracy_speed_chart(study: Study, name: str) -> Chart:
 
 
 def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str:
-    """Say the highest value of each line; `place` words where it lies: `batch {}`."""
+    """Say the highest value of each line; `location` words where it lies: `batch {}`."""
     tops = [(line.name, *max(line.points, key=lambda point: point[1])) for line in lines]
     return " ".join(
         f"{name}: at most {format_study_number(y)} {unit}, at"

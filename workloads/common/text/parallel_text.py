@@ -142,7 +142,7 @@ def describe_broken_lines(
 
 
 def write_parallel_text(corpus: ParallelCorpus, root: Path) -> None:
-    """Write a split in the form that `find` reads."""
+    """Write a split in the form that `read_parallel_text` reads."""
     for suffix, lines in ((SOURCE_SUFFIX, corpus.sources), (TARGET_SUFFIX, corpus.targets)):
         (root / f"{corpus.split}.{suffix}").write_bytes(
             "".join(f"{line}\n" for line in lines).encode()

@@ -21,5 +21,5 @@ def read_references(truth: Path) -> list[str]:
 
 
 def write_references(truth: Path, references: Sequence[str]) -> None:
-    """Write the references in the form that `read` reads."""
+    """Write the references in the form that `read_references` reads."""
     (truth / REFERENCES_FILE).write_bytes("".join(f"{line}\n" for line in references).encode())

@@ -59,7 +59,7 @@ def apply_policy_symmetries(shape: BoardGeometry, policy_NA: Array, symmetry_N: 
 
 
 def revert_policy_symmetries(shape: BoardGeometry, policy_NA: Array, symmetry_N: Array) -> Array:
-    """Undo `turned_policy`."""
+    """Undo `apply_policy_symmetries`."""
     found = policy_NA.copy()
     np.put_along_axis(found[:, :-1], shape.symmetry_SP[symmetry_N], policy_NA[:, :-1], axis=1)
     return found

@@ -55,7 +55,8 @@ class SearchForest:
         shown_positions: int,
         penalty: float,
     ) -> None:
-        """`capacity`: nodes of a tree; `seen`: positions that `evaluate` sees; `penalty`: what a
+        """`capacity`: nodes of a tree; `shown_positions`: positions that `evaluate` sees;
+        `penalty`: what a
         new move's value starts below its parent's.
         """
         self._shape, self._rules, self._evaluate, self._rng = shape, rules, evaluate, rng
@@ -373,7 +374,8 @@ class ReadoutPath:
             forest.worth_MA[node_N, action_N] += worth
 
     def propagate_values(self, forest: SearchForest, value_N: Array, returned_loss: float) -> None:
-        """Bring the leaves' values up, each for who moved there; `back` takes a virtual loss
+        """Bring the leaves' values up, each for who moved there; `returned_loss` takes a virtual
+        loss
         away.
         """
         length_N = np.zeros(len(self.games), np.int64)

@@ -30,7 +30,7 @@ def format_go_move(move: int, size: int) -> str:
 
 
 def parse_go_move(text: str, size: int) -> int | None:
-    """Read what `vertex` writes; None where it is none."""
+    """Read what `format_go_move` writes; None where it is none."""
     if text == PASS_WORD:
         return size * size
     column, row = GTP_COLUMN_LETTERS.find(text[:1]), text[1:]

@@ -32,7 +32,7 @@ SAME_LAUNCHED_INTERRUPT_S: Final = 5.0
 POSTPONED_GRACE_S: Final = 10.0
 """Grace period after the first signal for a block that asked for it."""
 WORKER_SURVIVAL_S: Final = 15
-"""Seconds that a loader's worker survives SIGTERM: longer than STEP_S."""
+"""Seconds that a loader's worker survives SIGTERM: longer than POSTPONED_GRACE_S."""
 EXIT_DEADLINE_S: Final = 45.0
 """After this time the process ends, whatever it is doing: an interrupt never takes a minute."""
 
@@ -103,7 +103,7 @@ class Signals:
     @contextmanager
     def postponed(self) -> Iterator[None]:
         """Let the block check `received` at safe points; inside it, the signal is raised only after
-        STEP_S.
+        POSTPONED_GRACE_S.
         """
         before, self._postponed = self._postponed, True
         try:
@@ -147,7 +147,7 @@ class Signals:
             self._hook_before(args)
 
     def _watch_signals(self) -> None:
-        """Wait for the first signal, then for a second one, STEP_S and the deadline."""
+        """Wait for the first signal, then for a second one, POSTPONED_GRACE_S and the deadline."""
         with self._seen, suppress(EOFError):
             number, began = self._wait_for_ending_signal(), time.monotonic()
             same_s = (

@@ -16,6 +16,6 @@ def width(log: TrainingLog) -> Iterator[Fault]:
     Source: README of this package.
     Advice: train with --set rings.width=64 or less.
     """
-    found = log.value("rings.width")
+    found = log.find_value("rings.width")
     if not is_finite_number(found) or found > WIDEST:
-        yield log.fault(f"{found}", f"at most {WIDEST}", log.line("rings.width"))
+        yield log.build_fault(f"{found}", f"at most {WIDEST}", log.find_line("rings.width"))

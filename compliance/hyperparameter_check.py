@@ -102,7 +102,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
             findings = judge_podium_config(config, name, named)
         case RoundKind.TRAINING:
             findings = judge_published_config(config, name, named)
-        case RoundKind.INFERENCE | RoundKind.SERVED:
+        case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG:
             raise RequestError(f"round {name} has no hyper-parameters: it is about inference")
     return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
 

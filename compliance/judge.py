@@ -220,14 +220,14 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
             from compliance.judges.training import TrainingJudge
 
             return TrainingJudge(registry.load_published_training(round_name))
-        case RoundKind.INFERENCE:
-            from compliance.judges.inference import InferenceJudge
+        case RoundKind.INFERENCE_TEXT:
+            from compliance.judges.inference_text import InferenceTextJudge
 
-            return InferenceJudge(registry.load_published_inference(round_name), truth)
-        case RoundKind.SERVED:
-            from compliance.judges.served import ServedJudge
+            return InferenceTextJudge(registry.load_inference_text_round(round_name), truth)
+        case RoundKind.INFERENCE_MLLOG:
+            from compliance.judges.inference_mllog import InferenceMllogJudge
 
-            return ServedJudge(registry.load_served_round(round_name))
+            return InferenceMllogJudge(registry.load_inference_mllog_round(round_name))
         case RoundKind.PODIUM:
             from compliance.judges.podium import PodiumJudge
 

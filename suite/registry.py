@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.input import Input
     from suite.power import PowerSource
     from suite.rounds import Round, RoundKind
-    from suite.rounds.published_inference import PublishedInference
+    from suite.rounds.inference_text import InferenceTextRound
     from suite.rounds.published_training import PublishedTraining
-    from suite.rounds.served import ServedRound
+    from suite.rounds.inference_mllog import InferenceMllogRound
     from suite.studies.bare_network import BareNetwork
     from suite.terms import Precision
     from suite.workload import Run, Scores, Trial, Workload
@@ -270,21 +270,21 @@ def load_published_training(name: str) -> "PublishedTraining":
 
 
 @cache
-def load_published_inference(name: str) -> "PublishedInference":
+def load_inference_text_round(name: str) -> "InferenceTextRound":
     """Load a published inference round."""
-    from suite.rounds.published_inference import build_published_inference
+    from suite.rounds.inference_text import build_inference_text_round
     from suite.rounds.rows import merge_round_rows
 
-    return build_published_inference(name, *merge_round_rows(name, collect_round_texts(name)))
+    return build_inference_text_round(name, *merge_round_rows(name, collect_round_texts(name)))
 
 
 @cache
-def load_served_round(name: str) -> "ServedRound":
+def load_inference_mllog_round(name: str) -> "InferenceMllogRound":
     """Load a published inference round since v1.0."""
     from suite.rounds.rows import merge_round_rows
-    from suite.rounds.served import build_served_round
+    from suite.rounds.inference_mllog import build_inference_mllog_round
 
-    return build_served_round(name, *merge_round_rows(name, collect_round_texts(name)))
+    return build_inference_mllog_round(name, *merge_round_rows(name, collect_round_texts(name)))
 
 
 @cache

@@ -13,7 +13,7 @@ import msgspec
 
 from compliance import hyperparameter_check
 from compliance.bundle import archive, manifest
-from compliance.documents.inference import entry_files
+from compliance.documents.inference_text import entry_files
 from compliance.documents.podium import checkpoint, inference
 from compliance.documents.podium.system_description import read_podium_system
 from compliance.documents.reader import SCORER_EXCEPTIONS

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from compliance.documents.inference.entry_files import read_measurements_folder
+from compliance.documents.inference_text.entry_files import read_measurements_folder
 from compliance.documents.podium.training import is_finite_number
 from compliance.documents.training.log import GLOBAL_BATCH_KEY, read_published_log
 from compliance.judge import Judge
@@ -130,9 +130,9 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
     match registry.load_round_kind(row.round):
         case RoundKind.TRAINING:
             return read_published_training_traits(result, row)
-        case RoundKind.INFERENCE:
+        case RoundKind.INFERENCE_TEXT:
             return read_published_inference_traits(result)
-        case RoundKind.SERVED:
+        case RoundKind.INFERENCE_MLLOG:
             return {"precision": None, "engine": None}
         case RoundKind.PODIUM:
             return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from compliance.bundle.manifest import read_run_environment_or_none
-from compliance.documents.inference.organisation import read_served_system
+from compliance.documents.inference_text.organisation import read_text_system
 from compliance.documents.training.system_description import read_described_system
 from compliance.recognition.path_kind import recognise_path
 from submissions.result_index import IndexedResult
@@ -71,16 +71,16 @@ def read_system_description_fields(result: IndexedResult, round_name: str) -> Ma
                 ).table
                 or {}
             )
-        case RoundKind.INFERENCE:
+        case RoundKind.INFERENCE_TEXT:
             return (
-                read_served_system(
+                read_text_system(
                     tree_location.system_file,
                     tree_location,
-                    registry.load_published_inference(round_name),
+                    registry.load_inference_text_round(round_name),
                 ).fields
                 or {}
             )
-        case RoundKind.SERVED:
+        case RoundKind.INFERENCE_MLLOG:
             return {}
         case RoundKind.PODIUM:
             found = read_run_environment_or_none(tree_location.system_file)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from compliance.documents.inference.entry import find_performance_folders, read_entry_headline
-from compliance.documents.inference.served import read_later_run
-from compliance.documents.inference.served_headline import find_served_result
+from compliance.documents.inference_text.entry import find_performance_folders, read_entry_headline
+from compliance.documents.inference_mllog.run import read_mllog_run
+from compliance.documents.inference_mllog.headline import find_mllog_headline
 from compliance.documents.training.convergence import judge_set_convergence
 from compliance.documents.training.log import (
     PublishedLog,
@@ -23,9 +23,9 @@ from submissions.score.log_values import PUBLISHED_PROFILE, ResultValues
 from suite import events
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
-from suite.rounds.published_inference import PublishedInference
+from suite.rounds.inference_text import InferenceTextRound
 from suite.rounds.published_training import PublishedTraining
-from suite.rounds.served import ServedRound
+from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.workload import Mode
 
 PUBLISHED_OLYMPIC_RUNS: Final = 3
@@ -119,7 +119,7 @@ def build_convergence_record(
     }
 
 
-def read_published_served_values(result: IndexedResult, judged_by: ServedRound) -> ResultValues:
+def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRound) -> ResultValues:
     """Read one scenario since v1.0, in samples or as a latency: the lowest rate of its runs, or the
     highest latency.
 
@@ -130,8 +130,8 @@ def read_published_served_values(result: IndexedResult, judged_by: ServedRound) 
         value
         for folder in find_performance_folders(result.folder)
         if (
-            value := find_served_result(
-                read_later_run(folder, Mode.PERFORMANCE, judged_by), result.scenario
+            value := find_mllog_headline(
+                read_mllog_run(folder, Mode.PERFORMANCE, judged_by), result.scenario
             )
         )
     ]
@@ -166,7 +166,7 @@ def find_most_frequent_division(logs: Iterable[PublishedLog]) -> str | None:
 
 
 def read_published_inference_values(
-    result: IndexedResult, judged_by: PublishedInference
+    result: IndexedResult, judged_by: InferenceTextRound
 ) -> ResultValues:
     """Read one scenario: the lowest of Server's runs counts.
 

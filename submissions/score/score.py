@@ -128,13 +128,13 @@ def read_result_values(result: IndexedResult) -> ResultValues:
             return published.read_published_training_values(
                 result, registry.load_published_training(round_name)
             )
-        case RoundKind.INFERENCE:
+        case RoundKind.INFERENCE_TEXT:
             return published.read_published_inference_values(
-                result, registry.load_published_inference(round_name)
+                result, registry.load_inference_text_round(round_name)
             )
-        case RoundKind.SERVED:
-            return published.read_published_served_values(
-                result, registry.load_served_round(round_name)
+        case RoundKind.INFERENCE_MLLOG:
+            return published.read_mllog_entry_values(
+                result, registry.load_inference_mllog_round(round_name)
             )
         case RoundKind.PODIUM:
             return (

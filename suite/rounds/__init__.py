@@ -26,9 +26,9 @@ class RoundKind(StrEnum):
     """Run and judged."""
     TRAINING = "training"
     """Published training results: judged and scored."""
-    INFERENCE = "inference"
+    INFERENCE_TEXT = "inference-text"
     """Published inference results before v1.0: judged and scored."""
-    SERVED = "served"
+    INFERENCE_MLLOG = "inference-mllog"
     """Published inference results since v1.0: judged and scored."""
 
 

@@ -209,7 +209,7 @@ def test_a_third_partys_row_joins_the_round(
         ("podium-v1", RoundKind.PODIUM),
         ("training-v0.6", RoundKind.TRAINING),
         ("training-v0.7", RoundKind.TRAINING),
-        ("inference-v0.7", RoundKind.INFERENCE),
+        ("inference-v0.7", RoundKind.INFERENCE_TEXT),
     ],
 )
 def test_rounds_are_of_three_kinds(name: str, kind: RoundKind) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference.entry import find_performance_folders
+from compliance.documents.inference_text.entry import find_performance_folders
 from suite.files.layout import ACCURACY_LOG, ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 
 

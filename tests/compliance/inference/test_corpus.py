@@ -12,8 +12,8 @@ from counting import Counts
 from mutants_inference import bases, copied
 from mutants_inference_kinds import KINDS
 
-from compliance.documents.inference.entry import read_entry_headline
-from compliance.documents.inference.top1 import count_correct_answers, read_validation_labels
+from compliance.documents.inference_text.entry import read_entry_headline
+from compliance.documents.inference_text.top1 import count_correct_answers, read_validation_labels
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts
 from compliance.logs.source_file import SourceFile

@@ -9,8 +9,8 @@ import pytest
 from corpus import CORPUS, needs_corpus
 
 from compliance.judge import Judge
-from compliance.rules.inference import audit_figures
-from compliance.rules.served import tests as later
+from compliance.rules.inference_text import audit_figures
+from compliance.rules.inference_mllog import tests as later
 from compliance.verdict import Finding
 
 pytestmark = needs_corpus

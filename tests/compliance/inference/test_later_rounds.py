@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from corpus import CORPUS, needs_corpus
 
-from compliance.documents.inference.served import parse_scenario_folder, read_later_run
+from compliance.documents.inference_mllog.run import parse_scenario_folder, read_mllog_run
 from compliance.judge import Judge
 from compliance.verdict import Severity, Verdict
 from submissions.result_index import find_requested_results
-from submissions.score.published import find_served_result
+from submissions.score.published import find_mllog_headline
 from submissions.score.score import score_result
 from suite import registry
 from suite.loadgen.scenario import Scenario
@@ -69,11 +69,11 @@ def test_figures_are_those_of_the_published_tables(version: str) -> None:
             continue
         named = parse_scenario_folder(entry.name)
         scenario = next((each for each in Scenario if each.folder == named), None)
-        found = find_served_result(
-            read_later_run(
+        found = find_mllog_headline(
+            read_mllog_run(
                 entry / "performance" / "run_1",
                 Mode.PERFORMANCE,
-                registry.load_served_round(f"inference-{version}"),
+                registry.load_inference_mllog_round(f"inference-{version}"),
             ),
             scenario,
         )
@@ -110,7 +110,7 @@ def test_results_of_a_round_to_come_are_unknown_and_not_broken(
 ) -> None:
     """Its seeds are those of no known round."""
     folder = next(filter(has_logs, entries(version)))
-    seed = str(registry.load_served_round(f"inference-{version}").rules.qsl_rng_seed)
+    seed = str(registry.load_inference_mllog_round(f"inference-{version}").rules.qsl_rng_seed)
     run = (
         tmp_path
         / "closed"

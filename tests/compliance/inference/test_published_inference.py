@@ -24,13 +24,13 @@ from making_inference import (
     write_run,
 )
 
-from compliance.documents.inference.entry import EntryHeadline, read_entry_headline
-from compliance.documents.inference.entry_files import (
+from compliance.documents.inference_text.entry import EntryHeadline, read_entry_headline
+from compliance.documents.inference_text.entry_files import (
     find_implementation_file,
     read_claims,
     read_loadgen_configuration,
 )
-from compliance.documents.inference.top1 import count_correct_answers
+from compliance.documents.inference_text.top1 import count_correct_answers
 from compliance.judge import Judge
 from compliance.logs.loadgen import accuracy_counts, legacy_detail, legacy_summary
 from compliance.logs.loadgen.accuracy_counts import AnswerCounts

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from compliance.documents.inference.entry_files import read_claims
+from compliance.documents.inference_text.entry_files import read_claims
 from compliance.documents.podium.inference import read_accuracy_scores
 from compliance.hyperparameter_check import find_toml_line
 from compliance.judge import Judge

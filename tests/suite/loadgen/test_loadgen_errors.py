@@ -53,6 +53,6 @@ def test_only_what_comes_from_the_machine_passes():
 def test_rounds_name_errors_of_the_list(name: str):
     """A name that is not listed would end the judge at the first error in a log."""
     assert (
-        set(registry.load_published_inference(name).loadgen.accepted_errors)
+        set(registry.load_inference_text_round(name).loadgen.accepted_errors)
         <= LOADGEN_MESSAGES.keys()
     )

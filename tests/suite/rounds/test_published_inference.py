@@ -7,7 +7,7 @@ import pytest
 from suite import registry
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
-from suite.rounds.published_inference import PublishedInference, build_published_inference
+from suite.rounds.inference_text import InferenceTextRound, build_inference_text_round
 from suite.rounds.rows import merge_round_rows
 
 V05, V07 = "inference-v0.5", "inference-v0.7"
@@ -16,8 +16,8 @@ MS = 1_000_000
 
 
 @pytest.fixture(params=ROUNDS)
-def round(request: pytest.FixtureRequest) -> PublishedInference:
-    return registry.load_published_inference(request.param)
+def round(request: pytest.FixtureRequest) -> InferenceTextRound:
+    return registry.load_inference_text_round(request.param)
 
 
 def numbers(table: object, path: str = "") -> list[str]:
@@ -37,7 +37,7 @@ def numbers(table: object, path: str = "") -> list[str]:
 def test_every_number_has_a_source(name: str) -> None:
     """A number without a source is one that nobody can check."""
     tables, _ = merge_round_rows(name, registry.collect_round_texts(name))
-    round = registry.load_published_inference(name)
+    round = registry.load_inference_text_round(name)
     unsourced = [
         path
         for path in numbers(tables)
@@ -76,7 +76,7 @@ def test_the_bounds_of_v05(
     queries: int,
 ) -> None:
     """The rules' own table, typed a second time."""
-    row = registry.load_published_inference(V05).benchmarks[benchmark]
+    row = registry.load_inference_text_round(V05).benchmarks[benchmark]
     assert math.isclose(row.threshold, threshold)
     assert (row.accuracy_samples, row.performance_samples) == (samples, loaded)
     server, multi = row.scenarios[Scenario.SERVER], row.scenarios[Scenario.MULTI_STREAM]
@@ -95,13 +95,13 @@ def test_the_bounds_of_v05(
     assert row.scenarios[Scenario.SINGLE_STREAM].min_queries == 1024
 
 
-def test_minimums_are_those_of_both_rounds(round: PublishedInference) -> None:
+def test_minimums_are_those_of_both_rounds(round: InferenceTextRound) -> None:
     assert (round.minimums.min_duration_ms, round.minimums.offline_samples) == (60_000, 24_576)
 
 
 def test_seeds_differ_between_the_rounds() -> None:
     """Seeds that are the same were copied from the wrong round."""
-    first, second = (registry.load_published_inference(name).loadgen for name in ROUNDS)
+    first, second = (registry.load_inference_text_round(name).loadgen for name in ROUNDS)
     assert first.qsl_rng_seed == 3133965575612453542
     assert {first.qsl_rng_seed, first.sample_index_rng_seed, first.schedule_rng_seed}.isdisjoint(
         {second.qsl_rng_seed, second.sample_index_rng_seed, second.schedule_rng_seed}
@@ -110,7 +110,7 @@ def test_seeds_differ_between_the_rounds() -> None:
 
 def test_revisions_are_commits_and_hashes() -> None:
     """A typing error in a hash would call every accepted result broken."""
-    for sha1, revisions in registry.load_published_inference(V05).loadgen.revisions.items():
+    for sha1, revisions in registry.load_inference_text_round(V05).loadgen.revisions.items():
         assert len(sha1) == 40
         assert int(sha1, 16)
         assert revisions
@@ -137,16 +137,16 @@ def test_a_folder_is_filed_under_a_benchmark(
     name: str, folder: str, division: str | None, benchmark: str | None
 ) -> None:
     """The open division has models of any name; a closed one that is misspelt is no benchmark."""
-    assert registry.load_published_inference(name).find_benchmark(folder, division) == benchmark
+    assert registry.load_inference_text_round(name).find_benchmark(folder, division) == benchmark
 
 
 def test_a_benchmark_that_has_no_such_scenario_has_no_rule() -> None:
-    round = registry.load_published_inference(V07)
+    round = registry.load_inference_text_round(V07)
     assert round.find_scenario_rules("3d-unet-99", Scenario.SERVER) is None
     assert round.find_scenario_rules("resnet", Scenario.SERVER) is not None
 
 
-def test_what_is_not_known_is_held_to_the_least(round: PublishedInference) -> None:
+def test_what_is_not_known_is_held_to_the_least(round: InferenceTextRound) -> None:
     """A run outside a tree tells no benchmark: no rule may be stricter than that of the least
     demanding one.
     """
@@ -161,7 +161,7 @@ def test_what_is_not_known_is_held_to_the_least(round: PublishedInference) -> No
 
 
 def test_required_scenarios_are_scenarios_of_the_benchmark() -> None:
-    for row in registry.load_published_inference(V07).benchmarks.values():
+    for row in registry.load_inference_text_round(V07).benchmarks.values():
         for scenarios in row.required.values():
             assert set(scenarios) <= row.scenarios.keys()
 
@@ -169,4 +169,4 @@ def test_required_scenarios_are_scenarios_of_the_benchmark() -> None:
 def test_a_table_that_does_not_fit_names_its_place() -> None:
     tables, sources = merge_round_rows(V05, registry.collect_round_texts(V05))
     with pytest.raises(RequestError, match="minimums: 'min_duration'"):
-        build_published_inference(V05, {**tables, "minimums": {"min_duration": 60_000}}, sources)
+        build_inference_text_round(V05, {**tables, "minimums": {"min_duration": 60_000}}, sources)

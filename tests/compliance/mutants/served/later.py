@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite import registry
-from suite.rounds.served import ServedModel, ServedRound
+from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
 
 from ..judging import Court, Outcome, copied
 from ..kinds import Kind
@@ -34,7 +34,7 @@ class Later:
     folder: Path
     origin: Path
     undo: Undo
-    round: ServedRound
+    round: InferenceMllogRound
 
     @property
     def scenario(self) -> str:
@@ -42,7 +42,7 @@ class Later:
         return self.folder.name
 
     @property
-    def model(self) -> ServedModel:
+    def model(self) -> InferenceMllogModel:
         """Its benchmark's row."""
         return self.round.models[str(self.round.find_benchmark(self.folder.parent.name))]
 
@@ -170,7 +170,7 @@ class LaterBase:
             folder=self.folder,
             origin=self.origin,
             undo=Undo(aside),
-            round=registry.load_served_round(round_name),
+            round=registry.load_inference_mllog_round(round_name),
         )
 
 

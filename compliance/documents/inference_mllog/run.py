@@ -1,0 +1,294 @@
+"""Results of published inference rounds since v1.0: a LoadGen run from its detail log, and an entry
+with everything filed with it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from compliance.documents.inference_text.entry import find_performance_folders
+from compliance.documents.training.values import is_plain_finite_number
+from compliance.logs.loadgen import summary as loadgen_summary
+from compliance.logs.loadgen.summary import LoadGenSummary
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.mllog.mllog_lines import MllogRecord
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_source_text
+from compliance.recognition.tree_path import INTERACTIVE_FOLDER as INTERACTIVE_FOLDER
+from compliance.recognition.tree_path import TreePosition, is_file, is_folder
+from compliance.verdict import Fault, Severity
+from suite.files.layout import ACCURACY_LOG as ANSWERS
+from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
+from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
+from suite.workload import Mode
+
+MLLOG_FILE_LENIENCY: Final[Mapping[ParseErrorKind, Severity]] = dict.fromkeys(
+    (ParseErrorKind.ENCODING, ParseErrorKind.FOREIGN, ParseErrorKind.CUT), Severity.WARNING
+)
+"""Flaws that other programs cause by writing among LoadGen's records."""
+SCENARIO_FOLDERS: Final = {
+    "singlestream": "SingleStream",
+    "multistream": "MultiStream",
+    "server": "Server",
+    "offline": "Offline",
+    "interactive": INTERACTIVE_FOLDER,
+}
+SCORE_NUMBER_PATTERN: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+SCORE_PATTERNS: Final[Mapping[str, str]] = {
+    "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + SCORE_NUMBER_PATTERN,
+    "AUC": r"(?m)^AUC=" + SCORE_NUMBER_PATTERN,
+    "mAP": r"(?:mAP=|'Total':)" + SCORE_NUMBER_PATTERN,
+    "bleu": r"BLEU:" + SCORE_NUMBER_PATTERN,
+    "F1": r"[\"']f1[\"']:" + SCORE_NUMBER_PATTERN,
+    "WER": r"Word Error Rate:.*accuracy=" + SCORE_NUMBER_PATTERN,
+    "ACCURACY": r"Word Error Rate:.*accuracy=" + SCORE_NUMBER_PATTERN,
+    "DICE": r"Accuracy:\s*mean\s*=" + SCORE_NUMBER_PATTERN,
+    "F1_HIERARCHICAL": r"\{.*\"f1\":" + SCORE_NUMBER_PATTERN,
+    "DLRM_NE": r"metric/lifetime_ne/rating:" + SCORE_NUMBER_PATTERN,
+    "DLRM_ACC": r"metric/lifetime_accuracy/rating:" + SCORE_NUMBER_PATTERN,
+    "DLRM_AUC": r"metric/lifetime_gauc/rating:" + SCORE_NUMBER_PATTERN,
+    **{
+        name: rf"'{spelt}':" + SCORE_NUMBER_PATTERN
+        for name, spelt in {
+            "ROUGE1": "rouge1",
+            "ROUGE2": "rouge2",
+            "ROUGEL": "rougeL",
+            "ROUGELSUM": "rougeLsum",
+            "GEN_LEN": "gen_len",
+            "GEN_NUM": "gen_num",
+            "TOKENS_PER_SAMPLE": "tokens_per_sample",
+            "CLIP_SCORE": "CLIP_SCORE",
+            "FID_SCORE": "FID_SCORE",
+            "exact_match": "exact_match",
+            "gsm8k_accuracy": "gsm8k",
+            "mbxp_accuracy": "mbxp",
+            "vbench_score": "vbench_score",
+        }.items()
+    },
+}
+"""Metric -> its pattern in accuracy.txt. Source: mlcommons/inference,
+tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none.
+"""
+SCORE_HASH_PATTERN: Final = re.compile(r"(?m)^hash=(\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MllogRun:
+    """One LoadGen run, from its detail log."""
+
+    folder: Path
+    mode: Mode
+    """From the folder name."""
+    scenario: str | None
+    """From the entry's folder; None outside an entry."""
+    source: SourceFile
+    index: Mapping[str, Sequence[MllogRecord]]
+    summary: LoadGenSummary
+    summary_source: SourceFile
+    model: InferenceMllogModel | None
+    closed: bool
+    round: InferenceMllogRound
+
+    def find_value(self, key: str) -> Any:
+        """Return the value of an event's last record; None if there is none."""
+        found = self.index.get(key)
+        return found[-1].value if found else None
+
+    def find_number(self, key: str) -> float | None:
+        """Return the value of an event as a number."""
+        logged_value = self.find_value(key)
+        return float(logged_value) if is_plain_finite_number(logged_value) else None
+
+    def find_line(self, key: str) -> int | None:
+        """Return the line of an event's last record."""
+        found = self.index.get(key)
+        return found[-1].line if found else None
+
+    @property
+    def logged_scenario(self) -> str | None:
+        """The scenario that LoadGen ran."""
+        logged_value = self.find_value("effective_scenario")
+        return (
+            SCENARIO_FOLDERS.get(logged_value.replace(" ", "").casefold())
+            if isinstance(logged_value, str)
+            else None
+        )
+
+    @property
+    def performance(self) -> bool:
+        """Whether the folder is that of a performance run."""
+        return self.mode is Mode.PERFORMANCE
+
+    def build_fault(
+        self, found: str, required: str, key: str = "", severity: Severity | None = None
+    ) -> Fault:
+        """Build a Fault for the detail log."""
+        return Fault(
+            file=self.source.path,
+            line=self.find_line(key),
+            found=found,
+            required=required,
+            severity=severity,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MllogEntry:
+    """One scenario of a system and benchmark."""
+
+    folder: Path
+    scenario: str | None
+    benchmark: str | None
+    model_folder: str
+    model: InferenceMllogModel | None
+    division: str | None
+    system_file: Path | None
+    category: str | None
+    """datacenter, edge or both, from the system's description; None if it does not tell."""
+    accuracy: MllogRun | None
+    performance: Sequence[MllogRun]
+    claims: Mapping[str, float]
+    """Metric -> score in accuracy.txt."""
+    tokens: float | None
+    """Tokens of an answer in accuracy.txt; None if it does not tell."""
+    characters: float | None
+    """Characters of an answer, the same way."""
+    contradictory: Mapping[str, Sequence[float]]
+    """Metric -> scores in accuracy.txt, where they differ."""
+    hash: str | None
+    """Hash of the whole accuracy log in accuracy.txt; None if there is none."""
+    answers_bytes: int | None
+    """Size of the accuracy run's accuracy log; None if it is missing."""
+    round: InferenceMllogRound
+
+    @property
+    def runs(self) -> Sequence[MllogRun]:
+        """The accuracy run and the performance run."""
+        return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
+
+    def build_fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
+        """Build a Fault for this entry."""
+        return Fault(file=file or self.folder, found=found, required=required, severity=severity)
+
+
+def parse_scenario_folder(name: str) -> str | None:
+    """Parse the name of a scenario's folder, ignoring case."""
+    return SCENARIO_FOLDERS.get(name.replace("_", "").replace("-", "").casefold())
+
+
+def read_mllog_run(
+    folder: Path,
+    mode: Mode,
+    round: InferenceMllogRound,
+    scenario: str | None = None,
+    model: InferenceMllogModel | None = None,
+    closed: bool = False,
+) -> MllogRun:
+    """Read a run's detail log and summary."""
+    source = SourceFile(folder / DETAIL_LOG, leniency=MLLOG_FILE_LENIENCY)
+    summary_source = SourceFile(
+        folder / SUMMARY_LOG,
+        leniency={**MLLOG_FILE_LENIENCY, ParseErrorKind.DUPLICATE: Severity.INFO},
+    )  # LoadGen writes three of its lines twice
+    index: dict[str, list[MllogRecord]] = {}
+    for record in mllog_lines.read_mllog_records(source):
+        index.setdefault(record.key, []).append(record)
+    return MllogRun(
+        folder=folder,
+        mode=mode,
+        scenario=scenario,
+        source=source,
+        index=index,
+        summary=loadgen_summary.read_loadgen_summary(summary_source),
+        summary_source=summary_source,
+        model=model,
+        closed=closed,
+        round=round,
+    )
+
+
+def read_mllog_entry(
+    folder: Path, place: TreePosition | None, round: InferenceMllogRound, category: str | None = None
+) -> MllogEntry:
+    """Read an entry: `.../<system>/<model>/<Scenario>`."""
+    named, division = folder.parent.name, place.division if place else None
+    benchmark, scenario, closed = (
+        round.find_benchmark(named),
+        parse_scenario_folder(folder.name),
+        division == "closed",
+    )
+    model = round.models.get(benchmark or "")
+    accuracy = folder / "accuracy"
+    answers = accuracy / ANSWERS
+    return MllogEntry(
+        folder=folder,
+        scenario=scenario,
+        benchmark=benchmark,
+        model_folder=named,
+        model=model,
+        division=division,
+        system_file=place.organisation_folder / "systems" / f"{folder.parent.parent.name}.json"
+        if place
+        else None,
+        category=category,
+        accuracy=(
+            read_mllog_run(accuracy, Mode.ACCURACY, round, scenario, model, closed)
+            if is_folder(accuracy)
+            else None
+        ),
+        performance=[
+            read_mllog_run(each, Mode.PERFORMANCE, round, scenario, model, closed)
+            for each in find_performance_folders(folder)
+        ],
+        claims=read_last_claimed_scores(accuracy / ACCURACY_TEXT, model),
+        tokens=read_claimed_mean(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
+        characters=read_claimed_mean(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
+        contradictory={
+            metric: scores
+            for metric, scores in read_all_claimed_scores(accuracy / ACCURACY_TEXT, model).items()
+            if len(set(scores)) > 1
+        },
+        hash=read_claimed_hash(accuracy / ACCURACY_TEXT),
+        answers_bytes=answers.stat().st_size if is_file(answers) else None,
+        round=round,
+    )
+
+
+def read_last_claimed_scores(path: Path, model: InferenceMllogModel | None) -> Mapping[str, float]:
+    """Read the scores in accuracy.txt that a benchmark requires; the last of several counts."""
+    return {metric: scores[-1] for metric, scores in read_all_claimed_scores(path, model).items()}
+
+
+def read_all_claimed_scores(path: Path, model: InferenceMllogModel | None) -> Mapping[str, Sequence[float]]:
+    """Read all scores in accuracy.txt of the metrics that a benchmark requires, in order."""
+    text = read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
+    metrics = {**model.accuracy, **model.accuracy_most} if model else {}
+    found = {
+        metric: re.findall(SCORE_PATTERNS[metric], text)
+        for metric in metrics
+        if metric in SCORE_PATTERNS
+    }
+    return {metric: [float(each) for each in texts] for metric, texts in found.items() if texts}
+
+
+def read_claimed_hash(path: Path) -> str | None:
+    """Read the hash of the accuracy log from accuracy.txt; the last of several counts."""
+    found = SCORE_HASH_PATTERN.findall(
+        read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
+    )
+    return found[-1] if found else None
+
+
+def read_claimed_mean(path: Path, name: str, count: str = "") -> float | None:
+    """Read a mean from accuracy.txt, or a sum and its count; None if there is none, or none above
+    0.
+    """
+    text = read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
+    figures = [
+        float(found[-1]) if (found := re.findall(SCORE_PATTERNS[each], text)) else 0.0
+        for each in filter(None, (name, count))
+    ]
+    return figures[0] / (figures[1] if count else 1.0) if all(figures) else None

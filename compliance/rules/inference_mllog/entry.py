@@ -1,0 +1,225 @@
+"""An entry of a published inference round since v1.0: complete, of a known benchmark, and accurate
+enough.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference_mllog.run import (
+    INTERACTIVE_FOLDER,
+    SCORE_PATTERNS,
+    MllogEntry,
+    MllogRun,
+)
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.files.layout import ACCURACY_LOG as ANSWERS
+from suite.files.layout import ACCURACY_TEXT
+
+ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
+
+
+@rule("later.complete", MllogEntry)
+def complete(entry: MllogEntry) -> Iterator[Fault]:
+    """An entry has an accuracy run and a performance run.
+
+    Source: submission_rules.adoc, Directory structure; submission-checker.py, check_results_dir.
+    Advice: submit both.
+    """
+    if entry.accuracy is None:
+        yield entry.build_fault("no accuracy folder", "the accuracy run")
+    if not entry.performance:
+        yield entry.build_fault("no performance run", "performance/run_1")
+
+
+@rule("later.benchmark", MllogEntry)
+def benchmark(entry: MllogEntry) -> Iterator[Fault]:
+    """In the closed division a model's folder is named after a benchmark of the round.
+
+    Source: submission-checker.py, MODEL_CONFIG, models and model_mapping.
+    Advice: use the round's spelling.
+    """
+    if entry.division == "closed" and entry.benchmark is None:
+        yield entry.build_fault(
+            f"the folder '{entry.model_folder}'", f"one of {', '.join(entry.round.models)}"
+        )
+
+
+@rule("later.accuracy", MllogEntry)
+def accuracy(entry: MllogEntry) -> Iterator[Fault]:
+    """A closed result reaches each of its benchmark's metrics, and does not pass those that have an
+    upper limit.
+
+    Source: submission-checker.py, MODEL_CONFIG, accuracy-target and accuracy-upper-limit,
+    ACC_PATTERN.
+    Advice: fix the model's accuracy, and repeat all runs of the entry.
+    """
+    if entry.division != "closed" or entry.model is None or entry.accuracy is None:
+        return
+    path = entry.accuracy.folder / ACCURACY_TEXT
+    if not path.is_file():
+        yield entry.build_fault(
+            f"no {ACCURACY_TEXT}", "the output of the benchmark's accuracy script", path
+        )
+        return
+    least, most = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
+    for metric in {**least, **most}:
+        stated = entry.claims.get(metric)
+        if stated is None and metric in SCORE_PATTERNS and metric in least:
+            yield entry.build_fault(f"no {metric}", f"{metric}, {least[metric]:g} or more", path)
+        elif stated is not None and metric in least and stated < least[metric]:
+            yield entry.build_fault(f"{metric} {stated:g}", f"at least {least[metric]:.7g}", path)
+        elif stated is not None and metric in most and stated > most[metric]:
+            yield entry.build_fault(f"{metric} {stated:g}", f"at most {most[metric]:.7g}", path)
+    for metric, scores in entry.contradictory.items():
+        yield entry.build_fault(
+            f"{metric} {', '.join(f'{score:g}' for score in scores)}",
+            "one score; the last one counts",
+            path,
+            Severity.WARNING,
+        )
+
+
+@rule("later.hash", MllogEntry)
+def hashed(entry: MllogEntry) -> Iterator[Fault]:
+    """accuracy.txt has the hash of the whole accuracy log, which is filed cut short.
+
+    Source: submission-checker.py, check_accuracy_dir: hash and MAX_ACCURACY_LOG_SIZE;
+    truncate_accuracy_log.py.
+    Advice: run truncate_accuracy_log.py, which writes both.
+    """
+    if entry.division != "closed" or entry.accuracy is None:
+        return
+    limit = entry.round.rules.accuracy_log_bytes
+    if entry.hash is not None and not ACCURACY_HASH_PATTERN.fullmatch(entry.hash):
+        yield entry.build_fault(
+            f"hash={entry.hash}",
+            "a SHA-256, 64 hexadecimal digits",
+            entry.accuracy.folder / ACCURACY_TEXT,
+            Severity.WARNING,
+        )
+    if entry.hash is None and (entry.accuracy.folder / ACCURACY_TEXT).is_file():
+        yield entry.build_fault(
+            "no hash", "hash=<SHA-256 of the accuracy log>", entry.accuracy.folder / ACCURACY_TEXT
+        )
+    if entry.answers_bytes is None:
+        yield entry.build_fault(
+            f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder
+        )
+    elif limit is not None and entry.answers_bytes > limit:
+        yield entry.build_fault(
+            f"{entry.answers_bytes} bytes", f"at most {limit}", entry.accuracy.folder / ANSWERS
+        )
+    elif entry.answers_bytes == 0:
+        yield entry.build_fault(
+            "an empty accuracy log",
+            "the first and the last of the answers",
+            entry.accuracy.folder / ANSWERS,
+        )
+
+
+@rule("later.data_set", MllogEntry)
+def data_set(entry: MllogEntry) -> Iterator[Fault]:
+    """The accuracy run of a closed entry is over the benchmark's whole accuracy set.
+
+    Source: submission_checker/checks/accuracy_check.py, dataset_check; MODEL_CONFIG: dataset-size,
+    accuracy-sample-count.
+    Advice: run accuracy mode over the whole set.
+    """
+    if (
+        entry.division != "closed"
+        or entry.model is None
+        or entry.accuracy is None
+        or entry.model.accuracy_samples is None
+    ):
+        return
+    wanted = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
+    counted = "effective_accuracy_sample_count" in entry.accuracy.index
+    key = "effective_accuracy_sample_count" if counted else "qsl_reported_total_count"
+    logged = entry.accuracy.find_number(key)
+    if logged is not None and logged != wanted:
+        yield entry.accuracy.build_fault(f"{key} {logged:g}", f"{wanted}", key)
+
+
+@rule("later.inferred", MllogEntry)
+def inferred(entry: MllogEntry) -> Iterator[Fault]:
+    """Results are inferred from another scenario's logs for systems of the edge alone.
+
+    Source: submission-checker.py, check_performance_dir: Offline and MultiStream from SingleStream,
+    Offline from MultiStream; inferred_check.
+    Advice: run the scenario itself.
+    """
+    for run in entry.performance:
+        other = (
+            run.logged_scenario is not None
+            and run.logged_scenario != entry.scenario
+            and entry.scenario != INTERACTIVE_FOLDER
+        )
+        if other and entry.category == "datacenter":
+            yield run.build_fault(
+                f"{entry.scenario} from a run of {run.logged_scenario}, on a system of the"
+                " datacenter",
+                f"a run of {entry.scenario}",
+                "effective_scenario",
+            )
+
+
+@rule("later.one_system", MllogEntry)
+def one_system(entry: MllogEntry) -> Iterator[Fault]:
+    """Accuracy run and performance runs are of one scenario.
+
+    Source: submission_rules.adoc, results: a scenario's folder has both runs; inference_rules.adoc:
+    the same code runs in both modes.
+    Advice: submit the accuracy run that belongs to the performance run.
+    """
+    scenarios = {run.logged_scenario for run in entry.performance if run.logged_scenario}
+    if (
+        entry.accuracy
+        and entry.accuracy.logged_scenario
+        and scenarios
+        and entry.accuracy.logged_scenario not in scenarios
+    ):
+        found = f"an accuracy run of {entry.accuracy.logged_scenario}"
+        yield entry.accuracy.build_fault(
+            found,
+            f"of {', '.join(sorted(scenarios))}, as in performance",
+            "effective_scenario",
+            Severity.WARNING,
+        )
+
+
+@rule("later.system", MllogEntry)
+def system(entry: MllogEntry) -> Iterator[Fault]:
+    """The system of an entry has a description.
+
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py,
+    check_system_desc_id.
+    Advice: describe the system in systems/<folder name>.json.
+    """
+    if entry.system_file is not None and not entry.system_file.is_file():
+        yield entry.build_fault(
+            f"no description of {entry.system_file.stem}",
+            f"systems/{entry.system_file.name}",
+            entry.system_file,
+        )
+
+
+@rule("later.distinct", MllogEntry)
+def distinct(entry: MllogEntry) -> Iterator[Fault]:
+    """No two runs of an entry are the same.
+
+    Source: inference_rules.adoc: separate runs; LoadGen logs the moment of each.
+    Advice: submit each run once.
+    """
+    known_runs: dict[tuple[object, ...], MllogRun] = {}
+    for run in entry.performance:
+        mark = tuple(
+            run.find_value(key)
+            for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns")
+        )
+        other = known_runs.setdefault(mark, run) if None not in mark else run
+        if other is not run:
+            yield entry.build_fault(
+                f"the same run as {other.folder.name}", "a separate run", run.folder
+            )

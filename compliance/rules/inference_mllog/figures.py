@@ -1,0 +1,406 @@
+"""What a run's detail log says twice, and its summary again: settings, results, times, and the
+arithmetic between them.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from compliance.documents.inference_mllog.run import MllogRun
+from compliance.documents.timestamps import (
+    MAX_ZONE_DIFFERENCE_H,
+    S_PER_H,
+    compute_unexplained_gap_h,
+    find_date_problem,
+    format_utc_day,
+    is_from_unset_clock,
+    parse_utc_seconds,
+)
+from compliance.logs.loadgen.summary import LogValue, parse_printed_number
+from compliance.rules import rule
+from compliance.rules.inference_mllog.run import has_detail_records
+from compliance.verdict import Fault, Severity
+
+SINGLE_EVENT_PREFIXES: Final = (
+    "requested_",
+    "effective_",
+    "result_",
+    "early_stopping_",
+    "qsl_reported_",
+)
+"""Beginnings of the names of events that LoadGen logs once."""
+LOADGEN_CHANGED_SETTINGS: Final = frozenset({"min_query_count"})
+"""Settings that LoadGen changes: Offline has one query of all samples."""
+STATISTIC_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+SUMMARY_STATISTIC_EVENTS: Final[Mapping[str, str]] = {
+    "Completed tokens per second": "result_completed_tokens_per_second",
+    "Tokens per second": "result_tokens_per_second",
+    "QPS w/ loadgen overhead": "result_qps_with_loadgen_overhead",
+    "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
+    **{f"{name} latency": f"result_{name.lower()}_latency_ns" for name in ("Min", "Max", "Mean")},
+    **{
+        f"{share} percentile latency": f"result_{share}_percentile_latency_ns"
+        for share in STATISTIC_PERCENTILES
+    },
+    **{
+        f"{name} First Token latency": f"result_first_token_{name.lower()}_latency_ns"
+        for name in ("Min", "Max", "Mean")
+    },
+    **{
+        f"{share} percentile first token latency": (
+            f"result_first_token_{share}_percentile_latency_ns"
+        )
+        for share in STATISTIC_PERCENTILES
+    },
+    **{
+        f"{share} percentile time to output token": (
+            f"result_time_per_output_token_{share}_percentile_ns"
+        )
+        for share in STATISTIC_PERCENTILES
+    },
+    "samples_per_query": "effective_samples_per_query",
+    "target_qps": "effective_target_qps",
+    "target_latency": "effective_target_latency_ns",
+    "ttft_latency": "requested_server_ttft_latency",
+    "tpot_latency": "requested_server_tpot_latency",
+    "max_async_queries": "effective_max_async_queries",
+    **{f"{name}_duration": f"effective_{name}_duration_ms" for name in ("min", "max")},
+    **{
+        name: f"effective_{name}"
+        for name in (
+            "min_query_count",
+            "max_query_count",
+            "qsl_rng_seed",
+            "sample_index_rng_seed",
+            "schedule_rng_seed",
+            "accuracy_log_rng_seed",
+            "accuracy_log_probability",
+            "accuracy_log_sampling_target",
+            "performance_issue_unique",
+            "performance_issue_same",
+            "performance_issue_same_index",
+            "performance_sample_count",
+            "accuracy_sample_count",
+        )
+    },
+}
+"""Line of the summary -> event of the detail log. Source: mlcommons/inference, loadgen/results.cc,
+LogSummary and LogDetail.
+"""
+SUMMARY_TEXT_EVENTS: Final = {
+    "SUT name": "sut_name",
+    "Scenario": "effective_scenario",
+    "Mode": "effective_test_mode",
+    "Result is": "result_validity",
+}
+SUMMARY_CONSTRAINT_EVENTS: Final = {
+    "Performance constraints satisfied": "result_perf_constraints_met",
+    "Min duration satisfied": "result_min_duration_met",
+    "Min queries satisfied": "result_min_queries_met",
+    "Early stopping satisfied": "early_stopping_met",
+}
+PRINTED_NUMBER_TOLERANCE: Final = 2e-5
+"""Relative: numbers are printed with six digits."""
+PRINTED_RATE_ERROR: Final = 0.0051
+"""Rates are printed with two decimals."""
+DERIVED_RATE_TOLERANCE: Final = 0.02
+"""Relative: rates against what they are made of."""
+MLLOG_TEST_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+MLLOG_POWER_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
+NS_PER_S: Final = 1e9
+MS_PER_S: Final = 1e3
+
+
+class RequiredSpan(NamedTuple):
+    """A time in seconds, and where it is from."""
+
+    seconds: float
+    name: str
+
+
+@rule("later.once", MllogRun)
+def once(run: MllogRun) -> Iterator[Fault]:
+    """A detail log is of one run: each setting and each result stands in it once.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc and results.cc, LogDetail.
+    Advice: submit the log of one run, as LoadGen wrote it.
+    """
+    for key, found in run.index.items():
+        if len(found) > 1 and key.startswith(SINGLE_EVENT_PREFIXES):
+            yield Fault(
+                file=run.source.path,
+                line=found[1].line,
+                found=f"{key} occurs {len(found)} times",
+                required="once",
+            )
+
+
+@rule("later.settings", MllogRun)
+def settings(run: MllogRun) -> Iterator[Fault]:
+    """A run was made with the settings that it was asked for.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: effective settings follow from
+    the requested ones.
+    Advice: submit LoadGen's detail log unmodified.
+    """
+    for key, found in run.index.items():
+        name = key.removeprefix("requested_")
+        if name == key or name in LOADGEN_CHANGED_SETTINGS:
+            continue
+        used, requested = run.find_value(f"effective_{name}"), found[-1].value
+        if used is not None and used != requested:
+            yield run.build_fault(
+                f"{name} {used}", f"{requested}, as requested", f"effective_{name}"
+            )
+
+
+@rule("later.summary", MllogRun)
+def summary(run: MllogRun) -> Iterator[Fault]:
+    """LoadGen's summary says what the detail log says.
+
+    Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
+    Advice: submit LoadGen's files of one run, unmodified.
+    """
+    if not has_detail_records(run):
+        return
+    for name, key in SUMMARY_STATISTIC_EVENTS.items():
+        shown = run.summary.values.get(name) or run.summary.parameters.get(name)
+        logged = run.find_value(resolve_latency_event(key, run))
+        if shown and logged is not None and not is_printed_as_logged(shown.text, logged):
+            yield build_summary_fault(run, name, shown, logged)
+    for name, key in SUMMARY_TEXT_EVENTS.items():
+        shown, logged = run.summary.values.get(name), run.find_value(key)
+        if (
+            shown
+            and isinstance(logged, str)
+            and shown.text.replace(" ", "") != logged.replace(" ", "")
+        ):
+            yield build_summary_fault(run, name, shown, logged)
+    for name, key in SUMMARY_CONSTRAINT_EVENTS.items():
+        shown, logged = run.summary.values.get(name), run.find_value(key)
+        if shown and logged is not None and (shown.text.casefold() == "yes") is not logged:
+            yield build_summary_fault(run, name, shown, logged)
+
+
+def resolve_latency_event(key: str, run: MllogRun) -> str:
+    """Return the event behind a latency of the summary: in MultiStream that of queries, not of
+    samples.
+    """
+    other = (
+        key.replace("_percentile_latency_", "_percentile_per_query_latency_")
+        if "percentile" in key
+        else key.replace("_latency_", "_query_latency_")
+    )
+    return other if other in run.index else key
+
+
+def build_summary_fault(run: MllogRun, name: str, shown: LogValue, logged: object) -> Fault:
+    """Build the fault of a line that the detail log contradicts."""
+    return Fault(
+        file=run.summary_source.path,
+        line=shown.line,
+        found=f"{name} {shown.text}",
+        required=f"{logged}, as in the detail log",
+    )
+
+
+def is_printed_as_logged(text: str, logged: object) -> bool:
+    """Tell whether a printed number is the logged one."""
+    shown = parse_printed_number(text)
+    if isinstance(logged, bool):
+        return text in ("1", "true") if logged else text in ("0", "false")
+    if not isinstance(logged, int | float):
+        return True
+    if shown is None:
+        return False
+    if isinstance(logged, int) and re.fullmatch(r"-?\d+", text):
+        return int(text) == logged
+    return math.isclose(shown, logged, rel_tol=PRINTED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_ERROR)
+
+
+@rule("later.whole", MllogRun)
+def whole(run: MllogRun) -> Iterator[Fault]:
+    """A performance run has all its results: latencies and percentiles, and the rate or latency
+    that counts.
+
+    Source: mlcommons/inference, loadgen/results.cc, LogDetail.
+    Advice: submit LoadGen's detail log as the run wrote it.
+    """
+    if not run.performance or run.find_value("result_validity") is None:
+        return
+    family = "result_{}_percentile_latency_ns"
+    wanted = [
+        "result_min_latency_ns",
+        "result_max_latency_ns",
+        "result_mean_latency_ns",
+        *map(family.format, STATISTIC_PERCENTILES),
+    ]
+    wanted += {
+        "Offline": ["result_samples_per_second"],
+        "Server": ["result_scheduled_samples_per_sec"],
+    }.get(run.logged_scenario or "", [])
+    for key in wanted:
+        logged = run.find_number(key)
+        if logged is None or logged < 0:
+            yield run.build_fault(f"{key} {run.find_value(key)}", "a number", key)
+
+
+@rule("later.arithmetic", MllogRun)
+def arithmetic(run: MllogRun) -> Iterator[Fault]:
+    """Rates follow from counts and times: what was issued, completed, and how long it took.
+
+    Source: mlcommons/inference, loadgen/results.cc: rates are counts by durations, the mean of
+    latencies lies between lowest and highest.
+    Advice: submit LoadGen's detail log unmodified.
+    """
+    if not run.performance or not has_detail_records(run):
+        return
+    low, mean, high = (
+        run.find_number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")
+    )
+    if low is not None and mean is not None and high is not None and not low <= mean <= high:
+        yield run.build_fault(
+            f"mean latency {mean:.0f} ns",
+            f"between {low:.0f} and {high:.0f}",
+            "result_mean_latency_ns",
+        )
+    count, generated = (
+        run.find_number("result_query_count"),
+        run.find_number("generated_query_count"),
+    )
+    if count and generated and count > generated:
+        yield run.build_fault(
+            f"{count:.0f} queries processed",
+            f"at most {generated:.0f}, as generated",
+            "result_query_count",
+        )
+    if run.logged_scenario == "SingleStream" and mean:
+        yield from check_derived_result(run, "result_qps_without_loadgen_overhead", NS_PER_S / mean)
+    if run.logged_scenario == "Server":
+        yield from check_server_rates(run, count, generated)
+        yield from check_token_rates(run)
+
+
+def check_token_rates(run: MllogRun) -> Iterator[Fault]:
+    """Hold the rate of completed tokens against that of tokens by the schedule: both have the same
+    number of tokens per sample.
+    """
+    rates = (
+        "result_token_throughput_with_loadgen_overhead",
+        "result_completed_samples_per_sec",
+        "result_scheduled_samples_per_sec",
+    )
+    by_schedule, completed, scheduled = map(run.find_number, rates)
+    if (
+        by_schedule
+        and completed
+        and scheduled
+        and run.find_number("result_completed_tokens_per_second")
+    ):
+        yield from check_derived_result(
+            run, "result_completed_tokens_per_second", by_schedule * completed / scheduled
+        )
+
+
+def check_derived_result(run: MllogRun, key: str, wanted: float) -> Iterator[Fault]:
+    """Hold a result against what it follows from."""
+    logged = run.find_number(key)
+    if logged is not None and abs(logged / wanted - 1) > DERIVED_RATE_TOLERANCE:
+        yield run.build_fault(f"{key} {logged:g}", f"{wanted:g}", key)
+
+
+def check_server_rates(
+    run: MllogRun, count: float | None, generated: float | None
+) -> Iterator[Fault]:
+    """Hold Server's rates against its schedule, and the rate that it completed against the time
+    that it took.
+    """
+    duration = run.find_number("generated_query_duration")
+    if generated and duration:
+        yield from check_derived_result(
+            run, "result_scheduled_samples_per_sec", generated / duration * NS_PER_S
+        )
+    completed = run.find_number("result_completed_samples_per_sec")
+    latest = run.find_number("result_max_latency_ns")
+    if not (completed and count and duration and latest is not None):
+        return
+    took, least, most = count / completed, duration / NS_PER_S, (duration + latest) / NS_PER_S
+    if not least * (1 - DERIVED_RATE_TOLERANCE) <= took <= most * (1 + DERIVED_RATE_TOLERANCE):
+        yield run.build_fault(
+            f"{completed:g} samples/s",
+            f"{count / most:g} to {count / least:g}",
+            "result_completed_samples_per_sec",
+        )
+
+
+@rule("later.elapsed", MllogRun)
+def elapsed(run: MllogRun) -> Iterator[Fault]:
+    """A performance run lasted as long as it had to, and as long as its queries took.
+
+    Source: inference_rules.adoc, Scenarios: 600 seconds; house rule: what happened counts, not what
+    was asked for.
+    Advice: use the round's mlperf.conf and repeat the run.
+    """
+    least = run.find_number("effective_min_duration_ms")
+    found = run.index.get("result_validity")
+    if not run.performance or not found or least is None:
+        return
+    lasted_s = float(found[-1].event.time_ms) / MS_PER_S
+    spans = [RequiredSpan(least / MS_PER_S, "min_duration")]
+    latest, duration = (
+        run.find_number("result_max_latency_ns"),
+        run.find_number("generated_query_duration"),
+    )
+    spans += [RequiredSpan(latest / NS_PER_S, "the highest latency")] if latest else []
+    spans += (
+        [RequiredSpan(duration / NS_PER_S, "Server's schedule")]
+        if duration and run.logged_scenario == "Server"
+        else []
+    )
+    for span in spans:
+        if lasted_s < span.seconds * (1 - DERIVED_RATE_TOLERANCE):
+            yield run.build_fault(
+                f"results after {lasted_s:.1f} s",
+                f"{span.seconds:.1f} s at least, {span.name}",
+                "result_validity",
+            )
+    for key in ("result_min_duration_met", "result_min_queries_met"):
+        if run.find_value(key) is False:
+            yield run.build_fault(f"{key} false", "true", key)
+
+
+@rule("later.date", MllogRun)
+def date(run: MllogRun) -> Iterator[Fault]:
+    """A run was made near its round and not in the future, on the day that all of its clocks tell.
+
+    Source: mlcommons/inference, loadgen/loadgen.cc: the date of the test and the power stamps are
+    of one clock; the round's date of publication.
+    Advice: set the clock and repeat the run; do not edit the log.
+    """
+    tested = parse_utc_seconds(str(run.find_value("test_datetime")), MLLOG_TEST_DATE_FORMAT)
+    if tested is None:
+        return
+    if wrong := find_date_problem(tested, run.round.rules.published):
+        yield run.build_fault(
+            wrong.found,
+            wrong.required,
+            "test_datetime",
+            Severity.WARNING if is_from_unset_clock(tested) else wrong.severity,
+        )
+    if is_from_unset_clock(tested):
+        return  # a clock that is set during a run contradicts its start
+    for key in ("power_begin", "power_end"):
+        for record in run.index.get(key, ()):
+            at, hours_in = (
+                parse_utc_seconds(str(record.value), MLLOG_POWER_STAMP_FORMAT),
+                float(record.event.time_ms) / MS_PER_S / S_PER_H,
+            )
+            hours = compute_unexplained_gap_h(at, tested) if at is not None else None
+            if hours and hours - hours_in > MAX_ZONE_DIFFERENCE_H:
+                yield Fault(
+                    file=run.source.path,
+                    line=record.line,
+                    found=f"{key} {hours:.0f} hours from the date of the test",
+                    required=format_utc_day(tested),
+                )

@@ -1,0 +1,197 @@
+"""What is filed with a closed entry: measurements, the system's description, the scenarios of a
+benchmark.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference_mllog.entry_documents import (
+    SYSTEM_CATEGORIES,
+    MllogEntryDocuments,
+    MllogBenchmark,
+    MllogSystem,
+)
+from compliance.documents.organisation_name import is_organisation_name
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+from suite.files.layout import fold_name
+
+EITHER_SCENARIOS: Final = ("Server", "Interactive")
+"""Of these, where both are optional, a system files one. Source: submission_checker/loader.py,
+check_scenarios.
+"""
+MIN_SYSTEM_COUNTS: Final = {
+    "number_of_nodes": 1,
+    "host_processors_per_node": 1,
+    "accelerators_per_node": 0,
+}
+"""Whole numbers of a description, and the least that they can be."""
+FILLED_SYSTEM_FIELDS: Final = (
+    "division",
+    "submitter",
+    "status",
+    "system_name",
+    "number_of_nodes",
+    "host_processor_model_name",
+    "host_processors_per_node",
+    "host_memory_capacity",
+    "framework",
+    "operating_system",
+    "system_type",
+)
+"""Fields that are empty in no accepted description."""
+
+
+@rule("later.measurements", MllogEntryDocuments)
+def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
+    """A closed entry comes with its settings, a description of how to run it, and one of how its
+    model was made.
+
+    Source: submission-checker.py, REQUIRED_MEASURE_FILES and SYSTEM_IMP_REQUIRED_FILES;
+    check_measurement_dir.
+    Advice: file the missing document; fill every field, also with "none".
+    """
+    for name in filing.round.rules.measurement_files:
+        if name not in filing.names:
+            yield filing.build_fault(f"no {name}", f"{name}")
+    if filing.document is None:
+        yield filing.build_fault(
+            "no description of the model",
+            (
+                "measurements.json"
+                if filing.round.rules.together
+                else "<system>_<implementation>_<Scenario>.json"
+            ),
+        )
+        return
+    for name in filing.round.rules.measurement_fields:
+        stated = filing.fields.get(name)
+        severity = (
+            None if name not in filing.fields or filing.round.rules.meaningful else Severity.WARNING
+        )
+        if (
+            not isinstance(stated, str | dict | list)
+            or not stated
+            or (isinstance(stated, str) and not stated.strip())
+        ):
+            yield filing.build_fault(
+                f"{name} {stated!r}" if name in filing.fields else f"no {name}",
+                f"{name}, in words",
+                filing.document,
+                severity,
+            )
+
+
+@rule("later.tests", MllogEntryDocuments)
+def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
+    """A closed entry has the compliance tests of its benchmark.
+
+    Source: submission-checker.py, check_compliance_dir; since v5.0 MODEL_CONFIG, models_TEST01 to
+    models_TEST09.
+    Advice: run the missing test, with its audit.config, and file what its verification script
+    printed.
+    """
+    for name in filing.model.tests if filing.model else ():
+        if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
+            yield filing.build_fault(f"no {name}", f"the folder {name}", filing.tests)
+
+
+@rule("later.system_fields", MllogSystem)
+def system_fields(system: MllogSystem) -> Iterator[Fault]:
+    """A system description has the round's fields; counts are whole numbers.
+
+    Source: submission-checker.py, SYSTEM_DESC_REQUIRED_FIELDS and
+    SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS.
+    Advice: fill the field; what does not apply is "N/A".
+    """
+    if system.fields is None:
+        return
+    for name in system.round.rules.system_fields:
+        if name not in system.fields:
+            yield system.build_fault(f"no {name}", name)
+    for name in FILLED_SYSTEM_FIELDS:
+        stated = system.fields.get(name, "")
+        if name in system.fields and (
+            stated is None or isinstance(stated, list | dict) or not str(stated).strip()
+        ):
+            yield system.build_fault(
+                f"{name} {stated!r}",
+                "a value",
+                None if system.round.rules.meaningful else Severity.WARNING,
+            )
+    for name, least in MIN_SYSTEM_COUNTS.items():
+        stated = system.fields.get(name)
+        if isinstance(stated, int | float) and (stated < least or stated != int(stated)):
+            yield system.build_fault(f"{name} {stated!r}", f"a whole number, {least} or more")
+
+
+@rule("later.system_place", MllogSystem)
+def system_place(system: MllogSystem) -> Iterator[Fault]:
+    """A system description is filed in its division and by its submitter, with a status and a type
+    that the round knows.
+
+    Source: submission-checker.py, check_system_desc_id: submitter, division, status, system_type.
+    Advice: use the round's values, and the names of the folders.
+    """
+    stated, place = system.fields, system.place
+    if stated is None:
+        return
+    if "submitter" in stated and not is_organisation_name(str(stated["submitter"]), place.org):
+        yield system.build_fault(f"submitter {stated['submitter']!r}", f"{place.org}, the folder's")
+    if (
+        "division" in stated
+        and place.division
+        and fold_name(str(stated["division"])) != place.division
+    ):
+        yield system.build_fault(
+            f"division {stated['division']!r}", f"{place.division.value}, the folder's"
+        )
+    if "status" in stated and not any(
+        fold_name(each) in fold_name(str(stated["status"])) for each in system.round.rules.statuses
+    ):
+        yield system.build_fault(
+            f"status {stated['status']!r}", ", ".join(system.round.rules.statuses)
+        )
+    if "system_type" in stated and system.category is None:
+        yield system.build_fault(
+            f"system_type {stated['system_type']!r}", " or ".join(SYSTEM_CATEGORIES)
+        )
+
+
+@rule("later.scenarios", MllogBenchmark)
+def scenarios(model: MllogBenchmark) -> Iterator[Fault]:
+    """A closed system has results for all scenarios that the round requires of its category, and
+    only for those that the benchmark has.
+
+    Source: submission-checker.py, MODEL_CONFIG, required- and optional-scenarios-datacenter, -edge
+    and -datacenter-edge.
+    Advice: run the missing scenarios, or submit to the open division.
+    """
+    if model.model is None or model.category is None or not model.model.required:
+        return
+    required = model.model.required.get(model.category)
+    if required is None:
+        yield Fault(
+            file=model.folder,
+            found=f"{model.benchmark} on a system of category {model.category}",
+            required=" or ".join(model.model.required),
+        )
+        return
+    optional = model.model.optional.get(model.category, ())
+    for name in required:
+        if name not in model.scenarios:
+            yield Fault(file=model.folder, found=f"no {name}", required="a result")
+    if {*EITHER_SCENARIOS} <= {*optional} and not {*EITHER_SCENARIOS} & {*model.scenarios}:
+        yield Fault(
+            file=model.folder,
+            found=f"neither {' nor '.join(EITHER_SCENARIOS)}",
+            required="one of them",
+        )
+    for name in model.scenarios:
+        if name not in (*required, *optional):
+            yield Fault(
+                file=model.folder / name,
+                found=f"the scenario {name}",
+                required=", ".join((*required, *optional)),
+                severity=Severity.WARNING,
+            )

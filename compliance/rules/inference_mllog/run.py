@@ -1,0 +1,327 @@
+"""One LoadGen run of a published inference round since v1.0: mode, scenario, seeds, duration,
+samples, results.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference_mllog.run import INTERACTIVE_FOLDER, MllogRun
+from compliance.logs.loadgen.summary import parse_printed_number
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+
+LOADGEN_SEED_SETTINGS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+ALLOWED_TEST_MODES: Final = {
+    True: ("PerformanceOnly", "SubmissionRun"),
+    False: ("AccuracyOnly", "SubmissionRun"),
+}
+INFERRED_FROM_SCENARIOS: Final = {
+    "Offline": ("SingleStream", "MultiStream"),
+    "MultiStream": ("SingleStream",),
+    INTERACTIVE_FOLDER: ("Server",),
+}
+"""Scenario of a folder -> what LoadGen may have run for it: results of edge systems are inferred
+from SingleStream; interactive is Server.
+"""
+REQUIRED_RUN_EVENTS: Final = (
+    "loadgen_version",
+    "test_datetime",
+    "requested_scenario",
+    "effective_scenario",
+    "effective_test_mode",
+    "effective_samples_per_query",
+    "effective_min_duration_ms",
+    "effective_min_query_count",
+    "effective_performance_sample_count",
+    "generated_query_count",
+    "generated_samples_per_query",
+)
+"""Events of every run."""
+ASCENDING_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+TEST04_SETTINGS: Final = (
+    "effective_performance_issue_unique",
+    "effective_performance_issue_same",
+    "effective_performance_issue_same_index",
+)
+"""What only TEST04 sets."""
+SUMMARY_RATE_EVENTS: Final = {
+    "Samples per second": "result_samples_per_second",
+    "Completed samples per second": "result_completed_samples_per_sec",
+    "Scheduled samples per second": "result_scheduled_samples_per_sec",
+}
+"""Line of the summary -> event of the detail log."""
+OFFLINE_RESULT_EVENTS: Final = (
+    "generated_query_count",
+    "generated_samples_per_query",
+    "result_max_latency_ns",
+    "result_samples_per_second",
+)
+MIN_SERVER_PERCENTILE: Final = 0.99
+"""0-1. Source: inference_rules.adoc, Scenarios; mlperf.conf: *.Server.target_latency_percentile =
+99.
+"""
+SUMMARY_RATE_TOLERANCE: Final = 1e-3
+"""Relative: the summary has six digits, rates two decimals."""
+OFFLINE_RATE_TOLERANCE: Final = 0.02
+
+
+def has_detail_records(run: MllogRun) -> bool:
+    """Tell whether the detail log has records; else its file's own finding says enough."""
+    return bool(run.index)
+
+
+@rule("later.records", MllogRun)
+def records(run: MllogRun) -> Iterator[Fault]:
+    """A detail log has LoadGen's records, with its settings.
+
+    Source: mlcommons/inference, loadgen/logging.cc since LoadGen 1.0: lines that begin with
+    :::MLLOG.
+    Advice: submit LoadGen's detail log as the run wrote it.
+    """
+    missing = (
+        [key for key in REQUIRED_RUN_EVENTS if key not in run.index]
+        if run.source.path.exists()
+        else []
+    )
+    if missing:
+        yield run.build_fault(
+            f"no {', '.join(missing)}", "LoadGen's records, as the run wrote them"
+        )
+
+
+@rule("later.mode", MllogRun)
+def mode(run: MllogRun) -> Iterator[Fault]:
+    """A performance folder contains a performance run, an accuracy folder an accuracy run; a
+    submission run counts as both.
+
+    Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
+    accuracy and performance folders.
+    Advice: submit the logs of the run that the folder is named after.
+    """
+    told = run.find_value("effective_test_mode")
+    if (
+        has_detail_records(run)
+        and told is not None
+        and told not in ALLOWED_TEST_MODES[run.performance]
+    ):
+        yield run.build_fault(
+            f"test mode {told}",
+            " or ".join(ALLOWED_TEST_MODES[run.performance]),
+            "effective_test_mode",
+        )
+
+
+@rule("later.scenario", MllogRun)
+def scenario(run: MllogRun) -> Iterator[Fault]:
+    """The log is of the scenario that its folder is named after, or of the one from which that may
+    be inferred.
+
+    Source: inference_rules.adoc, Scenarios; submission-checker.py: Offline and MultiStream of edge
+    systems from SingleStream; Interactive is Server.
+    Advice: submit the logs of the scenario that the folder is named after.
+    """
+    if (
+        run.scenario
+        and run.logged_scenario
+        and run.logged_scenario
+        not in (run.scenario, *INFERRED_FROM_SCENARIOS.get(run.scenario, ()))
+    ):
+        yield run.build_fault(f"scenario {run.logged_scenario}", run.scenario, "effective_scenario")
+
+
+@rule("later.seeds", MllogRun)
+def seeds(run: MllogRun) -> Iterator[Fault]:
+    """The random seeds are the round's.
+
+    Source: mlcommons/inference, mlperf.conf of the round; submission-checker.py, MODEL_CONFIG,
+    seeds.
+    Advice: use the round's mlperf.conf and repeat the run.
+    """
+    for name in LOADGEN_SEED_SETTINGS if has_detail_records(run) else ():
+        told, wanted = run.find_value(f"effective_{name}"), getattr(run.round.rules, name)
+        if told != wanted:
+            yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
+
+
+@rule("later.valid", MllogRun)
+def valid(run: MllogRun) -> Iterator[Fault]:
+    """LoadGen reports a performance run as VALID, in the detail log and in the summary.
+
+    Source: submission-checker.py, check_performance_dir; mlcommons/inference, loadgen/results.cc.
+    Advice: follow the summary's recommendations and repeat the run.
+    """
+    if not run.performance or not has_detail_records(run):
+        return
+    if run.find_value("result_validity") != "VALID":
+        yield run.build_fault(
+            f"result_validity {run.find_value('result_validity')}", "VALID", "result_validity"
+        )
+    told = run.summary.find_text("Result is")
+    if told is None and run.summary_source.path.is_file():
+        yield Fault(file=run.summary_source.path, found="no result", required="Result is : VALID")
+    if told is not None and told != "VALID":
+        yield Fault(
+            file=run.summary_source.path,
+            line=run.summary.find_line("Result is"),
+            found=f"Result is: {told}",
+            required="VALID",
+        )
+
+
+@rule("later.errors", MllogRun, severity=Severity.WARNING)
+def errors(run: MllogRun) -> Iterator[Fault]:
+    """LoadGen logged no errors.
+
+    Source: submission-checker.py, which fails accuracy runs with errors, and no performance run.
+    Advice: fix the cause and repeat the run.
+    """
+    if told := run.find_number("num_errors"):
+        yield run.build_fault(f"{told:g} errors", "none", "num_errors")
+
+
+@rule("later.duration", MllogRun)
+def duration(run: MllogRun) -> Iterator[Fault]:
+    """A performance run is asked to last as long as the round requires.
+
+    Source: inference_rules.adoc, Scenarios: 600 seconds; submission-checker.py, TEST_DURATION_MS.
+    Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
+    """
+    told, least = run.find_number("effective_min_duration_ms"), run.round.rules.min_duration_ms
+    if run.performance and has_detail_records(run) and (told is None or told < least):
+        yield run.build_fault(f"min_duration {told} ms", f"{least} ms", "effective_min_duration_ms")
+
+
+@rule("later.samples", MllogRun)
+def samples(run: MllogRun) -> Iterator[Fault]:
+    """At least as many samples are in memory, and in Offline's query, as the benchmark requires.
+
+    Source: submission-checker.py, MODEL_CONFIG, performance-sample-count; OFFLINE_MIN_SPQ,
+    OFFLINE_MIN_SPQ_SINCE_V4.
+    Advice: use the round's mlperf.conf, and repeat the run.
+    """
+    if not run.performance or not run.closed or not has_detail_records(run):
+        return
+    least, told = (
+        run.model.performance_samples if run.model else None,
+        run.find_number("effective_performance_sample_count"),
+    )
+    if least is not None and told is not None and told < least:
+        yield run.build_fault(
+            f"performance_sample_count {told:g}",
+            f"{least} or more",
+            "effective_performance_sample_count",
+        )
+    fewest = run.round.find_offline_samples(run.model) if run.logged_scenario == "Offline" else None
+    for name in ("effective_samples_per_query", "generated_samples_per_query"):
+        issued = run.find_number(name)
+        if fewest is not None and issued is not None and issued < fewest:
+            yield run.build_fault(f"{name} {issued:g}", f"{fewest} or more", name)
+
+
+@rule("later.bound", MllogRun)
+def bound(run: MllogRun) -> Iterator[Fault]:
+    """Server meets its latency bound: the benchmark's, or those of tokens that LoadGen was given.
+
+    Source: submission-checker.py, MODEL_CONFIG, latency-constraint; mlcommons/inference,
+    loadgen/results.cc, PerfConstraintsMet.
+    Advice: lower the rate and repeat the run.
+    """
+    if not run.performance or run.logged_scenario != "Server":
+        return
+    if run.find_value("result_perf_constraints_met") is False:
+        yield run.build_fault(
+            "result_perf_constraints_met false", "true", "result_perf_constraints_met"
+        )
+    limit = run.model.bounds_ns.get(run.scenario or run.logged_scenario) if run.model else None
+    if not run.closed or limit is None or run.find_value("requested_use_token_latencies") is True:
+        return
+    for key in ("result_99.00_percentile_latency_ns", "effective_target_latency_ns"):
+        told = run.find_number(key)
+        if told is not None and told > limit:
+            yield run.build_fault(f"{key} {told:g}", f"at most {limit}", key)
+    percentile = run.find_number("effective_target_latency_percentile")
+    if percentile is not None and percentile < MIN_SERVER_PERCENTILE:
+        yield run.build_fault(
+            f"target_latency_percentile {percentile:g}",
+            f"{MIN_SERVER_PERCENTILE}",
+            "effective_target_latency_percentile",
+        )
+
+
+@rule("later.special", MllogRun)
+def special(run: MllogRun) -> Iterator[Fault]:
+    """A result is made without settings that are meant for compliance tests.
+
+    Source: mlcommons/inference, compliance: audit.config of TEST01 and TEST04.
+    Advice: remove audit.config, and repeat the run.
+    """
+    if not run.performance:
+        return
+    for name in TEST04_SETTINGS:
+        if run.find_value(name) not in (None, False, 0):
+            yield run.build_fault(
+                f"{name} {run.find_value(name)}",
+                "false",
+                name,
+                None if run.closed else Severity.WARNING,
+            )
+
+
+@rule("later.latencies", MllogRun)
+def latencies(run: MllogRun) -> Iterator[Fault]:
+    """Latencies ascend from the lowest over the percentiles to the highest, of queries and of
+    tokens.
+
+    Source: mlcommons/inference, loadgen/results.cc: all are places in one sorted list.
+    Advice: submit LoadGen's detail log unmodified.
+    """
+    for family in ("result_{}_latency_ns", "result_first_token_{}_latency_ns"):
+        names = [
+            family.format(name)
+            for name in ("min", *(f"{share}_percentile" for share in ASCENDING_PERCENTILES), "max")
+        ]
+        told = [(name, value) for name in names if (value := run.find_number(name)) is not None]
+        for (lower, low), (name, high) in zip(told, told[1:], strict=False):
+            if high < low:
+                yield run.build_fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
+
+
+@rule("later.result", MllogRun)
+def result(run: MllogRun) -> Iterator[Fault]:
+    """The result follows from what was generated, and the summary has the same.
+
+    Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are its samples by
+    the highest latency.
+    Advice: submit LoadGen's files of one run, unmodified.
+    """
+    if not run.performance:
+        return
+    for name, key in SUMMARY_RATE_EVENTS.items():
+        shown, told = run.summary.values.get(name), run.find_number(key)
+        value = parse_printed_number(shown.text) if shown else None
+        if (
+            value is not None
+            and told is not None
+            and not math.isclose(value, told, rel_tol=SUMMARY_RATE_TOLERANCE, abs_tol=0.0051)
+        ):
+            yield Fault(
+                file=run.summary_source.path,
+                line=shown.line if shown else None,
+                found=f"{name} {value:g}",
+                required=f"{told:g}, as in the detail log",
+            )
+    count, each, latest, rate = map(run.find_number, OFFLINE_RESULT_EVENTS)
+    if (
+        run.logged_scenario == "Offline"
+        and count
+        and each
+        and latest
+        and rate
+        and abs(rate * latest / 1e9 / (count * each) - 1) > OFFLINE_RATE_TOLERANCE
+    ):
+        yield run.build_fault(
+            f"{rate:g} samples/s",
+            f"{count * each / latest * 1e9:.6g}: {count * each:.0f} in {latest / 1e9:g} s",
+            "result_samples_per_second",
+        )

@@ -1,0 +1,303 @@
+"""The compliance tests of a closed entry of a published inference round since v1.0."""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.inference_mllog.run import MLLOG_FILE_LENIENCY, read_last_claimed_scores
+from compliance.documents.inference_mllog.entry_documents import MllogAuditTest
+from compliance.documents.inference_mllog.headline import find_mllog_headline
+from compliance.logs.source_file import SourceFile, read_source_text
+from compliance.recognition.tree_path import is_file, match_scenario_folder
+from compliance.rules import rule
+from compliance.rules.inference_mllog.run import LOADGEN_SEED_SETTINGS
+from compliance.verdict import Fault, Severity
+from suite.audits.filed import recompute_audit_comparison
+from suite.audits.verdict import AuditComparison
+from suite.loadgen.headline import LATENCY_METRIC
+
+ACCURACY_OUTPUT: Final = "verify_accuracy.txt"
+PERFORMANCE_OUTPUT: Final = "verify_performance.txt"
+OUTPUT_LENGTH_OUTPUT: Final = "verify_output_len.txt"
+TEST_OUTPUT_FILES: Final = {
+    "TEST01": (ACCURACY_OUTPUT, PERFORMANCE_OUTPUT),
+    "TEST04": (PERFORMANCE_OUTPUT,),
+    "TEST04-A": (PERFORMANCE_OUTPUT,),
+    "TEST05": (PERFORMANCE_OUTPUT,),
+    "TEST06": (ACCURACY_OUTPUT,),
+    "TEST07": (ACCURACY_OUTPUT,),
+    "TEST08": (ACCURACY_OUTPUT,),
+    "TEST09": (OUTPUT_LENGTH_OUTPUT,),
+}
+"""Test -> outputs of its verification scripts. Source:
+submission_checker/checks/compliance_check.py, dir_exists_check.
+"""
+TESTS_WITH_RUN: Final = ("TEST01", "TEST04", "TEST04-A", "TEST05")
+"""Tests whose run is filed."""
+TEST_PASSED_TEXT: Final = "TEST PASS"
+TEST_FAILED_TEXT: Final = "TEST FAIL"
+TEST06_CHECKS: Final = {
+    "First token check pass": ("True", "Skipped"),
+    "EOS check pass": ("True",),
+    "Sample length check pass": ("True",),
+}
+"""Lines of TEST06."""
+BASELINE_ACCURACY_FILE: Final = "baseline_accuracy.txt"
+COMPLIANCE_ACCURACY_FILE: Final = "compliance_accuracy.txt"
+MAX_SCORE_DIFFERENCE_PERCENT: Final = {"CLIP_SCORE": 1.0, "FID_SCORE": 2.0}
+"""Percent by which a test's score may differ from the baseline; of other metrics 1, or 0.1 for
+benchmarks of 99.9 %. Source: accuracy-delta-perc.
+"""
+SCORE_LINE_PATTERN: Final = r"^{}\s*score\s*=\s*([0-9.eE+-]+)"
+COUNT_LINE_PATTERN: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
+MISMATCH_COUNT_NAME: Final = "num_perf_log_data_mismatch"
+MAX_TEST_SLOWDOWN: Final = 0.11
+MAX_SHORT_TEST_SLOWDOWN: Final = 0.21
+"""A test's score may be a tenth worse than the result, a fifth for latencies up to SHORT_NS.
+Source: compliance, TEST01/verify_performance.py.
+"""
+SHORT_TEST_LATENCY_NS: Final = 200_000
+MAX_TEST_OUTPUT_BYTES: Final = 1 << 20
+
+
+def read_test_output(path: Path) -> str:
+    """Read what a script printed."""
+    return read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY), MAX_TEST_OUTPUT_BYTES)
+
+
+@rule("later.test_files", MllogAuditTest)
+def test_files(test: MllogAuditTest) -> Iterator[Fault]:
+    """A compliance test comes with what its verification scripts printed, and with its run.
+
+    Source: submission-checker.py, check_compliance_dir; compliance_check.py, dir_exists_check.
+    Advice: run the verification scripts, and file their output.
+    """
+    for name in TEST_OUTPUT_FILES.get(test.name, ()):
+        if not is_file(test.folder / name):
+            yield test.build_fault(f"no {name}", name)
+    if test.name in TESTS_WITH_RUN and test.run is None:
+        yield test.build_fault("no run", "performance/run_1 with LoadGen's logs")
+
+
+@rule("later.test_passed", MllogAuditTest)
+def test_passed(test: MllogAuditTest) -> Iterator[Fault]:
+    """A compliance test passed; answers may differ from run to run if their scores are as good.
+
+    Source: submission-checker.py, check_compliance_acc_dir and check_compliance_perf_dir;
+    inference, compliance: the scripts' last lines.
+    Advice: find out why the test failed; if answers differ from run to run, file the scores of both
+    runs in TEST01/accuracy.
+    """
+    for name in TEST_OUTPUT_FILES.get(test.name, ()):
+        path = test.folder / name
+        text = read_test_output(path) if is_file(path) else TEST_PASSED_TEXT
+        if test.name == "TEST06":
+            yield from check_test06_lines(test, path, text) if is_file(path) else ()
+        elif TEST_PASSED_TEXT not in text or TEST_FAILED_TEXT in text:
+            yield from (
+                check_sampled_scores(test, path)
+                if test.name == "TEST01" and name == ACCURACY_OUTPUT
+                else [test.build_fault("not passed", TEST_PASSED_TEXT, path)]
+            )
+        elif (
+            counts := {found[1]: int(found[2]) for found in COUNT_LINE_PATTERN.finditer(text)}
+        ).get(MISMATCH_COUNT_NAME):
+            yield test.build_fault(
+                f"{MISMATCH_COUNT_NAME} = {counts[MISMATCH_COUNT_NAME]}",
+                "0, since the test passed",
+                path,
+            )
+
+
+def check_test06_lines(test: MllogAuditTest, path: Path, text: str) -> Iterator[Fault]:
+    """Look for the outcome of each check of TEST06."""
+    for name, wanted in TEST06_CHECKS.items():
+        found = re.findall(rf"^\s*{name}\s*:\s*(\w+)", text, re.MULTILINE)
+        if not found or any(each not in wanted for each in found):
+            yield test.build_fault(
+                f"{name}: {found[0] if found else 'nothing'}", " or ".join(wanted), path
+            )
+
+
+def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
+    """Compare the scores of the sampled answers in both runs, which may stand in for equal
+    answers.
+    """
+    folder = test.folder / "accuracy"
+    baseline, reached = (
+        read_last_claimed_scores(folder / BASELINE_ACCURACY_FILE, test.model),
+        read_last_claimed_scores(folder / COMPLIANCE_ACCURACY_FILE, test.model),
+    )
+    for metric in test.model.accuracy if test.model else ():
+        one, other = baseline.get(metric, 0.0), reached.get(metric, 0.0)
+        most = MAX_SCORE_DIFFERENCE_PERCENT.get(metric, 0.1 if "99.9" in test.benchmark else 1.0)
+        if not one or not other:
+            yield test.build_fault(
+                f"answers differ, and no {metric} of both runs",
+                f"{BASELINE_ACCURACY_FILE} and {COMPLIANCE_ACCURACY_FILE}",
+                path,
+            )
+        elif abs(1 - one / other) * 100 > most:
+            yield test.build_fault(
+                f"answers differ, {metric} {other:g}",
+                f"{one:g}, within {most:g} percent",
+                folder / COMPLIANCE_ACCURACY_FILE,
+            )
+
+
+@rule("later.test_seeds", MllogAuditTest)
+def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
+    """A test's run has the round's random seeds, that of TEST05 the seeds of TEST05; it is valid,
+    and of the entry's scenario.
+
+    Source: submission-checker.py, check_performance_dir and MODEL_CONFIG: seeds, test05_seeds; up
+    to v2.0 it did not look at them in tests.
+    Advice: run LoadGen with the round's mlperf.conf and the test's audit.config.
+    """
+    run = test.run
+    if run is None or not run.index or test.name not in TESTS_WITH_RUN:
+        return
+    rules, unsure = test.round.rules, weigh_unchecked_run(test)
+    for name in LOADGEN_SEED_SETTINGS:
+        wanted = rules.test05_seeds.get(name) if test.name == "TEST05" else getattr(rules, name)
+        told = run.find_value(f"effective_{name}")
+        if wanted is not None and told != wanted:
+            yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}", unsure)
+    if test.name != "TEST04-A" and run.find_value("result_validity") != "VALID":
+        yield run.build_fault(
+            f"result_validity {run.find_value('result_validity')}",
+            "VALID",
+            "result_validity",
+            unsure,
+        )
+    scenarios = {each.logged_scenario for each in test.entry if each.logged_scenario}
+    if run.logged_scenario and scenarios and run.logged_scenario not in scenarios:
+        yield run.build_fault(
+            f"scenario {run.logged_scenario}",
+            " or ".join(sorted(scenarios)),
+            "effective_scenario",
+            unsure,
+        )
+
+
+@rule("later.test_settings", MllogAuditTest)
+def test_settings(test: MllogAuditTest) -> Iterator[Fault]:
+    """A test's run was made with the settings of that test.
+
+    Source: mlcommons/inference, compliance: audit.config of TEST01 (a sample of answers is logged)
+    and TEST04 (one sample is issued again and again).
+    Advice: run LoadGen with the test's audit.config.
+    """
+    run = test.run
+    if run is None or not run.index:
+        return
+    unsure = weigh_unchecked_run(test)
+    if test.name == "TEST01" and not (
+        run.find_number("effective_accuracy_log_sampling_target")
+        or run.find_number("effective_accuracy_log_probability")
+    ):
+        yield run.build_fault(
+            "no answers sampled",
+            "accuracy_log_sampling_target, as TEST01 has it",
+            "effective_accuracy_log_sampling_target",
+            unsure,
+        )
+    if test.name == "TEST04" and run.find_value("effective_performance_issue_same") is not True:
+        yield run.build_fault(
+            "performance_issue_same false",
+            "true, as TEST04 has it",
+            "effective_performance_issue_same",
+            unsure,
+        )
+
+
+def weigh_unchecked_run(test: MllogAuditTest) -> Severity | None:
+    """Return the severity of what the round's checker did not look at in a test's run; the outcome
+    and the files count in every round.
+    """
+    return Severity.WARNING if test.round.rules.test_runs_logged else None
+
+
+@rule("later.test_score", MllogAuditTest)
+def test_score(test: MllogAuditTest) -> Iterator[Fault]:
+    """The scores that a verification script compared are close to each other.
+
+    Source: mlcommons/inference, compliance, TEST01 and TEST04: verify_performance.py.
+    Advice: run the verification script on the runs that are filed.
+    """
+    path = test.folder / PERFORMANCE_OUTPUT
+    if not is_file(path) or test.name == "TEST04-A":
+        return
+    text = read_test_output(path)
+    reached, wanted = (
+        next(iter(re.findall(SCORE_LINE_PATTERN.format(name), text, re.MULTILINE)), None)
+        for name in ("test", "reference")
+    )
+    one, other = parse_number_or_none(reached), parse_number_or_none(wanted)
+    logged = next((each.logged_scenario for each in test.entry), None)
+    if one is None or other is None or logged is None or test.name != "TEST01":
+        return
+    latency = logged in ("SingleStream", "MultiStream")
+    most = (
+        MAX_SHORT_TEST_SLOWDOWN if latency and other <= SHORT_TEST_LATENCY_NS else MAX_TEST_SLOWDOWN
+    )
+    if one > other * (1 + most) if latency else one < other * (1 - most):
+        yield test.build_fault(f"test score {one:g}", f"near the reference score {other:g}", path)
+
+
+@rule("later.test_speed", MllogAuditTest, severity=Severity.WARNING)
+def test_speed(test: MllogAuditTest) -> Iterator[Fault]:
+    """The speed of a test's run, computed again from the logs, is as near to the result's as the
+    test asks; TEST04-B's to that of TEST04-A.
+
+    Source: mlcommons/inference, compliance: verify_performance.py of each test;
+    suite/audits/rules.toml has the limits.
+    Advice: run the test again beside the result that is submitted, on the same system with the same
+    settings.
+    """
+    found = compare_mllog_audit_test(test)
+    if test.run and found and not found.passed:
+        other = "the run of TEST04-A" if test.compared_run else "the result"
+        yield test.run.build_fault(f"{found.ratio:.3g} times the speed of {other}", found.required)
+
+
+def compare_mllog_audit_test(test: MllogAuditTest) -> AuditComparison | None:
+    """Compare a test's run with the run that it belongs to, of an entry's several the one that is
+    nearest; None if the logs do not tell.
+    """
+    reached = find_mllog_headline(test.run) if test.run and test.run.index else None
+    scenario = (
+        match_scenario_folder(test.run.logged_scenario)
+        if test.run and test.run.logged_scenario
+        else None
+    )
+    if reached is None or scenario is None:
+        return None
+    others = [
+        find_mllog_headline(run)
+        for run in ([test.compared_run] if test.compared_run else test.entry)
+        if run.index
+    ]
+    metric = LATENCY_METRIC if reached[1] == "ns" else reached[0]
+    wanted = [other[2] for other in others if other and other[:2] == reached[:2]]
+    found = [
+        each
+        for value in wanted
+        if (
+            each := recompute_audit_comparison(
+                test.round.name, test.name, scenario, metric, value, reached[2]
+            )
+        )
+    ]
+    return min(found, key=lambda each: abs(each.ratio - 1), default=None)
+
+
+def parse_number_or_none(text: str | None) -> float | None:
+    """Read a number; None if there is none."""
+    try:
+        value = float(text) if text else math.nan
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value

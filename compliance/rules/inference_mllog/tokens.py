@@ -1,0 +1,338 @@
+"""What language models' runs tell: latencies of tokens, issuing all samples equally often, and
+early stopping of every benchmark.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference_mllog.run import MllogEntry, MllogRun
+from compliance.rules import rule
+from compliance.rules.inference_mllog.run import has_detail_records
+from compliance.verdict import Fault, Severity
+from suite.loadgen.early_stopping import estimate_early_stopping, is_server_run_proven
+
+FIRST_TOKEN_EVENT: Final = "result_first_token_99.00_percentile_latency_ns"
+PER_TOKEN_EVENT: Final = "result_time_per_output_token_99.00_percentile_ns"
+TOKEN_RATE_EVENTS: Final = {
+    "Server": ("result_completed_tokens_per_second", "result_inferred_completed_tokens_per_second"),
+    "Offline": ("result_tokens_per_second", "result_inferred_tokens_per_second"),
+}
+"""Scenario -> tokens per second: counted, or taken from a constant number of tokens per sample."""
+SAMPLE_RATE_OF_TOKEN_RATE: Final = {
+    "result_tokens_per_second": "result_samples_per_second",
+    "result_completed_tokens_per_second": "result_completed_samples_per_sec",
+}
+"""Rate of tokens -> rate of the samples that have them."""
+OTHER_ANSWERS_FACTOR: Final = 1.5
+ANSWER_LENGTH_TOLERANCE: Final = 0.1
+"""House rule: answers of another length by this factor are other answers; in published results both
+runs agree within 0.3 %.
+"""
+MAX_ANSWER_LENGTH_FACTOR: Final = 1.25
+"""House rule: how many ends of answers a submitter counts among their tokens is not laid down."""
+EARLY_STOPPING_SCENARIOS: Final = ("Server", "SingleStream", "MultiStream")
+ESTIMATE_EVENTS: Final = {
+    "SingleStream": ("early_stopping_latency_ss", 0.9),
+    "MultiStream": ("early_stopping_latency_ms", 0.99),
+}
+"""Scenario -> event of the estimate, and the percentile (0-1) that it proves, where the log does
+not tell.
+"""
+ESTIMATE_TEXT_PATTERN: Final = r"Early stopping {}th percentile estimate: (\d{{1,20}})"
+RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
+
+
+@rule("later.tokens", MllogRun)
+def tokens(run: MllogRun) -> Iterator[Fault]:
+    """LoadGen measures the latencies of a language model's tokens: time to first token and time per
+    output token meet their bounds.
+
+    Source: submission-checker.py, extra_check_llm and LLM_LATENCY_LIMITS; since v6.0
+    performance_check.py, llm_check.
+    Advice: use the round's mlperf.conf; lower the rate and repeat the run.
+    """
+    if (
+        not run.performance
+        or not run.closed
+        or not has_detail_records(run)
+        or run.model is None
+        or not run.model.token_latencies
+    ):
+        return
+    if run.find_value("requested_use_token_latencies") is not True:
+        yield run.build_fault(
+            f"use_token_latencies {run.find_value('requested_use_token_latencies')}",
+            "true",
+            "requested_use_token_latencies",
+        )
+    if run.logged_scenario != "Server":
+        return
+    scenario = run.scenario or run.logged_scenario
+    for key, bounds in (
+        (FIRST_TOKEN_EVENT, run.model.first_token_ns),
+        (PER_TOKEN_EVENT, run.model.per_token_ns),
+    ):
+        told, bound = run.find_number(key), bounds.get(scenario)
+        if bound is not None and (told is None or not 0 < told < bound):
+            yield run.build_fault(f"{key} {told}", f"above 0 and below {bound}", key)
+
+
+@rule("later.token_bounds", MllogRun)
+def token_bounds(run: MllogRun) -> Iterator[Fault]:
+    """LoadGen is given the bounds of the benchmark for the time to first token and the time per
+    output token.
+
+    Source: mlcommons/inference, mlperf.conf of the round: ttft_latency and tpot_latency;
+    submission-checker.py, LLM_LATENCY_LIMITS.
+    Advice: use the round's mlperf.conf and repeat the run.
+    """
+    if (
+        not run.performance
+        or not run.closed
+        or run.model is None
+        or run.logged_scenario != "Server"
+    ):
+        return
+    scenario = run.scenario or run.logged_scenario
+    given = (
+        ("requested_server_ttft_latency", run.model.first_token_ns),
+        ("requested_server_tpot_latency", run.model.per_token_ns),
+    )
+    for key, bounds in given:
+        told, bound = run.find_number(key), bounds.get(scenario)
+        if bound is not None and told is not None and told > bound:
+            yield run.build_fault(f"{key} {told:g}", f"at most {bound}", key)
+
+
+@rule("later.token_count", MllogRun)
+def token_count(run: MllogRun) -> Iterator[Fault]:
+    """A run that measures tokens produced some.
+
+    Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE; mlcommons/inference,
+    loadgen/results.cc: tokens per second.
+    Advice: report the number of tokens of each answer to LoadGen (QuerySampleResponse.n_tokens),
+    and repeat the run.
+    """
+    if (
+        not run.performance
+        or not run.closed
+        or run.find_value("requested_use_token_latencies") is not True
+    ):
+        return
+    for key in (key for keys in TOKEN_RATE_EVENTS.values() for key in keys):
+        if key in run.index and (run.find_number(key) or 0) <= 0:
+            yield run.build_fault(f"{key} {run.find_value(key)}", "above 0", key)
+    needed = TOKEN_RATE_EVENTS.get(run.logged_scenario or "", ())
+    if (
+        needed
+        and run.round.rules.server_result == "completed"
+        and not any(key in run.index for key in needed)
+    ):
+        yield run.build_fault(f"no {needed[0]}", "tokens per second")
+
+
+@rule("later.token_rate", MllogEntry)
+def token_rate(entry: MllogEntry) -> Iterator[Fault]:
+    """The answers of a performance run are as long as those of the accuracy run: tokens per second
+    over samples per second.
+
+    Source: submission-checker.py, TOKENS_PER_SAMPLE: answers of the accuracy run within a tenth of
+    the reference's; house rule: timed ones are no longer.
+    Advice: report to LoadGen the tokens that each answer has (QuerySampleResponse.n_tokens), and
+    file the logs as they were written.
+    """
+    wanted, most = entry.tokens, entry.model.most_tokens if entry.model else None
+    for run in entry.performance if entry.division == "closed" else ():
+        key, length = compute_answer_length(run)
+        if not length:
+            continue
+        if wanted and not 1 / OTHER_ANSWERS_FACTOR < length / wanted < OTHER_ANSWERS_FACTOR:
+            yield run.build_fault(
+                f"{length:.1f} tokens a sample", f"{wanted:.1f}, as accuracy.txt has it", key
+            )
+        elif wanted and abs(length / wanted - 1) > ANSWER_LENGTH_TOLERANCE:
+            yield run.build_fault(
+                f"{length:.1f} tokens a sample",
+                f"about {wanted:.1f}, as accuracy.txt has it",
+                key,
+                Severity.WARNING,
+            )
+        elif not wanted and most and length > most * MAX_ANSWER_LENGTH_FACTOR:
+            yield run.build_fault(
+                f"{length:.1f} tokens a sample", f"at most {most}, which answers are cut to", key
+            )
+        elif not wanted and entry.characters and length > entry.characters:
+            yield run.build_fault(
+                f"{length:.1f} tokens a sample",
+                f"fewer than its {entry.characters:.1f} characters in accuracy.txt",
+                key,
+            )
+
+
+def compute_answer_length(run: MllogRun) -> tuple[str, float]:
+    """Return the tokens of a mean answer, with the event of their rate; 0 if LoadGen did not count
+    them.
+    """
+    pairs = (
+        (key, run.find_number(key), run.find_number(other))
+        for key, other in SAMPLE_RATE_OF_TOKEN_RATE.items()
+    )
+    return next(
+        ((key, rate / samples) for key, rate, samples in pairs if rate and samples), ("", 0.0)
+    )
+
+
+@rule("later.equal_issue", MllogRun)
+def equal_issue(run: MllogRun) -> Iterator[Fault]:
+    """Benchmarks whose samples differ much in length issue each sample equally often.
+
+    Source: mlcommons/inference, mlperf.conf of the round: sample_concatenate_permutation;
+    submission-checker.py, requires_equal_issue.
+    Advice: use the round's mlperf.conf and repeat the run.
+    """
+    key = "effective_sample_concatenate_permutation"
+    if (
+        not run.performance
+        or not run.closed
+        or not has_detail_records(run)
+        or run.model is None
+        or not run.model.equal_issue
+        or run.scenario in run.model.equal_issue_except
+    ):
+        return
+    if run.find_value(key) is not True:
+        yield run.build_fault(f"sample_concatenate_permutation {run.find_value(key)}", "true", key)
+        return
+    count, each, total = (
+        run.find_number(name)
+        for name in (
+            "generated_query_count",
+            "generated_samples_per_query",
+            "effective_performance_sample_count",
+        )
+    )
+    if (
+        run.logged_scenario in ("Server", "Offline")
+        and count
+        and each
+        and total
+        and (count * each) % total
+    ):
+        yield run.build_fault(
+            f"{count * each:.0f} samples issued",
+            f"a multiple of the {total:.0f} in memory, since each is issued equally often",
+            key,
+        )
+
+
+@rule("later.early_stopping", MllogRun)
+def early_stopping(run: MllogRun) -> Iterator[Fault]:
+    """Early stopping says that enough queries were processed; its estimate of a latency lies
+    between the percentiles around it.
+
+    Source: submission-checker.py, uses_early_stopping; mlcommons/inference,
+    loadgen/early_stopping.cc and results.cc, EarlyStopping.
+    Advice: run longer, or lower the rate; submit LoadGen's detail log unmodified.
+    """
+    if (
+        not run.performance
+        or not run.round.rules.early_stopping
+        or run.logged_scenario not in EARLY_STOPPING_SCENARIOS
+    ):
+        return
+    if run.find_value("early_stopping_met") is not True:
+        yield run.build_fault(
+            f"early_stopping_met {run.find_value('early_stopping_met')}",
+            "true",
+            "early_stopping_met",
+        )
+    yield from check_latency_estimate(run)
+    over, count = (
+        run.find_number("result_overlatency_query_count"),
+        run.find_number("result_query_count"),
+    )
+    measured = (
+        run.find_value("requested_use_token_latencies") is not True
+        and run.logged_scenario == "Server"
+    )
+    if (
+        measured
+        and over is not None
+        and count
+        and not is_server_run_proven(int(count), int(over), resolve_target_percentile(run, 0.99))
+    ):
+        yield run.build_fault(
+            f"{over:.0f} of {count:.0f} queries over the bound",
+            "so few that the percentile is proven",
+            "result_overlatency_query_count",
+        )
+
+
+def check_latency_estimate(run: MllogRun) -> Iterator[Fault]:
+    """Hold the estimate against the percentiles between whose places it lies."""
+    name, usual = ESTIMATE_EVENTS.get(run.logged_scenario or "", ("", 0.0))
+    told, count = run.find_number(name), run.find_number("result_query_count")
+    if not name or not count:
+        return
+    percentile = resolve_target_percentile(run, usual)
+    place = estimate_early_stopping(int(count), percentile).rank_from_top
+    if place is None or told is None or told <= 0:
+        yield run.build_fault(
+            f"{name} {run.find_value(name)} after {count:.0f} queries",
+            "an estimate, and enough queries for it",
+            name,
+        )
+        return
+    shown = next(
+        iter(
+            re.findall(
+                ESTIMATE_TEXT_PATTERN.format(percentile),
+                str(run.find_value("early_stopping_result")),
+            )
+        ),
+        None,
+    )
+    if shown is not None and int(shown) != told:
+        yield run.build_fault(f"{name} {told:.0f}", f"{shown}, as early_stopping_result says", name)
+    lower, upper = find_neighbouring_latencies(run, int(count), int(count) - place)
+    if not lower <= told <= upper:
+        yield run.build_fault(
+            f"{name} {told:.0f}",
+            f"between {lower:.0f} and {upper:.0f}, the percentiles around it",
+            name,
+        )
+
+
+def resolve_target_percentile(run: MllogRun, usual: float) -> float:
+    """Return the percentile (0-100) that the run was asked for."""
+    told = run.find_number("effective_target_latency_percentile")
+    return round(100 * (told if told and 0 < told < 1 else usual), 6)
+
+
+def find_neighbouring_latencies(run: MllogRun, count: int, rank: int) -> tuple[float, float]:
+    """Return the latencies (ns) of the logged percentiles below and above a place in the sorted
+    list.
+    """
+    known = list(iterate_percentile_ranks(run, count))
+    lower = max((value for at, value in known if at <= rank), default=0.0)
+    upper = min((value for at, value in known if at >= rank), default=float("inf"))
+    return lower, upper
+
+
+def iterate_percentile_ranks(run: MllogRun, count: int) -> Iterator[tuple[int, float]]:
+    """Yield places in the sorted list of latencies, and what stands there."""
+    family = (
+        "result_{}_percentile_per_query_latency_ns"
+        if run.logged_scenario == "MultiStream"
+        else "result_{}_percentile_latency_ns"
+    )
+    family = (
+        "result_first_token_{}_percentile_latency_ns"
+        if run.find_value("requested_use_token_latencies") is True
+        else family
+    )
+    for share in RANKED_PERCENTILES:
+        value = run.find_number(family.format(share))
+        if value is not None:
+            yield int(count * float(share) / 100), value

@@ -1,0 +1,61 @@
+"""Dates of a published round's LoadGen run, from the timestamps of its detail log."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference_text.entry import TextRun
+from compliance.documents.timestamps import (
+    compute_unexplained_gap_h,
+    find_date_problem,
+    format_utc_day,
+    parse_utc_seconds,
+)
+from compliance.rules import rule
+from compliance.verdict import Fault, Severity
+
+TEST_DATE_KEY: Final = "Date + time of test"
+TEST_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+BUILD_DATE_KEY: Final = "build_date_utc"
+BUILD_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%S.%f"
+POWER_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
+"""Source: mlcommons/inference, loadgen/utils.cc: CurrentDateTimeISO8601 and DateTimeStringForPower;
+loadgen/version_generator.py.
+"""
+
+
+@rule("served.date", TextRun)
+def dated(run: TextRun) -> Iterator[Fault]:
+    """A run was made during its round, not after today, on a single day according to all
+    timestamps, and after its LoadGen was built.
+
+    Source: mlcommons/inference, loadgen: the date of the test, the power stamps around its queries
+    and the date of the build are of one clock;
+    in accepted logs they are hours apart at most, but for a build that is older.
+    Advice: set the clock and repeat the run; do not edit the log.
+    """
+    logged_date = run.detail.about.get(TEST_DATE_KEY)
+    tested = parse_utc_seconds(logged_date.text, TEST_DATE_FORMAT) if logged_date else None
+    if logged_date is None or tested is None:
+        return
+    if wrong := find_date_problem(tested, run.round.filing.published):
+        yield run.build_detail_fault(wrong.found, wrong.required, logged_date.line, wrong.severity)
+    for phase in run.detail.phases:
+        for what, _, stamp, line in phase.power:
+            at = parse_utc_seconds(stamp, POWER_STAMP_FORMAT)
+            if at is not None and (hours := compute_unexplained_gap_h(at, tested)):
+                found = (
+                    f"POWER_{what} on {format_utc_day(at)}, {hours:.0f} hours from the date of the"
+                    " test"
+                )
+                yield run.build_detail_fault(
+                    found, f"{format_utc_day(tested)}, whatever the time zone", line
+                )
+    built = parse_utc_seconds(run.detail.find_text(BUILD_DATE_KEY), BUILD_DATE_FORMAT)
+    if built is not None and built > tested and compute_unexplained_gap_h(built, tested):
+        line = run.detail.about[BUILD_DATE_KEY].line
+        yield run.build_detail_fault(
+            f"LoadGen built on {format_utc_day(built)}",
+            f"a build from before the test, {format_utc_day(tested)}",
+            line,
+            Severity.WARNING,
+        )

@@ -1,0 +1,379 @@
+"""LoadGen's settings in a published inference round: consistent everywhere, and as the round
+requires.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.inference_text.entry import TextRun
+from compliance.logs.loadgen.legacy_detail import parse_setting_number
+from compliance.rules import rule
+from compliance.rules.inference_text.loadgen_run import has_performance_summary, has_readable_detail_log
+from compliance.verdict import Fault, Severity
+from suite.loadgen.scenario import Scenario
+
+SETTING_TOLERANCE: Final = 1e-5
+"""LoadGen prints six digits of a setting."""
+ANSWER_SAMPLING_SETTINGS: Final = (
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "accuracy_log_sampling_target",
+)
+ROUND_SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
+UNCHANGED_SETTINGS: Final = (
+    "min_duration_ms",
+    "max_duration_ms",
+    "max_query_count",
+    *ROUND_SEEDS,
+    *ANSWER_SAMPLING_SETTINGS,
+    "performance_issue_unique",
+    "performance_issue_same",
+)
+"""Settings that are in effect as they were asked for, by the same name in both blocks."""
+SCENARIO_SETTINGS: Final = {
+    Scenario.SINGLE_STREAM: {
+        "min_query_count": "min_query_count",
+        "single_stream_target_latency_percentile": "target_latency_percentile",
+    },
+    Scenario.MULTI_STREAM: {
+        "min_query_count": "min_query_count",
+        "multi_stream_target_qps": "target_qps",
+        "multi_stream_target_latency_percentile": "target_latency_percentile",
+        "multi_stream_samples_per_query": "samples_per_query",
+        "multi_stream_max_async_queries": "max_async_queries",
+    },
+    Scenario.SERVER: {
+        "min_query_count": "min_query_count",
+        "server_target_qps": "target_qps",
+        "server_target_latency_ns": "target_latency_ns",
+        "server_target_latency_percentile": "target_latency_percentile",
+        "server_max_async_queries": "max_async_queries",
+    },
+    Scenario.OFFLINE: {"offline_expected_qps": "target_qps"},
+}
+"""Scenario -> a setting as it was asked for -> as it is in effect."""
+SUMMARISED_SETTINGS: Final = (
+    "samples_per_query",
+    "target_qps",
+    "target_latency_ns",
+    "max_async_queries",
+    "min_duration_ms",
+    "max_duration_ms",
+    "min_query_count",
+    "max_query_count",
+    *ROUND_SEEDS,
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+    "performance_sample_count",
+)
+LATE_ANSWER_FACTOR: Final = 1.01
+"""An answer that comes later than the next interval makes LoadGen skip it."""
+FORBIDDEN_SETTINGS: Final = (
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+)
+
+
+def is_equal_published_setting(left: str, right: str) -> bool:
+    """Compare two settings: text as it stands, numbers as far as LoadGen prints digits; seeds
+    exactly.
+    """
+    if left == right:
+        return True
+    try:
+        return not (left.isdigit() and right.isdigit()) and math.isclose(
+            float(left), float(right), rel_tol=SETTING_TOLERANCE
+        )
+    except ValueError:
+        return False
+
+
+@rule("served.parameters", TextRun)
+def parameters(run: TextRun) -> Iterator[Fault]:
+    """The summary's test parameters equal the detail log's effective settings, and both name the
+    same system.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and
+    LogEffectiveSettings; no accepted entry differs.
+    Advice: submit both of LoadGen's files from the same run, unmodified.
+    """
+    if not run.summary.has_results or not has_readable_detail_log(run):
+        return
+    for name, value in run.summary.parameters.items():
+        setting = run.detail.effective.get(name)
+        if setting is None or not is_equal_published_setting(value.text, setting.text):
+            yield run.build_summary_fault(
+                name,
+                f"{name} {value.text}",
+                f"{setting.text if setting else 'nothing'}, as in the detail log",
+            )
+    for name in SUMMARISED_SETTINGS:
+        if name in run.detail.effective and name not in run.summary.parameters:
+            yield run.build_summary_fault(
+                name,
+                f"no parameter {name}",
+                f"{run.detail.effective[name].text}, as in the detail log",
+            )
+    named, tested = (
+        run.summary.values.get("SUT name"),
+        run.detail.find_text("System Under Test (SUT) name"),
+    )
+    if named and tested is not None and named.text.strip() != tested.strip():
+        yield run.build_summary_fault(
+            "SUT name", f"SUT name {named.text}", f"{tested}, as in the detail log"
+        )
+
+
+@rule("served.effective", TextRun)
+def effective(run: TextRun) -> Iterator[Fault]:
+    """Effective settings equal the requested ones.
+
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: the constructor copies these.
+    Advice: submit LoadGen's detail log unmodified.
+    """
+    if not has_readable_detail_log(run):
+        return
+    pairs = {
+        **dict(zip(UNCHANGED_SETTINGS, UNCHANGED_SETTINGS, strict=True)),
+        **(SCENARIO_SETTINGS[run.scenario] if run.scenario else {}),
+    }
+    for requested_name, name in pairs.items():
+        requested, setting = (
+            run.detail.requested.get(requested_name),
+            run.detail.effective.get(name),
+        )
+        if requested and setting and not is_equal_published_setting(requested.text, setting.text):
+            yield run.build_detail_fault(
+                f"{name} {setting.text}", f"{requested.text}, as was asked for", setting.line
+            )
+        if name in ROUND_SEEDS and not (requested and setting):
+            yield run.build_detail_fault(f"no {name}", "the seed, asked for and in effect")
+
+
+@rule("served.seeds", TextRun)
+def seeds(run: TextRun) -> Iterator[Fault]:
+    """The random seeds are the round's.
+
+    Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two
+    beside it.
+    Advice: use the round's mlperf.conf and repeat the run.
+    """
+    for name in ROUND_SEEDS:
+        setting, wanted = run.detail.effective.get(name), str(getattr(run.round.loadgen, name))
+        if setting and setting.text != wanted:
+            yield run.build_detail_fault(f"{name} {setting.text}", wanted, setting.line)
+        shown = run.summary.parameters.get(name)
+        if shown and shown.text != wanted:
+            yield run.build_summary_fault(name, f"{name} {shown.text}", wanted)
+
+
+@rule("served.special", TextRun)
+def special(run: TextRun) -> Iterator[Fault]:
+    """A result is made without settings that are meant for compliance tests or trials.
+
+    Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, v0.5/audit/nvidia:
+    settings of the compliance tests.
+    Advice: remove audit.config and such settings, and repeat the run.
+    """
+    weight = None if run.closed else Severity.WARNING
+    if (
+        run.detail.audit
+    ):  # accepted entries have one that changed nothing; what it may not change stands below
+        yield run.build_detail_fault(
+            "an audit.config may have changed the settings",
+            "the settings of a result",
+            run.detail.audit,
+            Severity.WARNING,
+        )
+    for name in FORBIDDEN_SETTINGS:
+        setting = run.detail.effective.get(name)
+        if setting and setting.text not in ("false", "0"):
+            yield run.build_detail_fault(
+                f"{name} {setting.text}", "false, or 0", setting.line, weight
+            )
+    for name in ANSWER_SAMPLING_SETTINGS:
+        if run.find_setting(name):
+            yield run.build_detail_fault(
+                f"{name} {run.find_setting(name):g}", "0", run.find_setting_line(name), weight
+            )
+    for name, least in (
+        ("max_duration_ms", run.round.minimums.min_duration_ms),
+        ("max_query_count", run.rule.min_queries if run.rule else 1),
+    ):
+        value = run.find_setting(name)
+        if value and run.performance:
+            yield run.build_detail_fault(
+                f"{name} {value:g}",
+                "0: no limit",
+                run.find_setting_line(name),
+                None if value < least else Severity.WARNING,
+            )
+
+
+@rule("served.samples", TextRun)
+def samples(run: TextRun) -> Iterator[Fault]:
+    """The number of samples in memory is at least the benchmark's minimum and equals the setting.
+
+    Source: mlcommons/inference, mlperf.conf: performance_sample_count_override;
+    submission-checker.py; loadgen.cc, GenerateLoadableSets.
+    Advice: use the round's performance_sample_count_override and repeat the run.
+    """
+    if not run.performance or not has_readable_detail_log(run):
+        return
+    count, total = (
+        run.find_setting("performance_sample_count"),
+        parse_setting_number(run.detail.about.get("QSL total size")),
+    )
+    if run.row and (count is None or count < run.row.performance_samples):
+        found = "missing" if count is None else f"{count:g}"
+        line = run.find_setting_line("performance_sample_count")
+        yield run.build_detail_fault(
+            f"performance_sample_count {found}",
+            f"{run.row.performance_samples} or more",
+            line,
+            None if run.closed else Severity.WARNING,
+        )
+    override, own = (
+        parse_setting_number(run.detail.requested.get("performance_sample_count_override")),
+        parse_setting_number(run.detail.about.get("QSL performance size")),
+    )
+    requested = override or own
+    if requested is not None and count is not None and requested != count:
+        yield run.build_detail_fault(
+            f"performance_sample_count {count:g}",
+            f"{requested:g}, as was asked for",
+            run.find_setting_line("performance_sample_count"),
+        )
+    loaded = run.loaded
+    if loaded is None or count is None or total is None:
+        return
+    expected = min(count, total)
+    if loaded.distinct != expected:
+        yield run.build_detail_fault(
+            f"{loaded.distinct} samples loaded", f"{expected:g}", loaded.line
+        )
+    if loaded.highest >= total:
+        yield run.build_detail_fault(
+            f"sample {loaded.highest} loaded", f"samples 0 to {total - 1:g}", loaded.line
+        )
+    padding = max(loaded.count - loaded.distinct, 0)
+    if padding and (
+        run.scenario is not Scenario.MULTI_STREAM
+        or padding > (run.find_setting("samples_per_query") or 1) - 1
+    ):
+        yield run.build_detail_fault(
+            f"{padding} samples loaded twice",
+            "each once, but for MultiStream's padding",
+            loaded.line,
+        )
+
+
+@rule("served.bound", TextRun)
+def bound(run: TextRun) -> Iterator[Fault]:
+    """In the closed division the latency bound and its percentile are at least as strict as the
+    round's; in both divisions the run meets its own
+    bound.
+
+    Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th);
+    mlperf.conf of the round.
+    Advice: lower the rate or the samples per query, and repeat the run with the round's
+    mlperf.conf.
+    """
+    if not has_performance_summary(run) or run.scenario is None or run.scenario is Scenario.OFFLINE:
+        return
+    target, share = (
+        run.find_setting("target_latency_ns"),
+        parse_setting_number(run.detail.effective.get("target_latency_percentile")),
+    )
+    row = run.rule
+    if run.scenario is Scenario.SINGLE_STREAM:
+        if (
+            run.closed
+            and row
+            and has_readable_detail_log(run)
+            and (share is None or round(share * 100, 6) != row.percentile)
+        ):
+            required = f"{row.percentile / 100:g}"
+            yield run.build_detail_fault(
+                f"target latency percentile {share}",
+                required,
+                run.find_setting_line("target_latency_percentile"),
+            )
+        return
+    if run.scenario is Scenario.MULTI_STREAM and (run.find_setting("max_async_queries") or 1) != 1:
+        yield run.build_detail_fault(
+            f"max_async_queries {run.find_setting('max_async_queries'):g}",
+            "1",
+            run.find_setting_line("max_async_queries"),
+        )
+    if run.closed and row and row.bound_ns is not None and has_readable_detail_log(run):
+        slack = (
+            1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0
+        )  # mlperf.conf: 66 ms beside 15 queries a second
+        if target is None or target > row.bound_ns * slack:
+            yield run.build_detail_fault(
+                f"target latency {target} ns",
+                f"at most {row.bound_ns} ns",
+                run.find_setting_line("target_latency_ns"),
+            )
+        if share is None or round(share * 100, 6) < row.percentile:
+            yield run.build_detail_fault(
+                f"target latency percentile {share}",
+                f"at least {row.percentile / 100:g}",
+                run.find_setting_line("target_latency_percentile"),
+            )
+        rate = run.find_setting("target_qps")
+        if run.scenario is Scenario.MULTI_STREAM and (
+            not rate or 1e9 / rate > row.bound_ns * slack
+        ):
+            yield run.build_detail_fault(
+                f"target_qps {rate}",
+                f"a query every {row.bound_ns / 1e6:g} ms",
+                run.find_setting_line("target_qps"),
+            )
+    yield from check_latency_bound(run, target, share)
+
+
+def check_latency_bound(
+    run: TextRun, target: float | None, share: float | None
+) -> Iterator[Fault]:
+    """Compare the percentile that counts with the bound: a latency in Server, skipped intervals in
+    MultiStream.
+    """
+    percentile = round(100 * share, 2) if share else (run.rule.percentile if run.rule else 99.0)
+    if run.closed and run.rule:
+        percentile = max(percentile, run.rule.percentile)
+    if run.scenario is Scenario.MULTI_STREAM:
+        name = f"interval {percentile:.2f} percentile"
+        intervals = run.summary.find_number(name)
+        if intervals is not None and intervals != 1:
+            yield run.build_summary_fault(
+                name,
+                f"{intervals:g} intervals between queries at the {percentile:g}th percentile",
+                "1: none was skipped",
+            )
+        name, rate = f"query {percentile:.2f} percentile latency", run.find_setting("target_qps")
+        latency = run.summary.find_number(name)
+        if (
+            latency is not None
+            and rate
+            and intervals == 1
+            and latency > 1e9 / rate * LATE_ANSWER_FACTOR
+        ):
+            yield run.build_summary_fault(
+                name,
+                f"{name} {latency:.0f} ns",
+                f"at most {1e9 / rate:.0f}: a later answer would have skipped an interval",
+            )
+        return
+    name = f"{percentile:.2f} percentile latency"
+    latency, limit = run.summary.find_number(name), target
+    if run.closed and run.rule and run.rule.bound_ns is not None:
+        limit = min(target or run.rule.bound_ns, run.rule.bound_ns)
+    if latency is not None and limit is not None and latency > limit:
+        yield run.build_summary_fault(name, f"{name} {latency:g} ns", f"at most {limit:g} ns")

@@ -3,9 +3,9 @@
 import difflib
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -20,45 +20,6 @@ RULE_LIST_WIDTH: Final = 100
 """Line width of the list of rules."""
 MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
-DOCUMENT_DESCRIPTIONS: Final[Mapping[str, str]] = {
-    "ServedAuditTest": "a compliance test of an inference entry",
-    "Audit": "a compliance test",
-    "Bundle": "a bundle",
-    "CheckpointFile": "the record of a checkpoint",
-    "RunConditions": "what was recorded beside a run",
-    "DescribedSystem": "a system description",
-    "ServedEntry": "an inference entry",
-    "ServedBenchmarkFolder": "a benchmark of a system",
-    "ServedSystem": "a system",
-    "InferenceEntry": "an inference entry",
-    "LaterEntry": "an inference entry",
-    "LaterEntryDocuments": "the documents of an inference entry",
-    "LaterModel": "a benchmark of an inference system",
-    "LaterSystem": "an inference system description",
-    "LaterTest": "a compliance test of an inference entry",
-    "LaterRun": "a LoadGen run",
-    "LedgerFile": "a ledger",
-    "LoadGenRun": "a LoadGen run",
-    "MeasuredSession": "a session of MLPerf Power beside a LoadGen run",
-    "PublishedOrganisation": "an organisation",
-    "PeakFile": "a study",
-    "RunPower": "the power of a run",
-    "PublishedLog": "a training log",
-    "PublishedSet": "a training set",
-    "PublishedSystem": "a system",
-    "ServedRun": "a LoadGen run",
-    "ServedSubmission": "an organisation",
-    "SourceFile": "any file",
-    "SpeedFile": "a study",
-    "StudyFile": "a study",
-    "UninstalledResult": "a result of a workload that is not installed",
-    "Submission": "an organisation",
-    "SystemFile": "a system description",
-    "TrainingLog": "a training log",
-    "TrainingSet": "a training set",
-    "UnjudgedPath": "a result of an unknown round",
-}
-"""What a rule checks, in words."""
 
 
 def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
@@ -110,12 +71,13 @@ def format_rule_list(form: str) -> str:
     return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE says more"])
 
 
-def build_rule_record(rule: Rule[object]) -> dict[str, object]:
+def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
     """Return a rule's facts for JSON output."""
     record = {
         "id": rule.id,
+        **({"former_id": rule.former} if rule.former else {}),
         "severity": rule.severity,
-        "about": DOCUMENT_DESCRIPTIONS.get(rule.document.__name__, ""),
+        "about": rule.document.document_name,
         "text": rule.text,
     }
     return {
@@ -128,8 +90,12 @@ def build_rule_record(rule: Rule[object]) -> dict[str, object]:
 
 
 def explain_rule(id: str, form: str = "text") -> str:
-    """Explain a rule in full; for an unknown id, RequestError suggests the nearest."""
+    """Explain a rule in full, also by its former id; for an unknown id, RequestError suggests the
+    nearest.
+    """
     rules = load_rules()
+    former = {rule.former: rule.id for rule in rules.values() if rule.former}
+    id = former.get(id, id)
     if id not in rules:
         near = difflib.get_close_matches(id, sorted(rules), n=MAX_SUGGESTED_RULES, cutoff=0.3)
         hint = (
@@ -146,11 +112,13 @@ def explain_rule(id: str, form: str = "text") -> str:
     )
 
 
-def describe_rule(rule: Rule[object]) -> Iterator[str]:
+def describe_rule(rule: Rule[Any]) -> Iterator[str]:
     """Yield the paragraphs of a rule's explanation."""
     from compliance.rules.example_findings import find_example_finding
 
-    yield f"{rule.id} ({rule.severity}; about {DOCUMENT_DESCRIPTIONS[rule.document.__name__]})"
+    yield f"{rule.id} ({rule.severity}; about {rule.document.document_name})"
+    if rule.former:
+        yield f"Formerly: {rule.former}"
     yield rule.text
     yield f"Source: {rule.source}"
     yield f"What to do: {rule.advice}"
@@ -165,7 +133,7 @@ def describe_rule(rule: Rule[object]) -> Iterator[str]:
         yield f"For example: {found}"
 
 
-def list_rule_rounds(rule: Rule[object]) -> Sequence[str]:
+def list_rule_rounds(rule: Rule[Any]) -> Sequence[str]:
     """Return the rounds that a rule applies to: its own, else all of the kinds that load it."""
     if rule.rounds is not None:
         return sorted(rule.rounds)

@@ -69,6 +69,8 @@ class Finding:
     """How to fix it."""
     weight: Verdict = Verdict.BROKEN
     """The verdict that an error of this rule leads to."""
+    former_rule: str = ""
+    """The rule's id before this release, if it had another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

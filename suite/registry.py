@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.input import Input
     from suite.power import PowerSource
     from suite.rounds import Round, RoundKind
+    from suite.rounds.inference_mllog import InferenceMllogRound
     from suite.rounds.inference_text import InferenceTextRound
     from suite.rounds.published_training import PublishedTraining
-    from suite.rounds.inference_mllog import InferenceMllogRound
     from suite.studies.bare_network import BareNetwork
     from suite.terms import Precision
     from suite.workload import Run, Scores, Trial, Workload
@@ -281,8 +281,8 @@ def load_inference_text_round(name: str) -> "InferenceTextRound":
 @cache
 def load_inference_mllog_round(name: str) -> "InferenceMllogRound":
     """Load a published inference round since v1.0."""
-    from suite.rounds.rows import merge_round_rows
     from suite.rounds.inference_mllog import build_inference_mllog_round
+    from suite.rounds.rows import merge_round_rows
 
     return build_inference_mllog_round(name, *merge_round_rows(name, collect_round_texts(name)))
 

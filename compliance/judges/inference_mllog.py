@@ -6,6 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.inference_mllog.entry_documents import (
+    MllogSystem,
+    read_entry_documents,
+    read_mllog_audit_tests,
+    read_mllog_benchmark,
+    read_mllog_system,
+)
 from compliance.documents.inference_mllog.run import (
     SCENARIO_FOLDERS,
     MllogEntry,
@@ -13,13 +20,6 @@ from compliance.documents.inference_mllog.run import (
     parse_scenario_folder,
     read_mllog_entry,
     read_mllog_run,
-)
-from compliance.documents.inference_mllog.entry_documents import (
-    MllogSystem,
-    read_entry_documents,
-    read_mllog_benchmark,
-    read_mllog_system,
-    read_mllog_audit_tests,
 )
 from compliance.judges.empty_path import describe_empty_target
 from compliance.logs.source_file import ParseErrorKind as FlawKind

@@ -10,15 +10,15 @@ from compliance.documents.inference_text.entry import TextAuditTest, TextEntry, 
 from compliance.documents.inference_text.organisation import (
     TextBenchmarkFolder,
     TextOrganisation,
-    read_text_system,
     read_system_type,
+    read_text_system,
 )
 from compliance.documents.inference_text.reader import (
     parse_entry_position,
     parse_text_run_mode,
+    read_text_audit_tests,
     read_text_entry,
     read_text_run,
-    read_text_audit_tests,
     resolve_folder_ignoring_case,
 )
 from compliance.judges.empty_path import describe_empty_target
@@ -115,9 +115,7 @@ class InferenceTextJudge:
         scenario = match_scenario_folder(filed.scenario) if filed else None
         closed = filed is not None and filed.division == "closed"
         yield from self.judge_run(
-            read_text_run(
-                path, parse_text_run_mode(path), self.round, scenario, benchmark, closed
-            )
+            read_text_run(path, parse_text_run_mode(path), self.round, scenario, benchmark, closed)
         )
 
     def judge_run(self, run: TextRun) -> Iterator[Finding]:

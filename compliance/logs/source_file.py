@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -87,6 +87,8 @@ class ParseError:
 @dataclass(slots=True)
 class SourceFile:
     """A file that was opened, and its flaws."""
+
+    document_name: ClassVar[str] = "any file"
 
     path: Path
     parse_errors: list[ParseError] = field(default_factory=list)

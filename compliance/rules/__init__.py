@@ -1,10 +1,11 @@
 """The judge's rules: one typed function each, whose docstring states the rule, its source and what
 to do.
 
-A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. An
-entry point whose name begins
-with a kind of round and a dot (`training.log-clock`) is loaded for rounds of that kind alone. A
-rule reads:
+Every `Rule` in a module of this package counts. The folder is the kind of round: rules in
+`training` are loaded for rounds of the kind `training` alone, rules in this folder for all. Other
+packages name their modules in the entry-point group `podium.rules`; an entry point whose name
+begins with a kind of round and a dot (`training.my-rules`) is loaded for that kind alone. A rule
+reads:
 
     @rule("training.init", TrainingLog)
     def init_limit(log: TrainingLog) -> Iterator[Fault]:
@@ -16,18 +17,29 @@ rule reads:
 """
 
 import inspect
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint
 from types import ModuleType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from compliance.verdict import Fault, Finding, Severity, Verdict
 from suite import plugins, registry
 from suite.rounds import RoundKind
 
-D = TypeVar("D")
+
+class JudgedDocument(Protocol):
+    """What a rule is about."""
+
+    document_name: ClassVar[str]
+    """What `podium explain` calls it, with its article."""
+
+
+D = TypeVar("D", bound=JudgedDocument)
 MAX_QUOTED_CHARACTERS: Final = 1000
 """Characters of a value that a finding quotes."""
 
@@ -37,6 +49,8 @@ class Rule(Generic[D]):
     """One rule: what it asks, of which kind of document, and the function that looks."""
 
     id: str
+    former: str
+    """The id before this release, which `podium explain` still accepts; empty if it is the same."""
     document: type[D]
     severity: Severity
     weight: Verdict
@@ -58,6 +72,7 @@ class Rule(Generic[D]):
         """Add what the rule knows to what it found."""
         return Finding(
             rule=self.id,
+            former_rule=self.former,
             severity=fault.severity or self.severity,
             file=str(fault.file),
             line=fault.line,
@@ -78,6 +93,7 @@ def rule(
     id: str,
     document: type[D],
     *,
+    former: str = "",
     severity: Severity = Severity.ERROR,
     weight: Verdict = Verdict.BROKEN,
     rounds: Iterable[str] | None = None,
@@ -97,6 +113,7 @@ def rule(
         names = None if rounds is None else frozenset(rounds)
         return Rule(
             id=id,
+            former=former,
             document=document,
             severity=severity,
             weight=weight,
@@ -124,37 +141,51 @@ def parse_rule_docstring(docstring: str) -> dict[str, str]:
 
 @cache
 def load_rules(kind: str | None = None) -> Mapping[str, Rule[Any]]:
-    """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs;
-    two of one id are a TypeError.
+    """Load all rules by id, or those that a kind of round needs; two of one id are a TypeError.
 
     Those of one module come in its order, so that what explains the rest is said first: an encoding
-    before what it garbled.
-    A rule of another package that has the name of one of podium's is warned of and passed over.
+    before what it garbled. A rule of another package that has the id of one of podium's is warned
+    of and passed over.
     """
-    others = {*RoundKind} - {kind} if kind else set()
-    points = registry.list_entry_points(registry.RULE_GROUP)
-    names = [name for name in points if name.partition(".")[0] not in others]
     found: dict[str, Rule[Any]] = {}
-    for name, module in registry.iterate_loaded_points(
-        registry.RULE_GROUP,
-        "rules",
-        sorted(names, key=lambda name: not plugins.is_own_entry_point(points[name])),
-    ):
-        for each in iterate_module_rules(module):
-            if found.setdefault(each.id, each) is each:
-                continue
-            if plugins.is_own_entry_point(points[name]):
+    for name in list_rule_modules(kind):
+        for each in iterate_module_rules(import_module(name)):
+            if found.setdefault(each.id, each) is not each:
                 raise TypeError(f"two rules are called {each.id}")
-            plugins.warn_about_package(
-                points[name],
-                f"rule {each.id} of package {plugins.describe_package(points[name])} is left out:"
-                " another one has that name",
-            )
+    for point, module in iterate_package_rule_modules(kind):
+        for each in iterate_module_rules(module):
+            if found.setdefault(each.id, each) is not each:
+                plugins.warn_about_package(
+                    point,
+                    f"rule {each.id} of package {plugins.describe_package(point)} is left out:"
+                    " another one has that name",
+                )
     return found
 
 
+def list_rule_modules(kind: str | None) -> list[str]:
+    """List podium's own modules of rules: for all rounds, and for one kind of round or each."""
+    kinds = [kind] if kind else sorted(RoundKind)
+    folders = [each.replace("-", "_") for each in kinds]
+    names = [each.name for each in pkgutil.iter_modules(__path__, f"{__name__}.") if not each.ispkg]
+    for folder in folders:
+        prefix = f"{__name__}.{folder}."
+        walked = pkgutil.walk_packages([f"{path}/{folder}" for path in __path__], prefix)
+        names += sorted(each.name for each in walked if not each.ispkg)
+    return names
+
+
+def iterate_package_rule_modules(kind: str | None) -> Iterator[tuple[EntryPoint, ModuleType]]:
+    """Yield the modules of other packages' rules, for one kind of round or all."""
+    others = {*RoundKind} - {kind} if kind else set()
+    points = registry.list_entry_points(registry.RULE_GROUP)
+    names = sorted(name for name in points if name.partition(".")[0] not in others)
+    for name, module in registry.iterate_loaded_points(registry.RULE_GROUP, "rules", names):
+        yield points[name], module
+
+
 def iterate_module_rules(module: ModuleType) -> Iterator[Rule[Any]]:
-    """Yield the rules that stand in a module."""
+    """Yield the rules that a module defines."""
     yield from (value for value in vars(module).values() if isinstance(value, Rule))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from compliance.rules import rule
 from compliance.verdict import Fault, Verdict
@@ -12,6 +13,8 @@ from suite import registry
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnjudgedPath:
     """A path whose content tells a round that is none of those known."""
+
+    document_name: ClassVar[str] = "a result of an unknown round"
 
     path: Path
     evidence: str

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from compliance.documents.inference_text.entry import find_performance_folders, read_entry_headline
-from compliance.documents.inference_mllog.run import read_mllog_run
 from compliance.documents.inference_mllog.headline import find_mllog_headline
+from compliance.documents.inference_mllog.run import read_mllog_run
+from compliance.documents.inference_text.entry import find_performance_folders, read_entry_headline
 from compliance.documents.training.convergence import judge_set_convergence
 from compliance.documents.training.log import (
     PublishedLog,
@@ -23,9 +23,9 @@ from submissions.score.log_values import PUBLISHED_PROFILE, ResultValues
 from suite import events
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
+from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.rounds.inference_text import InferenceTextRound
 from suite.rounds.published_training import PublishedTraining
-from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.workload import Mode
 
 PUBLISHED_OLYMPIC_RUNS: Final = 3

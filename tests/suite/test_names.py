@@ -20,13 +20,77 @@ NOT_VERB_PHRASES: Final = re.compile(
 )
 """Decorators of functions that are named by what they are."""
 PARTICIPLES: Final = frozenset(
-    "begun broken brought built chosen drawn driven given grown heard held hidden kept known laid led"
-    " lent lost made meant met paid said seen sent shown sold spent stood struck swept taken thought"
-    " told torn understood woken won worn wound written".split()
+    [
+        "begun",
+        "broken",
+        "brought",
+        "built",
+        "chosen",
+        "drawn",
+        "driven",
+        "given",
+        "grown",
+        "heard",
+        "held",
+        "hidden",
+        "kept",
+        "known",
+        "laid",
+        "led",
+        "lent",
+        "lost",
+        "made",
+        "meant",
+        "met",
+        "paid",
+        "said",
+        "seen",
+        "sent",
+        "shown",
+        "sold",
+        "spent",
+        "stood",
+        "struck",
+        "swept",
+        "taken",
+        "thought",
+        "told",
+        "torn",
+        "understood",
+        "woken",
+        "won",
+        "worn",
+        "wound",
+        "written",
+    ]
 )
 PREPOSITIONS: Final = frozenset(
-    "above after against among around at before behind below beneath beside between beyond by from in"
-    " of on over to under with within without".split()
+    [
+        "above",
+        "after",
+        "against",
+        "among",
+        "around",
+        "at",
+        "before",
+        "behind",
+        "below",
+        "beneath",
+        "beside",
+        "between",
+        "beyond",
+        "by",
+        "from",
+        "in",
+        "of",
+        "on",
+        "over",
+        "to",
+        "under",
+        "with",
+        "within",
+        "without",
+    ]
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -5,15 +5,15 @@ description, compliance tests, scenarios.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from compliance.documents.inference_text.entry_files import ANY_JSON_DECODER
 from compliance.documents.inference_mllog.run import (
     MLLOG_FILE_LENIENCY,
     MllogRun,
     parse_scenario_folder,
     read_mllog_run,
 )
+from compliance.documents.inference_text.entry_files import ANY_JSON_DECODER
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
 from compliance.recognition.tree_path import TreePosition, is_file, is_folder, list_subfolders
 from compliance.verdict import Fault, Severity
@@ -38,6 +38,8 @@ TEST_FOLDER_PREFIX: Final = "TEST"
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MllogEntryDocuments:
     """What is filed beside an entry of the closed division: its measurements and its tests."""
+
+    document_name: ClassVar[str] = "the documents of an inference entry"
 
     entry: Path
     scenario: str | None
@@ -69,6 +71,8 @@ class MllogEntryDocuments:
 class MllogAuditTest:
     """One compliance test of an entry."""
 
+    document_name: ClassVar[str] = "a compliance test of an inference entry"
+
     folder: Path
     name: str
     """TEST01, or TEST04-A."""
@@ -93,6 +97,8 @@ class MllogAuditTest:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MllogSystem:
     """A system description."""
+
+    document_name: ClassVar[str] = "an inference system description"
 
     path: Path
     source: SourceFile
@@ -119,6 +125,8 @@ class MllogSystem:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MllogBenchmark:
     """A benchmark's folder of a closed system, with the scenarios that were filed."""
+
+    document_name: ClassVar[str] = "a benchmark of an inference system"
 
     folder: Path
     benchmark: str | None
@@ -227,7 +235,9 @@ def read_mllog_system(path: Path, place: TreePosition, round: InferenceMllogRoun
     )
 
 
-def read_mllog_benchmark(folder: Path, place: TreePosition, round: InferenceMllogRound) -> MllogBenchmark:
+def read_mllog_benchmark(
+    folder: Path, place: TreePosition, round: InferenceMllogRound
+) -> MllogBenchmark:
     """Read which scenarios a benchmark's folder has, and of which category its system is."""
     benchmark = round.find_benchmark(folder.name)
     category = read_mllog_system(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from compliance.documents.inference_text.entry import find_performance_folders
 from compliance.documents.training.values import is_plain_finite_number
@@ -77,6 +77,8 @@ SCORE_HASH_PATTERN: Final = re.compile(r"(?m)^hash=(\w+)")
 class MllogRun:
     """One LoadGen run, from its detail log."""
 
+    document_name: ClassVar[str] = "a LoadGen run"
+
     folder: Path
     mode: Mode
     """From the folder name."""
@@ -136,6 +138,8 @@ class MllogRun:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MllogEntry:
     """One scenario of a system and benchmark."""
+
+    document_name: ClassVar[str] = "an inference entry"
 
     folder: Path
     scenario: str | None
@@ -211,7 +215,10 @@ def read_mllog_run(
 
 
 def read_mllog_entry(
-    folder: Path, place: TreePosition | None, round: InferenceMllogRound, category: str | None = None
+    folder: Path,
+    place: TreePosition | None,
+    round: InferenceMllogRound,
+    category: str | None = None,
 ) -> MllogEntry:
     """Read an entry: `.../<system>/<model>/<Scenario>`."""
     named, division = folder.parent.name, place.division if place else None
@@ -262,7 +269,9 @@ def read_last_claimed_scores(path: Path, model: InferenceMllogModel | None) -> M
     return {metric: scores[-1] for metric, scores in read_all_claimed_scores(path, model).items()}
 
 
-def read_all_claimed_scores(path: Path, model: InferenceMllogModel | None) -> Mapping[str, Sequence[float]]:
+def read_all_claimed_scores(
+    path: Path, model: InferenceMllogModel | None
+) -> Mapping[str, Sequence[float]]:
     """Read all scores in accuracy.txt of the metrics that a benchmark requires, in order."""
     text = read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
     metrics = {**model.accuracy, **model.accuracy_most} if model else {}

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from compliance.documents.inference_text.entry_files import Claims, MeasurementsFolder
 from compliance.documents.inference_text.top1 import Top1
@@ -28,8 +28,8 @@ from suite.files.layout import SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 from suite.rounds.inference_text import (
     InferenceTextBenchmark,
-    InferenceTextScenario,
     InferenceTextRound,
+    InferenceTextScenario,
 )
 from suite.workload import Mode
 
@@ -64,6 +64,8 @@ class EntryPosition:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextRun:
     """One LoadGen run: its folder's files, and the round that judges it."""
+
+    document_name: ClassVar[str] = "a LoadGen run"
 
     folder: Path
     mode: Mode
@@ -182,6 +184,8 @@ class TextRun:
 class TextAuditTest:
     """One compliance test of an entry, as filed."""
 
+    document_name: ClassVar[str] = "a compliance test of an inference entry"
+
     folder: Path
     name: str
     """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
@@ -209,6 +213,8 @@ class TextEntry:
     """One scenario of a benchmark on a system: accuracy and performance runs, and everything filed
     with them.
     """
+
+    document_name: ClassVar[str] = "an inference entry"
 
     folder: Path
     position: EntryPosition | None

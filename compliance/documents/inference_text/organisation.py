@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from compliance.documents.inference_text.entry_files import ANY_JSON_DECODER, ENTRY_FILE_LENIENCY
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
@@ -15,6 +15,8 @@ from suite.rounds.inference_text import InferenceTextRound
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextSystem:
     """A system description of a published inference round."""
+
+    document_name: ClassVar[str] = "a system"
 
     path: Path
     source: SourceFile
@@ -32,6 +34,8 @@ class TextSystem:
 class TextBenchmarkFolder:
     """A benchmark of a system, with the scenarios that were filed."""
 
+    document_name: ClassVar[str] = "a benchmark of a system"
+
     folder: Path
     model: str
     scenarios: Sequence[str]
@@ -44,6 +48,8 @@ class TextBenchmarkFolder:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextOrganisation:
     """An organisation's part of a submission, or one of its systems or benchmarks."""
+
+    document_name: ClassVar[str] = "an organisation"
 
     place: TreePosition
     systems: Sequence[str]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -45,6 +45,8 @@ AUDIT_FILES: Final = (AUDIT_RECORD, AUDIT_CONFIG, VERIFY_PERFORMANCE, VERIFY_ACC
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """One compliance test of one scenario."""
+
+    document_name: ClassVar[str] = "a compliance test"
 
     folder: Path
     test: AuditTest | None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -20,6 +20,8 @@ CHECKPOINT_RECORD_FIELDS: Final = frozenset(field.name for field in fields(Check
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFile:
     """`checkpoints/<workload>/<sha256>/record.json`."""
+
+    document_name: ClassVar[str] = "the record of a checkpoint"
 
     path: Path
     record: CheckpointRecord

@@ -5,7 +5,7 @@ rate was.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.training import TrainingLog, is_finite_number
@@ -29,6 +29,8 @@ class RunWindow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConditions:
     """The conditions of one run."""
+
+    document_name: ClassVar[str] = "what was recorded beside a run"
 
     path: Path
     """Path of its telemetry, or of the run if there is none."""

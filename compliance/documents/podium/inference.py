@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -90,6 +90,8 @@ MEASUREMENTS_DECODER: Final = msgspec.json.Decoder(Measurements)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenRun:
     """One LoadGen run: its three files and podium's run record."""
+
+    document_name: ClassVar[str] = "a LoadGen run"
 
     folder: Path
     mode: Mode
@@ -230,6 +232,8 @@ class LoadGenRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceEntry:
     """One scenario of one benchmark on one system: an accuracy run and performance runs."""
+
+    document_name: ClassVar[str] = "an inference entry"
 
     folder: Path
     scenario: Scenario | None

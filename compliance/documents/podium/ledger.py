@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -48,6 +48,8 @@ class LedgerLine:
 @dataclass(frozen=True, kw_only=True)
 class LedgerFile:
     """One workload's ledger. Has no slots, since derived values are cached on it."""
+
+    document_name: ClassVar[str] = "a ledger"
 
     source: SourceFile
     workload: str

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -39,6 +39,8 @@ readings against the limit.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPower:
     """A run whose record claims energy, or whose telemetry has power readings."""
+
+    document_name: ClassVar[str] = "the power of a run"
 
     record: Path
     """The file that claims energy: run.json, or the training log."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from compliance.verdict import Fault, Severity
 from suite.measurement.mlperf_power.checks import SessionCheck, run_session_check
@@ -11,6 +12,8 @@ from suite.measurement.mlperf_power.session import PowerSession
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSession:
     """An imported session."""
+
+    document_name: ClassVar[str] = "a session of MLPerf Power beside a LoadGen run"
 
     session: PowerSession
 

@@ -5,7 +5,7 @@ behind it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -135,9 +135,13 @@ class RateStudy(Generic[D]):
 class PeakFile(RateStudy[PeakStudy]):
     """A search for the peak with its runs."""
 
+    document_name: ClassVar[str] = "a study"
+
 
 class SpeedFile(RateStudy[SpeedStudy]):
     """Speed alone, with its runs."""
+
+    document_name: ClassVar[str] = "a study"
 
 
 AnyRates: TypeAlias = PeakFile | SpeedFile

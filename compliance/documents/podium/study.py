@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -116,6 +116,8 @@ class StudyPoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFile:
     """A study with its runs."""
+
+    document_name: ClassVar[str] = "a study"
 
     folder: Path
     study: Study

@@ -5,7 +5,7 @@ entries check.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from compliance.bundle.manifest import Manifest
 from compliance.documents.podium.audit import Audit
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """Everything of one organisation in one division, or of one of its systems."""
+
+    document_name: ClassVar[str] = "an organisation"
 
     organisation_folder: Path
     sets: Sequence[TrainingSet]
@@ -52,6 +54,8 @@ class Submission:
 class Bundle:
     """A sealed package, unpacked."""
 
+    document_name: ClassVar[str] = "a bundle"
+
     folder: Path
     problem: str | None
     """Why it cannot be unpacked; None if it was unpacked."""
@@ -70,6 +74,8 @@ class Bundle:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UninstalledResult:
     """A result of a workload that is not installed here."""
+
+    document_name: ClassVar[str] = "a result of a workload that is not installed"
 
     path: Path
     workload: str

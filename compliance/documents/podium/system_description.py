@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -78,6 +78,8 @@ SYSTEM_DECODER: Final = msgspec.json.Decoder(SystemDescription)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemFile:
     """A system description and its path."""
+
+    document_name: ClassVar[str] = "a system description"
 
     path: Path
     description: SystemDescription

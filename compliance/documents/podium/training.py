@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Any, ClassVar, Final, TypeGuard
 
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import MllogRecord
@@ -68,6 +68,8 @@ class LoggedEvaluation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLog:
     """One training run, from its log."""
+
+    document_name: ClassVar[str] = "a training log"
 
     path: Path
     source: SourceFile
@@ -205,6 +207,8 @@ class TrainingLog:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSet:
     """All training runs of one benchmark on one system."""
+
+    document_name: ClassVar[str] = "a training set"
 
     folder: Path
     logs: Sequence[TrainingLog]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from compliance.documents.training.evaluations import PublishedEvaluation, parse_evaluations
 from compliance.documents.training.retention import MAX_RUN_EVENTS, select_retained_records
@@ -50,6 +50,8 @@ CONVERGED_DIGITS: Final = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLog:
     """One training run, from its log."""
+
+    document_name: ClassVar[str] = "a training log"
 
     path: Path
     source: SourceFile
@@ -272,6 +274,8 @@ class PublishedLog:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSet:
     """All training runs of one benchmark on one system, in one folder."""
+
+    document_name: ClassVar[str] = "a training set"
 
     folder: Path
     logs: Sequence[PublishedLog]

@@ -5,6 +5,7 @@ and the remaining files.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from compliance.documents.training.log import PublishedSet
 from compliance.documents.training.system_description import DescribedSystem
@@ -15,6 +16,8 @@ from suite.rounds.published_training import PublishedTraining
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSystem:
     """One system: its sets, and its description."""
+
+    document_name: ClassVar[str] = "a system"
 
     folder: Path
     """`results/<system>`."""
@@ -36,6 +39,8 @@ class PublishedSystem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedOrganisation:
     """Everything that one organisation filed."""
+
+    document_name: ClassVar[str] = "an organisation"
 
     organisation_folder: Path
     sets: int

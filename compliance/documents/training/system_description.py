@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -36,6 +36,8 @@ DESCRIPTION_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSystem:
     """A system description and its path."""
+
+    document_name: ClassVar[str] = "a system description"
 
     path: Path
     source: SourceFile

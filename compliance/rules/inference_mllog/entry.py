@@ -20,7 +20,7 @@ from suite.files.layout import ACCURACY_TEXT
 ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
-@rule("later.complete", MllogEntry)
+@rule("inference-mllog.complete", MllogEntry, former="later.complete")
 def complete(entry: MllogEntry) -> Iterator[Fault]:
     """An entry has an accuracy run and a performance run.
 
@@ -33,7 +33,7 @@ def complete(entry: MllogEntry) -> Iterator[Fault]:
         yield entry.build_fault("no performance run", "performance/run_1")
 
 
-@rule("later.benchmark", MllogEntry)
+@rule("inference-mllog.benchmark", MllogEntry, former="later.benchmark")
 def benchmark(entry: MllogEntry) -> Iterator[Fault]:
     """In the closed division a model's folder is named after a benchmark of the round.
 
@@ -46,7 +46,7 @@ def benchmark(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("later.accuracy", MllogEntry)
+@rule("inference-mllog.accuracy", MllogEntry, former="later.accuracy")
 def accuracy(entry: MllogEntry) -> Iterator[Fault]:
     """A closed result reaches each of its benchmark's metrics, and does not pass those that have an
     upper limit.
@@ -81,7 +81,7 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("later.hash", MllogEntry)
+@rule("inference-mllog.hash", MllogEntry, former="later.hash")
 def hashed(entry: MllogEntry) -> Iterator[Fault]:
     """accuracy.txt has the hash of the whole accuracy log, which is filed cut short.
 
@@ -119,7 +119,7 @@ def hashed(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("later.data_set", MllogEntry)
+@rule("inference-mllog.data_set", MllogEntry, former="later.data_set")
 def data_set(entry: MllogEntry) -> Iterator[Fault]:
     """The accuracy run of a closed entry is over the benchmark's whole accuracy set.
 
@@ -142,7 +142,7 @@ def data_set(entry: MllogEntry) -> Iterator[Fault]:
         yield entry.accuracy.build_fault(f"{key} {logged:g}", f"{wanted}", key)
 
 
-@rule("later.inferred", MllogEntry)
+@rule("inference-mllog.inferred", MllogEntry, former="later.inferred")
 def inferred(entry: MllogEntry) -> Iterator[Fault]:
     """Results are inferred from another scenario's logs for systems of the edge alone.
 
@@ -165,7 +165,7 @@ def inferred(entry: MllogEntry) -> Iterator[Fault]:
             )
 
 
-@rule("later.one_system", MllogEntry)
+@rule("inference-mllog.one_system", MllogEntry, former="later.one_system")
 def one_system(entry: MllogEntry) -> Iterator[Fault]:
     """Accuracy run and performance runs are of one scenario.
 
@@ -189,7 +189,7 @@ def one_system(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("later.system", MllogEntry)
+@rule("inference-mllog.system", MllogEntry, former="later.system")
 def system(entry: MllogEntry) -> Iterator[Fault]:
     """The system of an entry has a description.
 
@@ -205,7 +205,7 @@ def system(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("later.distinct", MllogEntry)
+@rule("inference-mllog.distinct", MllogEntry, former="later.distinct")
 def distinct(entry: MllogEntry) -> Iterator[Fault]:
     """No two runs of an entry are the same.
 

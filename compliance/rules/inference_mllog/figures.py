@@ -119,7 +119,7 @@ class RequiredSpan(NamedTuple):
     name: str
 
 
-@rule("later.once", MllogRun)
+@rule("inference-mllog.once", MllogRun, former="later.once")
 def once(run: MllogRun) -> Iterator[Fault]:
     """A detail log is of one run: each setting and each result stands in it once.
 
@@ -136,7 +136,7 @@ def once(run: MllogRun) -> Iterator[Fault]:
             )
 
 
-@rule("later.settings", MllogRun)
+@rule("inference-mllog.settings", MllogRun, former="later.settings")
 def settings(run: MllogRun) -> Iterator[Fault]:
     """A run was made with the settings that it was asked for.
 
@@ -155,7 +155,7 @@ def settings(run: MllogRun) -> Iterator[Fault]:
             )
 
 
-@rule("later.summary", MllogRun)
+@rule("inference-mllog.summary", MllogRun, former="later.summary")
 def summary(run: MllogRun) -> Iterator[Fault]:
     """LoadGen's summary says what the detail log says.
 
@@ -219,7 +219,7 @@ def is_printed_as_logged(text: str, logged: object) -> bool:
     return math.isclose(shown, logged, rel_tol=PRINTED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_ERROR)
 
 
-@rule("later.whole", MllogRun)
+@rule("inference-mllog.whole", MllogRun, former="later.whole")
 def whole(run: MllogRun) -> Iterator[Fault]:
     """A performance run has all its results: latencies and percentiles, and the rate or latency
     that counts.
@@ -246,7 +246,7 @@ def whole(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} {run.find_value(key)}", "a number", key)
 
 
-@rule("later.arithmetic", MllogRun)
+@rule("inference-mllog.arithmetic", MllogRun, former="later.arithmetic")
 def arithmetic(run: MllogRun) -> Iterator[Fault]:
     """Rates follow from counts and times: what was issued, completed, and how long it took.
 
@@ -334,7 +334,7 @@ def check_server_rates(
         )
 
 
-@rule("later.elapsed", MllogRun)
+@rule("inference-mllog.elapsed", MllogRun, former="later.elapsed")
 def elapsed(run: MllogRun) -> Iterator[Fault]:
     """A performance run lasted as long as it had to, and as long as its queries took.
 
@@ -370,7 +370,7 @@ def elapsed(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} false", "true", key)
 
 
-@rule("later.date", MllogRun)
+@rule("inference-mllog.date", MllogRun, former="later.date")
 def date(run: MllogRun) -> Iterator[Fault]:
     """A run was made near its round and not in the future, on the day that all of its clocks tell.
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from compliance.documents.inference_mllog.entry_documents import (
     SYSTEM_CATEGORIES,
-    MllogEntryDocuments,
     MllogBenchmark,
+    MllogEntryDocuments,
     MllogSystem,
 )
 from compliance.documents.organisation_name import is_organisation_name
@@ -42,7 +42,7 @@ FILLED_SYSTEM_FIELDS: Final = (
 """Fields that are empty in no accepted description."""
 
 
-@rule("later.measurements", MllogEntryDocuments)
+@rule("inference-mllog.measurements", MllogEntryDocuments, former="later.measurements")
 def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
     """A closed entry comes with its settings, a description of how to run it, and one of how its
     model was made.
@@ -82,7 +82,7 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
             )
 
 
-@rule("later.tests", MllogEntryDocuments)
+@rule("inference-mllog.tests", MllogEntryDocuments, former="later.tests")
 def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
     """A closed entry has the compliance tests of its benchmark.
 
@@ -96,7 +96,7 @@ def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
             yield filing.build_fault(f"no {name}", f"the folder {name}", filing.tests)
 
 
-@rule("later.system_fields", MllogSystem)
+@rule("inference-mllog.system_fields", MllogSystem, former="later.system_fields")
 def system_fields(system: MllogSystem) -> Iterator[Fault]:
     """A system description has the round's fields; counts are whole numbers.
 
@@ -125,7 +125,7 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
             yield system.build_fault(f"{name} {stated!r}", f"a whole number, {least} or more")
 
 
-@rule("later.system_place", MllogSystem)
+@rule("inference-mllog.system_place", MllogSystem, former="later.system_place")
 def system_place(system: MllogSystem) -> Iterator[Fault]:
     """A system description is filed in its division and by its submitter, with a status and a type
     that the round knows.
@@ -158,7 +158,7 @@ def system_place(system: MllogSystem) -> Iterator[Fault]:
         )
 
 
-@rule("later.scenarios", MllogBenchmark)
+@rule("inference-mllog.scenarios", MllogBenchmark, former="later.scenarios")
 def scenarios(model: MllogBenchmark) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its category, and
     only for those that the benchmark has.

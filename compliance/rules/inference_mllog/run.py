@@ -71,7 +71,7 @@ def has_detail_records(run: MllogRun) -> bool:
     return bool(run.index)
 
 
-@rule("later.records", MllogRun)
+@rule("inference-mllog.records", MllogRun, former="later.records")
 def records(run: MllogRun) -> Iterator[Fault]:
     """A detail log has LoadGen's records, with its settings.
 
@@ -90,7 +90,7 @@ def records(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("later.mode", MllogRun)
+@rule("inference-mllog.mode", MllogRun, former="later.mode")
 def mode(run: MllogRun) -> Iterator[Fault]:
     """A performance folder contains a performance run, an accuracy folder an accuracy run; a
     submission run counts as both.
@@ -112,7 +112,7 @@ def mode(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("later.scenario", MllogRun)
+@rule("inference-mllog.scenario", MllogRun, former="later.scenario")
 def scenario(run: MllogRun) -> Iterator[Fault]:
     """The log is of the scenario that its folder is named after, or of the one from which that may
     be inferred.
@@ -130,7 +130,7 @@ def scenario(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"scenario {run.logged_scenario}", run.scenario, "effective_scenario")
 
 
-@rule("later.seeds", MllogRun)
+@rule("inference-mllog.seeds", MllogRun, former="later.seeds")
 def seeds(run: MllogRun) -> Iterator[Fault]:
     """The random seeds are the round's.
 
@@ -144,7 +144,7 @@ def seeds(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
 
 
-@rule("later.valid", MllogRun)
+@rule("inference-mllog.valid", MllogRun, former="later.valid")
 def valid(run: MllogRun) -> Iterator[Fault]:
     """LoadGen reports a performance run as VALID, in the detail log and in the summary.
 
@@ -169,7 +169,7 @@ def valid(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("later.errors", MllogRun, severity=Severity.WARNING)
+@rule("inference-mllog.errors", MllogRun, former="later.errors", severity=Severity.WARNING)
 def errors(run: MllogRun) -> Iterator[Fault]:
     """LoadGen logged no errors.
 
@@ -180,7 +180,7 @@ def errors(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"{told:g} errors", "none", "num_errors")
 
 
-@rule("later.duration", MllogRun)
+@rule("inference-mllog.duration", MllogRun, former="later.duration")
 def duration(run: MllogRun) -> Iterator[Fault]:
     """A performance run is asked to last as long as the round requires.
 
@@ -192,7 +192,7 @@ def duration(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"min_duration {told} ms", f"{least} ms", "effective_min_duration_ms")
 
 
-@rule("later.samples", MllogRun)
+@rule("inference-mllog.samples", MllogRun, former="later.samples")
 def samples(run: MllogRun) -> Iterator[Fault]:
     """At least as many samples are in memory, and in Offline's query, as the benchmark requires.
 
@@ -219,7 +219,7 @@ def samples(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{name} {issued:g}", f"{fewest} or more", name)
 
 
-@rule("later.bound", MllogRun)
+@rule("inference-mllog.bound", MllogRun, former="later.bound")
 def bound(run: MllogRun) -> Iterator[Fault]:
     """Server meets its latency bound: the benchmark's, or those of tokens that LoadGen was given.
 
@@ -249,7 +249,7 @@ def bound(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("later.special", MllogRun)
+@rule("inference-mllog.special", MllogRun, former="later.special")
 def special(run: MllogRun) -> Iterator[Fault]:
     """A result is made without settings that are meant for compliance tests.
 
@@ -268,7 +268,7 @@ def special(run: MllogRun) -> Iterator[Fault]:
             )
 
 
-@rule("later.latencies", MllogRun)
+@rule("inference-mllog.latencies", MllogRun, former="later.latencies")
 def latencies(run: MllogRun) -> Iterator[Fault]:
     """Latencies ascend from the lowest over the percentiles to the highest, of queries and of
     tokens.
@@ -287,7 +287,7 @@ def latencies(run: MllogRun) -> Iterator[Fault]:
                 yield run.build_fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
 
 
-@rule("later.result", MllogRun)
+@rule("inference-mllog.result", MllogRun, former="later.result")
 def result(run: MllogRun) -> Iterator[Fault]:
     """The result follows from what was generated, and the summary has the same.
 

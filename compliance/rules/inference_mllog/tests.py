@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference_mllog.run import MLLOG_FILE_LENIENCY, read_last_claimed_scores
 from compliance.documents.inference_mllog.entry_documents import MllogAuditTest
 from compliance.documents.inference_mllog.headline import find_mllog_headline
+from compliance.documents.inference_mllog.run import MLLOG_FILE_LENIENCY, read_last_claimed_scores
 from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.tree_path import is_file, match_scenario_folder
 from compliance.rules import rule
@@ -67,7 +67,7 @@ def read_test_output(path: Path) -> str:
     return read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY), MAX_TEST_OUTPUT_BYTES)
 
 
-@rule("later.test_files", MllogAuditTest)
+@rule("inference-mllog.test_files", MllogAuditTest, former="later.test_files")
 def test_files(test: MllogAuditTest) -> Iterator[Fault]:
     """A compliance test comes with what its verification scripts printed, and with its run.
 
@@ -81,7 +81,7 @@ def test_files(test: MllogAuditTest) -> Iterator[Fault]:
         yield test.build_fault("no run", "performance/run_1 with LoadGen's logs")
 
 
-@rule("later.test_passed", MllogAuditTest)
+@rule("inference-mllog.test_passed", MllogAuditTest, former="later.test_passed")
 def test_passed(test: MllogAuditTest) -> Iterator[Fault]:
     """A compliance test passed; answers may differ from run to run if their scores are as good.
 
@@ -147,7 +147,7 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
             )
 
 
-@rule("later.test_seeds", MllogAuditTest)
+@rule("inference-mllog.test_seeds", MllogAuditTest, former="later.test_seeds")
 def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
     """A test's run has the round's random seeds, that of TEST05 the seeds of TEST05; it is valid,
     and of the entry's scenario.
@@ -182,7 +182,7 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
         )
 
 
-@rule("later.test_settings", MllogAuditTest)
+@rule("inference-mllog.test_settings", MllogAuditTest, former="later.test_settings")
 def test_settings(test: MllogAuditTest) -> Iterator[Fault]:
     """A test's run was made with the settings of that test.
 
@@ -220,7 +220,7 @@ def weigh_unchecked_run(test: MllogAuditTest) -> Severity | None:
     return Severity.WARNING if test.round.rules.test_runs_logged else None
 
 
-@rule("later.test_score", MllogAuditTest)
+@rule("inference-mllog.test_score", MllogAuditTest, former="later.test_score")
 def test_score(test: MllogAuditTest) -> Iterator[Fault]:
     """The scores that a verification script compared are close to each other.
 
@@ -247,7 +247,12 @@ def test_score(test: MllogAuditTest) -> Iterator[Fault]:
         yield test.build_fault(f"test score {one:g}", f"near the reference score {other:g}", path)
 
 
-@rule("later.test_speed", MllogAuditTest, severity=Severity.WARNING)
+@rule(
+    "inference-mllog.test_speed",
+    MllogAuditTest,
+    former="later.test_speed",
+    severity=Severity.WARNING,
+)
 def test_speed(test: MllogAuditTest) -> Iterator[Fault]:
     """The speed of a test's run, computed again from the logs, is as near to the result's as the
     test asks; TEST04-B's to that of TEST04-A.

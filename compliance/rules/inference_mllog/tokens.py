@@ -43,7 +43,7 @@ ESTIMATE_TEXT_PATTERN: Final = r"Early stopping {}th percentile estimate: (\d{{1
 RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 
 
-@rule("later.tokens", MllogRun)
+@rule("inference-mllog.tokens", MllogRun, former="later.tokens")
 def tokens(run: MllogRun) -> Iterator[Fault]:
     """LoadGen measures the latencies of a language model's tokens: time to first token and time per
     output token meet their bounds.
@@ -78,7 +78,7 @@ def tokens(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} {told}", f"above 0 and below {bound}", key)
 
 
-@rule("later.token_bounds", MllogRun)
+@rule("inference-mllog.token_bounds", MllogRun, former="later.token_bounds")
 def token_bounds(run: MllogRun) -> Iterator[Fault]:
     """LoadGen is given the bounds of the benchmark for the time to first token and the time per
     output token.
@@ -105,7 +105,7 @@ def token_bounds(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} {told:g}", f"at most {bound}", key)
 
 
-@rule("later.token_count", MllogRun)
+@rule("inference-mllog.token_count", MllogRun, former="later.token_count")
 def token_count(run: MllogRun) -> Iterator[Fault]:
     """A run that measures tokens produced some.
 
@@ -132,7 +132,7 @@ def token_count(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"no {needed[0]}", "tokens per second")
 
 
-@rule("later.token_rate", MllogEntry)
+@rule("inference-mllog.token_rate", MllogEntry, former="later.token_rate")
 def token_rate(entry: MllogEntry) -> Iterator[Fault]:
     """The answers of a performance run are as long as those of the accuracy run: tokens per second
     over samples per second.
@@ -183,7 +183,7 @@ def compute_answer_length(run: MllogRun) -> tuple[str, float]:
     )
 
 
-@rule("later.equal_issue", MllogRun)
+@rule("inference-mllog.equal_issue", MllogRun, former="later.equal_issue")
 def equal_issue(run: MllogRun) -> Iterator[Fault]:
     """Benchmarks whose samples differ much in length issue each sample equally often.
 
@@ -226,7 +226,7 @@ def equal_issue(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("later.early_stopping", MllogRun)
+@rule("inference-mllog.early_stopping", MllogRun, former="later.early_stopping")
 def early_stopping(run: MllogRun) -> Iterator[Fault]:
     """Early stopping says that enough queries were processed; its estimate of a latency lies
     between the percentiles around it.

@@ -44,7 +44,7 @@ def build_accuracy_text_fault(
     return entry.build_fault(found, required, entry.claims.source.path, line, severity)
 
 
-@rule("filed.score", TextEntry)
+@rule("inference-text.score", TextEntry, former="filed.score")
 def score(entry: TextEntry) -> Iterator[Fault]:
     """accuracy.txt contains the benchmark's score; if it occurs several times, the values are
     equal.
@@ -99,7 +99,7 @@ def score(entry: TextEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("filed.threshold", TextEntry)
+@rule("inference-text.threshold", TextEntry, former="filed.threshold")
 def threshold(entry: TextEntry) -> Iterator[Fault]:
     """A closed result reaches the required share of the reference quality.
 
@@ -120,7 +120,7 @@ def threshold(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.counts", TextEntry)
+@rule("inference-text.counts", TextEntry, former="filed.counts")
 def counts(entry: TextEntry) -> Iterator[Fault]:
     """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy
     run.
@@ -173,7 +173,7 @@ def check_answered_total(entry: TextEntry, total: int, line: int) -> Iterator[Fa
         )
 
 
-@rule("filed.table", TextEntry)
+@rule("inference-text.table", TextEntry, former="filed.table")
 def table(entry: TextEntry) -> Iterator[Fault]:
     """The mAP in accuracy.txt is the average precision in the table above it.
 
@@ -197,7 +197,7 @@ def table(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.top1", TextEntry)
+@rule("inference-text.top1", TextEntry, former="filed.top1")
 def top1(entry: TextEntry) -> Iterator[Fault]:
     """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the
     labels.
@@ -235,7 +235,7 @@ def describe_recomputed_top1(found: Top1) -> str:
     )
 
 
-@rule("filed.unscored", TextEntry, severity=Severity.INFO)
+@rule("inference-text.unscored", TextEntry, former="filed.unscored", severity=Severity.INFO)
 def unscored(entry: TextEntry) -> Iterator[Fault]:
     """An accuracy that could not be recomputed is reported: it is only the submitter's claim.
 
@@ -248,7 +248,7 @@ def unscored(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.hash", TextEntry)
+@rule("inference-text.hash", TextEntry, former="filed.hash")
 def hashed(entry: TextEntry) -> Iterator[Fault]:
     """If accuracy logs are submitted truncated, accuracy.txt contains the hash of the complete log.
 

@@ -24,7 +24,7 @@ def has_accuracy_answers(run: TextRun) -> bool:
     return not run.performance or run.logged_mode == SUBMISSION_MODE
 
 
-@rule("served.data_set", TextRun)
+@rule("inference-text.data_set", TextRun, former="served.data_set")
 def data_set(run: TextRun) -> Iterator[Fault]:
     """An accuracy run loads every sample of the benchmark's accuracy set, one loaded set after
     another.
@@ -57,7 +57,7 @@ def data_set(run: TextRun) -> Iterator[Fault]:
         yield run.build_detail_fault("samples loaded in more than one set", "each once", phase.line)
 
 
-@rule("served.answers", TextRun)
+@rule("inference-text.answers", TextRun, former="served.answers")
 def answers(run: TextRun) -> Iterator[Fault]:
     """An accuracy run answers every sample of its dataset once, except for MultiStream's padding.
 
@@ -110,7 +110,7 @@ def check_multi_stream_padding(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.layout", TextRun, severity=Severity.WARNING)
+@rule("inference-text.layout", TextRun, former="served.layout", severity=Severity.WARNING)
 def layout(run: TextRun) -> Iterator[Fault]:
     """The accuracy log has LoadGen's layout, one answer per line; any other layout of the same JSON
     is a warning.
@@ -127,7 +127,7 @@ def layout(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.sequence", TextRun)
+@rule("inference-text.sequence", TextRun, former="served.sequence")
 def sequence(run: TextRun) -> Iterator[Fault]:
     """No two answers have the same sequence number.
 
@@ -139,7 +139,7 @@ def sequence(run: TextRun) -> Iterator[Fault]:
         yield run.build_answers_fault(f"seq_id {number_} again", "each once", line)
 
 
-@rule("served.data", TextRun)
+@rule("inference-text.data", TextRun, former="served.data")
 def data(run: TextRun) -> Iterator[Fault]:
     """Answers have the format that the benchmark's accuracy script reads: classes of equal size,
     detections of seven numbers each.
@@ -168,7 +168,7 @@ def data(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.unsampled", TextRun)
+@rule("inference-text.unsampled", TextRun, former="served.unsampled")
 def unsampled(run: TextRun) -> Iterator[Fault]:
     """A performance run logs no answers unless that was requested.
 
@@ -190,7 +190,7 @@ def unsampled(run: TextRun) -> Iterator[Fault]:
         yield run.build_answers_fault(f"{run.tally.answers} answers in a performance run", "none")
 
 
-@rule("served.truncated", TextRun)
+@rule("inference-text.truncated", TextRun, former="served.truncated")
 def truncated(run: TextRun) -> Iterator[Fault]:
     """If the round requires truncated accuracy logs, this log is truncated.
 

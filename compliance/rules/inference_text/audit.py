@@ -72,7 +72,7 @@ def build_verdict_line_fault(
     )
 
 
-@rule("filed.audit_passed", TextAuditTest)
+@rule("inference-text.audit_passed", TextAuditTest, former="filed.audit_passed")
 def passed(test: TextAuditTest) -> Iterator[Fault]:
     """A submitted compliance test passed; answers may differ between runs if their scores are shown
     to be equal.
@@ -168,7 +168,12 @@ def check_printed_counts(source: SourceFile, text: str) -> Iterator[Fault]:
         )
 
 
-@rule("filed.audit_outcome", TextAuditTest, severity=Severity.WARNING)
+@rule(
+    "inference-text.audit_outcome",
+    TextAuditTest,
+    former="filed.audit_outcome",
+    severity=Severity.WARNING,
+)
 def outcome(test: TextAuditTest) -> Iterator[Fault]:
     """A compliance test comes with the output of the round's verification script.
 
@@ -188,7 +193,12 @@ def outcome(test: TextAuditTest) -> Iterator[Fault]:
         )
 
 
-@rule("filed.audit_settings", TextAuditTest, severity=Severity.WARNING)
+@rule(
+    "inference-text.audit_settings",
+    TextAuditTest,
+    former="filed.audit_settings",
+    severity=Severity.WARNING,
+)
 def settings(test: TextAuditTest) -> Iterator[Fault]:
     """A compliance test was run with that test's settings.
 
@@ -214,7 +224,7 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
             )
 
 
-@rule("filed.audit_score", TextAuditTest)
+@rule("inference-text.audit_score", TextAuditTest, former="filed.audit_score")
 def score(test: TextAuditTest) -> Iterator[Fault]:
     """The scores that a verification script compared are those of the test's run and of the entry,
     and are close to each other.

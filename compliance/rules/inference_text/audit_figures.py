@@ -17,7 +17,12 @@ from suite.loadgen.scenario import Scenario
 MAX_NAMED_DIFFERING_SAMPLES: Final = 3
 
 
-@rule("filed.audit_speed", TextAuditTest, severity=Severity.WARNING)
+@rule(
+    "inference-text.audit_speed",
+    TextAuditTest,
+    former="filed.audit_speed",
+    severity=Severity.WARNING,
+)
 def speed(test: TextAuditTest) -> Iterator[Fault]:
     """The speed of a test's run, computed again from the logs, is as near to the result's as the
     test asks; TEST04-B's to that of TEST04-A.
@@ -68,7 +73,12 @@ def select_headline_result(run: TextRun) -> tuple[Scenario | None, float | None]
     return scenario, run.summary.find_number(SUMMARY_HEADLINES[scenario][0]) if scenario else None
 
 
-@rule("filed.audit_answers", TextAuditTest, severity=Severity.WARNING)
+@rule(
+    "inference-text.audit_answers",
+    TextAuditTest,
+    former="filed.audit_answers",
+    severity=Severity.WARNING,
+)
 def answers(test: TextAuditTest) -> Iterator[Fault]:
     """The answers that TEST01 logged are those of the accuracy run, each of them whole; the script
     compares the first number of each alone.

@@ -23,7 +23,7 @@ loadgen/version_generator.py.
 """
 
 
-@rule("served.date", TextRun)
+@rule("inference-text.date", TextRun, former="served.date")
 def dated(run: TextRun) -> Iterator[Fault]:
     """A run was made during its round, not after today, on a single day according to all
     timestamps, and after its LoadGen was built.

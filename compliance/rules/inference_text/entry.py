@@ -30,7 +30,7 @@ SHARED_SETTINGS = (
 """Settings that the runs of an entry share."""
 
 
-@rule("filed.benchmark", TextEntry)
+@rule("inference-text.benchmark", TextEntry, former="filed.benchmark")
 def benchmark(entry: TextEntry) -> Iterator[Fault]:
     """A closed entry belongs to a benchmark of the round, in a scenario of that benchmark.
 
@@ -60,7 +60,7 @@ def benchmark(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.division", TextEntry)
+@rule("inference-text.division", TextEntry, former="filed.division")
 def division(entry: TextEntry) -> Iterator[Fault]:
     """An organisation's folder is inside a division's folder.
 
@@ -76,7 +76,7 @@ def division(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.inferred", TextEntry, severity=Severity.INFO)
+@rule("inference-text.inferred", TextEntry, former="filed.inferred", severity=Severity.INFO)
 def inferred(entry: TextEntry) -> Iterator[Fault]:
     """A result inferred from SingleStream logs belongs to an edge system, and all of its runs are
     SingleStream.
@@ -104,7 +104,7 @@ def inferred(entry: TextEntry) -> Iterator[Fault]:
             )
 
 
-@rule("filed.runs", TextEntry)
+@rule("inference-text.runs", TextEntry, former="filed.runs")
 def runs(entry: TextEntry) -> Iterator[Fault]:
     """An entry has one accuracy run and the scenario's number of performance runs.
 
@@ -127,7 +127,7 @@ def runs(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.distinct", TextEntry)
+@rule("inference-text.distinct", TextEntry, former="filed.distinct")
 def distinct(entry: TextEntry) -> Iterator[Fault]:
     """Each run was made separately: no two have the same start time, or identical latencies to the
     nanosecond.
@@ -178,7 +178,7 @@ def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
     return found if len(found) == len(SUMMARY_LATENCIES) else None
 
 
-@rule("filed.version", TextEntry)
+@rule("inference-text.claimed_version", TextEntry, former="filed.version")
 def version(entry: TextEntry) -> Iterator[Fault]:
     """All runs of an entry used the same LoadGen, built from the same sources.
 
@@ -220,7 +220,7 @@ def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("filed.alike", TextEntry)
+@rule("inference-text.alike", TextEntry, former="filed.alike")
 def alike(entry: TextEntry) -> Iterator[Fault]:
     """The performance runs of an entry have the same dataset and settings.
 
@@ -255,7 +255,7 @@ def alike(entry: TextEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("filed.strays", TextEntry, severity=Severity.WARNING)
+@rule("inference-text.strays", TextEntry, former="filed.strays", severity=Severity.WARNING)
 def strays(entry: TextEntry) -> Iterator[Fault]:
     """An entry contains no folders besides its runs, and a run no files that the round does not
     name; in a performance run that is an error.
@@ -295,7 +295,7 @@ def strays(entry: TextEntry) -> Iterator[Fault]:
             )
 
 
-@rule("filed.system", TextEntry)
+@rule("inference-text.system", TextEntry, former="filed.system")
 def system(entry: TextEntry) -> Iterator[Fault]:
     """The system of an entry has a description.
 
@@ -311,7 +311,7 @@ def system(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.audit", TextEntry, severity=Severity.WARNING)
+@rule("inference-text.audit", TextEntry, former="filed.audit", severity=Severity.WARNING)
 def audit(entry: TextEntry) -> Iterator[Fault]:
     """An entry comes with its compliance tests.
 

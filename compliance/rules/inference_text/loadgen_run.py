@@ -29,7 +29,7 @@ def has_performance_summary(run: TextRun) -> bool:
     return run.performance and run.summary.has_results
 
 
-@rule("served.mode", TextRun)
+@rule("inference-text.mode", TextRun, former="served.mode")
 def mode(run: TextRun) -> Iterator[Fault]:
     """A performance folder contains a performance run, an accuracy folder an accuracy run; a
     submission run counts as both.
@@ -81,7 +81,7 @@ def mode(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.scenario", TextRun)
+@rule("inference-text.scenario", TextRun, former="served.scenario")
 def scenario(run: TextRun) -> Iterator[Fault]:
     """The folder, the requested settings, the effective settings and the summary name the same
     scenario.
@@ -113,7 +113,7 @@ def scenario(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("served.valid", TextRun)
+@rule("inference-text.valid", TextRun, former="served.valid")
 def valid(run: TextRun) -> Iterator[Fault]:
     """LoadGen reports the run as VALID, and each constraint as satisfied.
 
@@ -141,7 +141,7 @@ def valid(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.headline", TextRun)
+@rule("inference-text.headline", TextRun, former="served.headline")
 def headline(run: TextRun) -> Iterator[Fault]:
     """The summary contains its scenario's result, and no other scenario's.
 
@@ -170,7 +170,7 @@ def is_accepted_error(run: TextRun, remark: LoadGenRemark) -> bool:
     )
 
 
-@rule("served.errors", TextRun)
+@rule("inference-text.errors", TextRun, former="served.errors")
 def errors(run: TextRun) -> Iterator[Fault]:
     """LoadGen logged no errors except those that the round accepts, and summary and detail log
     agree on their number.
@@ -223,7 +223,7 @@ def errors(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("served.version", TextRun)
+@rule("inference-text.version", TextRun, former="served.version")
 def version(run: TextRun) -> Iterator[Fault]:
     """A closed result was made with one of the round's LoadGen revisions, with unmodified sources.
 
@@ -284,7 +284,7 @@ def version(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.clock", TextRun)
+@rule("inference-text.clock", TextRun, former="served.clock")
 def clock(run: TextRun) -> Iterator[Fault]:
     """LoadGen's clock never runs backwards in its detail log.
 
@@ -296,7 +296,7 @@ def clock(run: TextRun) -> Iterator[Fault]:
         yield run.build_detail_fault(f"{now} ns after {before} ns", "increasing times", line)
 
 
-@rule("served.whole", TextRun)
+@rule("inference-text.whole", TextRun, former="served.whole")
 def whole(run: TextRun) -> Iterator[Fault]:
     """The detail log is complete: header, settings, loaded and generated samples, and the end of
     each phase.

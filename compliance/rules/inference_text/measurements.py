@@ -44,7 +44,7 @@ OFTEN_EMPTY_FIELDS: Final = ("retraining", "weight_transformations")
 """Fields whose emptiness may mean none."""
 
 
-@rule("filed.measurements", TextEntry)
+@rule("inference-text.measurements", TextEntry, former="filed.measurements")
 def measurements(entry: TextEntry) -> Iterator[Fault]:
     """An entry has a measurements folder with LoadGen's configuration, a README and the file that
     describes the model.
@@ -90,7 +90,7 @@ def has_user_configuration_elsewhere(entry: TextEntry) -> bool:
     )
 
 
-@rule("filed.fields", TextEntry)
+@rule("inference-text.fields", TextEntry, former="filed.fields")
 def fields(entry: TextEntry) -> Iterator[Fault]:
     """The measurements file states weights, data types, transformations and retraining.
 
@@ -129,7 +129,7 @@ def fields(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("filed.closed", TextEntry)
+@rule("inference-text.closed", TextEntry, former="filed.closed")
 def closed(entry: TextEntry) -> Iterator[Fault]:
     """The model of a closed result is not retrained and uses only precisions that the round allows.
 
@@ -153,7 +153,7 @@ def closed(entry: TextEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("filed.code", TextEntry)
+@rule("inference-text.code", TextEntry, former="filed.code")
 def code(entry: TextEntry) -> Iterator[Fault]:
     """The implementation named by the measurements file has a code folder, or its benchmark a file
     that names one.
@@ -198,7 +198,7 @@ def resolve_code_folder(file: Path, code: Path) -> Path:
     return code / name if inside else file
 
 
-@rule("filed.configuration", TextEntry)
+@rule("inference-text.configuration", TextEntry, former="filed.configuration")
 def configuration(entry: TextEntry) -> Iterator[Fault]:
     """The configuration files request at least what the round requires, or the log shows that the
     run did.
@@ -305,7 +305,7 @@ def weigh_configuration_line(
     return Severity.WARNING if excused or not (entry.closed or name == USER_CONFIGURATION) else None
 
 
-@rule("filed.used", TextEntry)
+@rule("inference-text.used", TextEntry, former="filed.used")
 def used(entry: TextEntry) -> Iterator[Fault]:
     """The rate, duration and samples per query in user.conf are those of a run.
 

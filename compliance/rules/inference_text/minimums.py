@@ -19,7 +19,7 @@ deviations at 14,400 queries.
 """
 
 
-@rule("served.minimums", TextRun)
+@rule("inference-text.minimums", TextRun, former="served.minimums")
 def minimums(run: TextRun) -> Iterator[Fault]:
     """LoadGen's requested duration and number of queries are at least the round's; less is accepted
     if the log shows that the run was long enough.
@@ -120,7 +120,7 @@ def has_enough_queries_by_duration(run: TextRun, requested: float) -> bool:
     )
 
 
-@rule("served.generated", TextRun)
+@rule("inference-text.generated", TextRun, former="served.generated")
 def generated(run: TextRun) -> Iterator[Fault]:
     """LoadGen generated at least the round's number of queries or samples, and the number that its
     settings require.

@@ -36,7 +36,7 @@ BELOW_ONE_PATTERN: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 NEGATIVE_NUMBER_PATTERN: Final = re.compile(r"\s*-\s*\d")
 
 
-@rule("org.filed_fields", TextSystem)
+@rule("inference-text.system_fields", TextSystem, former="org.filed_fields")
 def fields(system: TextSystem) -> Iterator[Fault]:
     """A system description has the round's fields.
 
@@ -89,7 +89,7 @@ def fields(system: TextSystem) -> Iterator[Fault]:
         )
 
 
-@rule("org.filed_place", TextSystem)
+@rule("inference-text.system_position", TextSystem, former="org.filed_place")
 def place(system: TextSystem) -> Iterator[Fault]:
     """A description's submitter and division match its folders.
 
@@ -114,7 +114,7 @@ def place(system: TextSystem) -> Iterator[Fault]:
         yield system.build_fault(f"submitter {stated['submitter']!r}", f"{where.org}, the folder's")
 
 
-@rule("org.filed_status", TextSystem)
+@rule("inference-text.system_status", TextSystem, former="org.filed_status")
 def status(system: TextSystem) -> Iterator[Fault]:
     """A system's status and type are known to the round.
 
@@ -135,7 +135,7 @@ def status(system: TextSystem) -> Iterator[Fault]:
         )
 
 
-@rule("org.filed_systems", TextOrganisation)
+@rule("inference-text.described_systems", TextOrganisation, former="org.filed_systems")
 def systems(tree: TextOrganisation) -> Iterator[Fault]:
     """Every system with results has a description, and every description has results.
 
@@ -161,7 +161,7 @@ def systems(tree: TextOrganisation) -> Iterator[Fault]:
         )
 
 
-@rule("org.filed_folders", TextOrganisation)
+@rule("inference-text.results_folders", TextOrganisation, former="org.filed_folders")
 def folders(tree: TextOrganisation) -> Iterator[Fault]:
     """Results folders contain only benchmarks and their scenarios.
 
@@ -181,7 +181,7 @@ def folders(tree: TextOrganisation) -> Iterator[Fault]:
             )
 
 
-@rule("org.filed_scenarios", TextBenchmarkFolder)
+@rule("inference-text.required_scenarios", TextBenchmarkFolder, former="org.filed_scenarios")
 def scenarios(model: TextBenchmarkFolder) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its type.
 

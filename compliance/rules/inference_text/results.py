@@ -9,7 +9,10 @@ from typing import Final
 from compliance.documents.inference_text.entry import TextRun
 from compliance.logs.loadgen.legacy_detail import LegacyRunPhase
 from compliance.rules import rule
-from compliance.rules.inference_text.loadgen_run import has_performance_summary, has_readable_detail_log
+from compliance.rules.inference_text.loadgen_run import (
+    has_performance_summary,
+    has_readable_detail_log,
+)
 from compliance.verdict import Fault
 from suite.loadgen.loadgen_errors import RAN_OUT_OF_QUERIES
 from suite.loadgen.scenario import Scenario
@@ -35,7 +38,7 @@ def is_far_from_expected(
     return not math.isclose(found, expected, rel_tol=relative, abs_tol=absolute)
 
 
-@rule("served.percentiles", TextRun)
+@rule("inference-text.percentiles", TextRun, former="served.percentiles")
 def percentiles(run: TextRun) -> Iterator[Fault]:
     """All latencies are present, percentiles increase from the lowest to the highest, and the mean
     is consistent with them.
@@ -140,7 +143,7 @@ def check_mean_latency(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.single_stream", TextRun)
+@rule("inference-text.single_stream", TextRun, former="served.single_stream")
 def single_stream(run: TextRun) -> Iterator[Fault]:
     """SingleStream's result is the 90th percentile, and its rates follow from the mean latency and
     the duration.
@@ -220,7 +223,7 @@ def compute_max_latency_s(run: TextRun) -> float:
     return (run.summary.find_number("Max latency") or 0.0) / 1e9
 
 
-@rule("served.multi_stream", TextRun)
+@rule("inference-text.multi_stream", TextRun, former="served.multi_stream")
 def multi_stream(run: TextRun) -> Iterator[Fault]:
     """MultiStream's result is the setting samples_per_query, and its intervals and latency bound
     match the settings.
@@ -263,7 +266,7 @@ def multi_stream(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("served.server", TextRun)
+@rule("inference-text.server", TextRun, former="served.server")
 def server(run: TextRun) -> Iterator[Fault]:
     """Server's result is the number of generated queries divided by their scheduled duration, and
     no more were completed per second.
@@ -318,7 +321,7 @@ def server(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.offline", TextRun)
+@rule("inference-text.offline", TextRun, former="served.offline")
 def offline(run: TextRun) -> Iterator[Fault]:
     """Offline's result is the number of samples divided by the highest latency.
 
@@ -348,7 +351,7 @@ def offline(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.duration", TextRun)
+@rule("inference-text.duration", TextRun, former="served.duration")
 def duration(run: TextRun) -> Iterator[Fault]:
     """The run lasted as long as the round requires according to all of its clocks, and the clocks
     agree.

@@ -9,7 +9,10 @@ from typing import Final
 from compliance.documents.inference_text.entry import TextRun
 from compliance.logs.loadgen.legacy_detail import parse_setting_number
 from compliance.rules import rule
-from compliance.rules.inference_text.loadgen_run import has_performance_summary, has_readable_detail_log
+from compliance.rules.inference_text.loadgen_run import (
+    has_performance_summary,
+    has_readable_detail_log,
+)
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
@@ -93,7 +96,7 @@ def is_equal_published_setting(left: str, right: str) -> bool:
         return False
 
 
-@rule("served.parameters", TextRun)
+@rule("inference-text.parameters", TextRun, former="served.parameters")
 def parameters(run: TextRun) -> Iterator[Fault]:
     """The summary's test parameters equal the detail log's effective settings, and both name the
     same system.
@@ -129,7 +132,7 @@ def parameters(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.effective", TextRun)
+@rule("inference-text.effective", TextRun, former="served.effective")
 def effective(run: TextRun) -> Iterator[Fault]:
     """Effective settings equal the requested ones.
 
@@ -155,7 +158,7 @@ def effective(run: TextRun) -> Iterator[Fault]:
             yield run.build_detail_fault(f"no {name}", "the seed, asked for and in effect")
 
 
-@rule("served.seeds", TextRun)
+@rule("inference-text.seeds", TextRun, former="served.seeds")
 def seeds(run: TextRun) -> Iterator[Fault]:
     """The random seeds are the round's.
 
@@ -172,7 +175,7 @@ def seeds(run: TextRun) -> Iterator[Fault]:
             yield run.build_summary_fault(name, f"{name} {shown.text}", wanted)
 
 
-@rule("served.special", TextRun)
+@rule("inference-text.special", TextRun, former="served.special")
 def special(run: TextRun) -> Iterator[Fault]:
     """A result is made without settings that are meant for compliance tests or trials.
 
@@ -215,7 +218,7 @@ def special(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("served.samples", TextRun)
+@rule("inference-text.samples", TextRun, former="served.samples")
 def samples(run: TextRun) -> Iterator[Fault]:
     """The number of samples in memory is at least the benchmark's minimum and equals the setting.
 
@@ -273,7 +276,7 @@ def samples(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("served.bound", TextRun)
+@rule("inference-text.bound", TextRun, former="served.bound")
 def bound(run: TextRun) -> Iterator[Fault]:
     """In the closed division the latency bound and its percentile are at least as strict as the
     round's; in both divisions the run meets its own
@@ -339,9 +342,7 @@ def bound(run: TextRun) -> Iterator[Fault]:
     yield from check_latency_bound(run, target, share)
 
 
-def check_latency_bound(
-    run: TextRun, target: float | None, share: float | None
-) -> Iterator[Fault]:
+def check_latency_bound(run: TextRun, target: float | None, share: float | None) -> Iterator[Fault]:
     """Compare the percentile that counts with the bound: a latency in Server, skipped intervals in
     MultiStream.
     """

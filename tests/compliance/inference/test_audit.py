@@ -39,7 +39,11 @@ def outcome(
         (test / "accuracy").mkdir(exist_ok=True)
         (test / "accuracy" / name).write_text(content)
     findings = Judge(truth=truth).judge_path(str(entry)).findings
-    return [finding.severity.value for finding in findings if finding.rule == "filed.audit_passed"]
+    return [
+        finding.severity.value
+        for finding in findings
+        if finding.rule == "inference-text.audit_passed"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +138,7 @@ def speeds(
     found = [
         finding
         for finding in Judge().judge_path(str(entry)).findings
-        if finding.rule == "filed.audit_speed"
+        if finding.rule == "inference-text.audit_speed"
     ]
     assert all(f"/{test}/" in finding.file for finding in found)
     return [finding.found for finding in found]
@@ -238,7 +242,7 @@ def test_answers_with_another_tail_are_found_where_the_script_saw_none(tmp_path:
     (finding,) = [
         each
         for each in Judge().judge_path(str(entry)).findings
-        if each.rule == "filed.audit_answers"
+        if each.rule == "inference-text.audit_answers"
     ]
     assert (
         finding.found == "other answers to 2 of 2 samples: 17, 0"

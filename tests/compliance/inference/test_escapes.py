@@ -38,7 +38,7 @@ def test_test05_tests_nothing_with_the_seeds_of_the_result(
     entry = write_entry(tmp_path, LOADS[OFF])
     log = next((entry.parents[3] / "audit").rglob(f"TEST05/**/{DETAIL_LOG}"))
     log.write_text(log.read_text().replace("qsl_rng_seed : 195", f"qsl_rng_seed : {seed}"))
-    assert severities(entry, "filed.audit_settings") == expected
+    assert severities(entry, "inference-text.audit_settings") == expected
 
 
 @pytest.mark.parametrize("name", ["ajar", "closd", "network"])
@@ -46,10 +46,10 @@ def test_a_folder_that_is_no_division_is_told(tmp_path: Path, name: str) -> None
     """What lies elsewhere was judged as if it had no division, and valid."""
     entry = write_entry(tmp_path, LOADS[OFF])
     (tmp_path / "open").rename(tmp_path / name)
-    assert severities(tmp_path / name / entry.relative_to(tmp_path / "open"), "filed.division") == [
-        "error"
-    ]
-    assert severities(tmp_path / name / "acme", "filed.division") == ["error"]
+    assert severities(
+        tmp_path / name / entry.relative_to(tmp_path / "open"), "inference-text.division"
+    ) == ["error"]
+    assert severities(tmp_path / name / "acme", "inference-text.division") == ["error"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_counts_of_a_served_system_are_above_zero(
     entry = write_entry(tmp_path, LOADS[OFF])
     path = entry.parents[3] / "systems" / f"{SYSTEM}.json"
     put(**{field: value})(path)
-    assert severities(path, "org.filed_fields") == expected
+    assert severities(path, "inference-text.system_fields") == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_counts_of_a_training_system_are_above_zero(
 def test_another_file_in_a_run(tmp_path: Path, place: str, name: str, expected: list[str]) -> None:
     entry = write_entry(tmp_path, LOADS[OFF])
     (entry / place / name).write_text("{}\n")
-    assert severities(entry, "filed.strays") == expected
+    assert severities(entry, "inference-text.strays") == expected
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_another_file_in_a_run(tmp_path: Path, place: str, name: str, expected: 
 def test_user_conf_is_that_of_the_runs(tmp_path: Path, line: str, expected: list[str]) -> None:
     entry = closed(tmp_path)
     next((entry.parents[3] / "measurements").rglob("user.conf")).write_text(line + "\n")
-    assert severities(entry, "filed.used") == expected
+    assert severities(entry, "inference-text.used") == expected
 
 
 def test_in_the_open_division_a_user_conf_of_other_runs_is_a_warning(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_in_the_open_division_a_user_conf_of_other_runs_is_a_warning(tmp_path: P
     next((entry.parents[3] / "measurements").rglob("user.conf")).write_text(
         "*.MultiStream.samples_per_query = 18\n"
     )
-    assert severities(entry, "filed.used") == ["warning"]
+    assert severities(entry, "inference-text.used") == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_score_in_the_wrong_unit_is_told_in_either_division(
     )
     path = entry / "accuracy" / ACCURACY_TEXT
     path.write_text(change(path.read_text()))
-    assert severities(entry, "filed.score") == expected
+    assert severities(entry, "inference-text.score") == expected
 
 
 def test_an_unknown_field_of_a_description_is_a_warning(tmp_path: Path) -> None:
@@ -174,6 +174,6 @@ def test_an_unknown_field_of_a_description_is_a_warning(tmp_path: Path) -> None:
     told = [
         finding
         for finding in Judge().judge_path(str(entry)).findings
-        if finding.rule == "org.filed_fields"
+        if finding.rule == "inference-text.system_fields"
     ]
     assert [finding.severity for finding in told] == [Severity.WARNING]

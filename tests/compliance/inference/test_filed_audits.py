@@ -9,8 +9,8 @@ import pytest
 from corpus import CORPUS, needs_corpus
 
 from compliance.judge import Judge
-from compliance.rules.inference_text import audit_figures
 from compliance.rules.inference_mllog import tests as later
+from compliance.rules.inference_text import audit_figures
 from compliance.verdict import Finding
 
 pytestmark = needs_corpus
@@ -23,7 +23,7 @@ OTHER_ANSWERS = "Habana/audit/Goya_1/resnet/Offline/TEST01"
 """v0.5: the script printed TEST PASS, since the first byte of a float32 that is a whole number
 below 2^16 is 0.
 """
-RULES = ("filed.audit_speed", "filed.audit_answers", "later.test_speed")
+RULES = ("inference-text.audit_speed", "inference-text.audit_answers", "inference-mllog.test_speed")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_what_does_not_hold_is_known(
     """
     _, found = recomputed
     speeds = [finding for finding in found if finding.rule.endswith("speed")]
-    (answers,) = [finding for finding in found if finding.rule == "filed.audit_answers"]
+    (answers,) = [finding for finding in found if finding.rule == "inference-text.audit_answers"]
     assert len(speeds) == 2 and all(
         any(place in finding.file for place in OTHER_LOGS) for finding in speeds
     )

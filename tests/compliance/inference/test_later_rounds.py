@@ -134,7 +134,7 @@ def test_results_of_a_round_to_come_are_unknown_and_not_broken(
 @pytest.mark.parametrize(
     ("key", "value", "rule"),
     [
-        ("result_tokens_per_second", "0", "later.token_count"),
+        ("result_tokens_per_second", "0", "inference-mllog.token_count"),
         ("result_tokens_per_second", "NaN", "file.record"),
     ],
 )
@@ -206,7 +206,11 @@ def test_what_the_checker_of_that_time_only_logged_of_a_tests_run_is_a_warning(
         *changes,
     )
     result = Judge().judge_path(str(home))
-    told = {finding.severity for finding in result.findings if finding.rule == "later.test_seeds"}
+    told = {
+        finding.severity
+        for finding in result.findings
+        if finding.rule == "inference-mllog.test_seeds"
+    }
     assert (result.verdict, told) == (
         verdict,
         {Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR},
@@ -228,7 +232,7 @@ def test_a_run_of_v1_with_other_seeds_is_broken_although_its_checker_only_logged
         for finding in Judge().judge_path(str(home)).findings
         if finding.severity is Severity.ERROR
     }
-    assert "later.seeds" in errors
+    assert "inference-mllog.seeds" in errors
 
 
 @pytest.mark.parametrize(
@@ -253,7 +257,7 @@ def test_a_board_whose_clock_was_never_set_is_a_warning(
         change,
     )
     result = Judge().judge_path(str(home))
-    assert {finding.severity for finding in result.findings if finding.rule == "later.date"} == {
-        severity
-    }
+    assert {
+        finding.severity for finding in result.findings if finding.rule == "inference-mllog.date"
+    } == {severity}
     assert result.verdict is (Verdict.VALID if severity is Severity.WARNING else Verdict.BROKEN)

@@ -100,7 +100,7 @@ def test_tokens_of_a_sample_are_those_of_the_accuracy_run(
         result_completed_tokens_per_second=rate,
         result_token_throughput_with_loadgen_overhead=rate,
     )(tmp_path)
-    assert [finding.severity for finding in findings(tmp_path, "later.token_rate")] == (
+    assert [finding.severity for finding in findings(tmp_path, "inference-mllog.token_rate")] == (
         [] if severity is None else [severity]
     )
 
@@ -108,8 +108,8 @@ def test_tokens_of_a_sample_are_those_of_the_accuracy_run(
 @pytest.mark.parametrize(
     ("old", "new", "rule", "found"),
     [
-        (HASH, "00", "later.hash", "hash=00"),
-        ("mAP=37.500%", "mAP=99.000%\nmAP=37.500%", "later.accuracy", "mAP 99, 37.5"),
+        (HASH, "00", "inference-mllog.hash", "hash=00"),
+        ("mAP=37.500%", "mAP=99.000%\nmAP=37.500%", "inference-mllog.accuracy", "mAP 99, 37.5"),
     ],
 )
 def test_what_accuracy_txt_tells_in_an_odd_way_is_a_warning(

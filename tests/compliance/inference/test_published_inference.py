@@ -429,7 +429,7 @@ def test_both_logs_name_one_system(tmp_path: Path) -> None:
     """The summary of another system, put beside this detail log, is told."""
     assert changed(
         tmp_path, SUMMARY_LOG, lambda text: text.replace("SUT name : Box", "SUT name : Other")
-    ) == {"served.parameters"}
+    ) == {"inference-text.parameters"}
 
 
 def test_a_value_that_stands_twice_is_a_flaw(tmp_path: Path) -> None:
@@ -571,7 +571,7 @@ def test_runs_lie_where_accepted_entries_have_them(
         left.rename(tmp_path / left.name)
     (entry / "performance").rmdir()
     aside.rename(_made(entry.joinpath(*names)))
-    assert errors(judged(entry)) == ({"filed.runs"} if scenario is SRV else set())
+    assert errors(judged(entry)) == ({"inference-text.runs"} if scenario is SRV else set())
 
 
 def _made(path: Path) -> Path:
@@ -605,7 +605,7 @@ def test_any_path_of_a_tree_is_judged_with_its_context(tmp_path: Path) -> None:
         measured,
     ]
     for path in (*paths, entry / "performance", measured / "user.conf"):
-        assert "filed.counts" in errors(judged(path)), path
+        assert "inference-text.counts" in errors(judged(path)), path
     assert judged(home / "systems" / "box.json").verdict is Verdict.VALID
 
 
@@ -637,7 +637,7 @@ def test_a_smaller_minimum_is_excused_by_another_reason_only(
                 text = text.replace(f"{spelt}{value}\n", f"{spelt}{new}\n")
         (folder / name).write_text(text)
     found = {finding.rule: finding.severity for finding in judged(folder).findings}
-    assert found == {"served.minimums": weight}
+    assert found == {"inference-text.minimums": weight}
 
 
 @pytest.mark.parametrize(
@@ -650,7 +650,9 @@ def test_changed_sources_of_loadgen_are_an_error_in_closed(
     file = entry / "performance" / "run_1" / DETAIL_LOG
     file.write_text(file.read_text().replace("git_status :\n", "git_status :\n\n M loadgen.cc\n"))
     assert [
-        finding.severity for finding in judged(entry).findings if finding.rule == "served.version"
+        finding.severity
+        for finding in judged(entry).findings
+        if finding.rule == "inference-text.version"
     ] == [weight]
 
 
@@ -669,7 +671,9 @@ def test_a_source_of_loadgen_that_differs_between_runs_is_told(
         file.read_text().replace(" /loadgen.cc\n", f" /loadgen.cc\n{'1' * 40} /loadgen.h\n")
     )
     assert [
-        finding.severity for finding in judged(entry).findings if finding.rule == "filed.version"
+        finding.severity
+        for finding in judged(entry).findings
+        if finding.rule == "inference-text.claimed_version"
     ] == [weight]
 
 
@@ -678,7 +682,9 @@ def test_loadgen_may_be_built_outside_a_repository(tmp_path: Path) -> None:
     entry = write_entry(tmp_path, LOADS[OFF])
     for file in entry.rglob(DETAIL_LOG):
         file.write_text(file.read_text().replace("git_status :\n", "git_status :\n\nNA\n"))
-    assert not [finding for finding in judged(entry).findings if finding.rule == "served.version"]
+    assert not [
+        finding for finding in judged(entry).findings if finding.rule == "inference-text.version"
+    ]
 
 
 RAN_OUT = (
@@ -713,7 +719,9 @@ def test_the_open_division_chooses_its_bounds(tmp_path: Path) -> None:
     """Half the latency, or twice: the bound is part of what an open result says about itself."""
     slow = replace(LOADS[SRV], bound_ns=900_000_000)
     assert errors(judged(write_entry(tmp_path / "a", slow))) == set()
-    assert "served.bound" in errors(judged(write_entry(tmp_path / "b", slow, division="closed")))
+    assert "inference-text.bound" in errors(
+        judged(write_entry(tmp_path / "b", slow, division="closed"))
+    )
 
 
 def test_truth_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -726,7 +734,7 @@ def test_truth_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     told = [
         finding.found
         for finding in judged(tmp_path, tmp_path / "labels").findings
-        if finding.rule == "filed.unscored"
+        if finding.rule == "inference-text.unscored"
     ]
     assert len(told) == 1
     assert "val_map.txt" in told[0]

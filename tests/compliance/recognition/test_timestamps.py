@@ -203,7 +203,11 @@ def test_stamps_of_one_run_are_of_one_day(
         )
     assert (
         severities(
-            [finding for finding in served(tmp_path, stamp, other) if finding.rule == "served.date"]
+            [
+                finding
+                for finding in served(tmp_path, stamp, other)
+                if finding.rule == "inference-text.date"
+            ]
         )
         == expected
     )
@@ -213,7 +217,7 @@ def test_counts_of_the_summary_are_those_of_the_detail_log(tmp_path: Path) -> No
     """Three warnings where the log has one are a claim that its own log contradicts."""
     told = served(tmp_path, "No warnings encountered", "3 warnings encountered", SUMMARY_LOG)
     assert [(finding.rule, finding.required) for finding in told] == [
-        ("served.errors", "0, as in the detail log")
+        ("inference-text.errors", "0, as in the detail log")
     ]
 
 

@@ -169,179 +169,201 @@ INFERENCE_KINDS: Final = {
 }
 INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     **SERVED_VALID,
-    "served.answers": "served-multi-stream-accuracy",
-    "served.bound": "served-server",
-    "served.data": "filed-open",
-    "served.data_set": "served-accuracy",
-    "served.mode": "served-submission",
-    "served.multi_stream": "served-multi-stream",
-    "served.offline": "served-offline",
-    "served.layout": "served-accuracy",
-    "served.sequence": "served-accuracy",
-    "served.server": "served-server",
-    "served.truncated": "served-later",
-    "served.version": "filed-closed",
-    "filed.alike": "filed-server",
-    "filed.benchmark": "filed-closed",
-    "filed.closed": "filed-closed",
-    "filed.distinct": "filed-server",
-    "filed.hash": "filed-later",
-    "filed.inferred": "filed-later",
-    "filed.runs": "filed-server",
-    "filed.used": "filed-closed",
-    "filed.threshold": "filed-closed",
-    "filed.top1": labelled(
+    "inference-text.answers": "served-multi-stream-accuracy",
+    "inference-text.bound": "served-server",
+    "inference-text.data": "filed-open",
+    "inference-text.data_set": "served-accuracy",
+    "inference-text.mode": "served-submission",
+    "inference-text.multi_stream": "served-multi-stream",
+    "inference-text.offline": "served-offline",
+    "inference-text.layout": "served-accuracy",
+    "inference-text.sequence": "served-accuracy",
+    "inference-text.server": "served-server",
+    "inference-text.truncated": "served-later",
+    "inference-text.version": "filed-closed",
+    "inference-text.alike": "filed-server",
+    "inference-text.benchmark": "filed-closed",
+    "inference-text.closed": "filed-closed",
+    "inference-text.distinct": "filed-server",
+    "inference-text.hash": "filed-later",
+    "inference-text.inferred": "filed-later",
+    "inference-text.runs": "filed-server",
+    "inference-text.used": "filed-closed",
+    "inference-text.threshold": "filed-closed",
+    "inference-text.top1": labelled(
         filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)
     ),
-    "filed.unscored": "served-accuracy",
-    "filed.audit_answers": spoilt("TEST05", sampled("4A61")),
-    "org.filed_fields": "filed-open",
-    "org.filed_folders": "filed-open",
-    "org.filed_place": "filed-open",
-    "org.filed_scenarios": "filed-closed",
-    "org.filed_status": "filed-later",
-    "org.filed_systems": "filed-open",
+    "inference-text.unscored": "served-accuracy",
+    "inference-text.audit_answers": spoilt("TEST05", sampled("4A61")),
+    "inference-text.system_fields": "filed-open",
+    "inference-text.results_folders": "filed-open",
+    "inference-text.system_position": "filed-open",
+    "inference-text.required_scenarios": "filed-closed",
+    "inference-text.system_status": "filed-later",
+    "inference-text.described_systems": "filed-open",
 }
 AUDITED: Final = "TEST05/verify_performance.txt"
 INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     **SERVED_INVALID,
     # LoadGen runs
-    "served.mode": then(
+    "inference-text.mode": then(
         served(LOADS[SINGLE], "Accuracy"),
         f"**/{DETAIL_LOG}",
         swap("Test mode : Accuracy", "Test mode : Performance"),
     ),
-    "served.scenario": broken(SUMMARY_LOG, "Scenario : Single Stream", "Scenario : Offline"),
-    "served.valid": broken(SUMMARY_LOG, "Result is : VALID", "Result is : INVALID"),
-    "served.headline": broken(SUMMARY_LOG, "90th percentile", "50th percentile"),
-    "served.errors": broken(
+    "inference-text.scenario": broken(
+        SUMMARY_LOG, "Scenario : Single Stream", "Scenario : Offline"
+    ),
+    "inference-text.valid": broken(SUMMARY_LOG, "Result is : VALID", "Result is : INVALID"),
+    "inference-text.headline": broken(SUMMARY_LOG, "90th percentile", "50th percentile"),
+    "inference-text.errors": broken(
         DETAIL_LOG, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."
     ),
-    "served.version": spoilt(
+    "inference-text.version": spoilt(
         f"performance/run_1/{DETAIL_LOG}",
         swap("git_status :\n", "git_status :\n\n M loadgen.cc\n"),
         division="closed",
     ),
-    "served.date": broken(DETAIL_LOG, "Date . time of test: 2020", "Date + time of test: 2008"),
-    "served.clock": broken(DETAIL_LOG, '"ts": 20000ns', '"ts": 2000ns'),
-    "served.whole": broken(DETAIL_LOG, ".*GeneratedQueries.*\n", ""),
-    "served.parameters": broken(SUMMARY_LOG, "min_query_count : 1024", "min_query_count : 2048"),
-    "served.effective": broken(DETAIL_LOG, "min_duration_ms : 60000", "min_duration_ms : 90000"),
-    "served.seeds": both("3133965575612453542", "3133965575612453543"),
-    "served.special": both("max_query_count : 0", "max_query_count : 900"),
-    "served.minimums": both("min_query_count : 1024", "min_query_count : 100"),
-    "served.generated": broken(DETAIL_LOG, '"queries" : 2401', '"queries" : 1001'),
-    "served.samples": broken(DETAIL_LOG, r'"\[0,17,', '"[17,17,'),
-    "served.bound": broken(
+    "inference-text.date": broken(
+        DETAIL_LOG, "Date . time of test: 2020", "Date + time of test: 2008"
+    ),
+    "inference-text.clock": broken(DETAIL_LOG, '"ts": 20000ns', '"ts": 2000ns'),
+    "inference-text.whole": broken(DETAIL_LOG, ".*GeneratedQueries.*\n", ""),
+    "inference-text.parameters": broken(
+        SUMMARY_LOG, "min_query_count : 1024", "min_query_count : 2048"
+    ),
+    "inference-text.effective": broken(
+        DETAIL_LOG, "min_duration_ms : 60000", "min_duration_ms : 90000"
+    ),
+    "inference-text.seeds": both("3133965575612453542", "3133965575612453543"),
+    "inference-text.special": both("max_query_count : 0", "max_query_count : 900"),
+    "inference-text.minimums": both("min_query_count : 1024", "min_query_count : 100"),
+    "inference-text.generated": broken(DETAIL_LOG, '"queries" : 2401', '"queries" : 1001'),
+    "inference-text.samples": broken(DETAIL_LOG, r'"\[0,17,', '"[17,17,'),
+    "inference-text.bound": broken(
         SUMMARY_LOG,
         "97.00 percentile latency (.*) : .*",
         r"97.00 percentile latency \1 : 255000000",
         LOADS[SRV],
     ),
-    "served.percentiles": broken(
+    "inference-text.percentiles": broken(
         SUMMARY_LOG, "95.00 percentile latency (.*) : .*", r"95.00 percentile latency \1 : 49000000"
     ),
-    "served.single_stream": broken(
+    "inference-text.single_stream": broken(
         SUMMARY_LOG, "overhead        : 21.65", "overhead        : 31.65"
     ),
-    "served.multi_stream": broken(
+    "inference-text.multi_stream": broken(
         SUMMARY_LOG, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]
     ),
-    "served.server": broken(SUMMARY_LOG, "second : 499.79", "second : 520.1", LOADS[SRV]),
-    "served.offline": broken(SUMMARY_LOG, "per second: 400", "per second: 450", LOADS[OFF]),
-    "served.duration": broken(DETAIL_LOG, "POWER_END: (.*)08:01:0", r"POWER_END: \g<1>08:00:3"),
-    "served.data_set": broken(DETAIL_LOG, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
-    "served.answers": broken(ACCURACY_LOG, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
-    "served.layout": broken(
+    "inference-text.server": broken(SUMMARY_LOG, "second : 499.79", "second : 520.1", LOADS[SRV]),
+    "inference-text.offline": broken(SUMMARY_LOG, "per second: 400", "per second: 450", LOADS[OFF]),
+    "inference-text.duration": broken(
+        DETAIL_LOG, "POWER_END: (.*)08:01:0", r"POWER_END: \g<1>08:00:3"
+    ),
+    "inference-text.data_set": broken(DETAIL_LOG, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
+    "inference-text.answers": broken(
+        ACCURACY_LOG, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"
+    ),
+    "inference-text.layout": broken(
         ACCURACY_LOG,
         r'"seq_id" : 3, ("qsl_idx" : \d+, )("data" : "4A61") ',
         r'\1\2, "seq_id" : 3 ',
         LOADS[OFF],
         "Accuracy",
     ),
-    "served.sequence": broken(
+    "inference-text.sequence": broken(
         ACCURACY_LOG, '"seq_id" : 3,', '"seq_id" : 2,', LOADS[OFF], "Accuracy"
     ),
-    "served.data": spoilt(
+    "inference-text.data": spoilt(
         f"accuracy/{ACCURACY_LOG}",
         swap('"4A61"', '"4A6100"'),
         model="resnet",
         claim="accuracy=76.1%",
     ),
-    "served.unsampled": broken(
+    "inference-text.unsampled": broken(
         ACCURACY_LOG, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'
     ),
-    "served.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
+    "inference-text.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
     # entries
-    "filed.benchmark": filed(division="closed", model="translator"),
-    "filed.division": then(filed(), "open", lambda path: path.rename(path.with_name("ajar"))),
-    "filed.used": then(
+    "inference-text.benchmark": filed(division="closed", model="translator"),
+    "inference-text.division": then(
+        filed(), "open", lambda path: path.rename(path.with_name("ajar"))
+    ),
+    "inference-text.used": then(
         filed(whole(LOADS[OFF]), division="closed"),
         "**/user.conf",
         swap("target_qps = 400", "target_qps = 900"),
     ),
-    "filed.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
-    "filed.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
-    "filed.version": spoilt(f"results/**/accuracy/{DETAIL_LOG}", swap(REVISION, "413dbabcb3")),
-    "filed.alike": spoilt(
+    "inference-text.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
+    "inference-text.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
+    "inference-text.claimed_version": spoilt(
+        f"results/**/accuracy/{DETAIL_LOG}", swap(REVISION, "413dbabcb3")
+    ),
+    "inference-text.alike": spoilt(
         f"performance/run_2/{DETAIL_LOG}",
         swap("min_query_count : 90112", "min_query_count : 90113"),
         LOADS[SRV],
         division="closed",
     ),
-    "filed.strays": spoilt(
+    "inference-text.strays": spoilt(
         "results/**/performance/run_1",
         lambda path: shutil.copytree(path, path.with_name("first try")),
     ),
-    "filed.system": spoilt(f"systems/{SYSTEM}.json", remove),
-    "filed.audit": spoilt("audit", remove),
-    "filed.score": spoilt(f"accuracy/{ACCURACY_TEXT}", swap("BLEU", "Quality")),
-    "filed.threshold": filed(division="closed", claim="BLEU: 23.1"),
-    "filed.counts": filed(model="resnet", claim="accuracy=77.500%, good=30, total=40"),
-    "filed.table": filed(
+    "inference-text.system": spoilt(f"systems/{SYSTEM}.json", remove),
+    "inference-text.audit": spoilt("audit", remove),
+    "inference-text.score": spoilt(f"accuracy/{ACCURACY_TEXT}", swap("BLEU", "Quality")),
+    "inference-text.threshold": filed(division="closed", claim="BLEU: 23.1"),
+    "inference-text.counts": filed(model="resnet", claim="accuracy=77.500%, good=30, total=40"),
+    "inference-text.table": filed(
         model="ssd-small",
         claim=(
             " Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] ="
             " 0.211\nmAP=23.100%"
         ),
     ),
-    "filed.top1": labelled(
+    "inference-text.top1": labelled(
         filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)
     ),
-    "filed.unscored": filed(),
-    "filed.inferred": then(inferred(), f"**/systems/{SYSTEM}.json", put(system_type="datacenter")),
-    "filed.hash": filed(
+    "inference-text.unscored": filed(),
+    "inference-text.inferred": then(
+        inferred(), f"**/systems/{SYSTEM}.json", put(system_type="datacenter")
+    ),
+    "inference-text.hash": filed(
         later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}'
     ),
-    "filed.measurements": spoilt("mlperf.conf", remove),
-    "filed.fields": spoilt("measurements/**/*.json", put(weight_data_types=None)),
-    "filed.closed": spoilt("measurements/**/*.json", put(retraining="yes"), division="closed"),
-    "filed.code": spoilt("code/*/ours", remove),
-    "filed.configuration": spoilt(
+    "inference-text.measurements": spoilt("mlperf.conf", remove),
+    "inference-text.fields": spoilt("measurements/**/*.json", put(weight_data_types=None)),
+    "inference-text.closed": spoilt(
+        "measurements/**/*.json", put(retraining="yes"), division="closed"
+    ),
+    "inference-text.code": spoilt("code/*/ours", remove),
+    "inference-text.configuration": spoilt(
         "user.conf", lambda path: path.write_text("*.Offline.min_duration = 1000\n")
     ),
-    "filed.audit_passed": spoilt(AUDITED, swap("TEST PASS", "TEST FAIL")),
-    "filed.audit_outcome": spoilt(AUDITED, remove),
-    "filed.audit_settings": spoilt(
+    "inference-text.audit_passed": spoilt(AUDITED, swap("TEST PASS", "TEST FAIL")),
+    "inference-text.audit_outcome": spoilt(AUDITED, remove),
+    "inference-text.audit_settings": spoilt(
         f"TEST05/performance/run_1/{DETAIL_LOG}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")
     ),
-    "filed.audit_score": spoilt(AUDITED, swap("test score = 400", "test score = 300")),
-    "filed.audit_speed": spoilt(
+    "inference-text.audit_score": spoilt(AUDITED, swap("test score = 400", "test score = 300")),
+    "inference-text.audit_speed": spoilt(
         f"TEST05/performance/run_1/{SUMMARY_LOG}",
         swap("Samples per second: ", "Samples per second: 1"),
     ),
-    "filed.audit_answers": spoilt("TEST05", sampled("4A62")),
+    "inference-text.audit_answers": spoilt("TEST05", sampled("4A62")),
     # systems and organisations
-    "org.filed_fields": spoilt(f"systems/{SYSTEM}.json", put(framework=None)),
-    "org.filed_place": spoilt(f"systems/{SYSTEM}.json", put(submitter="somebody else")),
-    "org.filed_status": spoilt(f"systems/{SYSTEM}.json", put(status="wished for")),
-    "org.filed_systems": spoilt(
+    "inference-text.system_fields": spoilt(f"systems/{SYSTEM}.json", put(framework=None)),
+    "inference-text.system_position": spoilt(
+        f"systems/{SYSTEM}.json", put(submitter="somebody else")
+    ),
+    "inference-text.system_status": spoilt(f"systems/{SYSTEM}.json", put(status="wished for")),
+    "inference-text.described_systems": spoilt(
         f"systems/{SYSTEM}.json", lambda path: path.rename(path.with_name("other.json"))
     ),
-    "org.filed_folders": spoilt(
+    "inference-text.results_folders": spoilt(
         "results/*/*/Offline", lambda path: path.rename(path.with_name("Ofline"))
     ),
-    "org.filed_scenarios": filed(
+    "inference-text.required_scenarios": filed(
         later(LOADS[OFF]),
         division="closed",
         model="bert-99",

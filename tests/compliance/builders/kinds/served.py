@@ -264,78 +264,86 @@ SERVED_BASES: Final[Mapping[str, Builder]] = {
     "since-v5.1-tokens": since(model=LANGUAGE),
 }
 SERVED_VALID: Final[Mapping[str, str]] = {
-    "later.tokens": "since-v5.1-tokens",
-    "later.token_bounds": "since-v5.1-tokens",
-    "later.token_count": "since-v5.1-tokens",
-    "later.token_rate": "since-v5.1-tokens",
-    "later.equal_issue": "since-v5.1-tokens",
+    "inference-mllog.tokens": "since-v5.1-tokens",
+    "inference-mllog.token_bounds": "since-v5.1-tokens",
+    "inference-mllog.token_count": "since-v5.1-tokens",
+    "inference-mllog.token_rate": "since-v5.1-tokens",
+    "inference-mllog.equal_issue": "since-v5.1-tokens",
 }
 SERVED_INVALID: Final[Mapping[str, Builder]] = {
-    "later.records": since(generated_query_count=...),
-    "later.mode": since(test_mode="AccuracyOnly"),
-    "later.scenario": since(scenario="Offline"),
-    "later.seeds": since(schedule_rng_seed=7),
-    "later.valid": since(result_validity="INVALID"),
-    "later.errors": since(num_errors=2),
-    "later.duration": since(min_duration_ms=60_000),
-    "later.samples": since(effective_performance_sample_count=32),
-    "later.bound": since(effective_target_latency_ns=110_000_000),
-    "later.special": since(performance_issue_unique=True),
-    "later.latencies": since(**{"result_90.00_percentile_latency_ns": 4_000_000}),
-    "later.result": then(
+    "inference-mllog.records": since(generated_query_count=...),
+    "inference-mllog.mode": since(test_mode="AccuracyOnly"),
+    "inference-mllog.scenario": since(scenario="Offline"),
+    "inference-mllog.seeds": since(schedule_rng_seed=7),
+    "inference-mllog.valid": since(result_validity="INVALID"),
+    "inference-mllog.errors": since(num_errors=2),
+    "inference-mllog.duration": since(min_duration_ms=60_000),
+    "inference-mllog.samples": since(effective_performance_sample_count=32),
+    "inference-mllog.bound": since(effective_target_latency_ns=110_000_000),
+    "inference-mllog.special": since(performance_issue_unique=True),
+    "inference-mllog.latencies": since(**{"result_90.00_percentile_latency_ns": 4_000_000}),
+    "inference-mllog.result": then(
         since(), f"**/Server/performance/run_1/{SUMMARY_LOG}", swap("163.82", "263.82")
     ),
-    "later.tokens": since(
+    "inference-mllog.tokens": since(
         model=LANGUAGE, **{"result_first_token_99.00_percentile_latency_ns": 2_400_000_000}
     ),
-    "later.token_bounds": since(model=LANGUAGE, requested_server_ttft_latency=4_000_000_000),
-    "later.token_count": since(model=LANGUAGE, result_completed_tokens_per_second=0),
-    "later.token_rate": since(model=LANGUAGE, result_completed_tokens_per_second=475_000.0),
-    "later.equal_issue": since(model=LANGUAGE, sample_concatenate_permutation=False),
-    "later.early_stopping": since(early_stopping_met=False),
-    "later.once": then(since(), f"**/{RUN}", twice),
-    "later.settings": after(
+    "inference-mllog.token_bounds": since(
+        model=LANGUAGE, requested_server_ttft_latency=4_000_000_000
+    ),
+    "inference-mllog.token_count": since(model=LANGUAGE, result_completed_tokens_per_second=0),
+    "inference-mllog.token_rate": since(
+        model=LANGUAGE, result_completed_tokens_per_second=475_000.0
+    ),
+    "inference-mllog.equal_issue": since(model=LANGUAGE, sample_concatenate_permutation=False),
+    "inference-mllog.early_stopping": since(early_stopping_met=False),
+    "inference-mllog.once": then(since(), f"**/{RUN}", twice),
+    "inference-mllog.settings": after(
         RUN,
         '"requested_samples_per_query", "value": 1',
         '"requested_samples_per_query", "value": 2',
     ),
-    "later.summary": then(
+    "inference-mllog.summary": then(
         since(),
         f"**/Server/performance/run_1/{SUMMARY_LOG}",
         swap("VALID", "VALID\nSUT name : other\nmin_query_count : 99"),
     ),
-    "later.whole": since(**{"result_97.00_percentile_latency_ns": ...}),
-    "later.arithmetic": since(result_scheduled_samples_per_sec=263.84),
-    "later.elapsed": after(RUN, str(LATE_MS), "301000"),
-    "later.date": since(test_datetime="2008-07-10T01:02:03Z"),
-    "later.complete": then(since(), "**/Server/accuracy", remove),
-    "later.benchmark": since(model="my-own-net"),
-    "later.accuracy": since(claim="mAP=36.2%"),
-    "later.hash": after(f"Server/accuracy/{ACCURACY_TEXT}", "hash=", "digest "),
-    "later.data_set": since(first={"qsl_reported_total_count": 5_000}),
-    "later.inferred": then(since(), "**/results/box/retinanet/Offline/performance/run_1", streamed),
-    "later.one_system": since(first={"scenario": "Offline"}),
-    "later.system": then(since(), "**/box.json", remove),
-    "later.distinct": since(runs=2),
-    "later.measurements": then(since(), "**/Server/user.conf", remove),
-    "later.tests": then(since(), f"**/{TEST}", remove),
-    "later.system_fields": then(since(), "**/box.json", put(framework=None)),
-    "later.system_place": then(since(), "**/box.json", put(submitter="somebody else")),
-    "later.scenarios": then(since(), "**/results/box/retinanet/Offline", remove),
-    "later.test_files": then(since(), f"**/{TEST}/verify_performance.txt", remove),
-    "later.test_passed": after(f"{TEST}/verify_accuracy.txt", "TEST PASS", "TEST FAIL"),
-    "later.test_seeds": after(
+    "inference-mllog.whole": since(**{"result_97.00_percentile_latency_ns": ...}),
+    "inference-mllog.arithmetic": since(result_scheduled_samples_per_sec=263.84),
+    "inference-mllog.elapsed": after(RUN, str(LATE_MS), "301000"),
+    "inference-mllog.date": since(test_datetime="2008-07-10T01:02:03Z"),
+    "inference-mllog.complete": then(since(), "**/Server/accuracy", remove),
+    "inference-mllog.benchmark": since(model="my-own-net"),
+    "inference-mllog.accuracy": since(claim="mAP=36.2%"),
+    "inference-mllog.hash": after(f"Server/accuracy/{ACCURACY_TEXT}", "hash=", "digest "),
+    "inference-mllog.data_set": since(first={"qsl_reported_total_count": 5_000}),
+    "inference-mllog.inferred": then(
+        since(), "**/results/box/retinanet/Offline/performance/run_1", streamed
+    ),
+    "inference-mllog.one_system": since(first={"scenario": "Offline"}),
+    "inference-mllog.system": then(since(), "**/box.json", remove),
+    "inference-mllog.distinct": since(runs=2),
+    "inference-mllog.measurements": then(since(), "**/Server/user.conf", remove),
+    "inference-mllog.tests": then(since(), f"**/{TEST}", remove),
+    "inference-mllog.system_fields": then(since(), "**/box.json", put(framework=None)),
+    "inference-mllog.system_place": then(since(), "**/box.json", put(submitter="somebody else")),
+    "inference-mllog.scenarios": then(since(), "**/results/box/retinanet/Offline", remove),
+    "inference-mllog.test_files": then(since(), f"**/{TEST}/verify_performance.txt", remove),
+    "inference-mllog.test_passed": after(f"{TEST}/verify_accuracy.txt", "TEST PASS", "TEST FAIL"),
+    "inference-mllog.test_seeds": after(
         f"{TEST}/performance/run_1/{DETAIL_LOG}",
         '"effective_qsl_rng_seed", "value": 1',
         '"effective_qsl_rng_seed", "value": 2',
     ),
-    "later.test_settings": after(
+    "inference-mllog.test_settings": after(
         f"{TEST}/performance/run_1/{DETAIL_LOG}",
         '"effective_accuracy_log_sampling_target", "value": 1024',
         '"effective_accuracy_log_sampling_target", "value": 0',
     ),
-    "later.test_speed": after(f"{TEST}/performance/run_1/{DETAIL_LOG}", "163.82", "263.82"),
-    "later.test_score": after(
+    "inference-mllog.test_speed": after(
+        f"{TEST}/performance/run_1/{DETAIL_LOG}", "163.82", "263.82"
+    ),
+    "inference-mllog.test_score": after(
         f"{TEST}/verify_performance.txt", "test score = 162", "test score = 62"
     ),
 }

@@ -147,7 +147,8 @@ def test_the_same_signal_to_process_and_group_is_one():
 def test_an_end_that_does_not_come_is_made():
     """A join that never returns, a full pipe: one interrupt never needs a minute."""
     found, told, seconds = run(
-        "    signals.EXIT_DEADLINE_S = signals.POSTPONED_GRACE_S = 1.0\n" + SLOW_END, (0, signal.SIGTERM)
+        "    signals.EXIT_DEADLINE_S = signals.POSTPONED_GRACE_S = 1.0\n" + SLOW_END,
+        (0, signal.SIGTERM),
     )
     assert found == 143 and "not at an end after 1 s" in told and seconds < 15
 

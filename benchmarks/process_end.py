@@ -13,8 +13,8 @@ import sys
 
 LOAD = "import torch"
 SIDES = {
-    "seldom": f"from suite.process.garbage import collect_garbage_seldom; collect_garbage_seldom(); {LOAD}",
-    "usual": f"from suite.process.garbage import collect_garbage_seldom; {LOAD}",
+    "seldom": f"from suite.process import garbage; garbage.collect_garbage_seldom(); {LOAD}",
+    "usual": f"from suite.process import garbage; {LOAD}",
 }
 
 

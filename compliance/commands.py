@@ -32,7 +32,7 @@ DOCUMENT_DESCRIPTIONS: Final[Mapping[str, str]] = {
     "ServedSystem": "a system",
     "InferenceEntry": "an inference entry",
     "LaterEntry": "an inference entry",
-    "LaterEntryDocuments": "the documents of an inference entry",
+    "LaterEntryDocuments": "the papers of an inference entry",
     "LaterModel": "a benchmark of an inference system",
     "LaterSystem": "an inference system description",
     "LaterTest": "a compliance test of an inference entry",

@@ -120,8 +120,8 @@ def recognise_by_context(target: RecognisedPath, own: RoundEvidence | None) -> R
 def decide_round_by_files(
     files: Iterable[Path], max_files: int = MAX_SAMPLED_LOGS
 ) -> RoundEvidence | None:
-    """Read the first `asked` files: podium's stamps decide, then later rounds, then the majority;
-    in a tie the first.
+    """Read the first `max_files` files: podium's stamps decide, then later rounds, then the
+    majority; in a tie the first.
     """
     all_evidence = [
         evidence for file in islice(files, max_files) if (evidence := read_round_evidence(file))

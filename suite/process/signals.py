@@ -68,7 +68,7 @@ class Signals:
     """Received signals, and whether the main thread may be interrupted right now."""
 
     current: ClassVar["Signals | None"] = None
-    """The active object of this process, inside `raised`."""
+    """The active object of this process, inside `raised_signals`."""
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -141,7 +141,7 @@ class Signals:
 
     def _handle_unraisable(self, args: "sys.UnraisableHookArgs") -> None:
         """Print no traceback where a callback or a finalizer swallows the handler's exception:
-        `check` raises it again.
+        `raise_received` raises it again.
         """
         if args.exc_value is None or args.exc_value is not self.received:
             self._hook_before(args)

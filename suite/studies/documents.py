@@ -152,7 +152,7 @@ class RequestedPoints:
     framework: str
     batches: tuple[int, ...]
     settings: dict[str, Any]
-    """Shared by all points; `own_settings` has the others."""
+    """Shared by all points; `build_batch_settings` has the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class SweepRequest:
     precisions: tuple[str, ...]
     batches: tuple[int, ...]
     order: tuple[str, ...]
-    """Of the points: `subject engine precision batch`; `ordered` draws it."""
+    """Of the points: `subject engine precision batch`; `order_sweep_points` draws it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ SHORT_ANSWER_PATTERN: Final = re.compile(
     rb'\s*+,\s*+\{\s*+"seq_id"\s*+:\s*+(\d{1,18})\s*+,\s*+"qsl_idx"\s*+:\s*+(\d{1,18})\s*+,\s*+'
     rb'"data"\s*+:\s*+"((?:[0-9A-Fa-f]{2}){1,32}+)"\s*+\}'
 )
-"""Matches an answer after the first one, of 1 to `HELD` bytes."""
+"""Matches an answer after the first one, of 1 to `RETAINED_ANSWER_BYTES` bytes."""
 SHORT_ANSWERS_PATTERN: Final = re.compile(
     b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT_ANSWER_PATTERN.pattern) + b")*"
 )

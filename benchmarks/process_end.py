@@ -13,11 +13,8 @@ import sys
 
 LOAD = "import torch"
 SIDES = {
-    "seldom": (
-        "from suite.process.garbage import collect_garbage_seldom; collect_garbage_seldom();"
-        f" {LOAD}"
-    ),
-    "usual": f"from suite.process.garbage import collect_garbage_seldom; {LOAD}",
+    "seldom": f"from suite.process import garbage; garbage.collect_garbage_seldom(); {LOAD}",
+    "usual": f"from suite.process import garbage; {LOAD}",
 }
 
 

@@ -49,7 +49,7 @@ class WithinRunInterval:
 
 
 def compute_slice_edges(begin_ns: int, end_ns: int) -> Any:
-    """Divide a span into equal slices; edges (SLICES + 1,)."""
+    """Divide a span into equal slices; edges (TIME_SLICES + 1,)."""
     import numpy
 
     return numpy.linspace(begin_ns, end_ns, TIME_SLICES + 1)

@@ -135,7 +135,7 @@ def select_covering_readings(
 
 def unwrap_energy_counter(channel_readings: ChannelReadings) -> list[int]:
     """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the
-    part can draw, over SPAN_PERIODS or SPAN_MS.
+    part can draw, over MIN_GROWTH_PERIODS or MIN_GROWTH_MS.
     """
     values, grown, carried = channel_readings.values, [channel_readings.values[0]], 0
     for index in range(1, len(values)):

@@ -25,7 +25,7 @@ class CheckpointRecord:
     profile: str
     framework: str
     sha256: str
-    """suite.files.layout.folder_sha256 of the weights' folder."""
+    """suite.files.layout.compute_folder_sha256 of the weights' folder."""
     nonce: str
     """Nonce of the campaign; binds every LoadGen run to this training set."""
     seed: int
@@ -106,7 +106,9 @@ class EnergyRecord:
 
     @property
     def is_rough(self) -> bool:
-        """Whether the error at the window's edges may be more than EDGE_SHARE of the energy."""
+        """Whether the error at the window's edges may be more than ROUGH_EDGE_SHARE of the
+        energy.
+        """
         return self.edge_j > ROUGH_EDGE_SHARE * self.joules
 
     @property

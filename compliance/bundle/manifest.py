@@ -90,8 +90,7 @@ def read_unpacked_manifest(folder: Path) -> Manifest:
 
 def read_unpacked_manifest_or_none(folder: Path) -> Manifest | None:
     """Read the manifest of an unpacked bundle; None if it cannot be read, which
-    `check_bundle_manifest`
-    reports.
+    `check_bundle_manifest` reports.
     """
     try:
         return read_unpacked_manifest(folder)

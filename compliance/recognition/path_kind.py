@@ -102,8 +102,7 @@ def recognise_path(
     match_organisation: Callable[[tuple[str, ...]], Path | None] = match_organisation_folder,
 ) -> RecognisedPath:
     """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `match_organisation` may
-    be a cached
-    `home_of`.
+    be a cached `match_organisation_folder`.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
     folder = is_folder(path)

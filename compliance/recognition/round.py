@@ -121,8 +121,7 @@ def decide_round_by_files(
     files: Iterable[Path], max_files: int = MAX_SAMPLED_LOGS
 ) -> RoundEvidence | None:
     """Read the first `max_files` files: podium's stamps decide, then later rounds, then the
-    majority;
-    in a tie the first.
+    majority; in a tie the first.
     """
     all_evidence = [
         evidence for file in islice(files, max_files) if (evidence := read_round_evidence(file))

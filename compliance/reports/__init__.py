@@ -1,1 +1,3 @@
-"""The report formats, one module each: `render(results) -> str`, including the final newline."""
+"""The report formats, one module each: `render_FORM_report(results) -> str`, including the final
+newline.
+"""

@@ -31,7 +31,7 @@ def recompute_audit_comparison(
     round_name: str, test: str, scenario: Scenario, metric: str, reference: float, found: float
 ) -> AuditComparison | None:
     """Hold the figure of a filed test's run against the result's, or against that of the run of
-    BESIDE; None if the round asks nothing of it.
+    COMPARED_TEST_FOLDERS; None if the round asks nothing of it.
     """
     rules = find_round_audit_rules(round_name)
     row = (

@@ -288,7 +288,7 @@ def find_covered_window(found: TelemetryReadings) -> tuple[int, int] | None:
 
 
 def find_idle_window(found: TelemetryReadings) -> tuple[int, int] | None:
-    """Return the window of the idle machine, ns of UTC: IDLE_S from where all channels have
+    """Return the window of the idle machine, ns of UTC: IDLE_POWER_S from where all channels have
     readings; None if they end before.
     """
     covered_window = find_covered_window(found)

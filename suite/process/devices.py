@@ -44,7 +44,7 @@ def parse_number_spans(text: str) -> NumberSpans | None:
 
 def expand_number_list(text: str) -> tuple[int, ...] | None:
     """Return the numbers of a list such as `0-3,8`, ascending; None for a malformed one, or one of
-    more than MOST.
+    more than MAX_EXPANDED_NUMBERS.
     """
     found = parse_number_spans(text)
     if found is None or sum(high - low + 1 for low, high in found) > MAX_EXPANDED_NUMBERS:
@@ -99,8 +99,7 @@ def build_visibility_variable(device: str, environment: Mapping[str, str]) -> di
 
 def expand_device_name(device: str) -> tuple[str, ...] | None:
     """Return the devices of a name that `format_device_name` has made; None for a list that it
-    would not have
-    written, or of more than MOST.
+    would not have written, or of more than MAX_EXPANDED_NUMBERS.
     """
     if not is_gpu_list(device):
         return (device,)

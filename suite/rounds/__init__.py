@@ -139,7 +139,9 @@ class CalibrationList:
     samples: int
     """Number of names."""
     names_sha256: str | None = None
-    """suite.files.layout.names_sha256 of them; None: only name and size identify the list."""
+    """suite.files.layout.compute_names_sha256 of them; None: only name and size identify the
+    list.
+    """
     of_accuracy_set: bool = False
     """Its samples belong to the accuracy set, like those of MLPerf's ImageNet lists."""
 
@@ -153,7 +155,7 @@ class InferenceRow:
     accuracy_samples: int | None = None
     """Size of the accuracy set that the profile requires; None: any."""
     truth_sha256: str | None = None
-    """suite.files.layout.folder_sha256 of the embedded data's truth, which is the same for
+    """suite.files.layout.compute_folder_sha256 of the embedded data's truth, which is the same for
     everybody; None: the truth is the user's.
     """
     earlier_truth_sha256: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from suite.rounds.load import build_typed_value
 
-INFERENCE_MLLOG_TABLES: Final = frozenset({"round", "served", "mapping"})
+INFERENCE_MLLOG_TABLES: Final = frozenset({"round", "rules", "mapping"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def build_inference_mllog_round(
     return InferenceMllogRound(
         name=name,
         title=tables["round"]["title"],
-        rules=build_typed_value(InferenceMllogRules, tables["served"], "served"),
+        rules=build_typed_value(InferenceMllogRules, tables["rules"], "rules"),
         mapping=build_typed_value(InferenceMllogNames, tables["mapping"], "mapping"),
         models={
             key: build_typed_value(InferenceMllogModel, table, key)

@@ -24,7 +24,9 @@ from suite.errors import RequestError
 from suite.rounds.load import merge_round_tables, parse_cached_toml, strip_sources
 
 ROWS_FOLDER: Final = files("suite.rounds").joinpath("rows")
-ROW_HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULTILINE)
+ROW_HEADS: Final = re.compile(
+    r"^(?=\[\[(?:training|inference-text|inference-mllog)\]\])", re.MULTILINE
+)
 """Start of a row."""
 
 

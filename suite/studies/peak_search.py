@@ -45,7 +45,9 @@ OVERLOADED_SHARE: Final = 0.3
 START_RATE_SHARE: Final = 0.8
 """Of the rate that the probe of the system saw."""
 PRIOR_SLOPE: Final = 20.0
-"""Of the line before any probe, with SLOPE_SD: the simulations' queues have slopes of 5 to 60."""
+"""Of the line before any probe, with PRIOR_SLOPE_SD: the simulations' queues have slopes of 5 to
+60.
+"""
 PRIOR_SLOPE_SD: Final = 40.0
 MIN_STRIDE_SHARE: Final = 0.3
 """Of the distance from the highest VALID to the lowest INVALID rate, that the next full run goes up
@@ -55,12 +57,12 @@ STEP_UP_FACTOR: Final = 1.5
 """Factor of the step up after each VALID run before an INVALID one."""
 STEP_DOWN_FACTOR: Final = 2.0
 """The same of the step down, as a power, after each INVALID run before the first VALID one; at most
-MOST_DOWN.
+MAX_STEP_DOWN_POWER.
 """
 MAX_STEP_DOWN_POWER: Final = 12.0
 BAD_LUCK_CHANCE: Final = 0.4
 """Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck.
-Chosen with STRIDE and PASS on the six queues of
+Chosen with MIN_STRIDE_SHARE and TWO_THIRDS_QUANTILE on the six queues of
 benchmarks/peak.py, 100 seeds each."""
 MIN_SLOPE: Final = 3.0
 LINE_MODEL_ERROR: Final = 0.05

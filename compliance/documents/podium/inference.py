@@ -76,7 +76,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     checkpoint_sha256: str
     reference_accuracy: Mapping[str, float]
     truth_sha256: str
-    """suite.files.layout.folder_sha256 of the truth used for scoring."""
+    """suite.files.layout.compute_folder_sha256 of the truth used for scoring."""
     settings: Mapping[str, Any]
     engine_description: Mapping[str, Any]
     calibration: Mapping[str, CalibrationRecord] = {}

@@ -134,7 +134,7 @@ def iterate_record_batches(source: SourceFile) -> Iterator[Iterable[PublishedRec
 
 
 def find_record_texts(block: bytes) -> list[bytes]:
-    """Return the matches of USUALLY in a block.
+    """Return the matches of RECORD_TEXT_PATTERN in a block.
 
     Most of a large log is other programs' text, which a search for one letter skips at once; where
     that letter occurs more often in

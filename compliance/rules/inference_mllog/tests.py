@@ -55,7 +55,8 @@ COUNT_LINE_PATTERN: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULT
 MISMATCH_COUNT_NAME: Final = "num_perf_log_data_mismatch"
 MAX_TEST_SLOWDOWN: Final = 0.11
 MAX_SHORT_TEST_SLOWDOWN: Final = 0.21
-"""A test's score may be a tenth worse than the result, a fifth for latencies up to SHORT_NS.
+"""A test's score may be a tenth worse than the result, a fifth for latencies up to
+SHORT_TEST_LATENCY_NS.
 Source: compliance, TEST01/verify_performance.py.
 """
 SHORT_TEST_LATENCY_NS: Final = 200_000

@@ -39,7 +39,9 @@ MAX_SHARE_BELOW_RECORD: Final = 1e-3
 encloses.
 """
 MAX_SHARE_ABOVE_RECORD: Final = 0.05
-"""House rule: share by which they may lie above it, on a busy machine, besides QUERY_MS."""
+"""House rule: share by which they may lie above it, on a busy machine, besides
+MAX_QUERY_OVERHEAD_MS.
+"""
 CLOSED_LOOP_SETTINGS: Final = {
     "effective_scenario": "MultiStream",
     "effective_test_mode": "PerformanceOnly",

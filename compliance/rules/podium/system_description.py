@@ -133,8 +133,8 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 def weights(found: CheckpointFile) -> Iterator[Fault]:
     """Weights beside a record have the hash that the folder is named after.
 
-    Source: house rule: suite.files.layout.folder_sha256 of the exported files; a bundle has the
-    record alone.
+    Source: house rule: suite.files.layout.compute_folder_sha256 of the exported files; a bundle has
+    the record alone.
     Advice: the weights were changed after export: restore them, or train again.
     """
     folder = found.path.parent

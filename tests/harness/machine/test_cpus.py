@@ -151,7 +151,7 @@ def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(
     class Second(SingleRank):
         leads = False
 
-        def share(self, value: Any) -> Any:
+        def share_value(self, value: Any) -> Any:
             return shared.pop(0)
 
     shared = [0.5, 0]

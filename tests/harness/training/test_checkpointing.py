@@ -194,7 +194,7 @@ def test_a_long_interval_looks_at_the_clock_rarely(tmp_path: Path):
     class Counting(SingleRank):
         looks = 0
 
-        def share(self, value):  # noqa: ANN001, ANN202  as in Alone
+        def share_value(self, value):  # noqa: ANN001, ANN202  as in Alone
             self.looks += 1
             return value
 

@@ -163,7 +163,7 @@ def tested(folder: Path, scenario: str, name: str, **told: Any) -> None:
 def described(home: Path) -> None:
     """Write the system's description, with all fields of the round."""
     text = files("suite.rounds").joinpath(f"{V51}.toml").read_text("utf-8")
-    fields = merge_round_tables(V51, [text])[0]["served"]["system_fields"]
+    fields = merge_round_tables(V51, [text])[0]["rules"]["system_fields"]
     told = {
         "division": "closed",
         "submitter": "acme",

@@ -62,9 +62,13 @@ def mask_weights(folder: Path) -> Mapping[str, HyperValue]:
     from workloads.maskrcnn import model
     from workloads.maskrcnn import start_weights as start
 
-    body: Any = model.backbone(frozen_norm=True).body
+    body: Any = model.build_maskrcnn_backbone(frozen_norm=True).body
     state = body.state_dict()
-    blobs = {name: state[found].numpy() for name in start_names() if (found := start.renamed(name))}
+    blobs = {
+        name: state[found].numpy()
+        for name in start_names()
+        if (found := start.convert_caffe2_blob_name(name))
+    }
     path = folder / "R-50.pkl"
     path.write_bytes(pickle.dumps(blobs, protocol=2))
     return {

@@ -78,7 +78,7 @@ def ours(name: str, folder: Path) -> Pass:
 
     malloc.keep_freed_memory()
     torch.set_num_threads(1)
-    album = data.Album(pictures.find(folder, "train"), SIZE, 1, 0.05)
+    album = data.LabelledAlbum(pictures.index_imagenet_split(folder, "train"), SIZE, 1, 0.05)
     reader = registry.load_input_pipeline(name).open(
         album, Means(device="cpu", place=Place.CPU, workers=WORKERS)
     )

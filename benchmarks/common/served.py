@@ -91,11 +91,13 @@ def write_checkpoint(folder: Path) -> Path:
     from workloads.resnet50.images import embedded
 
     torch.manual_seed(1)
-    description = model.Description(
-        workload=model.NAME, classes=embedded.CLASSES, picture_size=SIZE_PX
+    description = model.ResNet50Description(
+        workload=model.RESNET50_NAME, classes=embedded.EMBEDDED_CLASSES, picture_size=SIZE_PX
     )
     folder.mkdir(parents=True)
-    weights.write_exported_weights(model.build(len(embedded.CLASSES)), description, folder)
+    weights.write_exported_weights(
+        model.build_resnet50(len(embedded.EMBEDDED_CLASSES)), description, folder
+    )
     return folder
 
 

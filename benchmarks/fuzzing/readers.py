@@ -79,7 +79,7 @@ from workloads.common.text import parallel_text, references
 from workloads.gnmt import scoring as gnmt
 from workloads.gnmt.subwords import GNMTSubwords
 from workloads.resnet50 import scoring as resnet50
-from workloads.resnet50.model import Description
+from workloads.resnet50.model import ResNet50Description
 from workloads.ssd import scoring as ssd
 from workloads.transformer import subwords
 
@@ -390,7 +390,7 @@ def data(work: Path) -> Iterator[Reader]:
         read=lambda path: references.read_references(path.parent),
         raises=SCORER_EXCEPTIONS,
     )
-    at = work / "truth" / resnet50.LABELS
+    at = work / "truth" / resnet50.RESNET50_LABELS_FILE
     yield Reader(
         name="labels",
         file=at,
@@ -452,7 +452,7 @@ def data(work: Path) -> Iterator[Reader]:
         file=at,
         seeds=model,
         read=lambda path: weights_description.read_weights_description(
-            path.parent, Description, "resnet50"
+            path.parent, ResNet50Description, "resnet50"
         ),
     )
 

@@ -41,10 +41,12 @@ def test_a_campaign_that_cannot_count_is_refused_before_it_trains(
 ) -> None:
     """Five runs of days, and then a serving that is refused: nothing is written but the folder."""
     coco = synthetic_scenes.prepare_scene_folder(
-        tmp_path / "coco", replace(data.SCENERY, pictures={"train": 9, "val": 5})
+        tmp_path / "coco", replace(data.SSD_SCENES, pictures={"train": 9, "val": 5})
     )
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(model, "start_from", lambda network, path: None)  # the file is the user's
+    monkeypatch.setattr(
+        model, "load_resnet34_weights", lambda network, path: None
+    )  # the file is the user's
     asked = options(
         tmp_path / "results",
         *assignments,

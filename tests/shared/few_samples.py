@@ -16,9 +16,11 @@ from workloads.ssd import data as ssd
 def draw_few(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     """Let every workload draw a few samples of each class or language, in a cache of their own."""
     few = {"train": 8, "val": 2}
-    monkeypatch.setattr(embedded, "PER_CLASS", {"train": 2, "val": 1})
-    monkeypatch.setattr(ssd, "SCENERY", replace(ssd.SCENERY, pictures=few))
-    monkeypatch.setattr(maskrcnn, "EMBEDDED", replace(maskrcnn.EMBEDDED, pictures=few))
+    monkeypatch.setattr(embedded, "EMBEDDED_IMAGES_PER_CLASS", {"train": 2, "val": 1})
+    monkeypatch.setattr(ssd, "SSD_SCENES", replace(ssd.SSD_SCENES, pictures=few))
+    monkeypatch.setattr(
+        maskrcnn, "MASKRCNN_SCENES", replace(maskrcnn.MASKRCNN_SCENES, pictures=few)
+    )
     for name in ("NEAR", "FAR"):
         monkeypatch.setattr(
             synthetic_language, name, replace(getattr(synthetic_language, name), train=60, test=6)

@@ -60,8 +60,11 @@ def own(name: str, value: str) -> EntryPoint:
 
 
 def test_every_group_is_one_that_podium_uses_itself() -> None:
-    """A group that no workload of ours needs would be one that nobody has tried."""
-    assert all(registry.list_entry_points(group) for group in GROUPS)
+    """A group that no workload of ours needs would be one that nobody has tried; podium's own rules
+    are found by folder, and examples/rings brings one by its entry point.
+    """
+    used = [group for group in GROUPS if group != registry.RULE_GROUP]
+    assert all(registry.list_entry_points(group) for group in used)
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:

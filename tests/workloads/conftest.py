@@ -32,7 +32,7 @@ def write_tiny(root: Path) -> Path:
             folder = root / split / name
             folder.mkdir(parents=True)
             for number in range(count):
-                picture = embedded.render(split, label, number)
+                picture = embedded.draw_embedded_image(split, label, number)
                 picture.save(folder / f"{name}_{number}.JPEG", "JPEG", quality=90)
     return root
 
@@ -49,7 +49,7 @@ def embedded_pictures(tmp_path_factory: pytest.TempPathFactory, worker_id: str) 
     processes that train share a cache.
     """
     own = tmp_path_factory.getbasetemp()
-    return resnet50.embedded_folder(
+    return resnet50.prepare_embedded_image_folder(
         (own if worker_id == "master" else own.parent) / "embedded_pictures"
     )
 

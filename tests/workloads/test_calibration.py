@@ -50,8 +50,8 @@ class Planned(Exception):
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     weights.write_exported_weights(
-        model.build(3),
-        model.Description(
+        model.build_resnet50(3),
+        model.ResNet50Description(
             workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
         ),
         folder,
@@ -79,9 +79,9 @@ def test_the_embedded_list_is_the_rounds_and_of_the_training_part_alone() -> Non
     """The judge knows the list by its hash; a picture of the accuracy set in it would be statistics
     of what is measured.
     """
-    names = tuple(embedded.calibration_names())
+    names = tuple(embedded.iterate_embedded_calibration())
     rows = registry.load_round().benchmark("resnet50").inference[Profile.SMOKE].calibration
-    row = rows[embedded.CALIBRATION]
+    row = rows[embedded.RESNET50_CALIBRATION_LIST]
     assert (row.samples, row.names_sha256) == (len(names), compute_names_sha256(names))
     assert not row.of_accuracy_set and all(name.startswith("train/") for name in names)
 
@@ -103,9 +103,9 @@ def test_the_list_of_the_earlier_pictures_is_still_the_rounds() -> None:
         "triangle",
     )
     names = tuple(
-        f"train/{name}/{embedded.file_name(name, number)}"
+        f"train/{name}/{embedded.format_embedded_file_name(name, number)}"
         for name in outlines
-        for number in range(embedded.CALIBRATED_PER_CLASS)
+        for number in range(embedded.CALIBRATION_IMAGES_PER_CLASS)
     )
     row = (
         registry.load_round().benchmark("resnet50").inference[Profile.SMOKE].calibration["embedded"]

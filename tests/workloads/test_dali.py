@@ -69,8 +69,10 @@ def scene(extent: Extent) -> Image.Image:
     return patches.resize(extent, Image.Resampling.BICUBIC)
 
 
-def album(tiny: Path, split: str = "train", size: int = 32, seed: int | None = 5) -> data.Album:
-    return data.Album(imagenet.find(tiny, split), size, seed, 0.3)
+def album(
+    tiny: Path, split: str = "train", size: int = 32, seed: int | None = 5
+) -> data.LabelledAlbum:
+    return data.LabelledAlbum(imagenet.index_imagenet_split(tiny, split), size, seed, 0.3)
 
 
 PLAN = [
@@ -136,7 +138,7 @@ def test_odd_files_are_shown_alike(tmp_path: Path) -> None:
     seen: list[list[torch.Tensor]] = []
     for name in ("default", "dali"):
         reader = registry.load_input_pipeline(name).open(
-            PictureFiles(partial(data.for_eval, size=48)),
+            PictureFiles(partial(data.build_centre_crop_view, size=48)),
             Means(device="cpu", place=Place.CPU, workers=0),
         )
         seen.append([picture_NHWC for picture_NHWC, _ in reader.read([paths])])

@@ -118,7 +118,7 @@ def test_a_window_is_a_part_of_the_file() -> None:
     """Resized to 320x256 and cropped to 224 in the middle: the same as resizing 350x350 pixels of
     500x400.
     """
-    found = compute_dali_cut(data.for_eval(EXTENT, 224))
+    found = compute_dali_cut(data.build_centre_crop_view(EXTENT, 224))
     top, left, bottom, right = found.decoded
     assert found.size == (224, 224)
     assert [

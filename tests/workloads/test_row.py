@@ -25,8 +25,8 @@ def small(folder: Path) -> Path:
     """The embedded data's tree with empty pictures: names and numbers as `embedded.write` makes
     them.
     """
-    for split, count in embedded.PER_CLASS.items():
-        for name in embedded.CLASSES:
+    for split, count in embedded.EMBEDDED_IMAGES_PER_CLASS.items():
+        for name in embedded.EMBEDDED_CLASSES:
             (folder / split / name).mkdir(parents=True)
             for number in range(count):
                 (folder / split / name / f"{name}_{number:05d}.JPEG").touch()
@@ -37,9 +37,9 @@ def test_the_pinned_truth_is_that_of_the_embedded_pictures(tmp_path: Path) -> No
     """Names of folders decide the labels, so the hash needs no picture; a class more, or another
     order, would change it.
     """
-    found = imagenet.find(small(tmp_path / "data"), "val")
+    found = imagenet.index_imagenet_split(small(tmp_path / "data"), "val")
     (tmp_path / "truth").mkdir()
-    scoring.write_labels(tmp_path / "truth", found.labels.tolist())
+    scoring.write_image_labels(tmp_path / "truth", found.labels.tolist())
     row = ROW.inference[Profile.SMOKE]
     assert (
         compute_folder_sha256(tmp_path / "truth") == row.truth_sha256
@@ -50,10 +50,13 @@ def test_the_pinned_truth_is_that_of_the_embedded_pictures(tmp_path: Path) -> No
 def test_the_pinned_sizes_are_those_of_the_embedded_pictures() -> None:
     """Who trains on fewer pictures has another benchmark."""
     row = ROW.training[Profile.SMOKE]
-    assert row.train_samples == len(embedded.CLASSES) * embedded.PER_CLASS["train"]
+    assert (
+        row.train_samples
+        == len(embedded.EMBEDDED_CLASSES) * embedded.EMBEDDED_IMAGES_PER_CLASS["train"]
+    )
     assert (
         row.eval_samples
-        == len(embedded.CLASSES) * embedded.PER_CLASS["val"]
+        == len(embedded.EMBEDDED_CLASSES) * embedded.EMBEDDED_IMAGES_PER_CLASS["val"]
         == ROW.inference[Profile.SMOKE].accuracy_samples
     )
 

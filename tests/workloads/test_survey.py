@@ -117,7 +117,7 @@ def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
     """
     from workloads.resnet50.images import imagenet
 
-    found = imagenet.find(tiny, "val")
+    found = imagenet.index_imagenet_split(tiny, "val")
     with pytest.raises(RequestError, match="12 images, but the survey found 11"):
         file_checks.PictureSplitSurvey(count=11, broken=(), named=()).drop_broken_pictures(found)
 
@@ -126,7 +126,7 @@ def test_hashes_follow_bytes_and_order(own_tiny: Path) -> None:
     """One byte in one picture, or two pictures in each other's place."""
     from workloads.resnet50.images import imagenet
 
-    found = imagenet.find(own_tiny, "val")
+    found = imagenet.index_imagenet_split(own_tiny, "val")
     _, before = file_checks.inspect_split_pictures(found)
     first, second = found.path(0), found.path(1)
     one, other = first.read_bytes(), second.read_bytes()

@@ -123,7 +123,7 @@ def shallow() -> Iterator[None]:
     def build(classes: int, *, zero_init: bool = False) -> Any:
         return narrow(num_classes=classes, zero_init_residual=zero_init)
 
-    with mock.patch.object(model, "build", build):
+    with mock.patch.object(model, "build_resnet50", build):
         yield
 
 

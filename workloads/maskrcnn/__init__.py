@@ -28,7 +28,7 @@ class MaskRCNN:
         self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
     ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
-        return recipe.hyperparameters(settings)
+        return recipe.select_maskrcnn_hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
@@ -46,12 +46,12 @@ class MaskRCNN:
 
     def data_set(self, run: Run) -> DataSet:
         """Return the data folder that a run reads, for the data survey."""
-        from workloads.maskrcnn.survey import data_set
+        from workloads.maskrcnn.survey import build_maskrcnn_data_set
 
-        return data_set(run)
+        return build_maskrcnn_data_set(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Return tiny networks of its kind; PyTorch is its only framework."""
-        from workloads.maskrcnn.trial import trial
+        from workloads.maskrcnn.trial import build_maskrcnn_trial
 
-        return trial(device)
+        return build_maskrcnn_trial(device)

@@ -8,7 +8,11 @@ import numpy as np
 
 from workloads.common.detection import agreement, rle
 from workloads.common.detection.agreement import ComparedDetections
-from workloads.maskrcnn.scoring import LARGEST, Rows, cut
+from workloads.maskrcnn.scoring import (
+    MAX_MASKRCNN_COORDINATE_SIDES,
+    DetectionRows,
+    split_maskrcnn_answer,
+)
 
 # Legend: D detections.
 
@@ -17,42 +21,46 @@ def agree(first: bytes, second: bytes) -> bool:
     """Compare detections by their boxes and by the areas of their masks; an invalid answer agrees
     only with itself.
     """
-    one, other = cut(first), cut(second)
+    one, other = split_maskrcnn_answer(first), split_maskrcnn_answer(second)
     if (
         one is None
         or other is None
-        or not sound(one[0])
-        or not sound(other[0])
+        or not has_safe_numbers(one[0])
+        or not has_safe_numbers(other[0])
         or {*one[0][:, 0]} != {*other[0][:, 0]}
     ):
         return False
     return agreement.has_same_confident_detections(
-        boxes(one[0]), boxes(other[0])
-    ) and agreement.has_same_confident_detections(areas(*one), areas(*other))
+        build_box_detections(one[0]), build_box_detections(other[0])
+    ) and agreement.has_same_confident_detections(
+        build_area_detections(*one), build_area_detections(*other)
+    )
 
 
-def sound(row_D7: Rows) -> bool:
+def has_safe_numbers(row_D7: DetectionRows) -> bool:
     """Return whether these numbers are safe for arithmetic."""
-    return bool(np.isfinite(row_D7).all() and (np.abs(row_D7[:, 1:]) < LARGEST).all())
+    return bool(
+        np.isfinite(row_D7).all() and (np.abs(row_D7[:, 1:]) < MAX_MASKRCNN_COORDINATE_SIDES).all()
+    )
 
 
-def boxes(row_D7: Rows) -> ComparedDetections:
+def build_box_detections(row_D7: DetectionRows) -> ComparedDetections:
     """Return the boxes, scores and labels of rows."""
     return ComparedDetections(box_D4=row_D7[:, 1:5], score_D=row_D7[:, 5], label_D=row_D7[:, 6])
 
 
-def areas(row_D7: Rows, masks: list[bytes]) -> ComparedDetections:
+def build_area_detections(row_D7: DetectionRows, masks: list[bytes]) -> ComparedDetections:
     """Represent masks as boxes of their area with height one: two overlap by half if neither mask
     is more than twice the other.
     """
-    area_D = np.array([area(mask) for mask in masks], dtype=np.float64)
+    area_D = np.array([count_mask_pixels(mask) for mask in masks], dtype=np.float64)
     box_D4 = np.stack(
         [np.zeros_like(area_D), np.zeros_like(area_D), area_D, np.ones_like(area_D)], axis=1
     )
     return ComparedDetections(box_D4=box_D4, score_D=row_D7[:, 5], label_D=row_D7[:, 6])
 
 
-def area(mask: bytes) -> float:
+def count_mask_pixels(mask: bytes) -> float:
     """Return the pixel count of a mask; an invalid one gets less than any valid one."""
     try:
         pixels = float(rle.decode_run_lengths(mask)[1::2].sum())

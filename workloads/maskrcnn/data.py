@@ -25,29 +25,29 @@ from workloads.common.inputs import batches
 from workloads.common.inputs.batches import SampleKey
 from workloads.common.pictures.decoding import read_rgb_picture
 from workloads.maskrcnn.detector import geometry
-from workloads.maskrcnn.model import Sizes, Target
-from workloads.maskrcnn.scenes import EMBEDDED
+from workloads.maskrcnn.model import DetectionTarget, PictureSizes
+from workloads.maskrcnn.scenes import MASKRCNN_SCENES
 
 # Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4
 # left, top, right, bottom.
 Tensor = torch.Tensor
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-MEAN_C: Final = (
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+BGR_MEAN_C: Final = (
     102.9801,
     115.9465,
     122.7717,
 )  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
-PAD_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
+PADDING_MULTIPLE_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizing:
+class PictureSizing:
     """The size that pictures are resized to."""
 
     min_size: int
     max_size: int
 
-    def of(self, height: int, width: int) -> tuple[int, int]:
+    def compute_size(self, height: int, width: int) -> tuple[int, int]:
         """Return height and width after resizing (T:maskrcnn, data/transforms/transforms.py,
         Resize.get_size).
 
@@ -62,7 +62,7 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class AnnotatedPicture:
     """A resized picture and its objects."""
 
     picture_HWC: Tensor
@@ -72,7 +72,7 @@ class Sample:
     mask_OHW: Tensor
     weight: float
 
-    def target(self, device: torch.device) -> Target:
+    def build_target(self, device: torch.device) -> DetectionTarget:
         """Return the objects in the form that torchvision's heads expect."""
         size = torch.tensor(self.picture_HWC.shape[:2])
         values = {
@@ -84,24 +84,26 @@ class Sample:
         return {name: value.to(device) for name, value in values.items()}
 
 
-Batch: TypeAlias = list[Sample]
-Loader: TypeAlias = batches.BatchLoader[Sample, Batch]
+MaskRCNNBatch: TypeAlias = list[AnnotatedPicture]
+MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, MaskRCNNBatch]
 
 
-class Samples(Dataset[Sample]):
+class AnnotatedPictures(Dataset[AnnotatedPicture]):
     """Pictures by key, with their trainable objects: no crowd regions and nothing one pixel wide,
     as in the reference.
     """
 
-    def __init__(self, split: CocoSplit, sizing: Sizing, seed: int) -> None:
+    def __init__(self, split: CocoSplit, sizing: PictureSizing, seed: int) -> None:
         self.split, self.sizing, self.seed = split, sizing, seed
 
-    def __getitem__(self, key: SampleKey) -> Sample:
+    def __getitem__(self, key: SampleKey) -> AnnotatedPicture:
         split, index = self.split, key.index
         objects = split.build_trainable_objects(index)
-        objects = objects.select_objects(~objects.crowd_O & wider_than_a_pixel(objects.box_O4))
+        objects = objects.select_objects(
+            ~objects.crowd_O & find_boxes_wider_than_pixel(objects.box_O4)
+        )
         height, width = split.get_picture_size(index)
-        picture_HWC = resized(read_rgb_picture(split.path(index)), self.sizing)
+        picture_HWC = resize_picture_to_bgr(read_rgb_picture(split.path(index)), self.sizing)
         scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array(
             (width, height) * 2, dtype=np.float32
         )
@@ -110,45 +112,49 @@ class Samples(Dataset[Sample]):
             if len(objects)
             else np.zeros((0, height, width), dtype=np.uint8)
         )
-        sample = Sample(
+        sample = AnnotatedPicture(
             picture_HWC=torch.from_numpy(picture_HWC),
-            box_O4=geometry.resized(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
+            box_O4=geometry.resize_boxes(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
             label_O=torch.from_numpy(objects.label_O),
-            mask_OHW=nearest(
+            mask_OHW=resize_masks(
                 torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]
             ),
             weight=key.weight,
         )
-        return flipped(sample) if key.create_generator(self.seed).random() < 0.5 else sample
+        return (
+            apply_horizontal_flip(sample)
+            if key.create_generator(self.seed).random() < 0.5
+            else sample
+        )
 
 
-def wider_than_a_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+def find_boxes_wider_than_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
     """Return which boxes have different first and last pixels in both directions
     (structures/bounding_box.py, clip_to_image: remove_empty).
     """
-    return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PX).all(axis=1))
+    return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PIXEL_WIDTH_PX).all(axis=1))
 
 
-def nearest(mask_OHW: Tensor, height: int, width: int) -> Tensor:
+def resize_masks(mask_OHW: Tensor, height: int, width: int) -> Tensor:
     """Resize masks; unchanged sizes are a no-op."""
     if mask_OHW.shape[1:] == (height, width) or not len(mask_OHW):
         return mask_OHW.new_zeros(0, height, width) if not len(mask_OHW) else mask_OHW
     return functional.interpolate(mask_OHW[:, None], size=(height, width), mode="nearest")[:, 0]
 
 
-def resized(picture: Image.Image, sizing: Sizing) -> Bytes:
+def resize_picture_to_bgr(picture: Image.Image, sizing: PictureSizing) -> ByteArray:
     """Resize a picture; H W C bytes, blue first."""
-    height, width = sizing.of(picture.height, picture.width)
+    height, width = sizing.compute_size(picture.height, picture.width)
     if (width, height) != picture.size:
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.ascontiguousarray(np.asarray(picture)[:, :, ::-1])
 
 
-def flipped(sample: Sample) -> Sample:
+def apply_horizontal_flip(sample: AnnotatedPicture) -> AnnotatedPicture:
     """Mirror a picture and its objects horizontally."""
     width = sample.picture_HWC.shape[1]
     left, top, right, bottom = sample.box_O4.unbind(dim=1)
-    return Sample(
+    return AnnotatedPicture(
         picture_HWC=sample.picture_HWC.flip(1),
         box_O4=torch.stack([width - right, top, width - left, bottom], dim=1),
         label_O=sample.label_O,
@@ -157,32 +163,34 @@ def flipped(sample: Sample) -> Sample:
     )
 
 
-def together(pictures: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Sizes]:
+def build_padded_batch(
+    pictures: Sequence[Tensor], device: torch.device
+) -> tuple[Tensor, PictureSizes]:
     """Normalise H W C bytes and pad them to one size: N C H W in channels-last memory, and the
     unpadded sizes.
     """
     sizes = [(picture.shape[0], picture.shape[1]) for picture in pictures]
-    height, width = (padded(max(sides)) for sides in zip(*sizes, strict=True))
-    mean_C = torch.tensor(MEAN_C, device=device)
-    batch_NHWC = torch.zeros(len(pictures), height, width, len(MEAN_C), device=device)
-    for place_HWC, picture_HWC, size in zip(batch_NHWC, pictures, sizes, strict=True):
+    height, width = (compute_padded_side(max(sides)) for sides in zip(*sizes, strict=True))
+    mean_C = torch.tensor(BGR_MEAN_C, device=device)
+    batch_NHWC = torch.zeros(len(pictures), height, width, len(BGR_MEAN_C), device=device)
+    for target_HWC, picture_HWC, size in zip(batch_NHWC, pictures, sizes, strict=True):
         torch.sub(
-            picture_HWC.to(device, non_blocking=True), mean_C, out=place_HWC[: size[0], : size[1]]
+            picture_HWC.to(device, non_blocking=True), mean_C, out=target_HWC[: size[0], : size[1]]
         )
     return batch_NHWC.permute(0, 3, 1, 2), sizes
 
 
-def padded(side: int) -> int:
+def compute_padded_side(side: int) -> int:
     """Round up to a multiple of every stride of the pyramid."""
-    return -(-side // PAD_PX) * PAD_PX
+    return -(-side // PADDING_MULTIPLE_PX) * PADDING_MULTIPLE_PX
 
 
-def loader(samples: Samples, workers: int) -> Loader:
+def build_maskrcnn_loader(samples: AnnotatedPictures, workers: int) -> MaskRCNNLoader:
     """Create the loader of the training set."""
     return batches.BatchLoader(samples, list, workers, pinned=False)
 
 
-def plan(
+def plan_orientation_batches(
     wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int
 ) -> list[npt.NDArray[np.int64]]:
     """Plan an epoch's global batches, each of only wide or only tall pictures
@@ -191,24 +199,24 @@ def plan(
     They are ordered by their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
     """
     shuffled = batches.generate_epoch_order(len(wide_I), seed, epoch)
-    place = {int(index): number for number, index in enumerate(shuffled)}
-    found = [
+    position_of_index = {int(index): number for number, index in enumerate(shuffled)}
+    batches_found = [
         batch
         for orientation in (True, False)
         for batch in batches.split_into_global_batches(
             shuffled[wide_I[shuffled] == orientation], batch_size
         )
     ]
-    return sorted(found, key=lambda batch: place[int(batch[0])])
+    return sorted(batches_found, key=lambda batch: position_of_index[int(batch[0])])
 
 
-def wide(split: CocoSplit) -> npt.NDArray[np.bool_]:
+def find_wide_pictures(split: CocoSplit) -> npt.NDArray[np.bool_]:
     """Return which pictures are wider than tall."""
     return np.asarray(split.size_I2[:, 1] > split.size_I2[:, 0])
 
 
-def root(run: Run) -> Path:
+def resolve_maskrcnn_folder(run: Run) -> Path:
     """Return the folder of a run's scenes: the user's, or the embedded one, generated at first
     use.
     """
-    return run.data or synthetic_scenes.prepare_scene_folder(run.cache, EMBEDDED)
+    return run.data or synthetic_scenes.prepare_scene_folder(run.cache, MASKRCNN_SCENES)

@@ -22,19 +22,19 @@ from workloads.common.run_request import build_engine_plan, require_run_inferenc
 from workloads.common.setting_values import require_positive_setting
 from workloads.maskrcnn import data, model, scoring, survey
 from workloads.maskrcnn.detector import inference_pipeline
-from workloads.maskrcnn.settings import counts
+from workloads.maskrcnn.settings import build_region_counts
 
 # Legend: N pictures of a batch, C channels, H height, W width, K regions.
-USUAL_REGIONS: Final = 16  # of the mask head, for engines that need a typical example
-BLANK_SAMPLE: Final = -1
-HEAD: Final = struct.Struct("<q4i")
+TYPICAL_MASK_REGIONS: Final = 16  # of the mask head, for engines that need a typical example
+BLANK_SAMPLE_NUMBER: Final = -1
+PICTURE_HEADER_FORMAT: Final = struct.Struct("<q4i")
 """In front of a picture that travels over a network: its number, its own height and width, those of
 the resized picture.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class ServedPicture:
     """One picture to answer."""
 
     number: int
@@ -46,23 +46,23 @@ class Sample:
     def padded_size(self) -> tuple[int, int]:
         """Return height and width after padding."""
         height, width = self.picture_HWC.shape[:2]
-        return data.padded(height), data.padded(width)
+        return data.compute_padded_side(height), data.compute_padded_side(width)
 
 
-def parsed(payload: bytes) -> Sample:
+def parse_served_picture(payload: bytes) -> ServedPicture:
     """Read a picture from a payload; ValueError if the bytes are none."""
-    if len(payload) < HEAD.size:
+    if len(payload) < PICTURE_HEADER_FORMAT.size:
         raise ValueError(f"{len(payload)} bytes are too few for a picture")
-    number, own_height, own_width, height, width = HEAD.unpack_from(payload)
+    number, own_height, own_width, height, width = PICTURE_HEADER_FORMAT.unpack_from(payload)
     if min(own_height, own_width, height, width) < 1 or len(
         payload
-    ) - HEAD.size != height * width * len(data.MEAN_C):
+    ) - PICTURE_HEADER_FORMAT.size != height * width * len(data.BGR_MEAN_C):
         raise ValueError(f"{len(payload)} bytes are no picture of {height}x{width}")
     picture_HWC = payloads.decode_tensor(
-        memoryview(payload)[HEAD.size :],
-        torch.empty(height, width, len(data.MEAN_C), dtype=torch.uint8),
+        memoryview(payload)[PICTURE_HEADER_FORMAT.size :],
+        torch.empty(height, width, len(data.BGR_MEAN_C), dtype=torch.uint8),
     )
-    return Sample(number=number, size=(own_height, own_width), picture_HWC=picture_HWC)
+    return ServedPicture(number=number, size=(own_height, own_width), picture_HWC=picture_HWC)
 
 
 class MaskRCNNPredictor:
@@ -71,26 +71,30 @@ class MaskRCNNPredictor:
     """
 
     def __init__(
-        self, inference: "MaskRCNNInference", detector: inference_pipeline.Detector, max_batch: int
+        self,
+        inference: "MaskRCNNInference",
+        detector: inference_pipeline.MaskRCNNDetector,
+        max_batch: int,
     ) -> None:
         self._inference, self._detector, self._max_batch = inference, detector, max_batch
 
     def warm_up(self) -> None:
         """Run every batch size once, on a blank picture of each padded size."""
-        for height, width in self._inference.padded_sizes():
-            blank_HWC = torch.zeros(height, width, len(data.MEAN_C), dtype=torch.uint8)
+        for height, width in self._inference.list_padded_sizes():
+            blank_HWC = torch.zeros(height, width, len(data.BGR_MEAN_C), dtype=torch.uint8)
             for count in range(1, self._max_batch + 1):
-                self._answer(
-                    [Sample(number=BLANK_SAMPLE, size=None, picture_HWC=blank_HWC)] * count
+                self._detect_objects(
+                    [ServedPicture(number=BLANK_SAMPLE_NUMBER, size=None, picture_HWC=blank_HWC)]
+                    * count
                 )
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with boxes, scores, labels and masks of each picture."""
-        return self._grouped(
+        return self._detect_by_padded_size(
             [
-                Sample(
+                ServedPicture(
                     number=sample,
-                    size=self._inference.size(sample),
+                    size=self._inference.get_picture_size(sample),
                     picture_HWC=self._inference.pictures[sample],
                 )
                 for sample in samples
@@ -99,27 +103,30 @@ class MaskRCNNPredictor:
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer pictures that came over a network."""
-        return self._grouped([parsed(payload) for payload in payloads])
+        return self._detect_by_padded_size([parse_served_picture(payload) for payload in payloads])
 
-    def _grouped(self, samples: Sequence["Sample"]) -> Sequence[bytes]:
+    def _detect_by_padded_size(self, samples: Sequence["ServedPicture"]) -> Sequence[bytes]:
         groups: dict[tuple[int, int], list[int]] = {}
-        for place, sample in enumerate(samples):
-            groups.setdefault(sample.padded_size, []).append(place)
+        for index, sample in enumerate(samples):
+            groups.setdefault(sample.padded_size, []).append(index)
         answers: dict[int, bytes] = {}
-        for places in groups.values():
-            answers |= zip(places, self._answer([samples[place] for place in places]), strict=True)
-        return [answers[place] for place in range(len(samples))]
+        for indices in groups.values():
+            answers |= zip(
+                indices, self._detect_objects([samples[index] for index in indices]), strict=True
+            )
+        return [answers[index] for index in range(len(samples))]
 
-    def _answer(self, samples: Sequence["Sample"]) -> list[bytes]:
+    def _detect_objects(self, samples: Sequence["ServedPicture"]) -> list[bytes]:
         with torch.inference_mode():
-            picture_NCHW, sizes = data.together(
+            picture_NCHW, sizes = data.build_padded_batch(
                 [sample.picture_HWC for sample in samples], self._inference.device
             )
-            found = self._detector(picture_NCHW.contiguous(), sizes)
-            each = zip(samples, found, sizes, strict=True)
+            detections = self._detector(picture_NCHW.contiguous(), sizes)
+            each = zip(samples, detections, sizes, strict=True)
             return [
-                scoring.packed(
-                    sample.number, inference_pipeline.finished(boxes, size, sample.size or size)
+                scoring.pack_maskrcnn_answer(
+                    sample.number,
+                    inference_pipeline.convert_raw_detections(boxes, size, sample.size or size),
                 )
                 for sample, boxes, size in each
             ]
@@ -132,26 +139,29 @@ class MaskRCNNInference:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
         self._run, self.device = run, torch.device(run.device)
-        self._model, described = model.load(checkpoint, counts(run.settings))
+        self._model, described = model.load_maskrcnn_checkpoint(
+            checkpoint, build_region_counts(run.settings)
+        )
         self._model.to(self.device)
-        self._val = accuracy_set(run, described)
-        self._sizing = data.Sizing(min_size=described.min_size, max_size=described.max_size)
-        check_sizing(run, self._sizing)
-        self._row = require_run_inference_row(run, model.NAME)
-        self.pictures = LoadedSamples(wrap_in_threads(self._prepared, run.threads))
+        self._val = read_maskrcnn_accuracy_set(run, described)
+        self._sizing = data.PictureSizing(min_size=described.min_size, max_size=described.max_size)
+        check_trained_sizing(run, self._sizing)
+        self._row = require_run_inference_row(run, model.MASKRCNN_NAME)
+        self.pictures = LoadedSamples(wrap_in_threads(self._prepare_picture, run.threads))
         self._max_batch = require_positive_setting(run.settings, "batching.max_batch")
         self._executables: Mapping[str, Executable[torch.Tensor]] = {
-            each.name: engine.compile(each, build_engine_plan(run)) for each in self._networks()
+            each.name: engine.compile(each, build_engine_plan(run))
+            for each in self._describe_networks()
         }
 
-    def _networks(self) -> list[Network[torch.Tensor]]:
+    def _describe_networks(self) -> list[Network[torch.Tensor]]:
         """Describe the three networks, and the input shapes that they will see."""
         most, regions = (
             self._max_batch,
             require_positive_setting(self._run.settings, "rpn.candidates_test"),
         )
         detections = require_positive_setting(self._run.settings, "roi.detections")
-        heights, widths = zip(*self.padded_sizes(), strict=True)
+        heights, widths = zip(*self.list_padded_sizes(), strict=True)
         shapes = ShapeProfile(
             minimum=((1, 3, min(heights), min(widths)),),
             usual=((1, 3, heights[0], widths[0]),),
@@ -159,19 +169,19 @@ class MaskRCNNInference:
         )
         trunk: Network[torch.Tensor] = Network(
             name="trunk",
-            module=inference_pipeline.Trunk(self._model),
+            module=inference_pipeline.DetectorTrunk(self._model),
             framework="torch",
             inputs=(torch.zeros(shapes.usual[0], device=self.device),),
             input_names=("picture",),
             output_names=tuple(
                 f"{what}_{level}"
                 for what in ("feature", "objectness", "delta")
-                for level in inference_pipeline.LEVELS
+                for level in inference_pipeline.PYRAMID_LEVELS
             ),
             dimensions=({0: "batch", 2: "height", 3: "width"},),
             shapes=shapes,
         )
-        box = self._head(
+        box = self._describe_head_network(
             "box",
             inference_pipeline.BoxHead(self._model),
             ("logit", "delta"),
@@ -182,17 +192,17 @@ class MaskRCNNInference:
         return [
             trunk,
             box,
-            self._head(
+            self._describe_head_network(
                 "mask",
                 inference_pipeline.MaskHead(self._model),
                 ("mask",),
                 model.MASK_BINS,
-                USUAL_REGIONS,
+                TYPICAL_MASK_REGIONS,
                 most * detections,
             ),
         ]
 
-    def _head(
+    def _describe_head_network(
         self,
         name: str,
         module: torch.nn.Module,
@@ -202,7 +212,7 @@ class MaskRCNNInference:
         most: int,
     ) -> Network[torch.Tensor]:
         one, common, largest = (
-            (count, model.CHANNELS, bins, bins) for count in (1, min(usual, most), most)
+            (count, model.PYRAMID_CHANNELS, bins, bins) for count in (1, min(usual, most), most)
         )
         return Network(
             name=name,
@@ -215,17 +225,17 @@ class MaskRCNNInference:
             shapes=ShapeProfile(minimum=(one,), usual=(common,), maximum=(largest,)),
         )
 
-    def padded_sizes(self) -> list[tuple[int, int]]:
+    def list_padded_sizes(self) -> list[tuple[int, int]]:
         """Return the padded heights and widths in the accuracy set, most frequent first."""
-        sizes = [self.padded_size(sample) for sample in range(len(self._val))]
+        sizes = [self.compute_padded_size(sample) for sample in range(len(self._val))]
         return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))
 
-    def padded_size(self, sample: int) -> tuple[int, int]:
+    def compute_padded_size(self, sample: int) -> tuple[int, int]:
         """Return a picture's height and width after resizing and padding."""
-        height, width = self._sizing.of(*self._val.get_picture_size(sample))
-        return data.padded(height), data.padded(width)
+        height, width = self._sizing.compute_size(*self._val.get_picture_size(sample))
+        return data.compute_padded_side(height), data.compute_padded_side(width)
 
-    def size(self, sample: int) -> tuple[int, int]:
+    def get_picture_size(self, sample: int) -> tuple[int, int]:
         """Return a picture's own height and width."""
         return self._val.get_picture_size(sample)
 
@@ -243,9 +253,11 @@ class MaskRCNNInference:
         """Decode and resize; MLPerf does not time this (inference_rules.adoc, Data)."""
         self.pictures.load(samples)
 
-    def _prepared(self, sample: int) -> torch.Tensor:
+    def _prepare_picture(self, sample: int) -> torch.Tensor:
         return copy_sample_to_host(
-            torch.from_numpy(data.resized(read_rgb_picture(self._val.path(sample)), self._sizing)),
+            torch.from_numpy(
+                data.resize_picture_to_bgr(read_rgb_picture(self._val.path(sample)), self._sizing)
+            ),
             self._run.device,
         )
 
@@ -256,13 +268,13 @@ class MaskRCNNInference:
     def payload(self, sample: int) -> bytes:
         """Return the sample's number, its own height and width, the resized ones, and its bytes."""
         picture_HWC = self.pictures[sample]
-        return HEAD.pack(sample, *self.size(sample), *picture_HWC.shape[:2]) + encode_tensor(
-            picture_HWC
-        )
+        return PICTURE_HEADER_FORMAT.pack(
+            sample, *self.get_picture_size(sample), *picture_HWC.shape[:2]
+        ) + encode_tensor(picture_HWC)
 
     def length(self, sample: int) -> int:
         """Number of pixels: batches of similar pictures need the least padding."""
-        height, width = self.padded_size(sample)
+        height, width = self.compute_padded_size(sample)
         return height * width
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -270,7 +282,9 @@ class MaskRCNNInference:
         calls = {name: executable.open() for name, executable in self._executables.items()}
         return MaskRCNNPredictor(
             self,
-            inference_pipeline.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]),
+            inference_pipeline.MaskRCNNDetector(
+                self._model, calls["trunk"], calls["box"], calls["mask"]
+            ),
             max_batch,
         )
 
@@ -283,10 +297,10 @@ class MaskRCNNInference:
         self.pictures.clear()
 
 
-def accuracy_set(run: Run, described: model.Description) -> coco.CocoSplit:
+def read_maskrcnn_accuracy_set(run: Run, described: model.MaskRCNNDescription) -> coco.CocoSplit:
     """Read the annotations; RequestError if the checkpoint has other classes."""
-    found = run_request.resolve_data_survey(run, survey.data_set)
-    val = coco_survey.load_usable_coco_split(data.root(run), found, "val")
+    surveyed = run_request.resolve_data_survey(run, survey.build_maskrcnn_data_set)
+    val = coco_survey.load_usable_coco_split(data.resolve_maskrcnn_folder(run), surveyed, "val")
     if tuple(category.name for category in val.categories) != described.classes:
         raise RequestError(
             f"the checkpoint's {len(described.classes)} classes differ from the"
@@ -295,14 +309,15 @@ def accuracy_set(run: Run, described: model.Description) -> coco.CocoSplit:
     return val
 
 
-def check_sizing(run: Run, trained: data.Sizing) -> None:
+def check_trained_sizing(run: Run, trained: data.PictureSizing) -> None:
     """Reject picture sizes other than those the checkpoint was trained for."""
-    wanted = data.Sizing(
+    requested = data.PictureSizing(
         min_size=require_positive_setting(run.settings, "min_image_size"),
         max_size=require_positive_setting(run.settings, "max_image_size"),
     )
-    if wanted != trained:
+    if requested != trained:
         raise RequestError(
-            f"checkpoint was trained for pictures of {trained.min_size} to {trained.max_size} px, "
-            f"and min_image_size and max_image_size are {wanted.min_size} and {wanted.max_size}"
+            f"checkpoint was trained for pictures of {trained.min_size} to {trained.max_size} px,"
+            f" and min_image_size and max_image_size are {requested.min_size} and"
+            f" {requested.max_size}"
         )

@@ -18,46 +18,46 @@ from torch.nn import functional
 
 from workloads.common import weights
 from workloads.common.detection.ops import torchvision
-from workloads.maskrcnn.detector.geometry import Pool, numbers
-from workloads.maskrcnn.detector.proposals import Proposals
+from workloads.maskrcnn.detector.geometry import PyramidPool, convert_boxes_to_pixel_numbers
+from workloads.maskrcnn.detector.proposals import MaskRCNNProposals
 
 # Legend: N pictures, C channels, H height, W width, K regions, L classes including the background,
 # 4 box deltas or corners,
 # M side of a mask.
 Tensor = torch.Tensor
-Features: TypeAlias = "OrderedDict[str, Tensor]"
-Sizes: TypeAlias = Sequence[tuple[int, int]]
+FeatureMaps: TypeAlias = "OrderedDict[str, Tensor]"
+PictureSizes: TypeAlias = Sequence[tuple[int, int]]
 """Height and width of each picture of a batch, without padding."""
-Target: TypeAlias = dict[str, Tensor]
+DetectionTarget: TypeAlias = dict[str, Tensor]
 """One picture's target for torchvision's heads: boxes as in geometry.py, labels, masks; and size,
 for the proposals' loss.
 """
 
-NAME: Final = "maskrcnn"
-CHANNELS: Final = 256  # T:maskrcnn, config/defaults.py: of every level of the pyramid
-ASPECTS: Final = (0.5, 1.0, 2.0)  # RPN.ASPECT_RATIOS
+MASKRCNN_NAME: Final = "maskrcnn"
+PYRAMID_CHANNELS: Final = 256  # T:maskrcnn, config/defaults.py: of every level of the pyramid
+ANCHOR_ASPECTS: Final = (0.5, 1.0, 2.0)  # RPN.ASPECT_RATIOS
 POOLED_LEVELS: Final = ("0", "1", "2", "3")  # strides 4 to 32
-POINTS: Final = 2  # POOLER_SAMPLING_RATIO
+POOLING_POINTS: Final = 2  # POOLER_SAMPLING_RATIO
 BOX_BINS, MASK_BINS = 7, 14  # POOLER_RESOLUTION of ROI_BOX_HEAD and ROI_MASK_HEAD
-HIDDEN: Final = 1024  # ROI_BOX_HEAD.MLP_HEAD_DIM
-MASK_LAYERS: Final = (256, 256, 256, 256)  # ROI_MASK_HEAD.CONV_LAYERS
-DELTA_WEIGHTS: Final = (10.0, 10.0, 5.0, 5.0)  # ROI_HEADS.BBOX_REG_WEIGHTS
-FOREGROUND_OVERLAP: Final = 0.5  # ROI_HEADS.FG_IOU_THRESHOLD and BG_IOU_THRESHOLD
-POSITIVE_SHARE: Final = 0.25  # ROI_HEADS.POSITIVE_FRACTION
-SCORE_FLOOR: Final = 0.05  # ROI_HEADS.SCORE_THRESH
-MOST_OVERLAP: Final = 0.5  # ROI_HEADS.NMS
-BOX_BETA: Final = 1.0  # roi_heads/box_head/loss.py; torchvision has 1/9
-FROZEN_STAGES: Final = 2  # BACKBONE.FREEZE_CONV_BODY_AT: conv1 and res2
-STAGES: Final = 5  # conv1, res2 to res5
+BOX_HEAD_WIDTH: Final = 1024  # ROI_BOX_HEAD.MLP_HEAD_DIM
+MASK_HEAD_CHANNELS: Final = (256, 256, 256, 256)  # ROI_MASK_HEAD.CONV_LAYERS
+BOX_DELTA_WEIGHTS: Final = (10.0, 10.0, 5.0, 5.0)  # ROI_HEADS.BBOX_REG_WEIGHTS
+REGION_FOREGROUND_IOU: Final = 0.5  # ROI_HEADS.FG_IOU_THRESHOLD and BG_IOU_THRESHOLD
+REGION_POSITIVE_SHARE: Final = 0.25  # ROI_HEADS.POSITIVE_FRACTION
+MIN_REGION_SCORE: Final = 0.05  # ROI_HEADS.SCORE_THRESH
+DETECTION_NMS_IOU: Final = 0.5  # ROI_HEADS.NMS
+BOX_LOSS_BETA: Final = 1.0  # roi_heads/box_head/loss.py; torchvision has 1/9
+FROZEN_BACKBONE_STAGES: Final = 2  # BACKBONE.FREEZE_CONV_BODY_AT: conv1 and res2
+BACKBONE_STAGES: Final = 5  # conv1, res2 to res5
 # house rule: initial scale of residual branches without start weights (with 1, gradients grow
 # 300-fold over the stages)
-RANDOM_BRANCH: Final = 0.2
+MASKRCNN_RANDOM_BRANCH_SCALE: Final = 0.2
 # the mask predictor is initialised for this many classes: fewer would start it further from 0
-COCO_CLASSES: Final = 81
+COCO_CLASS_COUNT: Final = 81
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class MaskRCNNDescription:
     """What a server needs to know about exported weights."""
 
     workload: str
@@ -73,7 +73,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class RegionCounts:
     """Numbers of regions to process; `full` uses the reference's."""
 
     anchors: int = 256
@@ -99,17 +99,17 @@ class Counts:
     """Ignore anchors that cross the edge in training (RPN.STRADDLE_THRESH 0)."""
 
 
-class MaskRCNN(nn.Module):
+class MaskRCNNNetwork(nn.Module):
     """Backbone, proposals and heads; in training, calling it returns the five losses."""
 
-    def __init__(self, description: Description, counts: Counts) -> None:
+    def __init__(self, description: MaskRCNNDescription, counts: RegionCounts) -> None:
         super().__init__()
         classes = len(description.classes) + 1
-        self.backbone = backbone(frozen_norm=description.frozen_norm)
-        self.rpn = Proposals(
-            CHANNELS,
+        self.backbone = build_maskrcnn_backbone(frozen_norm=description.frozen_norm)
+        self.rpn = MaskRCNNProposals(
+            PYRAMID_CHANNELS,
             description.anchor_sizes,
-            ASPECTS,
+            ANCHOR_ASPECTS,
             counts.before_train,
             counts.before_test,
             counts.after_train,
@@ -117,143 +117,157 @@ class MaskRCNN(nn.Module):
             counts.anchors,
             inside_only=counts.inside_only,
         )
-        self.roi_heads = heads(classes, counts)
+        self.roi_heads = build_roi_heads(classes, counts)
         self.masks = counts.masks
 
     def forward(
-        self, picture_NCHW: Tensor, sizes: Sizes, targets: list[Target]
+        self, picture_NCHW: Tensor, sizes: PictureSizes, targets: list[DetectionTarget]
     ) -> dict[str, Tensor]:
         """Return the losses of a batch: of proposals (objectness, box), of regions (class, box) and
         of masks.
         """
-        features: Features = self.backbone(picture_NCHW)
+        features: FeatureMaps = self.backbone(picture_NCHW)
         images = torchvision.models.detection.image_list.ImageList(picture_NCHW, list(sizes))
         proposals, losses = self.rpn(images, features, targets)
-        return {**losses, **self._heads_losses(features, proposals, sizes, targets)}
+        return {**losses, **self._compute_head_losses(features, proposals, sizes, targets)}
 
-    def _heads_losses(
-        self, features: Features, proposals: list[Tensor], sizes: Sizes, targets: list[Target]
+    def _compute_head_losses(
+        self,
+        features: FeatureMaps,
+        proposals: list[Tensor],
+        sizes: PictureSizes,
+        targets: list[DetectionTarget],
     ) -> dict[str, Tensor]:
         roi_heads: Any = self.roi_heads
-        boxes, matched, labels, wanted = roi_heads.select_training_samples(proposals, targets)
-        logit_KL, delta_K4L = classified(roi_heads, roi_heads.box_roi_pool(features, boxes, sizes))
-        class_loss, box_loss = region_losses(
-            logit_KL.float(), delta_K4L.float(), torch.cat(labels), torch.cat(wanted)
+        boxes, matched, labels, delta_targets = roi_heads.select_training_samples(
+            proposals, targets
         )
-        found = [torch.where(label_K > 0)[0][: self.masks] for label_K in labels]
+        logit_KL, delta_K4L = apply_box_head(
+            roi_heads, roi_heads.box_roi_pool(features, boxes, sizes)
+        )
+        class_loss, box_loss = compute_region_losses(
+            logit_KL.float(), delta_K4L.float(), torch.cat(labels), torch.cat(delta_targets)
+        )
+        object_regions = [torch.where(label_K > 0)[0][: self.masks] for label_K in labels]
         boxes, matched = (
-            [values[places] for values, places in zip(each, found, strict=True)]
+            [values[regions] for values, regions in zip(each, object_regions, strict=True)]
             for each in (boxes, matched)
         )
-        mask_KLMM = masked(roi_heads, roi_heads.mask_roi_pool(features, boxes, sizes)).float()
+        mask_KLMM = apply_mask_head(
+            roi_heads, roi_heads.mask_roi_pool(features, boxes, sizes)
+        ).float()
         masks, classes = (
             [target["masks"] for target in targets],
             [target["labels"] for target in targets],
         )
-        shown = [numbers(box_K4) for box_K4 in boxes]
+        pixel_numbers = [convert_boxes_to_pixel_numbers(box_K4) for box_K4 in boxes]
         mask_loss = torchvision.models.detection.roi_heads.maskrcnn_loss(
-            mask_KLMM, shown, masks, classes, matched
+            mask_KLMM, pixel_numbers, masks, classes, matched
         )
         return {"loss_classifier": class_loss, "loss_box_reg": box_loss, "loss_mask": mask_loss}
 
 
-def region_losses(
-    logit_KL: Tensor, delta_K4L: Tensor, label_K: Tensor, wanted_K4: Tensor
+def compute_region_losses(
+    logit_KL: Tensor, delta_K4L: Tensor, label_K: Tensor, target_K4: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Compute cross-entropy, and smooth L1 of the true class's deltas over non-background regions;
     both per region.
     """
     class_loss = functional.cross_entropy(logit_KL, label_K)
-    place = torch.where(label_K > 0)[0]
-    delta_K4 = delta_K4L.view(len(label_K), -1, 4)[place, label_K[place]]
+    object_regions = torch.where(label_K > 0)[0]
+    delta_K4 = delta_K4L.view(len(label_K), -1, 4)[object_regions, label_K[object_regions]]
     box_loss = functional.smooth_l1_loss(
-        delta_K4, wanted_K4[place], beta=BOX_BETA, reduction="sum"
+        delta_K4, target_K4[object_regions], beta=BOX_LOSS_BETA, reduction="sum"
     ) / len(label_K)
     return class_loss, box_loss
 
 
-def classified(roi_heads: nn.Module, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
+def apply_box_head(roi_heads: nn.Module, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
     """Run the box head: class scores and box deltas of regions."""
     return cast(tuple[Tensor, Tensor], roi_heads.box_predictor(roi_heads.box_head(pooled_KCHW)))  # type: ignore[operator]
 
 
-def masked(roi_heads: nn.Module, pooled_KCHW: Tensor) -> Tensor:
+def apply_mask_head(roi_heads: nn.Module, pooled_KCHW: Tensor) -> Tensor:
     """Run the mask head."""
     return cast(Tensor, roi_heads.mask_predictor(roi_heads.mask_head(pooled_KCHW)))  # type: ignore[operator]
 
 
-def backbone(*, frozen_norm: bool) -> nn.Module:
+def build_maskrcnn_backbone(*, frozen_norm: bool) -> nn.Module:
     """Build ResNet-50 with its feature pyramid; a stage's stride is in its first 1x1 convolution
     (RESNETS.STRIDE_IN_1X1).
 
     With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as in the
     reference.
     """
-    frozen = partial(torchvision.ops.FrozenBatchNorm2d, eps=0.0)
-    made: nn.Module = torchvision.models.detection.backbone_utils.resnet_fpn_backbone(
+    frozen_layer = partial(torchvision.ops.FrozenBatchNorm2d, eps=0.0)
+    network: nn.Module = torchvision.models.detection.backbone_utils.resnet_fpn_backbone(
         backbone_name="resnet50",
         weights=None,
-        norm_layer=frozen if frozen_norm else nn.BatchNorm2d,
-        trainable_layers=STAGES - FROZEN_STAGES if frozen_norm else STAGES,
+        norm_layer=frozen_layer if frozen_norm else nn.BatchNorm2d,
+        trainable_layers=(
+            BACKBONE_STAGES - FROZEN_BACKBONE_STAGES if frozen_norm else BACKBONE_STAGES
+        ),
     )
     for stage in ("layer2", "layer3", "layer4"):
-        block: Any = made.body[stage][0]  # type: ignore[index]
+        block: Any = network.body[stage][0]  # type: ignore[index]
         block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
     if not frozen_norm:
-        damp(made)
-    return made
+        scale_down_branches(network)
+    return network
 
 
-def damp(network: nn.Module) -> None:
+def scale_down_branches(network: nn.Module) -> None:
     """Scale down initial residual branches, so that the sixteen blocks of a random network do not
     each double their input.
     """
     for block in network.modules():
         if isinstance(block, torchvision.models.resnet.Bottleneck):
-            nn.init.constant_(block.bn3.weight, RANDOM_BRANCH)
+            nn.init.constant_(block.bn3.weight, MASKRCNN_RANDOM_BRANCH_SCALE)
 
 
-def heads(classes: int, counts: Counts) -> nn.Module:
+def build_roi_heads(classes: int, counts: RegionCounts) -> nn.Module:
     """Build box and mask heads, with the reference's initial weights (make_layers.py,
     roi_box_predictors.py, roi_mask_predictors.py).
     """
     detection = torchvision.models.detection
-    made: nn.Module = detection.roi_heads.RoIHeads(
-        box_roi_pool=Pool(POOLED_LEVELS, BOX_BINS, POINTS),
-        box_head=detection.faster_rcnn.TwoMLPHead(CHANNELS * BOX_BINS**2, HIDDEN),
-        box_predictor=detection.faster_rcnn.FastRCNNPredictor(HIDDEN, classes),
-        fg_iou_thresh=FOREGROUND_OVERLAP,
-        bg_iou_thresh=FOREGROUND_OVERLAP,
+    roi_heads: nn.Module = detection.roi_heads.RoIHeads(
+        box_roi_pool=PyramidPool(POOLED_LEVELS, BOX_BINS, POOLING_POINTS),
+        box_head=detection.faster_rcnn.TwoMLPHead(PYRAMID_CHANNELS * BOX_BINS**2, BOX_HEAD_WIDTH),
+        box_predictor=detection.faster_rcnn.FastRCNNPredictor(BOX_HEAD_WIDTH, classes),
+        fg_iou_thresh=REGION_FOREGROUND_IOU,
+        bg_iou_thresh=REGION_FOREGROUND_IOU,
         batch_size_per_image=counts.regions,
-        positive_fraction=POSITIVE_SHARE,
-        bbox_reg_weights=DELTA_WEIGHTS,
-        score_thresh=SCORE_FLOOR,
-        nms_thresh=MOST_OVERLAP,
+        positive_fraction=REGION_POSITIVE_SHARE,
+        bbox_reg_weights=BOX_DELTA_WEIGHTS,
+        score_thresh=MIN_REGION_SCORE,
+        nms_thresh=DETECTION_NMS_IOU,
         detections_per_img=counts.detections,
-        mask_roi_pool=Pool(POOLED_LEVELS, MASK_BINS, POINTS),
-        mask_head=detection.mask_rcnn.MaskRCNNHeads(CHANNELS, MASK_LAYERS, 1),
+        mask_roi_pool=PyramidPool(POOLED_LEVELS, MASK_BINS, POOLING_POINTS),
+        mask_head=detection.mask_rcnn.MaskRCNNHeads(PYRAMID_CHANNELS, MASK_HEAD_CHANNELS, 1),
         mask_predictor=detection.mask_rcnn.MaskRCNNPredictor(
-            MASK_LAYERS[-1], MASK_LAYERS[-1], classes
+            MASK_HEAD_CHANNELS[-1], MASK_HEAD_CHANNELS[-1], classes
         ),
     )
-    start_heads(made)
-    return made
+    init_roi_heads(roi_heads)
+    return roi_heads
 
 
-def start_heads(roi_heads: Any) -> None:
+def init_roi_heads(roi_heads: Any) -> None:
     """Initialise the weights that torchvision initialises differently from the reference."""
     for layer in (roi_heads.box_head.fc6, roi_heads.box_head.fc7):
         nn.init.kaiming_uniform_(layer.weight, a=1)
     nn.init.normal_(roi_heads.box_predictor.cls_score.weight, std=0.01)
     nn.init.normal_(roi_heads.box_predictor.bbox_pred.weight, std=0.001)
-    nn.init.normal_(roi_heads.mask_predictor.mask_fcn_logits.weight, std=(2 / COCO_CLASSES) ** 0.5)
+    nn.init.normal_(
+        roi_heads.mask_predictor.mask_fcn_logits.weight, std=(2 / COCO_CLASS_COUNT) ** 0.5
+    )
     for module in (roi_heads.box_head, roi_heads.box_predictor, roi_heads.mask_predictor):
         for name, parameter in module.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
 
-def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+def split_maskrcnn_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     """Separate weights from biases, which have no decay and twice the learning rate
     (solver/build.py); frozen ones are in neither group.
     """
@@ -264,10 +278,14 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
     return [parameter for name, parameter in trained if not name.endswith("bias")], biases
 
 
-def load(folder: Path, counts: Counts) -> tuple[MaskRCNN, Description]:
+def load_maskrcnn_checkpoint(
+    folder: Path, counts: RegionCounts
+) -> tuple[MaskRCNNNetwork, MaskRCNNDescription]:
     """Rebuild an exported network in evaluation mode."""
-    description = weights.read_weights_description(folder, Description, NAME)
+    description = weights.read_weights_description(folder, MaskRCNNDescription, MASKRCNN_NAME)
     return (
-        weights.build_exported_network(lambda: MaskRCNN(description, counts), folder, NAME),
+        weights.build_exported_network(
+            lambda: MaskRCNNNetwork(description, counts), folder, MASKRCNN_NAME
+        ),
         description,
     )

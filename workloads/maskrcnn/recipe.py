@@ -22,7 +22,7 @@ from workloads.common.setting_values import (
 )
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_maskrcnn.yaml: what a log must have.
-LOGGED: Final = (
+MASKRCNN_LOGGED_HYPERPARAMETERS: Final = (
     "global_batch_size",
     "opt_base_learning_rate",
     "opt_learning_rate_warmup_steps",
@@ -33,18 +33,18 @@ LOGGED: Final = (
     "min_image_size",
     "max_image_size",
 )
-LEVELS: Final = 5  # pyramid levels with anchors; Lin et al. 2017, section 4.1
+ANCHOR_LEVEL_COUNT: Final = 5  # pyramid levels with anchors; Lin et al. 2017, section 4.1
 
 
-def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+def select_maskrcnn_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LOGGED if key in settings}
+    return {key: settings[key] for key in MASKRCNN_LOGGED_HYPERPARAMETERS if key in settings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class MaskRCNNRecipe:
     """The training recipe of one run."""
 
     batch_size: int
@@ -69,7 +69,7 @@ class Recipe:
     skip_broken: bool
 
     @classmethod
-    def of(cls, settings: Settings) -> "Recipe":
+    def build_from_settings(cls, settings: Settings) -> "MaskRCNNRecipe":
         """Read the settings; RequestError names an invalid one."""
         return cls(
             batch_size=require_positive_setting(settings, "global_batch_size"),
@@ -92,7 +92,7 @@ class Recipe:
             skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
-    def schedule(self) -> RateSchedule:
+    def build_schedule(self) -> RateSchedule:
         """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py,
         WarmupMultiStepLR.
         """
@@ -102,11 +102,12 @@ class Recipe:
         return build_warmup_from_factor(falling, self.warmup_factor, self.warmup_steps)
 
 
-def anchor_sizes(settings: Settings) -> tuple[int, ...]:
+def require_anchor_sizes(settings: Settings) -> tuple[int, ...]:
     """Return the anchor side of each level, in pixels."""
-    found = tuple(int(size) for size in require_numbers_setting(settings, "model.anchor_sizes"))
-    if len(found) != LEVELS or min(found) < 1:
+    sizes = tuple(int(size) for size in require_numbers_setting(settings, "model.anchor_sizes"))
+    if len(sizes) != ANCHOR_LEVEL_COUNT or min(sizes) < 1:
         raise RequestError(
-            f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels"
+            f"setting model.anchor_sizes: {list(sizes)}, but the pyramid has {ANCHOR_LEVEL_COUNT}"
+            " levels"
         )
-    return found
+    return sizes

@@ -7,7 +7,7 @@ from typing import Final
 from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.scene_looks import WeavingParameters
 
-EMBEDDED: Final = synthetic_scenes.SceneParameters(
+MASKRCNN_SCENES: Final = synthetic_scenes.SceneParameters(
     pictures={"train": 480, "val": 50},
     classes=("circle", "cross", "triangle"),
     extents=((64, 64), (64, 48), (48, 64)),

@@ -29,20 +29,20 @@ from workloads.common.detection.coco import CocoDocument, CocoImage
 
 # Legend: D detections of a picture, 4 left, top, right, bottom.
 Floats: TypeAlias = npt.NDArray[np.float32]
-Rows: TypeAlias = npt.NDArray[np.float64]
-METRICS: Final[Mapping[str, IouKind]] = {"box_ap": IouKind.BOX, "mask_ap": IouKind.MASK}
-COUNT: Final = struct.Struct("<I")
-FIELDS: Final = 7
-ROW_BYTES: Final = 4 * FIELDS
-LENGTH_BYTES: Final = 4
-LARGEST: Final = 1e6
+DetectionRows: TypeAlias = npt.NDArray[np.float64]
+MASKRCNN_METRICS: Final[Mapping[str, IouKind]] = {"box_ap": IouKind.BOX, "mask_ap": IouKind.MASK}
+DETECTION_COUNT_FORMAT: Final = struct.Struct("<I")
+MASKRCNN_ROW_FIELDS: Final = 7
+MASKRCNN_ROW_BYTES: Final = 4 * MASKRCNN_ROW_FIELDS
+MASK_LENGTH_BYTES: Final = 4
+MAX_MASKRCNN_COORDINATE_SIDES: Final = 1e6
 """Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther
 ones are rejected.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MaskedDetections:
     """Detections in one picture, best first."""
 
     box_D4: Floats
@@ -53,38 +53,50 @@ class Found:
     """Compressed run lengths."""
 
 
-def packed(sample: int, found: Found) -> bytes:
+def pack_maskrcnn_answer(sample: int, detections_found: MaskedDetections) -> bytes:
     """Pack an answer."""
-    count = len(found.score_D)
-    row_D7 = np.empty((count, FIELDS), dtype="<f4")
-    row_D7[:, 0], row_D7[:, 5], row_D7[:, 6] = sample, found.score_D, found.label_D
-    row_D7[:, 1:5] = found.box_D4[:, [1, 0, 3, 2]]
-    length_D = np.array([len(mask) for mask in found.mask_D], dtype="<u4")
-    return b"".join((COUNT.pack(count), row_D7.tobytes(), length_D.tobytes(), *found.mask_D))
+    count = len(detections_found.score_D)
+    row_D7 = np.empty((count, MASKRCNN_ROW_FIELDS), dtype="<f4")
+    row_D7[:, 0], row_D7[:, 5], row_D7[:, 6] = (
+        sample,
+        detections_found.score_D,
+        detections_found.label_D,
+    )
+    row_D7[:, 1:5] = detections_found.box_D4[:, [1, 0, 3, 2]]
+    length_D = np.array([len(mask) for mask in detections_found.mask_D], dtype="<u4")
+    return b"".join(
+        (
+            DETECTION_COUNT_FORMAT.pack(count),
+            row_D7.tobytes(),
+            length_D.tobytes(),
+            *detections_found.mask_D,
+        )
+    )
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute both APs over IoU 0.50 to 0.95; a missing or malformed answer has no detections.
     ValueError if the truth is invalid.
     """
-    return average_precisions(answers, read_detection_truth(truth))
+    return score_maskrcnn_answers(answers, read_detection_truth(truth))
 
 
-def average_precisions(answers: Mapping[int, bytes], truth: CocoDocument) -> Scores:
+def score_maskrcnn_answers(answers: Mapping[int, bytes], truth: CocoDocument) -> Scores:
     """Compute box and mask AP of answers."""
-    found = detections(answers, truth)
+    collected = collect_maskrcnn_detections(answers, truth)
     return {
-        metric: compute_average_precision(truth, found, kind) for metric, kind in METRICS.items()
+        metric: compute_average_precision(truth, collected, kind)
+        for metric, kind in MASKRCNN_METRICS.items()
     }
 
 
-def detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
+def collect_maskrcnn_detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
     """Read all answers, in the order of the pictures."""
     each = [
-        unpacked(answers.get(sample, b""), sample, image, len(truth.categories))
+        unpack_maskrcnn_answer(answers.get(sample, b""), sample, image, len(truth.categories))
         for sample, image in enumerate(truth.images)
     ]
-    row_D7 = np.concatenate([np.zeros((0, FIELDS)), *(rows for rows, _ in each)])
+    row_D7 = np.concatenate([np.zeros((0, MASKRCNN_ROW_FIELDS)), *(rows for rows, _ in each)])
     sample_D = row_D7[:, 0].astype(np.int64)
     size_D2 = np.array(
         [(image.width, image.height) for image in truth.images], dtype=np.float64
@@ -102,43 +114,48 @@ def detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
     )
 
 
-def unpacked(
+def unpack_maskrcnn_answer(
     answer: bytes, sample: int, image: CocoImage, categories: int
-) -> tuple[Rows, list[bytes]]:
+) -> tuple[DetectionRows, list[bytes]]:
     """Unpack an answer: [D, 7], and the masks.
 
     Invalid detections (not a number, another sample's, unknown label, no area, run lengths that do
     not fill the picture) are dropped.
     """
-    parts = cut(answer)
+    parts = split_maskrcnn_answer(answer)
     if parts is None:
-        return np.zeros((0, FIELDS)), []
+        return np.zeros((0, MASKRCNN_ROW_FIELDS)), []
     row_D7, masks = parts
     good_D = (
         np.isfinite(row_D7).all(axis=1)
-        & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1)
+        & (np.abs(row_D7[:, 1:5]) < MAX_MASKRCNN_COORDINATE_SIDES).all(axis=1)
         & (row_D7[:, 0] == sample)
     )
     good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (
         row_D7[:, 3:5] >= row_D7[:, 1:3]
     ).all(axis=1)
-    good_D &= np.array([fills(mask, image) for mask in masks], dtype=np.bool_)
+    good_D &= np.array([is_mask_of_image_size(mask, image) for mask in masks], dtype=np.bool_)
     return row_D7[good_D], [mask for mask, good in zip(masks, good_D, strict=True) if good]
 
 
-def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
+def split_maskrcnn_answer(answer: bytes) -> tuple[DetectionRows, list[bytes]] | None:
     """Split an answer into rows and masks; None if its parts do not add up."""
-    if len(answer) < COUNT.size:
+    if len(answer) < DETECTION_COUNT_FORMAT.size:
         return None
-    (count,) = COUNT.unpack_from(answer)
-    lengths_at = COUNT.size + count * ROW_BYTES
-    masks_at = lengths_at + count * LENGTH_BYTES
+    (count,) = DETECTION_COUNT_FORMAT.unpack_from(answer)
+    lengths_at = DETECTION_COUNT_FORMAT.size + count * MASKRCNN_ROW_BYTES
+    masks_at = lengths_at + count * MASK_LENGTH_BYTES
     if len(answer) < masks_at:
         return None
     row_D7 = (
-        np.frombuffer(answer, dtype="<f4", count=count * FIELDS, offset=COUNT.size)
+        np.frombuffer(
+            answer,
+            dtype="<f4",
+            count=count * MASKRCNN_ROW_FIELDS,
+            offset=DETECTION_COUNT_FORMAT.size,
+        )
         .astype(np.float64)
-        .reshape(-1, FIELDS)
+        .reshape(-1, MASKRCNN_ROW_FIELDS)
     )
     length_D = np.frombuffer(answer, dtype="<u4", count=count, offset=lengths_at)
     end_D = masks_at + np.cumsum(length_D, dtype=np.int64)
@@ -150,7 +167,7 @@ def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
     ]
 
 
-def fills(mask: bytes, image: CocoImage) -> bool:
+def is_mask_of_image_size(mask: bytes, image: CocoImage) -> bool:
     """Return whether run lengths fit that picture."""
     try:
         rle.check_run_lengths(rle.decode_run_lengths(mask), image.height, image.width)

@@ -1,12 +1,12 @@
 """Settings that both training and inference read."""
 
 from workloads.common.setting_values import Settings, require_flag_setting, require_positive_setting
-from workloads.maskrcnn.model import Counts
+from workloads.maskrcnn.model import RegionCounts
 
 
-def counts(settings: Settings) -> Counts:
+def build_region_counts(settings: Settings) -> RegionCounts:
     """Read the numbers of regions to process."""
-    return Counts(
+    return RegionCounts(
         anchors=require_positive_setting(settings, "rpn.anchors"),
         before_train=require_positive_setting(settings, "rpn.candidates_train"),
         before_test=require_positive_setting(settings, "rpn.candidates_test"),

@@ -20,20 +20,20 @@ from torch import nn
 
 from suite.errors import RequestError
 
-NONE: Final = "random"
+MASKRCNN_RANDOM_START: Final = "random"
 """Value of model.start_weights for networks that are not trained: of random weights only the speed
 is measured.
 """
-BRANCHES: Final[Mapping[str, str]] = {
+TORCHVISION_BRANCH_NAMES: Final[Mapping[str, str]] = {
     "branch1": "downsample",
     "branch2a": "1",
     "branch2b": "2",
     "branch2c": "3",
 }
-BLOB: Final = re.compile(
+CAFFE2_BLOB_PATTERN: Final = re.compile(
     r"res(?P<stage>[2-5])_(?P<block>\d+)_(?P<branch>branch1|branch2[abc])(?P<norm>_bn)?_(?P<kind>[wsb])"
 )
-ARRAYS: Final = frozenset(
+ALLOWED_PICKLE_GLOBALS: Final = frozenset(
     {
         ("numpy.core.multiarray", "_reconstruct"),
         ("numpy", "ndarray"),
@@ -44,17 +44,17 @@ ARRAYS: Final = frozenset(
 """The only globals that a pickle of arrays needs; any other is rejected."""
 
 
-class Arrays(pickle.Unpickler):
+class ArrayUnpickler(pickle.Unpickler):
     """Unpickles arrays, and nothing that could execute code."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a global that builds arrays."""
-        if (module.replace("numpy._core", "numpy.core"), name) not in ARRAYS:
+        if (module.replace("numpy._core", "numpy.core"), name) not in ALLOWED_PICKLE_GLOBALS:
             raise pickle.UnpicklingError(f"it wants {module}.{name}")
         return super().find_class(module, name)
 
 
-def fill(body: Any, file: str, sha256: str) -> None:
+def load_msra_weights(body: Any, file: str, sha256: str) -> None:
     """Load the weights into a ResNet-50; RequestError if the file is missing, is a different one,
     or does not fit.
     """
@@ -63,17 +63,17 @@ def fill(body: Any, file: str, sha256: str) -> None:
             "maskrcnn starts from MSRA's ResNet-50 here: --set model.start_weights=R-50.pkl --set"
             " model.start_sha256=HASH"
         )
-    content = content_of(Path(file).expanduser(), sha256)
+    content = read_start_weights(Path(file).expanduser(), sha256)
     try:
-        blobs = Arrays(io.BytesIO(content), encoding="latin1").load()
+        blobs = ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()
         weights = {
             name: torch.from_numpy(np.asarray(value))
             for key, value in blobs.get("blobs", blobs).items()
-            if (name := renamed(str(key)))
+            if (name := convert_caffe2_blob_name(str(key)))
         }
-        lacking = [
+        missing_weights = [
             key
-            for key in fitted(body, weights).missing_keys
+            for key in load_matching_weights(body, weights).missing_keys
             if "running" not in key and "num_batches" not in key
         ]
     except (
@@ -87,37 +87,37 @@ def fill(body: Any, file: str, sha256: str) -> None:
         OverflowError,
         MemoryError,
     ) as error:
-        said = [*str(error).splitlines(), type(error).__name__][0]
+        reason = [*str(error).splitlines(), type(error).__name__][0]
         raise RequestError(
-            f"model.start_weights {file}: not weights of a ResNet-50 ({said})"
+            f"model.start_weights {file}: not weights of a ResNet-50 ({reason})"
         ) from error
-    if lacking:
-        raise RequestError(f"model.start_weights {file}: it has no {lacking[0]}")
+    if missing_weights:
+        raise RequestError(f"model.start_weights {file}: it has no {missing_weights[0]}")
 
 
-def content_of(path: Path, sha256: str) -> bytes:
+def read_start_weights(path: Path, sha256: str) -> bytes:
     """Read a file and compare its hash with the required one."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise RequestError(f"model.start_weights {path}: {error.strerror}") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256.lower():
+    file_sha256 = hashlib.sha256(content).hexdigest()
+    if file_sha256 != sha256.lower():
         raise RequestError(
-            f"model.start_weights {path}: its SHA-256 is {found}, but model.start_sha256 is"
+            f"model.start_weights {path}: its SHA-256 is {file_sha256}, but model.start_sha256 is"
             f" {sha256}"
         )
     return content
 
 
-def fitted(body: nn.Module, weights: Mapping[str, torch.Tensor]) -> Any:
+def load_matching_weights(body: nn.Module, weights: Mapping[str, torch.Tensor]) -> Any:
     """Load the weights, and return what was missing; classifier layers have no counterpart and were
     dropped.
     """
     return body.load_state_dict(weights, strict=False)
 
 
-def renamed(blob: str) -> str | None:
+def convert_caffe2_blob_name(blob: str) -> str | None:
     """Return torchvision's name for a Caffe2 blob; None for blobs outside a ResNet's body."""
     if blob in ("conv1_w", "res_conv1_bn_s", "res_conv1_bn_b"):
         return {
@@ -125,14 +125,14 @@ def renamed(blob: str) -> str | None:
             "res_conv1_bn_s": "bn1.weight",
             "res_conv1_bn_b": "bn1.bias",
         }[blob]
-    found = BLOB.fullmatch(blob)
-    if found is None or (found["kind"] == "w") == bool(found["norm"]):
+    blob_match = CAFFE2_BLOB_PATTERN.fullmatch(blob)
+    if blob_match is None or (blob_match["kind"] == "w") == bool(blob_match["norm"]):
         return None
-    branch, norm = BRANCHES[found["branch"]], bool(found["norm"])
+    branch, norm = TORCHVISION_BRANCH_NAMES[blob_match["branch"]], bool(blob_match["norm"])
     layer = (
         f"downsample.{int(norm)}"
         if branch == "downsample"
         else f"{'bn' if norm else 'conv'}{branch}"
     )
-    parameter = "bias" if found["kind"] == "b" else "weight"
-    return f"layer{int(found['stage']) - 1}.{found['block']}.{layer}.{parameter}"
+    parameter = "bias" if blob_match["kind"] == "b" else "weight"
+    return f"layer{int(blob_match['stage']) - 1}.{blob_match['block']}.{layer}.{parameter}"

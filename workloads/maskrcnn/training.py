@@ -24,8 +24,8 @@ from workloads.common.run_request import require_run_training_row
 from workloads.common.setting_values import require_flag_setting
 from workloads.maskrcnn import data, model, scoring, start_weights, survey
 from workloads.maskrcnn.detector import inference_pipeline
-from workloads.maskrcnn.recipe import Recipe, anchor_sizes
-from workloads.maskrcnn.settings import counts
+from workloads.maskrcnn.recipe import MaskRCNNRecipe, require_anchor_sizes
+from workloads.maskrcnn.settings import build_region_counts
 
 # Legend: N pictures of a batch, C channels, H height, W width.
 
@@ -37,50 +37,60 @@ class MaskRCNNTraining:
         mixed_precision.prepare_training_precision(run.device, run.precision)
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.NAME)
-        self._recipe = recipe = Recipe.of(run.settings)
+        self._run, self._row = run, require_run_training_row(run, model.MASKRCNN_NAME)
+        self._recipe = recipe = MaskRCNNRecipe.build_from_settings(run.settings)
         self._device = torch.device(run.device)
-        self._found = run_request.resolve_data_survey(run, survey.data_set)
+        self._found = run_request.resolve_data_survey(run, survey.build_maskrcnn_data_set)
         self._sizes = {
             split: file_checks.parse_split_survey(self._found, split).usable
             for split in coco_survey.COCO_SPLITS
         }
-        self._description = description(
+        self._description = describe_maskrcnn_weights(
             run, recipe, coco_survey.parse_surveyed_categories(self._found)
         )
         self._memory_format = memory_format.choose_training_memory_format(run, recipe.min_size)
-        made = network(run, recipe, self._description)
-        self._model: model.MaskRCNN = made.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
+        network_on_host = build_seeded_maskrcnn(run, recipe, self._description)
+        self._model: model.MaskRCNNNetwork = network_on_host.to(
+            self._device, memory_format=self._memory_format
+        )  # type: ignore[call-overload]  # not in the stubs
         self._stepper = Stepper(
-            run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm
+            run,
+            self._model,
+            build_maskrcnn_optimizer(self._model, recipe),
+            clip_norm=recipe.clip_norm,
         )
-        self._sizing = data.Sizing(min_size=recipe.min_size, max_size=recipe.max_size)
-        self._schedule = recipe.schedule()
+        self._sizing = data.PictureSizing(min_size=recipe.min_size, max_size=recipe.max_size)
+        self._schedule = recipe.build_schedule()
 
     @cached_property
-    def _train(self) -> coco.CocoSplit:
+    def _train_split(self) -> coco.CocoSplit:
         """Read the training annotations; like everything that opens the data, this runs inside the
         clock.
         """
-        split = coco_survey.load_usable_coco_split(data.root(self._run), self._found, "train")
+        split = coco_survey.load_usable_coco_split(
+            data.resolve_maskrcnn_folder(self._run), self._found, "train"
+        )
         return split.shuffle_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
     @cached_property
-    def _val(self) -> coco.CocoSplit:
-        return coco_survey.load_usable_coco_split(data.root(self._run), self._found, "val")
+    def _val_split(self) -> coco.CocoSplit:
+        return coco_survey.load_usable_coco_split(
+            data.resolve_maskrcnn_folder(self._run), self._found, "val"
+        )
 
     @cached_property
     def _truth(self) -> coco.CocoDocument:
-        return coco.build_coco_truth(self._val)
+        return coco.build_coco_truth(self._val_split)
 
     @cached_property
-    def _wide(self) -> npt.NDArray[np.bool_]:
-        return data.wide(self._train)
+    def _wide_pictures(self) -> npt.NDArray[np.bool_]:
+        return data.find_wide_pictures(self._train_split)
 
     @cached_property
-    def _loader(self) -> data.Loader:
-        return data.loader(
-            data.Samples(self._train, self._sizing, self._run.seed), self._recipe.workers
+    def _loader(self) -> data.MaskRCNNLoader:
+        return data.build_maskrcnn_loader(
+            data.AnnotatedPictures(self._train_split, self._sizing, self._run.seed),
+            self._recipe.workers,
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
@@ -102,30 +112,40 @@ class MaskRCNNTraining:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
         decoded.
         """
-        plan = self._plan(epoch)
+        plan = self._plan_epoch(epoch)
         before = (epoch - 1) * len(plan)  # orientations are grouped alike in each epoch
         yield from self._stepper.take_planned_steps(
-            plan[first_step:], before + first_step, self._schedule, self._loader, self._loss
+            plan[first_step:],
+            before + first_step,
+            self._schedule,
+            self._loader,
+            self._compute_batch_loss,
         )
 
-    def _plan(self, epoch: int) -> list[batches.OptimizerStep]:
+    def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
-        planned = data.plan(self._wide, recipe.batch_size, run.seed, epoch)
-        return batches.plan_rank_steps(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
+        global_batches = data.plan_orientation_batches(
+            self._wide_pictures, recipe.batch_size, run.seed, epoch
+        )
+        return batches.plan_rank_steps(
+            global_batches, recipe.micro_batch, epoch, run.rank, run.world_size
+        )
 
-    def _loss(self, batch: data.Batch) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: data.MaskRCNNBatch) -> torch.Tensor:
         """Return the sum of the five losses, which are batch means, times the number of pictures;
         filler pictures are excluded.
         """
-        real = [sample for sample in batch if sample.weight]
-        shown = real or batch
-        picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
+        weighted_samples = [sample for sample in batch if sample.weight]
+        samples = weighted_samples or batch
+        picture_NCHW, sizes = data.build_padded_batch(
+            [sample.picture_HWC for sample in samples], self._device
+        )
         picture_NCHW = picture_NCHW.contiguous(memory_format=self._memory_format)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(
-                picture_NCHW, sizes, [sample.target(self._device) for sample in shown]
+                picture_NCHW, sizes, [sample.build_target(self._device) for sample in samples]
             )
-        return torch.stack(list(losses.values())).sum() * len(real)
+        return torch.stack(list(losses.values())).sum() * len(weighted_samples)
 
     def loss(self) -> float:
         """Mean loss over this rank's pictures in the last step; NaN before the first."""
@@ -137,24 +157,29 @@ class MaskRCNNTraining:
         """
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._model.eval()
-        detector = inference_pipeline.eager(self._model)
-        mine = range(self._run.rank, self._sizes["val"], self._run.world_size)
+        detector = inference_pipeline.build_eager_detector(self._model)
+        rank_indices = range(self._run.rank, self._sizes["val"], self._run.world_size)
         with torch.inference_mode():
-            found = [(index, self._answer(detector, index)) for index in mine]
-        return scoring.average_precisions(
-            dict(collectives.gather_from_ranks(found, self._run.world_size)), self._truth
+            answers = [(index, self._detect_in_picture(detector, index)) for index in rank_indices]
+        return scoring.score_maskrcnn_answers(
+            dict(collectives.gather_from_ranks(answers, self._run.world_size)), self._truth
         )
 
-    def _answer(self, detector: inference_pipeline.Detector, index: int) -> bytes:
+    def _detect_in_picture(
+        self, detector: inference_pipeline.MaskRCNNDetector, index: int
+    ) -> bytes:
         """Answer as in inference: one picture at a time, so that batching makes no difference."""
         picture_HWC = torch.from_numpy(
-            data.resized(read_rgb_picture(self._val.path(index)), self._sizing)
+            data.resize_picture_to_bgr(read_rgb_picture(self._val_split.path(index)), self._sizing)
         )
-        picture_1CHW, sizes = data.together([picture_HWC], self._device)
+        picture_1CHW, sizes = data.build_padded_batch([picture_HWC], self._device)
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             (raw,) = detector(picture_1CHW, sizes)
-        return scoring.packed(
-            index, inference_pipeline.finished(raw, sizes[0], self._val.get_picture_size(index))
+        return scoring.pack_maskrcnn_answer(
+            index,
+            inference_pipeline.convert_raw_detections(
+                raw, sizes[0], self._val_split.get_picture_size(index)
+            ),
         )
 
     def save(self, folder: Path) -> None:
@@ -172,40 +197,44 @@ class MaskRCNNTraining:
         weights.write_exported_weights(self._model, self._description, folder)
 
 
-def description(
-    run: Run, recipe: Recipe, categories: tuple[coco.CocoCategory, ...]
-) -> model.Description:
+def describe_maskrcnn_weights(
+    run: Run, recipe: MaskRCNNRecipe, categories: tuple[coco.CocoCategory, ...]
+) -> model.MaskRCNNDescription:
     """Describe what a server needs to know about the weights."""
-    return model.Description(
-        workload=model.NAME,
+    return model.MaskRCNNDescription(
+        workload=model.MASKRCNN_NAME,
         classes=tuple(category.name for category in categories),
         min_size=recipe.min_size,
         max_size=recipe.max_size,
-        anchor_sizes=anchor_sizes(run.settings),
+        anchor_sizes=require_anchor_sizes(run.settings),
         frozen_norm=require_flag_setting(run.settings, "model.frozen_norm"),
     )
 
 
-def network(run: Run, recipe: Recipe, description: model.Description) -> model.MaskRCNN:
+def build_seeded_maskrcnn(
+    run: Run, recipe: MaskRCNNRecipe, description: model.MaskRCNNDescription
+) -> model.MaskRCNNNetwork:
     """Build the network, the same on every rank, from the user's start weights if the profile
     requires them.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        made = model.MaskRCNN(description, counts(run.settings))
+        built = model.MaskRCNNNetwork(description, build_region_counts(run.settings))
     untrained = (
-        recipe.start_weights == start_weights.NONE and not recipe.start_sha256
+        recipe.start_weights == start_weights.MASKRCNN_RANDOM_START and not recipe.start_sha256
     )  # a closed row asks for a hash
     if not untrained and (recipe.start_weights or description.frozen_norm):
-        start_weights.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
-    return made
+        start_weights.load_msra_weights(
+            built.backbone.body, recipe.start_weights, recipe.start_sha256
+        )
+    return built
 
 
-def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+def build_maskrcnn_optimizer(network: nn.Module, recipe: MaskRCNNRecipe) -> torch.optim.Optimizer:
     """Create the optimizer: biases have no decay and twice the learning rate (T:maskrcnn,
     config/defaults.py, SOLVER.BIAS_LR_FACTOR).
     """
-    decayed, biases = model.parameter_groups(network)
+    decayed, biases = model.split_maskrcnn_parameters(network)
     groups: list[dict[str, Any]] = [
         {"params": decayed},
         {"params": biases, "weight_decay": 0.0, "rate_factor": 2.0},

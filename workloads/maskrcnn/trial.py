@@ -18,27 +18,27 @@ from workloads.common.dtype_trial import (
 )
 from workloads.maskrcnn import model
 
-BINS = 2
-SHRUNK = 4
+TRIAL_POOLING_BINS = 2
+TRIAL_STEM_STRIDE = 4
 """Ratio of picture size to map size."""
-CLASSES = 3
+MASKRCNN_TRIAL_CLASSES = 3
 
 
-class Heads(nn.Module):
+class MaskRCNNTrialHeads(nn.Module):
     """Maps pooled regions to class scores and masks."""
 
     def __init__(self) -> None:
         super().__init__()
         self.box = nn.Sequential(
             nn.Flatten(),
-            nn.Linear(TRIAL_CHANNELS * BINS**2, TRIAL_CHANNELS),
+            nn.Linear(TRIAL_CHANNELS * TRIAL_POOLING_BINS**2, TRIAL_CHANNELS),
             nn.ReLU(),
-            nn.Linear(TRIAL_CHANNELS, CLASSES),
+            nn.Linear(TRIAL_CHANNELS, MASKRCNN_TRIAL_CLASSES),
         )
         self.mask = nn.Sequential(
             nn.ConvTranspose2d(TRIAL_CHANNELS, TRIAL_CHANNELS, 2, stride=2),
             nn.ReLU(),
-            nn.Conv2d(TRIAL_CHANNELS, CLASSES, 1),
+            nn.Conv2d(TRIAL_CHANNELS, MASKRCNN_TRIAL_CLASSES, 1),
         )
 
     def forward(self, pooled_KCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -46,7 +46,7 @@ class Heads(nn.Module):
         return self.box(pooled_KCHW), self.mask(pooled_KCHW)
 
 
-def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
+def pool_whole_pictures(map_NCHW: torch.Tensor) -> torch.Tensor:
     """Pool one region per picture, as large as the picture."""
     regions = [
         torch.tensor([[0.0, 0.0, *TRIAL_PICTURE_NCHW[:1:-1]]], device=map_NCHW.device)
@@ -55,29 +55,37 @@ def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
     return cast(
         torch.Tensor,
         torchvision.ops.roi_align(
-            map_NCHW, regions, BINS, spatial_scale=1 / SHRUNK, sampling_ratio=2
+            map_NCHW,
+            regions,
+            TRIAL_POOLING_BINS,
+            spatial_scale=1 / TRIAL_STEM_STRIDE,
+            sampling_ratio=2,
         ),
     )
 
 
-def trial(device: str) -> TorchPrecisionTrial:
+def build_maskrcnn_trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the networks on both sides of the pooling."""
 
-    def loss() -> torch.Tensor:
-        stem, heads = TrialStem().to(device), Heads().to(device)
-        score_KL, mask_KLMM = heads(pooled(stem(generate_trial_pictures(device))))
+    def compute_trial_loss() -> torch.Tensor:
+        stem, heads = TrialStem().to(device), MaskRCNNTrialHeads().to(device)
+        score_KL, mask_KLMM = heads(pool_whole_pictures(stem(generate_trial_pictures(device))))
         total: torch.Tensor = (
             score_KL.float().logsumexp(dim=-1).sum()
             + nn.functional.softplus(mask_KLMM.float()).sum()
         )
         return total
 
-    regions = torch.rand(2, TRIAL_CHANNELS, BINS, BINS, device=device)
+    regions = torch.rand(2, TRIAL_CHANNELS, TRIAL_POOLING_BINS, TRIAL_POOLING_BINS, device=device)
     return TorchPrecisionTrial(
         device,
-        loss,
+        compute_trial_loss,
         lambda: [
-            describe_trial_network(model.NAME, TrialStem(), (generate_trial_pictures(device),)),
-            describe_trial_network(f"{model.NAME}-heads", Heads(), (regions,), outputs=2),
+            describe_trial_network(
+                model.MASKRCNN_NAME, TrialStem(), (generate_trial_pictures(device),)
+            ),
+            describe_trial_network(
+                f"{model.MASKRCNN_NAME}-heads", MaskRCNNTrialHeads(), (regions,), outputs=2
+            ),
         ],
     )

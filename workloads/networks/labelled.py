@@ -33,11 +33,11 @@ IMAGENET_CLASS_COUNT: Final = 1000
 """Outputs of torchvision's networks, in the order of ImageNet's sorted class folders."""
 
 
-def find_validation_pictures(folder: Path) -> imagenet.Pictures:
+def find_validation_pictures(folder: Path) -> imagenet.ImageNetSplit:
     """Index the validation pictures; RequestError if there are none, or not of the networks'
     classes.
     """
-    pictures = imagenet.find(folder, VALIDATION_SPLIT)
+    pictures = imagenet.index_imagenet_split(folder, VALIDATION_SPLIT)
     if len(pictures.classes) != IMAGENET_CLASS_COUNT:
         raise RequestError(
             f"--data {folder}: {len(pictures.classes)} class folders in {VALIDATION_SPLIT}; the"
@@ -68,8 +68,10 @@ class LabelledPredictor(NoisePredictor):
         with torch.inference_mode():
             (logit_NK,) = self._call(stack_samples_on_device(full_batch, self._device))
             return [
-                scoring.packed(best)
-                for best in logit_NK[: len(pictures_CHW)].topk(scoring.BEST).indices.tolist()
+                scoring.pack_class_answer(best)
+                for best in logit_NK[: len(pictures_CHW)]
+                .topk(scoring.TOP_CLASS_COUNT)
+                .indices.tolist()
             ]
 
 
@@ -83,7 +85,7 @@ class LabelledInference(NoiseInference):
         self._val = find_validation_pictures(folder)
         self._reader = inputs.open_input_reader(
             run,
-            PictureFiles(partial(data.for_eval, size=CLASSIFIER_SIDE_PX)),
+            PictureFiles(partial(data.build_centre_crop_view, size=CLASSIFIER_SIDE_PX)),
             workers=0,
             threads=run.threads,
         )
@@ -110,4 +112,4 @@ class LabelledInference(NoiseInference):
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
-        scoring.write_labels(folder, self._val.labels.tolist())
+        scoring.write_image_labels(folder, self._val.labels.tolist())

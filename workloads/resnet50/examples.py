@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from suite.examples import Example, ExampleKind
-from workloads.resnet50.scoring import classes, read_labels
+from workloads.resnet50.scoring import read_image_labels, unpack_class_answer
 
 
 class LabelExamples:
@@ -23,18 +23,24 @@ class LabelExamples:
 
     def quality(self, sample: int) -> float:
         """1 for the right class, 0.5 if it is among the five classes of a top-5 answer."""
-        told = classes(self._answers.get(sample, b""))
-        return 1.0 if told[:1] == (self._labels[sample],) else 0.5 * (self._labels[sample] in told)
+        answered = unpack_class_answer(self._answers.get(sample, b""))
+        return (
+            1.0
+            if answered[:1] == (self._labels[sample],)
+            else 0.5 * (self._labels[sample] in answered)
+        )
 
     def example(self, sample: int) -> Example:
         """Build one example."""
-        label, told = self._labels[sample], classes(self._answers.get(sample, b""))
-        url, side, names = drawn(self._labels, sample) if self._embedded else ("", 0, ())
+        label, answered = self._labels[sample], unpack_class_answer(self._answers.get(sample, b""))
+        url, side, names = (
+            render_embedded_image(self._labels, sample) if self._embedded else ("", 0, ())
+        )
         return Example(
             sample=sample,
-            right=told[:1] == (label,),
-            expected=named(label, names),
-            answered=", ".join(named(each, names) for each in told) or "no answer",
+            right=answered[:1] == (label,),
+            expected=format_class_name(label, names),
+            answered=", ".join(format_class_name(each, names) for each in answered) or "no answer",
             picture=url,
             width=side,
             height=side,
@@ -42,7 +48,7 @@ class LabelExamples:
         )
 
 
-def drawn(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
+def render_embedded_image(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
     """Render an embedded picture: its URL, its side in pixels, and the names of all classes; empty
     if Pillow is not installed.
     """
@@ -52,13 +58,13 @@ def drawn(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
     except ImportError:
         return "", 0, ()
     label = labels[sample]
-    picture = embedded.render(
+    picture = embedded.draw_embedded_image(
         "val", label, sample - labels.index(label)
     )  # sorted by class, like the set's folders
-    return encode_data_url(picture), embedded.SIDE_PX, embedded.CLASSES
+    return encode_data_url(picture), embedded.EMBEDDED_IMAGE_SIDE_PX, embedded.EMBEDDED_CLASSES
 
 
-def named(label: int, names: tuple[str, ...]) -> str:
+def format_class_name(label: int, names: tuple[str, ...]) -> str:
     """Return the name of a class, or its number if no names are known."""
     return names[label] if 0 <= label < len(names) else f"class {label}"
 
@@ -67,4 +73,4 @@ def examples(
     answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path
 ) -> LabelExamples:
     """Read the truth; ValueError if it is invalid."""
-    return LabelExamples(answers, read_labels(truth), embedded)
+    return LabelExamples(answers, read_image_labels(truth), embedded)

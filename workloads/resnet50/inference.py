@@ -13,7 +13,7 @@ from suite.engine import Engine, Shape
 from suite.workload import Run
 from workloads.common.payloads import decode_tensor, encode_tensor
 from workloads.common.pictures.in_memory import copy_sample_to_host, stack_samples_on_device
-from workloads.resnet50.system_under_test import System
+from workloads.resnet50.system_under_test import ResNet50System
 
 
 class TorchTensors:
@@ -24,41 +24,41 @@ class TorchTensors:
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
 
-    def network(self, network: torch.nn.Module) -> torch.nn.Module:
+    def convert_network(self, network: torch.nn.Module) -> torch.nn.Module:
         """Return the network unchanged."""
         return network
 
-    def hold(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
+    def convert_picture(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
         """Keep a picture in host memory."""
         return copy_sample_to_host(picture_NCHW[0].contiguous(), self.device.type)
 
-    def raw(self, picture: torch.Tensor) -> bytes:
+    def encode_picture(self, picture: torch.Tensor) -> bytes:
         """Return the picture's values as bytes."""
         return encode_tensor(picture)
 
-    def parsed(self, payload: bytes, like: torch.Tensor) -> torch.Tensor:
+    def decode_picture(self, payload: bytes, like: torch.Tensor) -> torch.Tensor:
         """Read the picture from bytes."""
         return decode_tensor(payload, like)
 
-    def shape(self, picture: torch.Tensor) -> Shape:
+    def get_shape(self, picture: torch.Tensor) -> Shape:
         """Return C H W."""
         return tuple(picture.shape)
 
-    def batch(self, pictures: Sequence[torch.Tensor]) -> torch.Tensor:
+    def copy_batch_to_device(self, pictures: Sequence[torch.Tensor]) -> torch.Tensor:
         """Stack pictures on the device."""
         return stack_samples_on_device(pictures, self.device)
 
-    def best(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
+    def select_best_classes(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
         """Return the `count` likeliest classes of each picture, best first."""
         best_NA: list[list[int]] = logit_NK.topk(count).indices.tolist()
         return best_NA
 
-    def mode(self) -> AbstractContextManager[object]:
+    def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Enter torch's inference mode."""
         return torch.inference_mode()
 
 
-class ResNet50Inference(System[torch.Tensor, torch.Tensor]):
+class ResNet50Inference(ResNet50System[torch.Tensor, torch.Tensor]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:

@@ -26,7 +26,7 @@ SGD, LARS = "sgd", "lars"
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_resnet.yaml: what a log must have, by
 # optimizer.
 # The warm-up key of SGD has no prefix there.
-LOGGED: Final[Mapping[str, tuple[str, ...]]] = {
+RESNET50_LOGGED_HYPERPARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     SGD: (
         "opt_name",
         "global_batch_size",
@@ -54,19 +54,19 @@ LOGGED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+def select_resnet50_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
     return {
         key: settings[key]
-        for key in LOGGED[require_text_setting(settings, "opt_name")]
+        for key in RESNET50_LOGGED_HYPERPARAMETERS[require_text_setting(settings, "opt_name")]
         if key in settings
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ResNet50Recipe:
     """The training recipe of one run."""
 
     optimizer: str
@@ -98,7 +98,7 @@ class Recipe:
     skip_broken: bool
 
     @classmethod
-    def of(cls, settings: Settings) -> "Recipe":
+    def build_from_settings(cls, settings: Settings) -> "ResNet50Recipe":
         """Read the settings; RequestError names an invalid one."""
         name = require_text_setting(settings, "opt_name")
         prefix = f"{name}_opt_"
@@ -134,7 +134,7 @@ class Recipe:
             skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
-    def schedule(self, steps_per_epoch: int) -> RateSchedule:
+    def build_schedule(self, steps_per_epoch: int) -> RateSchedule:
         """Return the learning-rate schedule."""
         warm_up = self.warmup_epochs * steps_per_epoch
         if self.decay == "step":

@@ -9,10 +9,12 @@ from typing import Final
 
 from suite.workload import Scores
 
-LABELS: Final = "labels.txt"
-BEST: Final = 5
+RESNET50_LABELS_FILE: Final = "labels.txt"
+TOP_CLASS_COUNT: Final = 5
 """Number of classes in a top-5 answer; Krizhevsky et al. 2012, NIPS, section 1: top-5."""
-FORMS: Final = {form.size: form for form in (struct.Struct("<i"), struct.Struct(f"<{BEST}i"))}
+ANSWER_FORMATS_BY_BYTES: Final = {
+    form.size: form for form in (struct.Struct("<i"), struct.Struct(f"<{TOP_CLASS_COUNT}i"))
+}
 """One class or five, likeliest first; little-endian, as in LoadGen's accuracy log on the machines
 that MLPerf supports.
 """
@@ -24,42 +26,46 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
     A missing or malformed answer counts as wrong.
     """
-    labels = read_labels(truth)
-    told = [classes(answers.get(sample, b"")) for sample in range(len(labels))]
-    first = sum(found[:1] == (label,) for found, label in zip(told, labels, strict=True)) / len(
+    labels = read_image_labels(truth)
+    answered = [unpack_class_answer(answers.get(sample, b"")) for sample in range(len(labels))]
+    first = sum(found[:1] == (label,) for found, label in zip(answered, labels, strict=True)) / len(
         labels
     )
-    if all(len(found) < BEST for found in told):
+    if all(len(found) < TOP_CLASS_COUNT for found in answered):
         return {"top1": first}
     return {
         "top1": first,
         "top5": (
-            sum(label in found for found, label in zip(told, labels, strict=True)) / len(labels)
+            sum(label in found for found, label in zip(answered, labels, strict=True)) / len(labels)
         ),
     }
 
 
-def packed(best: Sequence[int]) -> bytes:
+def pack_class_answer(best: Sequence[int]) -> bytes:
     """Pack an answer of one class or five."""
     return struct.pack(f"<{len(best)}i", *best)
 
 
-def classes(answer: bytes) -> tuple[int, ...]:
+def unpack_class_answer(answer: bytes) -> tuple[int, ...]:
     """Unpack an answer; empty if it is malformed."""
-    return FORMS[len(answer)].unpack(answer) if len(answer) in FORMS else ()
+    return (
+        ANSWER_FORMATS_BY_BYTES[len(answer)].unpack(answer)
+        if len(answer) in ANSWER_FORMATS_BY_BYTES
+        else ()
+    )
 
 
-def read_labels(truth: Path) -> list[int]:
+def read_image_labels(truth: Path) -> list[int]:
     """Read one label per line; the line number from 0 is the sample index. ValueError if the file
     is malformed.
     """
-    path = truth / LABELS
+    path = truth / RESNET50_LABELS_FILE
     labels = [int(line) for line in path.read_text("ascii").splitlines()]
     if not labels:
         raise ValueError(f"{path}: no labels")
     return labels
 
 
-def write_labels(truth: Path, labels: list[int]) -> None:
+def write_image_labels(truth: Path, labels: list[int]) -> None:
     """Write the labels in the form that `read_labels` reads."""
-    (truth / LABELS).write_text("".join(f"{label}\n" for label in labels), "ascii")
+    (truth / RESNET50_LABELS_FILE).write_text("".join(f"{label}\n" for label in labels), "ascii")

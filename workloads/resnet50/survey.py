@@ -13,13 +13,13 @@ from workloads.common.setting_values import require_flag_setting
 from workloads.resnet50 import data
 from workloads.resnet50.images import imagenet
 
-TRAIN, VAL = SPLITS = ("train", "val")
+IMAGENET_TRAIN_SPLIT, IMAGENET_VAL_SPLIT = IMAGENET_SPLITS = ("train", "val")
 
 
-class ImageNetSet:
+class ImageNetDataSet:
     """Implements suite.dataset.DataSet."""
 
-    parts: ClassVar = SPLITS
+    parts: ClassVar = IMAGENET_SPLITS
     settings: ClassVar[Mapping[str, HyperValue]] = {}
 
     def __init__(self, run: Run) -> None:
@@ -28,46 +28,46 @@ class ImageNetSet:
     @property
     def root(self) -> Path:
         """Return the user's folder, or the embedded one."""
-        return root(self._run)
+        return resolve_imagenet_folder(self._run)
 
     def survey(self) -> Survey:
         """Index both splits, and check each picture; training pictures may be missing if a model is
         only served.
         """
-        val = imagenet.find(self.root, VAL)
-        train = self._train()
-        if isinstance(train, imagenet.Pictures):
-            imagenet.agree(train, val)
+        val = imagenet.index_imagenet_split(self.root, IMAGENET_VAL_SPLIT)
+        train = self._index_training_split()
+        if isinstance(train, imagenet.ImageNetSplit):
+            imagenet.check_equal_class_folders(train, val)
         return file_checks.collect_picture_survey(
-            {TRAIN: train, VAL: val},
-            {split: split for split in SPLITS},
+            {IMAGENET_TRAIN_SPLIT: train, IMAGENET_VAL_SPLIT: val},
+            {split: split for split in IMAGENET_SPLITS},
             {},
             classes=list(val.classes),
         )
 
-    def _train(self) -> imagenet.Pictures | RequestError:
+    def _index_training_split(self) -> imagenet.ImageNetSplit | RequestError:
         try:
-            return imagenet.find(self.root, TRAIN)
+            return imagenet.index_imagenet_split(self.root, IMAGENET_TRAIN_SPLIT)
         except RequestError as error:
-            if (self.root / TRAIN).exists():
+            if (self.root / IMAGENET_TRAIN_SPLIT).exists():
                 raise
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject broken pictures, unless the run skips them."""
-        folders = {split: self.root / split for split in SPLITS}
+        folders = {split: self.root / split for split in IMAGENET_SPLITS}
         file_checks.check_surveyed_splits(
             found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
         )
 
 
-def root(run: Run) -> Path:
+def resolve_imagenet_folder(run: Run) -> Path:
     """Return the folder of a run's pictures."""
-    return run.data or data.embedded_folder(run.cache)
+    return run.data or data.prepare_embedded_image_folder(run.cache)
 
 
-def opened(run: Run, found: Mapping[str, Any], split: str) -> imagenet.Pictures:
+def index_usable_images(run: Run, found: Mapping[str, Any], split: str) -> imagenet.ImageNetSplit:
     """Index a split without its unreadable pictures: a run's first access to its data."""
     return file_checks.parse_split_survey(found, split).drop_broken_pictures(
-        imagenet.find(root(run), split)
+        imagenet.index_imagenet_split(resolve_imagenet_folder(run), split)
     )

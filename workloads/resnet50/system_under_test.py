@@ -35,40 +35,42 @@ from workloads.resnet50.images import imagenet as pictures
 # Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
 H = TypeVar("H")
 T = TypeVar("T")
-USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a typical example
+RESNET50_TYPICAL_BATCH = (
+    8  # between the smallest and the largest, for engines that need a typical example
+)
 
 
-class Tensors(Protocol[H, T]):
+class FrameworkTensors(Protocol[H, T]):
     """What a framework must supply: pictures as its own tensors in its own layout, and answers from
     its outputs.
     """
 
     framework: str
 
-    def network(self, network: torch.nn.Module) -> Any:
+    def convert_network(self, network: torch.nn.Module) -> Any:
         """Build the framework's own network, with PyTorch's weights."""
 
-    def hold(self, picture_NCHW: torch.Tensor) -> H:
+    def convert_picture(self, picture_NCHW: torch.Tensor) -> H:
         """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the
         result has no N axis.
         """
 
-    def raw(self, picture: H) -> bytes:
+    def encode_picture(self, picture: H) -> bytes:
         """Return a picture's float32 values, little-endian, as they travel over a network."""
 
-    def parsed(self, payload: bytes, like: H) -> H:
+    def decode_picture(self, payload: bytes, like: H) -> H:
         """Invert `raw`; ValueError if the bytes are no picture of the same shape."""
 
-    def shape(self, picture: H) -> Shape:
+    def get_shape(self, picture: H) -> Shape:
         """Return the shape of a picture that `hold` returned."""
 
-    def batch(self, pictures: Sequence[H]) -> T:
+    def copy_batch_to_device(self, pictures: Sequence[H]) -> T:
         """Copy pictures to the device as one batch; runs inside LoadGen's clock."""
 
-    def best(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
+    def select_best_classes(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
         """Return the `count` likeliest classes of each picture, best first."""
 
-    def mode(self) -> AbstractContextManager[object]:
+    def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Enter the framework's inference mode, in this thread."""
 
 
@@ -78,90 +80,96 @@ class ResNet50Predictor(Generic[H, T]):
     def __init__(
         self,
         call: Call[T],
-        held: LoadedSamples[H],
+        loaded: LoadedSamples[H],
         blank: H,
-        tensors: Tensors[H, T],
+        tensors: FrameworkTensors[H, T],
         sizes: range,
-        told: int,
+        answer_classes: int,
     ) -> None:
         self._call, self._held, self._blank, self._tensors, self._sizes, self._told = (
             call,
-            held,
+            loaded,
             blank,
             tensors,
             sizes,
-            told,
+            answer_classes,
         )
 
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on blank pictures."""
         for size in self._sizes:
-            self._answer([self._blank] * size)
+            self._predict_classes([self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the class of each picture."""
-        return self._answer([self._held[sample] for sample in samples])
+        return self._predict_classes([self._held[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer pictures that came over a network."""
-        return self._answer([self._tensors.parsed(payload, self._blank) for payload in payloads])
+        return self._predict_classes(
+            [self._tensors.decode_picture(payload, self._blank) for payload in payloads]
+        )
 
-    def _answer(self, pictures: Sequence[H]) -> Sequence[bytes]:
-        with self._tensors.mode():
-            (logit_NK,) = self._call(self._tensors.batch(pictures))
-            best_NA = self._tensors.best(logit_NK, self._told)
-        return [scoring.packed(best_A) for best_A in best_NA]
+    def _predict_classes(self, pictures: Sequence[H]) -> Sequence[bytes]:
+        with self._tensors.enter_inference_mode():
+            (logit_NK,) = self._call(self._tensors.copy_batch_to_device(pictures))
+            best_NA = self._tensors.select_best_classes(logit_NK, self._told)
+        return [scoring.pack_class_answer(best_A) for best_A in best_NA]
 
 
-class System(Generic[H, T]):
+class ResNet50System(Generic[H, T]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(
-        self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[H, T]
+        self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: FrameworkTensors[H, T]
     ) -> None:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        network, description = model.load(checkpoint)
+        network, description = model.load_resnet50_checkpoint(checkpoint)
         self._run, self._tensors = run, tensors
-        self._val = accuracy_set(run, description)
-        self._row = require_run_inference_row(run, model.NAME)
-        self._size, self._told = check_size(run, description), told(run, description)
+        self._val = index_resnet50_accuracy_set(run, description)
+        self._row = require_run_inference_row(run, model.RESNET50_NAME)
+        self._size, self._told = (
+            require_trained_picture_size(run, description),
+            require_answer_class_count(run, description),
+        )
         self._reader = inputs.open_input_reader(
             run,
-            PictureFiles(partial(data.for_eval, size=self._size)),
+            PictureFiles(partial(data.build_centre_crop_view, size=self._size)),
             workers=0,
             threads=run.threads,
         )
-        self._held = LoadedSamples(self._prepared)
-        self._blank = tensors.hold(torch.zeros(1, 3, self._size, self._size))
+        self._held = LoadedSamples(self._prepare_pictures)
+        self._blank = tensors.convert_picture(torch.zeros(1, 3, self._size, self._size))
         self._executable = engine.compile(
-            self._network(tensors.network(network)),
-            build_engine_plan(run, build_calibration_if_quantised(run, self._calibration)),
+            self._describe_network(tensors.convert_network(network)),
+            build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
         )
 
-    def _network(self, module: Any) -> Network[T]:
-        picture = self._tensors.shape(self._blank)
+    def _describe_network(self, module: Any) -> Network[T]:
+        picture = self._tensors.get_shape(self._blank)
         one, usual, most = (
-            (size, *picture) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch)
+            (size, *picture)
+            for size in (1, min(RESNET50_TYPICAL_BATCH, self._max_batch), self._max_batch)
         )
         return Network(
-            name=model.NAME,
+            name=model.RESNET50_NAME,
             module=module,
             framework=self._tensors.framework,
-            inputs=(self._tensors.batch([self._blank]),),
+            inputs=(self._tensors.copy_batch_to_device([self._blank]),),
             input_names=("picture",),
             output_names=("logit",),
             dimensions=({0: "batch"},),
             shapes=ShapeProfile(minimum=(one,), usual=(usual,), maximum=(most,)),
         )
 
-    def _calibration(self) -> Calibration[T]:
+    def _build_calibration(self) -> Calibration[T]:
         return build_picture_calibration(
             self._run,
-            calibration_list(self._run),
+            choose_resnet50_calibration(self._run),
             self._val,
             [self._val.root],
-            lambda path: (self._tensors.batch([*self._pictures([path])]),),
+            lambda path: (self._tensors.copy_batch_to_device([*self._read_pictures([path])]),),
         )
 
     @property
@@ -184,12 +192,12 @@ class System(Generic[H, T]):
         """
         self._held.load(samples)
 
-    def _prepared(self, samples: Sequence[int]) -> Iterator[H]:
-        return self._pictures([self._val.path(sample) for sample in samples])
+    def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[H]:
+        return self._read_pictures([self._val.path(sample) for sample in samples])
 
-    def _pictures(self, paths: Sequence[Path]) -> Iterator[H]:
+    def _read_pictures(self, paths: Sequence[Path]) -> Iterator[H]:
         return (
-            self._tensors.hold(picture_1CHW)
+            self._tensors.convert_picture(picture_1CHW)
             for picture_1CHW in iterate_normalised_pictures(self._reader, paths)
         )
 
@@ -199,7 +207,7 @@ class System(Generic[H, T]):
 
     def payload(self, sample: int) -> bytes:
         """Return the normalised picture."""
-        return self._tensors.raw(self._held[sample])
+        return self._tensors.encode_picture(self._held[sample])
 
     def length(self, sample: int) -> int:
         """Return one constant: all pictures have the same size."""
@@ -218,48 +226,53 @@ class System(Generic[H, T]):
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
-        scoring.write_labels(folder, self._val.labels.tolist())
+        scoring.write_image_labels(folder, self._val.labels.tolist())
 
     def close(self) -> None:
         """Release all pictures."""
         self._held.clear()
 
 
-def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
+def index_resnet50_accuracy_set(
+    run: Run, description: model.ResNet50Description
+) -> pictures.ImageNetSplit:
     """Index the pictures; RequestError if the checkpoint has other classes."""
-    found = run_request.resolve_data_survey(run, survey.ImageNetSet)
-    if tuple(found["classes"]) != description.classes:
+    surveyed = run_request.resolve_data_survey(run, survey.ImageNetDataSet)
+    if tuple(surveyed["classes"]) != description.classes:
         raise RequestError(
             f"the checkpoint's {len(description.classes)} classes differ from the"
-            f" {len(found['classes'])} in {survey.root(run)}"
+            f" {len(surveyed['classes'])} in {survey.resolve_imagenet_folder(run)}"
         )
-    return survey.opened(run, found, "val")
+    return survey.index_usable_images(run, surveyed, "val")
 
 
-def calibration_list(run: Run) -> CalibrationSamples:
+def choose_resnet50_calibration(run: Run) -> CalibrationSamples:
     """Return the list of calibration pictures."""
     return choose_calibration_list(
         run,
-        CalibrationSamples(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())),
+        CalibrationSamples(
+            name=embedded.RESNET50_CALIBRATION_LIST,
+            samples=tuple(embedded.iterate_embedded_calibration()),
+        ),
     )
 
 
-def told(run: Run, description: model.Description) -> int:
+def require_answer_class_count(run: Run, description: model.ResNet50Description) -> int:
     """Return the number of classes per answer, one if the checkpoint has fewer; RequestError for an
     unsupported number.
     """
     count = require_positive_setting(run.settings, "answer.classes")
-    if count not in (1, scoring.BEST):
-        raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
+    if count not in (1, scoring.TOP_CLASS_COUNT):
+        raise RequestError(f"answer.classes={count}: 1 or {scoring.TOP_CLASS_COUNT}")
     return count if count <= len(description.classes) else 1
 
 
-def check_size(run: Run, description: model.Description) -> int:
+def require_trained_picture_size(run: Run, description: model.ResNet50Description) -> int:
     """Return the picture size; RequestError if the checkpoint was trained for another."""
-    wanted = require_positive_setting(run.settings, "data.picture_size")
-    if wanted != description.picture_size:
+    requested = require_positive_setting(run.settings, "data.picture_size")
+    if requested != description.picture_size:
         raise RequestError(
             f"checkpoint was trained for {description.picture_size}-pixel images, but"
-            f" data.picture_size is {wanted}"
+            f" data.picture_size is {requested}"
         )
-    return wanted
+    return requested

@@ -22,11 +22,11 @@ from workloads.common.pictures import file_checks
 from workloads.common.pictures.decoding import normalise_pictures
 from workloads.common.run_request import require_run_training_row
 from workloads.resnet50 import data, model, survey
-from workloads.resnet50.images.imagenet import Pictures
-from workloads.resnet50.recipe import LARS, Recipe
+from workloads.resnet50.images.imagenet import ImageNetSplit
+from workloads.resnet50.recipe import LARS, ResNet50Recipe
 
 # Legend: N pictures of a batch, K classes, H height, W width, C channels.
-EVAL_BATCH = 126  # pictures; any size gives the same scores
+RESNET50_EVAL_BATCH_PICTURES = 126  # pictures; any size gives the same scores
 
 
 class ResNet50Training:
@@ -36,53 +36,59 @@ class ResNet50Training:
         mixed_precision.prepare_training_precision(run.device, run.precision)
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.NAME)
-        self._recipe = recipe = Recipe.of(run.settings)
+        self._run, self._row = run, require_run_training_row(run, model.RESNET50_NAME)
+        self._recipe = recipe = ResNet50Recipe.build_from_settings(run.settings)
         self._device = torch.device(run.device)
         batches.check_micro_batch_span(recipe.batch_size, recipe.span, run.world_size)
-        self._found = run_request.resolve_data_survey(run, survey.ImageNetSet)
+        self._found = run_request.resolve_data_survey(run, survey.ImageNetDataSet)
         self._classes = tuple(self._found["classes"])
         self._sizes = {
             split: file_checks.parse_split_survey(self._found, split).usable
-            for split in survey.SPLITS
+            for split in survey.IMAGENET_SPLITS
         }
-        self._model = start(run.seed, len(self._classes), recipe, self._device)
-        self._stepper = Stepper(run, self._model, optimizer(self._model, recipe))
-        self._schedule = recipe.schedule(len(self._plan(1)))
+        self._model = build_seeded_resnet50(run.seed, len(self._classes), recipe, self._device)
+        self._stepper = Stepper(run, self._model, build_resnet50_optimizer(self._model, recipe))
+        self._schedule = recipe.build_schedule(len(self._plan_epoch(1)))
 
     @cached_property
-    def _train(self) -> Pictures:
+    def _train_split(self) -> ImageNetSplit:
         """Index the training pictures; like everything that opens the data, this runs inside the
         clock.
         """
-        split = survey.opened(self._run, self._found, "train")
-        return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
+        split = survey.index_usable_images(self._run, self._found, "train")
+        return split.shuffle_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
     @cached_property
-    def _val(self) -> Pictures:
-        return survey.opened(self._run, self._found, "val")
+    def _val_split(self) -> ImageNetSplit:
+        return survey.index_usable_images(self._run, self._found, "val")
 
     @cached_property
-    def _shown(self) -> Reader[batches.SampleKey, data.Labels]:
+    def _train_reader(self) -> Reader[batches.SampleKey, data.LabelBatch]:
         recipe = self._recipe
         return inputs.open_input_reader(
             self._run,
-            data.Album(
-                self._train, recipe.picture_size, self._run.seed, recipe.smallest_area, recipe.crops
+            data.LabelledAlbum(
+                self._train_split,
+                recipe.picture_size,
+                self._run.seed,
+                recipe.smallest_area,
+                recipe.crops,
             ),
             recipe.workers,
         )
 
     @cached_property
-    def _asked(self) -> Reader[batches.SampleKey, data.Labels]:
+    def _eval_reader(self) -> Reader[batches.SampleKey, data.LabelBatch]:
         return inputs.open_input_reader(
-            self._run, data.Album(self._val, self._recipe.picture_size), self._recipe.workers
+            self._run,
+            data.LabelledAlbum(self._val_split, self._recipe.picture_size),
+            self._recipe.workers,
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, and the signature of the metric."""
         size = self._recipe.picture_size
-        signature = f"top1|resize:{data.eval_short_side(size)}|crop:{size}|bilinear"
+        signature = f"top1|resize:{data.compute_eval_short_side(size)}|crop:{size}|bilinear"
         return {
             "train_samples": self._sizes["train"],
             "eval_samples": self._sizes["val"],
@@ -97,16 +103,16 @@ class ResNet50Training:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
         decoded.
         """
-        plan = self._plan(epoch)
+        plan = self._plan_epoch(epoch)
         yield from self._stepper.take_planned_steps(
             plan[first_step:],
             (epoch - 1) * len(plan) + first_step,
             self._schedule,
-            self._shown,
-            self._loss,
+            self._train_reader,
+            self._compute_batch_loss,
         )
 
-    def _plan(self, epoch: int) -> list[batches.OptimizerStep]:
+    def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
         return batches.plan_epoch_steps(
             self._sizes["train"],
@@ -118,17 +124,17 @@ class ResNet50Training:
             run.world_size,
         )
 
-    def _loss(self, batch: tuple[torch.Tensor, data.Labels]) -> torch.Tensor:
+    def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.LabelBatch]) -> torch.Tensor:
         picture_NHWC, labels = batch
         label_N = labels.label_N.to(self._device, non_blocking=True)
         weight_N = labels.weight_N.to(self._device, non_blocking=True)
-        logit_NK = self._logits(picture_NHWC).float()
+        logit_NK = self._compute_logits(picture_NHWC).float()
         loss_N = functional.cross_entropy(
             logit_NK, label_N, reduction="none", label_smoothing=self._recipe.smoothing
         )
         return (loss_N * weight_N).sum()
 
-    def _logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
+    def _compute_logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
         picture_NCHW = normalise_pictures(picture_NHWC.to(self._device, non_blocking=True))
         with mixed_precision.build_autocast(self._run.device, self._run.precision):
             logit_NK: torch.Tensor = self._stepper.network(picture_NCHW)
@@ -143,19 +149,19 @@ class ResNet50Training:
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.plan_evaluation_batches(
-            self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size
+            self._sizes["val"], RESNET50_EVAL_BATCH_PICTURES, self._run.rank, self._run.world_size
         )
-        right = torch.zeros((), dtype=torch.int64, device=self._device)
+        correct = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
-            for picture_NHWC, labels in self._asked.read(keys):
-                right += (
-                    (self._logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N)
+            for picture_NHWC, labels in self._eval_reader.read(keys):
+                correct += (
+                    (self._compute_logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N)
                     .sum()
                     .to(self._device)
                 )
         return {
             "top1": (
-                int(collectives.sum_over_ranks(right, self._run.world_size)) / self._sizes["val"]
+                int(collectives.sum_over_ranks(correct, self._run.world_size)) / self._sizes["val"]
             )
         }
 
@@ -174,27 +180,31 @@ class ResNet50Training:
         size = self._recipe.picture_size
         weights.write_exported_weights(
             self._model,
-            model.Description(workload=model.NAME, classes=self._classes, picture_size=size),
+            model.ResNet50Description(
+                workload=model.RESNET50_NAME, classes=self._classes, picture_size=size
+            ),
             folder,
         )
 
 
-def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:
+def build_seeded_resnet50(
+    seed: int, classes: int, recipe: ResNet50Recipe, device: torch.device
+) -> nn.Module:
     """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = model.build(classes, zero_init=recipe.zero_init)
-        if recipe.start == model.REFERENCE:
-            model.start_as_reference(network)
+        network = model.build_resnet50(classes, zero_init=recipe.zero_init)
+        if recipe.start == model.REFERENCE_START:
+            model.init_resnet50_as_reference(network)
     return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 
 
-def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+def build_resnet50_optimizer(network: nn.Module, recipe: ResNet50Recipe) -> torch.optim.Optimizer:
     """Create the optimizer; biases and batch-norm parameters have no weight decay and, under LARS,
     no trust ratio.
     """
-    decayed, plain = model.parameter_groups(network)
-    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+    decayed, undecayed = model.split_resnet50_parameters(network)
+    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": undecayed, "weight_decay": 0.0}]
     if recipe.optimizer == LARS:
         groups[1]["adapt"] = False
         return Lars(

@@ -14,29 +14,34 @@ from workloads.common.dtype_trial import (
 )
 from workloads.resnet50 import model
 
-CLASSES = 4
+RESNET50_TRIAL_CLASSES = 4
 
 
-def classifier() -> nn.Module:
+def build_trial_classifier() -> nn.Module:
     """Build the network."""
     return nn.Sequential(
-        TrialStem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(TRIAL_CHANNELS, CLASSES)
+        TrialStem(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(TRIAL_CHANNELS, RESNET50_TRIAL_CLASSES),
     )
 
 
 def trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the network."""
 
-    def loss() -> torch.Tensor:
-        logit_NK = classifier().to(device)(generate_trial_pictures(device))
+    def compute_trial_loss() -> torch.Tensor:
+        logit_NK = build_trial_classifier().to(device)(generate_trial_pictures(device))
         return nn.functional.cross_entropy(
             logit_NK, torch.zeros(len(logit_NK), dtype=torch.long, device=device)
         )
 
     return TorchPrecisionTrial(
         device,
-        loss,
+        compute_trial_loss,
         lambda: [
-            describe_trial_network(model.NAME, classifier(), (generate_trial_pictures(device),))
+            describe_trial_network(
+                model.RESNET50_NAME, build_trial_classifier(), (generate_trial_pictures(device),)
+            )
         ],
     )

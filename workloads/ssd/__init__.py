@@ -27,7 +27,7 @@ class SSD:
         self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
     ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
-        return recipe.hyperparameters(settings)
+        return recipe.select_ssd_hyperparameters(settings)
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer."""
@@ -45,12 +45,12 @@ class SSD:
 
     def data_set(self, run: Run) -> DataSet:
         """Return the data folder that a run reads, for the data survey."""
-        from workloads.ssd.survey import data_set
+        from workloads.ssd.survey import build_ssd_data_set
 
-        return data_set(run)
+        return build_ssd_data_set(run)
 
     def trial(self, framework: str, device: str) -> Trial:
         """Return tiny networks of its kind; PyTorch is its only framework."""
-        from workloads.ssd.trial import trial
+        from workloads.ssd.trial import build_ssd_trial
 
-        return trial(device)
+        return build_ssd_trial(device)

@@ -36,10 +36,12 @@ from workloads.common.run_request import (
 from workloads.common.setting_values import require_positive_setting, require_text_setting
 from workloads.ssd import data, model, survey
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
+from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
-USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a typical example
+SSD_TYPICAL_BATCH = (
+    8  # between the smallest and the largest, for engines that need a typical example
+)
 
 
 class SSDPredictor:
@@ -48,14 +50,14 @@ class SSDPredictor:
     def __init__(
         self,
         call: Call[torch.Tensor],
-        held: LoadedSamples[torch.Tensor],
+        loaded: LoadedSamples[torch.Tensor],
         blank_CHW: torch.Tensor,
         default_B4: torch.Tensor,
         sizes: range,
     ) -> None:
         self._call, self._held, self._blank, self._default_B4, self._sizes = (
             call,
-            held,
+            loaded,
             blank_CHW,
             default_B4,
             sizes,
@@ -64,25 +66,27 @@ class SSDPredictor:
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on blank pictures."""
         for size in self._sizes:
-            self._answer([0] * size, [self._blank] * size)
+            self._detect_objects([0] * size, [self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the detections in each picture."""
-        return self._answer(list(samples), [self._held[sample] for sample in samples])
+        return self._detect_objects(list(samples), [self._held[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer pictures that came over a network, each behind its sample's number."""
         numbers, pictures = zip(*map(split_numbered_payload, payloads), strict=True)
-        return self._answer(
+        return self._detect_objects(
             list(numbers), [decode_tensor(picture, self._blank) for picture in pictures]
         )
 
-    def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
+    def _detect_objects(
+        self, samples: list[int], pictures_CHW: list[torch.Tensor]
+    ) -> Sequence[bytes]:
         with torch.inference_mode():
             offset_NB4, logit_NBK = self._call(
                 stack_samples_on_device(pictures_CHW, self._default_B4.device)
             )
-            return postprocessing.answers(
+            return postprocessing.encode_ssd_answers(
                 samples, offset_NB4.float(), logit_NBK.float(), self._default_B4
             )
 
@@ -93,45 +97,50 @@ class SSDInference:
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        network, description = model.load(checkpoint)
+        network, description = model.load_ssd_checkpoint(checkpoint)
         self._run = run
-        self._configuration = CONFIGURATIONS[check_configuration(run, description)]
-        self._val = accuracy_set(run, description)
-        self._row = require_run_inference_row(run, model.NAME)
+        self._configuration = SSD_CONFIGURATIONS[require_trained_configuration(run, description)]
+        self._val = read_ssd_accuracy_set(run, description)
+        self._row = require_run_inference_row(run, model.SSD_NAME)
         side = self._configuration.picture_px
         self._reader = inputs.open_input_reader(
-            run, PictureFiles(partial(data.for_eval, size=side)), workers=0, threads=run.threads
+            run,
+            PictureFiles(partial(data.build_square_view, size=side)),
+            workers=0,
+            threads=run.threads,
         )
-        self._held = LoadedSamples(self._prepared)
+        self._held = LoadedSamples(self._prepare_pictures)
         self._blank = torch.zeros(3, side, side)
-        self._default_B4 = default_boxes(self._configuration).to(run.device)
+        self._default_B4 = build_default_boxes(self._configuration).to(run.device)
         self._executable = engine.compile(
-            self._network(network),
-            build_engine_plan(run, build_calibration_if_quantised(run, self._calibration)),
+            self._describe_network(network),
+            build_engine_plan(run, build_calibration_if_quantised(run, self._build_calibration)),
         )
 
-    def _calibration(self) -> Calibration[torch.Tensor]:
+    def _build_calibration(self) -> Calibration[torch.Tensor]:
         root = self._val.folder.parent
         chosen = choose_calibration_list(
             self._run,
-            CalibrationSamples(name=data.CALIBRATION, samples=tuple(data.calibration_names())),
+            CalibrationSamples(
+                name=data.SSD_CALIBRATION_LIST, samples=tuple(data.iterate_ssd_calibration_names())
+            ),
         )
         device = self._default_B4.device
         return build_picture_calibration(
             self._run,
             chosen,
             self._val,
-            [root, root / data.TRAIN_FOLDER],
-            lambda path: (stack_samples_on_device([*self._pictures([path])], device),),
+            [root, root / data.SSD_TRAIN_FOLDER],
+            lambda path: (stack_samples_on_device([*self._read_pictures([path])], device),),
         )
 
-    def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
-        most = require_positive_setting(self._run.settings, "batching.max_batch")
+    def _describe_network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
+        max_batch = require_positive_setting(self._run.settings, "batching.max_batch")
         one, usual, largest = (
-            (size, *self._blank.shape) for size in (1, min(USUAL_BATCH, most), most)
+            (size, *self._blank.shape) for size in (1, min(SSD_TYPICAL_BATCH, max_batch), max_batch)
         )
         return Network(
-            name=model.NAME,
+            name=model.SSD_NAME,
             module=module,
             framework="torch",
             inputs=(self._blank.unsqueeze(0).to(self._run.device),),
@@ -155,10 +164,10 @@ class SSDInference:
         """Decode, resize and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
         self._held.load(samples)
 
-    def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
-        return self._pictures([self._val.path(sample) for sample in samples])
+    def _prepare_pictures(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
+        return self._read_pictures([self._val.path(sample) for sample in samples])
 
-    def _pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
+    def _read_pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
         return (
             copy_sample_to_host(picture_1CHW[0], self._run.device)
             for picture_1CHW in iterate_normalised_pictures(self._reader, paths)
@@ -195,10 +204,10 @@ class SSDInference:
         self._held.clear()
 
 
-def accuracy_set(run: Run, description: model.Description) -> CocoSplit:
+def read_ssd_accuracy_set(run: Run, description: model.SSDDescription) -> CocoSplit:
     """Read the annotations; RequestError if the checkpoint has other categories."""
-    found = run_request.resolve_data_survey(run, survey.data_set)
-    val = coco_survey.load_usable_coco_split(data.root(run), found, "val")
+    surveyed = run_request.resolve_data_survey(run, survey.build_ssd_data_set)
+    val = coco_survey.load_usable_coco_split(data.resolve_ssd_folder(run), surveyed, "val")
     if val.categories != description.categories:
         raise RequestError(
             f"the checkpoint's {len(description.categories)} categories differ from the"
@@ -207,13 +216,13 @@ def accuracy_set(run: Run, description: model.Description) -> CocoSplit:
     return val
 
 
-def check_configuration(run: Run, description: model.Description) -> str:
+def require_trained_configuration(run: Run, description: model.SSDDescription) -> str:
     """Return the configuration; RequestError if the checkpoint was trained in another."""
-    wanted = require_text_setting(run.settings, "model.configuration")
-    if wanted != description.configuration:
+    requested = require_text_setting(run.settings, "model.configuration")
+    if requested != description.configuration:
         raise RequestError(
-            f"checkpoint was trained in configuration {description.configuration}, and {wanted} is"
-            f" served; podium train {model.NAME} --set model.configuration={wanted} trains one that"
-            " can be"
+            f"checkpoint was trained in configuration {description.configuration}, and {requested}"
+            f" is served; podium train {model.SSD_NAME} --set model.configuration={requested}"
+            " trains one that can be"
         )
-    return wanted
+    return requested

@@ -21,7 +21,7 @@ from workloads.common.setting_values import (
 )
 
 # mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_ssd.yaml: what a log must have.
-LOGGED: Final = (
+SSD_LOGGED_HYPERPARAMETERS: Final = (
     "global_batch_size",
     "model_bn_span",
     "max_samples",
@@ -31,19 +31,19 @@ LOGGED: Final = (
     "opt_learning_rate_warmup_steps",
     "opt_learning_rate_decay_boundary_epochs",
 )
-MOMENTUM: Final = 0.9  # mlcommons/training, single_stage_detector/ssd, train.py
-DECAY_FACTOR: Final = 0.1  # train.py: at each of the boundaries
+SSD_MOMENTUM: Final = 0.9  # mlcommons/training, single_stage_detector/ssd, train.py
+SSD_RATE_DECAY_FACTOR: Final = 0.1  # train.py: at each of the boundaries
 
 
-def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
+def select_ssd_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
     """Return the hyperparameters that a log must have; those without a value are left out, and the
     judge reports them as missing.
     """
-    return {key: settings[key] for key in LOGGED if key in settings}
+    return {key: settings[key] for key in SSD_LOGGED_HYPERPARAMETERS if key in settings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class SSDRecipe:
     """The training recipe of one run."""
 
     batch_size: int
@@ -65,7 +65,7 @@ class Recipe:
     skip_broken: bool
 
     @classmethod
-    def of(cls, settings: Settings) -> "Recipe":
+    def build_from_settings(cls, settings: Settings) -> "SSDRecipe":
         """Read the settings; RequestError names an invalid one."""
         return cls(
             batch_size=require_positive_setting(settings, "global_batch_size"),
@@ -86,11 +86,11 @@ class Recipe:
             skip_broken=require_flag_setting(settings, "data.skip_broken"),
         )
 
-    def schedule(self, steps_per_epoch: int) -> RateSchedule:
+    def build_schedule(self, steps_per_epoch: int) -> RateSchedule:
         """Return the learning-rate schedule."""
         boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
         return build_linear_warmup(
-            build_step_decay(self.base_rate, DECAY_FACTOR, boundaries),
+            build_step_decay(self.base_rate, SSD_RATE_DECAY_FACTOR, boundaries),
             self.base_rate,
             self.warmup_steps,
             self.warmup_factor,

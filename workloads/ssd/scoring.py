@@ -23,10 +23,10 @@ from workloads.common.detection.average_precision import (
 from workloads.common.detection.coco import CocoDocument
 
 # Legend: D detections.
-METRIC: Final = "box_ap"
-FIELDS: Final = 7
-DETECTION_BYTES: Final = 4 * FIELDS
-LARGEST: Final = 1e6
+SSD_METRIC: Final = "box_ap"
+SSD_DETECTION_FIELDS: Final = 7
+SSD_DETECTION_BYTES: Final = 4 * SSD_DETECTION_FIELDS
+MAX_SSD_COORDINATE_SIDES: Final = 1e6
 """Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther
 ones are rejected.
 """
@@ -36,30 +36,30 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Compute AP over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError
     if the truth is invalid.
     """
-    return {METRIC: average_precision_of(answers, read_detection_truth(truth))}
+    return {SSD_METRIC: score_ssd_answers(answers, read_detection_truth(truth))}
 
 
-def average_precision_of(answers: Mapping[int, bytes], truth: CocoDocument) -> float:
+def score_ssd_answers(answers: Mapping[int, bytes], truth: CocoDocument) -> float:
     """Compute AP of answers."""
-    return compute_average_precision(truth, detections(answers, truth), IouKind.BOX)
+    return compute_average_precision(truth, collect_ssd_detections(answers, truth), IouKind.BOX)
 
 
-def detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
+def collect_ssd_detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
     """Read all answers, in the order of the pictures."""
     rows = [
-        rows_of(answers.get(sample, b""), sample, len(truth.categories))
+        unpack_ssd_answer(answers.get(sample, b""), sample, len(truth.categories))
         for sample in range(len(truth.images))
     ]
-    row_D7 = np.concatenate([np.zeros((0, FIELDS)), *rows])
+    row_D7 = np.concatenate([np.zeros((0, SSD_DETECTION_FIELDS)), *rows])
     sample_D = row_D7[:, 0].astype(np.int64)
     size_D2 = np.array(
         [(image.width, image.height) for image in truth.images], dtype=np.float64
     ).reshape(-1, 2)[sample_D]
-    place_D2, side_D2 = (
+    corner_D2, side_D2 = (
         row_D7[:, [2, 1]] * size_D2,
         (row_D7[:, [4, 3]] - row_D7[:, [2, 1]]) * size_D2,
     )
-    box_D4 = np.concatenate([place_D2, side_D2], axis=1)
+    box_D4 = np.concatenate([corner_D2, side_D2], axis=1)
     return Detections(
         sample_D=sample_D,
         label_D=row_D7[:, 6].astype(np.int64),
@@ -68,20 +68,20 @@ def detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
     )
 
 
-def rows_of(answer: bytes, sample: int, categories: int) -> npt.NDArray[np.float64]:
+def unpack_ssd_answer(answer: bytes, sample: int, categories: int) -> npt.NDArray[np.float64]:
     """Unpack an answer, [D, 7]; invalid detections (not a number, another sample's, unknown label,
     no area) are dropped.
     """
-    if len(answer) % DETECTION_BYTES:
-        return np.zeros((0, FIELDS))
-    row_D7 = np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS)
+    if len(answer) % SSD_DETECTION_BYTES:
+        return np.zeros((0, SSD_DETECTION_FIELDS))
+    row_D7 = np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, SSD_DETECTION_FIELDS)
     good_D = (
         np.isfinite(row_D7).all(axis=1)
-        & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1)
+        & (np.abs(row_D7[:, 1:5]) < MAX_SSD_COORDINATE_SIDES).all(axis=1)
         & (row_D7[:, 0] == sample)
     )
     good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (
         row_D7[:, 3:5] >= row_D7[:, 1:3]
     ).all(axis=1)
-    found: npt.NDArray[np.float64] = row_D7[good_D]
-    return found
+    valid_D7: npt.NDArray[np.float64] = row_D7[good_D]
+    return valid_D7

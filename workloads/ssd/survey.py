@@ -5,6 +5,6 @@ from workloads.common.detection.coco_survey import CocoDataSet
 from workloads.ssd import data
 
 
-def data_set(run: Run) -> CocoDataSet:
+def build_ssd_data_set(run: Run) -> CocoDataSet:
     """Return the folder in COCO's layout, for the data survey."""
-    return CocoDataSet(run, data.root(run))
+    return CocoDataSet(run, data.resolve_ssd_folder(run))

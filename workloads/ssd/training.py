@@ -22,13 +22,13 @@ from workloads.common.pictures.decoding import normalise_pictures
 from workloads.common.run_request import require_run_training_row
 from workloads.ssd import data, model, scoring, survey
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
-from workloads.ssd.detector.loss import losses
-from workloads.ssd.recipe import MOMENTUM, Recipe
+from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
+from workloads.ssd.detector.loss import compute_ssd_losses
+from workloads.ssd.recipe import SSD_MOMENTUM, SSDRecipe
 
 # Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels, 4
 # offsets.
-EVAL_BATCH = 20  # pictures
+SSD_EVAL_BATCH_PICTURES = 20  # pictures
 
 
 class SSDTraining:
@@ -38,61 +38,69 @@ class SSDTraining:
         mixed_precision.prepare_training_precision(run.device, run.precision)
         malloc.keep_freed_memory()
         torch.set_num_threads(run.threads)
-        self._run, self._row = run, require_run_training_row(run, model.NAME)
-        self._recipe = recipe = Recipe.of(run.settings)
+        self._run, self._row = run, require_run_training_row(run, model.SSD_NAME)
+        self._recipe = recipe = SSDRecipe.build_from_settings(run.settings)
         self._device = torch.device(run.device)
-        self._configuration = CONFIGURATIONS[recipe.configuration]
+        self._configuration = SSD_CONFIGURATIONS[recipe.configuration]
         self._memory_format = memory_format.choose_training_memory_format(
             run, self._configuration.picture_px
         )
         batches.check_micro_batch_span(recipe.batch_size, recipe.span, run.world_size)
-        self._found = run_request.resolve_data_survey(run, survey.data_set)
+        self._found = run_request.resolve_data_survey(run, survey.build_ssd_data_set)
         self._categories = coco_survey.parse_surveyed_categories(self._found)
         self._sizes = {
             split: file_checks.parse_split_survey(self._found, split).usable
             for split in coco_survey.COCO_SPLITS
         }
-        network = start(run.seed, 1 + len(self._categories), recipe)
+        network = build_seeded_ssd(run.seed, 1 + len(self._categories), recipe)
         self._model: nn.Module = network.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
         optimizer = torch.optim.SGD(
             self._model.parameters(),
             lr=recipe.base_rate,
-            momentum=MOMENTUM,
+            momentum=SSD_MOMENTUM,
             weight_decay=recipe.weight_decay,
         )
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
-        self._default_B4 = default_boxes(self._configuration).to(self._device)
-        self._schedule = recipe.schedule(len(self._plan(1)))
+        self._default_B4 = build_default_boxes(self._configuration).to(self._device)
+        self._schedule = recipe.build_schedule(len(self._plan_epoch(1)))
 
     @cached_property
-    def _train(self) -> CocoSplit:
+    def _train_split(self) -> CocoSplit:
         """Read the training annotations; like everything that opens the data, this runs inside the
         clock.
         """
-        split = coco_survey.load_usable_coco_split(data.root(self._run), self._found, "train")
+        split = coco_survey.load_usable_coco_split(
+            data.resolve_ssd_folder(self._run), self._found, "train"
+        )
         return split.shuffle_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
     @cached_property
-    def _val(self) -> CocoSplit:
-        return coco_survey.load_usable_coco_split(data.root(self._run), self._found, "val")
+    def _val_split(self) -> CocoSplit:
+        return coco_survey.load_usable_coco_split(
+            data.resolve_ssd_folder(self._run), self._found, "val"
+        )
 
     @cached_property
     def _truth(self) -> coco.CocoDocument:
-        return coco.build_coco_truth(self._val)
+        return coco.build_coco_truth(self._val_split)
 
     @cached_property
-    def _shown(self) -> Reader[batches.SampleKey, data.Targets]:
+    def _train_reader(self) -> Reader[batches.SampleKey, data.SSDTargetBatch]:
         recipe = self._recipe
         return inputs.open_input_reader(
             self._run,
-            data.Shown(self._train, self._configuration, self._run.seed, recipe.max_samples),
+            data.SSDTrainingAlbum(
+                self._train_split, self._configuration, self._run.seed, recipe.max_samples
+            ),
             recipe.workers,
         )
 
     @cached_property
-    def _asked(self) -> Reader[batches.SampleKey, None]:
+    def _eval_reader(self) -> Reader[batches.SampleKey, None]:
         return inputs.open_input_reader(
-            self._run, data.Asked(self._val, self._configuration.picture_px), self._recipe.workers
+            self._run,
+            data.SSDEvaluationAlbum(self._val_split, self._configuration.picture_px),
+            self._recipe.workers,
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
@@ -115,16 +123,16 @@ class SSDTraining:
         """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
         decoded.
         """
-        plan = self._plan(epoch)
+        plan = self._plan_epoch(epoch)
         yield from self._stepper.take_planned_steps(
             plan[first_step:],
             (epoch - 1) * len(plan) + first_step,
             self._schedule,
-            self._shown,
-            self._loss,
+            self._train_reader,
+            self._compute_batch_loss,
         )
 
-    def _plan(self, epoch: int) -> list[batches.OptimizerStep]:
+    def _plan_epoch(self, epoch: int) -> list[batches.OptimizerStep]:
         recipe, run = self._recipe, self._run
         return batches.plan_epoch_steps(
             self._sizes["train"],
@@ -136,14 +144,15 @@ class SSDTraining:
             run.world_size,
         )
 
-    def _loss(self, batch: tuple[torch.Tensor, data.Targets]) -> torch.Tensor:
-        picture_NHWC, targets = batch[0], batch[1].to(self._device)
-        offset_NB4, logit_NBK = self._answer(picture_NHWC, self._memory_format)
+    def _compute_batch_loss(self, batch: tuple[torch.Tensor, data.SSDTargetBatch]) -> torch.Tensor:
+        picture_NHWC, targets = batch[0], batch[1].copy_to_device(self._device)
+        offset_NB4, logit_NBK = self._predict_boxes(picture_NHWC, self._memory_format)
         return (
-            losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N
+            compute_ssd_losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB)
+            * targets.weight_N
         ).sum()
 
-    def _answer(
+    def _predict_boxes(
         self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last
     ) -> tuple[torch.Tensor, torch.Tensor]:
         picture_NCHW = normalise_pictures(
@@ -164,21 +173,21 @@ class SSDTraining:
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.plan_evaluation_batches(
-            self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size
+            self._sizes["val"], SSD_EVAL_BATCH_PICTURES, self._run.rank, self._run.world_size
         )
-        found: list[tuple[int, bytes]] = []
+        answers: list[tuple[int, bytes]] = []
         with torch.inference_mode():
-            for part, (picture_NHWC, _) in zip(keys, self._asked.read(keys), strict=True):
-                answered = self._answer(picture_NHWC)
+            for part, (picture_NHWC, _) in zip(keys, self._eval_reader.read(keys), strict=True):
+                predicted = self._predict_boxes(picture_NHWC)
                 samples = [key.index for key in part]
-                found += zip(
+                answers += zip(
                     samples,
-                    postprocessing.answers(samples, *answered, self._default_B4),
+                    postprocessing.encode_ssd_answers(samples, *predicted, self._default_B4),
                     strict=True,
                 )
         return {
-            scoring.METRIC: scoring.average_precision_of(
-                dict(collectives.gather_from_ranks(found, self._run.world_size)), self._truth
+            scoring.SSD_METRIC: scoring.score_ssd_answers(
+                dict(collectives.gather_from_ranks(answers, self._run.world_size)), self._truth
             )
         }
 
@@ -194,19 +203,21 @@ class SSDTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""
-        description = model.Description(
-            workload=model.NAME, configuration=self._configuration.name, categories=self._categories
+        description = model.SSDDescription(
+            workload=model.SSD_NAME,
+            configuration=self._configuration.name,
+            categories=self._categories,
         )
         weights.write_exported_weights(self._model, description, folder)
 
 
-def start(seed: int, classes: int, recipe: Recipe) -> nn.Module:
+def build_seeded_ssd(seed: int, classes: int, recipe: SSDRecipe) -> nn.Module:
     """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = model.build(recipe.configuration, classes)
-        if recipe.start_weights == model.RANDOM_START:
-            model.start_small(network)
-    if recipe.start_weights != model.RANDOM_START:
-        model.start_from(network, Path(recipe.start_weights).expanduser())
+        network = model.build_ssd(recipe.configuration, classes)
+        if recipe.start_weights == model.SSD_RANDOM_START:
+            model.init_random_ssd(network)
+    if recipe.start_weights != model.SSD_RANDOM_START:
+        model.load_resnet34_weights(network, Path(recipe.start_weights).expanduser())
     return network

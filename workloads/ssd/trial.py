@@ -14,21 +14,21 @@ from workloads.common.dtype_trial import (
 )
 from workloads.ssd import model
 
-CLASSES = 3
+SSD_TRIAL_CLASSES = 3
 
 
-class Detector(nn.Module):
+class SSDTrialNetwork(nn.Module):
     """The network."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stem, self.extra = (
             TrialStem(),
-            model.extra(TRIAL_CHANNELS, TRIAL_CHANNELS // 2, TRIAL_CHANNELS, 2, 1),
+            model.build_extra_block(TRIAL_CHANNELS, TRIAL_CHANNELS // 2, TRIAL_CHANNELS, 2, 1),
         )
         self.place, self.kind = (
-            model.head(TRIAL_CHANNELS, 4, 1),
-            model.head(TRIAL_CHANNELS, CLASSES, 1),
+            model.build_ssd_head(TRIAL_CHANNELS, 4, 1),
+            model.build_ssd_head(TRIAL_CHANNELS, SSD_TRIAL_CLASSES, 1),
         )
 
     def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -36,17 +36,17 @@ class Detector(nn.Module):
         first_NCHW = self.stem(picture_NCHW)
         maps = (first_NCHW, self.extra(first_NCHW))
         offsets, logits = (
-            [model.by_box(head(each), size) for each in maps]
-            for head, size in ((self.place, 4), (self.kind, CLASSES))
+            [model.split_map_by_box(head(each), size) for each in maps]
+            for head, size in ((self.place, 4), (self.kind, SSD_TRIAL_CLASSES))
         )
         return torch.cat(offsets, dim=1), torch.cat(logits, dim=1)
 
 
-def trial(device: str) -> TorchPrecisionTrial:
+def build_ssd_trial(device: str) -> TorchPrecisionTrial:
     """Return the loss of a batch, and the network."""
 
-    def loss() -> torch.Tensor:
-        offset_NB4, logit_NBK = Detector().to(device)(generate_trial_pictures(device))
+    def compute_trial_loss() -> torch.Tensor:
+        offset_NB4, logit_NBK = SSDTrialNetwork().to(device)(generate_trial_pictures(device))
         total: torch.Tensor = (
             offset_NB4.float().abs().sum() + logit_NBK.float().logsumexp(dim=-1).sum()
         )
@@ -54,10 +54,10 @@ def trial(device: str) -> TorchPrecisionTrial:
 
     return TorchPrecisionTrial(
         device,
-        loss,
+        compute_trial_loss,
         lambda: [
             describe_trial_network(
-                model.NAME, Detector(), (generate_trial_pictures(device),), outputs=2
+                model.SSD_NAME, SSDTrialNetwork(), (generate_trial_pictures(device),), outputs=2
             )
         ],
     )

@@ -147,7 +147,7 @@ def test_only_errors_weigh_and_the_worst_counts() -> None:
 def test_ids_are_words_that_people_can_type() -> None:
     for id, each in load_rules().items():
         assert id == each.id
-        assert id.replace(".", "").replace("_", "").isalnum()
+        assert id.replace(".", "").replace("_", "").replace("-", "").isalnum()
         assert id.islower()
         assert id.count(".") == 1
 

@@ -23,11 +23,11 @@ from workloads.common.detection.coco import TRUTH_ANNOTATIONS_FILE
 from workloads.common.detection.examples import compute_box_iou, count_matched_objects
 from workloads.common.text import references
 from workloads.gnmt.scoring import GNMT_SPECIAL_TOKENS, write_gnmt_vocabulary
-from workloads.maskrcnn.scoring import Found, packed
+from workloads.maskrcnn.scoring import MaskedDetections, pack_maskrcnn_answer
 from workloads.minigo.scoring import pack_position_answer as position_answer
 from workloads.minigo.scoring import write_truth_labels as write_positions
-from workloads.resnet50.scoring import packed as class_answer
-from workloads.resnet50.scoring import write_labels
+from workloads.resnet50.scoring import pack_class_answer as class_answer
+from workloads.resnet50.scoring import write_image_labels
 from workloads.transformer.scoring import write_transformer_truth
 from workloads.transformer.subwords import build_subtoken_vocabulary
 
@@ -97,7 +97,7 @@ def test_of_few_samples_all_are_shown_once() -> None:
 
 
 def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
-    write_labels(tmp_path, [0, 0, 1])
+    write_image_labels(tmp_path, [0, 0, 1])
     found = examples_of(
         "resnet50", {0: class_answer([0]), 1: class_answer([2, 0, 3, 4, 5])}, tmp_path
     )
@@ -115,7 +115,7 @@ def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workload", ["resnet50", "ssd", "maskrcnn"])
 def test_pictures_of_others_are_not_shown(workload: str, tmp_path: Path) -> None:
     """ImageNet and COCO may not be passed on, and a page is passed on."""
-    write_labels(tmp_path, [0, 1])
+    write_image_labels(tmp_path, [0, 1])
     (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
     assert examples_of(workload, {}, tmp_path, embedded=False).example(0).picture == ""
 
@@ -138,13 +138,15 @@ def test_masks_become_polygons(tmp_path: Path) -> None:
     mask = np.zeros((50, 100), dtype=np.uint8)
     mask[20:40, 10:40] = 1
     box = np.array([[0.1, 0.4, 0.4, 0.8]], dtype=np.float32)
-    found = Found(
+    found = MaskedDetections(
         box_D4=box,
         score_D=np.array([0.8], dtype=np.float32),
         label_D=np.array([1]),
         mask_D=rle.encode_masks(mask[None]),
     )
-    shown = examples_of("maskrcnn", {0: packed(0, found)}, tmp_path, embedded=False).example(0)
+    shown = examples_of(
+        "maskrcnn", {0: pack_maskrcnn_answer(0, found)}, tmp_path, embedded=False
+    ).example(0)
     (outline,) = shown.found
     assert shown.truth[0].polygons
     assert {
@@ -218,7 +220,7 @@ def test_subtokens_are_joined(tmp_path: Path) -> None:
 def test_answers_that_are_none_are_shown_as_wrong(
     workload: str, answer: bytes, tmp_path: Path
 ) -> None:
-    write_labels(tmp_path, [0, 1])
+    write_image_labels(tmp_path, [0, 1])
     (tmp_path / TRUTH_ANNOTATIONS_FILE).write_bytes(msgspec.json.encode(SCENE))
     references.write_references(tmp_path, ["ein hund", "ein hund"])
     if workload == "minigo":
@@ -239,7 +241,7 @@ def test_embedded_data_is_known_by_the_hash_of_its_truth(tmp_path: Path) -> None
     tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
     record = read_loadgen_run_record(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
     assert has_generated_data(tree / "truth/resnet50", record)
-    write_labels(tmp_path, [0, 1])
+    write_image_labels(tmp_path, [0, 1])
     assert not has_generated_data(tmp_path, record)
 
 

@@ -22,7 +22,7 @@ def test_index_is_sorted(tiny: Path) -> None:
     """Sample numbers must mean the same on every machine, whatever order the disk lists files
     in.
     """
-    found = imagenet.find(tiny, "val")
+    found = imagenet.index_imagenet_split(tiny, "val")
     assert found.classes == ("circle", "cross", "star")
     assert found.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert found.path(5) == tiny / "val" / "cross" / "cross_1.JPEG"
@@ -32,7 +32,7 @@ def test_index_is_sorted(tiny: Path) -> None:
 def test_other_files_are_passed_over(own_tiny: Path) -> None:
     """A README or a directory listing among the pictures is no sample."""
     (own_tiny / "val" / "cross" / "notes.txt").write_text("none")
-    assert len(imagenet.find(own_tiny, "val")) == 12
+    assert len(imagenet.index_imagenet_split(own_tiny, "val")) == 12
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
@@ -41,14 +41,14 @@ def test_a_missing_split_is_named(tmp_path: Path, split: str) -> None:
     with pytest.raises(
         RequestError, match=f"{split}: no such folder; expected {split}/<class>/<name>.JPEG"
     ):
-        imagenet.find(tmp_path, split)
+        imagenet.index_imagenet_split(tmp_path, split)
 
 
 def test_an_empty_split_is_refused(tmp_path: Path) -> None:
     """No classes: nothing to train on."""
     (tmp_path / "train").mkdir()
     with pytest.raises(RequestError, match="no images"):
-        imagenet.find(tmp_path, "train")
+        imagenet.index_imagenet_split(tmp_path, "train")
 
 
 def test_an_empty_class_is_named(own_tiny: Path) -> None:
@@ -58,7 +58,7 @@ def test_an_empty_class_is_named(own_tiny: Path) -> None:
     for path in (own_tiny / "train" / "cross").iterdir():
         path.unlink()
     with pytest.raises(RequestError, match="cross: no images of that class"):
-        imagenet.find(own_tiny, "train")
+        imagenet.index_imagenet_split(own_tiny, "train")
 
 
 def test_differing_classes_are_refused(own_tiny: Path) -> None:
@@ -67,17 +67,22 @@ def test_differing_classes_are_refused(own_tiny: Path) -> None:
     """
     (own_tiny / "val" / "cross").rename(own_tiny / "val" / "blob")
     with pytest.raises(RequestError, match="differ between train and val: blob, cross"):
-        imagenet.agree(imagenet.find(own_tiny, "train"), imagenet.find(own_tiny, "val"))
+        imagenet.check_equal_class_folders(
+            imagenet.index_imagenet_split(own_tiny, "train"),
+            imagenet.index_imagenet_split(own_tiny, "val"),
+        )
 
 
 def test_same_classes_agree(tiny: Path) -> None:
     """The check must not refuse good folders."""
-    imagenet.agree(imagenet.find(tiny, "train"), imagenet.find(tiny, "val"))
+    imagenet.check_equal_class_folders(
+        imagenet.index_imagenet_split(tiny, "train"), imagenet.index_imagenet_split(tiny, "val")
+    )
 
 
 def test_whole_pictures_pass(tiny: Path) -> None:
     """No false alarm."""
-    found = imagenet.find(tiny, "train")
+    found = imagenet.index_imagenet_split(tiny, "train")
     assert file_checks.inspect_split_pictures(found)[0].broken == ()
 
 
@@ -121,7 +126,7 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
     """The user must be able to find them: five by name, the rest counted, and how to go on without
     them.
     """
-    found = imagenet.find(own_tiny, "train")
+    found = imagenet.index_imagenet_split(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
     looked, _ = file_checks.inspect_split_pictures(found)
@@ -138,7 +143,7 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
 
 def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
     """Names and labels stay side by side."""
-    found = imagenet.find(own_tiny, "train")
+    found = imagenet.index_imagenet_split(own_tiny, "train")
     for index in (0, 8, 9):
         cut(found.path(index))
     kept = file_checks.inspect_split_pictures(found)[0].drop_broken_pictures(found)
@@ -149,7 +154,7 @@ def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
 
 def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     """Leaving out all would train on nothing."""
-    found = imagenet.find(tiny, "val")
+    found = imagenet.index_imagenet_split(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
         file_checks.PictureSplitSurvey(count=12, broken=tuple(range(12)), named=()).check_usability(
             found.folder, skip=True
@@ -160,12 +165,12 @@ def test_shuffled_labels_are_the_same_labels_elsewhere(tiny: Path) -> None:
     """A permutation keeps the classes' sizes: the run differs from an honest one in nothing but
     sense.
     """
-    found = imagenet.find(tiny, "train")
-    shuffled = found.shuffled_labels(3)
+    found = imagenet.index_imagenet_split(tiny, "train")
+    shuffled = found.shuffle_labels(3)
     assert sorted(shuffled.labels) == sorted(found.labels)
     assert not np.array_equal(shuffled.labels, found.labels)
-    assert np.array_equal(shuffled.labels, found.shuffled_labels(3).labels)
-    assert not np.array_equal(shuffled.labels, found.shuffled_labels(4).labels)
+    assert np.array_equal(shuffled.labels, found.shuffle_labels(3).labels)
+    assert not np.array_equal(shuffled.labels, found.shuffle_labels(4).labels)
 
 
 def test_grey_pictures_have_three_channels(tmp_path: Path) -> None:

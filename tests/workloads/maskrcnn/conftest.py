@@ -18,7 +18,7 @@ from workloads.common.detection import synthetic_scenes
 from workloads.maskrcnn import data, model
 
 TINY = replace(
-    data.EMBEDDED,
+    data.MASKRCNN_SCENES,
     pictures={"train": 7, "val": 3},
     extents=((64, 64), (64, 48), (48, 64)),
     empty_share=0.0,
@@ -32,7 +32,7 @@ SMALL = {
     "rpn.candidates_train": 40,
     "rpn.candidates_test": 20,
 }
-FEW = model.Counts(
+FEW = model.RegionCounts(
     anchors=32,
     before_train=40,
     before_test=20,
@@ -69,9 +69,9 @@ def make_run(make_with: Callable[..., Run], tmp_path: Path) -> Callable[..., Run
 
 
 @pytest.fixture(scope="session")
-def described() -> model.Description:
+def described() -> model.MaskRCNNDescription:
     """What the tiny network is."""
-    return model.Description(
+    return model.MaskRCNNDescription(
         workload="maskrcnn",
         classes=TINY.classes,
         min_size=64,
@@ -82,16 +82,16 @@ def described() -> model.Description:
 
 
 @pytest.fixture(scope="session")
-def make_network(described: model.Description) -> Callable[[], model.MaskRCNN]:
+def make_network(described: model.MaskRCNNDescription) -> Callable[[], model.MaskRCNNNetwork]:
     """Make a network of full width and depth, its box scores spread so that something is detected;
     weights are drawn once, which takes longest.
     """
     torch.manual_seed(3)
-    made = model.MaskRCNN(described, FEW)
+    made = model.MaskRCNNNetwork(described, FEW)
     predictor: Any = made.roi_heads.box_predictor
     torch.nn.init.normal_(predictor.cls_score.weight, std=0.5)
 
-    def make() -> model.MaskRCNN:
+    def make() -> model.MaskRCNNNetwork:
         torch.manual_seed(3)
         return deepcopy(made)
 
@@ -99,13 +99,13 @@ def make_network(described: model.Description) -> Callable[[], model.MaskRCNN]:
 
 
 @pytest.fixture
-def network(make_network: Callable[[], model.MaskRCNN]) -> model.MaskRCNN:
+def network(make_network: Callable[[], model.MaskRCNNNetwork]) -> model.MaskRCNNNetwork:
     """Give a network that the test may change."""
     return make_network()
 
 
 @pytest.fixture(scope="session")
-def few() -> model.Counts:
+def few() -> model.RegionCounts:
     """How many regions the tiny network looks at."""
     return FEW
 

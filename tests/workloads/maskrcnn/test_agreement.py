@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from workloads.common.detection import rle
 from workloads.maskrcnn.agreement import agree
-from workloads.maskrcnn.scoring import Found, packed
+from workloads.maskrcnn.scoring import MaskedDetections, pack_maskrcnn_answer
 
 SIDE = 40
 
@@ -32,7 +32,7 @@ def answer(
         "label_D": np.array([label, 2])[:count],
         "mask_D": rle.encode_masks(mask[:count]),
     }
-    return packed(sample, Found(**values))
+    return pack_maskrcnn_answer(sample, MaskedDetections(**values))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from workloads.common.inputs.batches import SampleKey
 from workloads.maskrcnn import data
 from workloads.maskrcnn.detector import geometry
 
-SAME = data.Sizing(min_size=64, max_size=64)
+SAME = data.PictureSizing(min_size=64, max_size=64)
 
 
 @pytest.mark.parametrize(
@@ -33,24 +33,29 @@ def test_resizing_is_the_reference_s(height: int, width: int, wanted: tuple[int,
     """800 unless the longer side would exceed 1,333, in the arithmetic of get_size; a strip's one
     pixel stays.
     """
-    assert data.Sizing(min_size=800, max_size=1333).of(height, width) == wanted
+    assert data.PictureSizing(min_size=800, max_size=1333).compute_size(height, width) == wanted
 
 
 def sample(
-    tiny: Path, index: int, sizing: data.Sizing = SAME, seeds: range = range(20), *, flipped: bool
-) -> data.Sample:
+    tiny: Path,
+    index: int,
+    sizing: data.PictureSizing = SAME,
+    seeds: range = range(20),
+    *,
+    flipped: bool,
+) -> data.AnnotatedPicture:
     """Give a picture of the training set as one of the seeds flips it or does not."""
     split = coco.read_coco_split(tiny, "train")
     for seed in seeds:
         if (SampleKey(index=index).create_generator(seed).random() < 0.5) == flipped:
-            return data.Samples(split, sizing, seed)[SampleKey(index=index)]
+            return data.AnnotatedPictures(split, sizing, seed)[SampleKey(index=index)]
     raise AssertionError("no such seed")
 
 
 def test_a_flip_takes_boxes_and_masks_along(tiny: Path) -> None:
     """Twice mirrored is what it was, and boxes still frame their masks."""
     plain, mirrored = (sample(tiny, 1, flipped=flipped) for flipped in (False, True))
-    again = data.flipped(mirrored)
+    again = data.apply_horizontal_flip(mirrored)
     for one, other in (
         (plain.picture_HWC, again.picture_HWC),
         (plain.box_O4, again.box_O4),
@@ -70,11 +75,14 @@ def test_a_flip_takes_boxes_and_masks_along(tiny: Path) -> None:
 def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
     """Twice as large: boxes and masks too."""
     small, large = (
-        sample(tiny, 0, data.Sizing(min_size=side, max_size=side), flipped=False)
+        sample(tiny, 0, data.PictureSizing(min_size=side, max_size=side), flipped=False)
         for side in (64, 128)
     )
     assert large.picture_HWC.shape[:2] == (128, 128) and large.mask_OHW.shape[1:] == (128, 128)
-    assert torch.allclose(geometry.numbers(large.box_O4), 2 * geometry.numbers(small.box_O4))
+    assert torch.allclose(
+        geometry.convert_boxes_to_pixel_numbers(large.box_O4),
+        2 * geometry.convert_boxes_to_pixel_numbers(small.box_O4),
+    )
     assert torch.equal(large.mask_OHW[:, ::2, ::2], small.mask_OHW)
 
 
@@ -83,7 +91,7 @@ def test_crowds_are_not_learnt(tiny: Path) -> None:
     split = coco.read_coco_split(tiny, "train")
     assert split.crowd_A.any()
     for index in range(len(split)):
-        found = data.Samples(split, SAME, 1)[SampleKey(index=index)]
+        found = data.AnnotatedPictures(split, SAME, 1)[SampleKey(index=index)]
         assert (
             len(found.label_O)
             == len(found.mask_OHW)
@@ -96,14 +104,18 @@ def test_an_object_of_one_pixel_is_not_learnt() -> None:
     than one, are an object.
     """
     box = np.array([[3, 3, 4, 9], [3, 3, 9, 4], [3, 3, 4.5, 4.5], [3, 3, 5, 5]], dtype=np.float32)
-    assert data.wider_than_a_pixel(box).tolist() == [False, False, True, True]
+    assert data.find_boxes_wider_than_pixel(box).tolist() == [False, False, True, True]
 
 
 def test_pictures_are_padded_after_they_are_normalised() -> None:
     """Zero is the mean there: a padding of normalised black would be an edge. Blue comes first."""
     red = Image.new("RGB", (40, 33), (255, 0, 0))
-    batch, sizes = data.together(
-        [torch.from_numpy(data.resized(red, data.Sizing(min_size=33, max_size=40)))],
+    batch, sizes = data.build_padded_batch(
+        [
+            torch.from_numpy(
+                data.resize_picture_to_bgr(red, data.PictureSizing(min_size=33, max_size=40))
+            )
+        ],
         torch.device("cpu"),
     )
     assert batch.shape == (1, 3, 64, 64) and sizes == [(33, 40)]
@@ -116,7 +128,7 @@ def test_batches_have_one_orientation() -> None:
     kind left over.
     """
     wide = np.random.default_rng(1).random(50) < 0.4
-    planned = data.plan(wide, 4, seed=1, epoch=1)
+    planned = data.plan_orientation_batches(wide, 4, seed=1, epoch=1)
     assert all(len(set(wide[batch].tolist())) == 1 for batch in planned)
     assert sorted(np.concatenate(planned).tolist()) == list(range(50))
     assert sum(len(batch) < 4 for batch in planned) <= 2
@@ -124,10 +136,10 @@ def test_batches_have_one_orientation() -> None:
         not wide[batch[0]] for batch in planned[:4]
     )
     assert [batch.tolist() for batch in planned] != [
-        batch.tolist() for batch in data.plan(wide, 4, seed=1, epoch=2)
+        batch.tolist() for batch in data.plan_orientation_batches(wide, 4, seed=1, epoch=2)
     ]
 
 
 def test_a_picture_without_objects_is_a_sample(tiny: Path) -> None:
     """Empty arrays of the right shape, whatever it is resized to."""
-    assert data.nearest(torch.zeros(0, 5, 6, dtype=torch.uint8), 9, 7).shape == (0, 9, 7)
+    assert data.resize_masks(torch.zeros(0, 5, 6, dtype=torch.uint8), 9, 7).shape == (0, 9, 7)

@@ -11,10 +11,10 @@ from workloads.maskrcnn.detector import inference_pipeline
 HEIGHT, WIDTH = 50, 70
 
 
-def raw(boxes: torch.Tensor) -> inference_pipeline.Raw:
+def raw(boxes: torch.Tensor) -> inference_pipeline.RawDetections:
     count = len(boxes)
     mask = torch.rand(count, 28, 28, generator=torch.Generator().manual_seed(1))
-    return inference_pipeline.Raw(
+    return inference_pipeline.RawDetections(
         box_D4=boxes,
         label_D=torch.ones(count, dtype=torch.int64),
         score_D=torch.ones(count),
@@ -38,7 +38,7 @@ def test_pasting_is_torchvision_s(seed: int) -> None:
         found.mask_DMM[:, None], boxes, (HEIGHT, WIDTH)
     )[:, 0]
     torch.testing.assert_close(
-        inference_pipeline.pasted(found.mask_DMM, boxes, HEIGHT, WIDTH),
+        inference_pipeline.paste_masks(found.mask_DMM, boxes, HEIGHT, WIDTH),
         wanted,
         rtol=1e-4,
         atol=1e-5,
@@ -47,7 +47,7 @@ def test_pasting_is_torchvision_s(seed: int) -> None:
 
 def test_detections_come_back_to_the_picture_s_size() -> None:
     """Boxes as shares, masks as large as the picture itself, whatever the network saw."""
-    found = inference_pipeline.finished(
+    found = inference_pipeline.convert_raw_detections(
         raw(torch.tensor([[10.0, 20.0, 60.0, 80.0]])), (100, 140), (HEIGHT, WIDTH)
     )
     assert found.box_D4[0].tolist() == pytest.approx(
@@ -65,13 +65,22 @@ def test_large_pictures_are_pasted_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     same.
     """
     boxes = torch.tensor([[10.0, 20.0, 60.0, 80.0], [0.0, 0.0, 30.0, 30.0], [5.0, 5.0, 90.0, 40.0]])
-    wanted = inference_pipeline.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D
+    wanted = inference_pipeline.convert_raw_detections(
+        raw(boxes), (100, 140), (HEIGHT, WIDTH)
+    ).mask_D
     for most in (1, 2 * HEIGHT * WIDTH):
-        monkeypatch.setattr(inference_pipeline, "MOST_PIXELS", most)
-        assert inference_pipeline.finished(raw(boxes), (100, 140), (HEIGHT, WIDTH)).mask_D == wanted
+        monkeypatch.setattr(inference_pipeline, "MAX_PASTED_PIXELS", most)
+        assert (
+            inference_pipeline.convert_raw_detections(
+                raw(boxes), (100, 140), (HEIGHT, WIDTH)
+            ).mask_D
+            == wanted
+        )
 
 
 def test_nothing_found_is_an_answer() -> None:
     """An empty picture: no boxes, no masks, no error."""
-    found = inference_pipeline.finished(raw(torch.zeros(0, 4)), (HEIGHT, WIDTH), (HEIGHT, WIDTH))
+    found = inference_pipeline.convert_raw_detections(
+        raw(torch.zeros(0, 4)), (HEIGHT, WIDTH), (HEIGHT, WIDTH)
+    )
     assert len(found.box_D4) == len(found.mask_D) == 0

@@ -31,7 +31,7 @@ def test_one_step_and_one_prediction(
     counts.
     """
     scenery = replace(
-        data.EMBEDDED,
+        data.MASKRCNN_SCENES,
         pictures={"train": 1, "val": 1},
         extents=((640, 480),),
         mean_objects=7.3,
@@ -40,7 +40,7 @@ def test_one_step_and_one_prediction(
     )
     state = {
         name: np.asarray(value) * 0.03
-        for name, value in blobs_of(model.backbone(frozen_norm=True).body).items()
+        for name, value in blobs_of(model.build_maskrcnn_backbone(frozen_norm=True).body).items()
     }
     path = tmp_path / "R-50.pkl"
     path.write_bytes(pickle.dumps(state, protocol=2))
@@ -75,4 +75,4 @@ def test_one_step_and_one_prediction(
     system = MaskRCNN().inference(run, tmp_path / "checkpoint", engine)
     system.load([0])
     (answer,) = system.open(0, 1)([0])
-    assert scoring.cut(answer) is not None
+    assert scoring.split_maskrcnn_answer(answer) is not None

@@ -56,14 +56,17 @@ def test_anchors_are_the_reference_s() -> None:
     """
     maps = [
         torch.zeros(1, 1, math.ceil(800 / stride), math.ceil(1344 / stride))
-        for stride in geometry.STRIDES
+        for stride in geometry.PYRAMID_STRIDES
     ]
-    first, second = geometry.Anchors(SIZES, ASPECTS)(images(2, 800, 1344), maps)
+    first, second = geometry.PyramidAnchors(SIZES, ASPECTS)(images(2, 800, 1344), maps)
     assert torch.equal(first, second) and first.dtype is torch.float32
     counts = [len(ASPECTS) * each.shape[2] * each.shape[3] for each in maps]
     assert len(first) == sum(counts) == 268_569
     for (stride, cells), number_A4, each in zip(
-        CELLS.items(), geometry.numbers(first).split(counts), maps, strict=True
+        CELLS.items(),
+        geometry.convert_boxes_to_pixel_numbers(first).split(counts),
+        maps,
+        strict=True,
     ):
         wanted, rows, columns = (
             torch.tensor(cells, dtype=torch.float32),
@@ -98,10 +101,16 @@ def test_the_published_anchors_of_faster_r_cnn() -> None:
         (-167, -343, 184, 360),
     ]
     found = [
-        geometry.cell(16, size, (aspect,))[0] for aspect in ASPECTS for size in (128, 256, 512)
+        geometry.compute_cell_anchors(16, size, (aspect,))[0]
+        for aspect in ASPECTS
+        for size in (128, 256, 512)
     ]
     assert [
-        tuple(value + 1 for value in geometry.numbers(torch.tensor(box)).tolist()) for box in found
+        tuple(
+            value + 1
+            for value in geometry.convert_boxes_to_pixel_numbers(torch.tensor(box)).tolist()
+        )
+        for box in found
     ] == table
 
 
@@ -115,15 +124,22 @@ def test_overlaps_and_areas_count_the_last_pixel() -> None:
     )
     wanted = shared / (sides(one).prod(dim=1)[:, None] + sides(other).prod(dim=1) - shared)
     torch.testing.assert_close(
-        torchvision.ops.box_iou(geometry.reaching(one), geometry.reaching(other)), wanted
+        torchvision.ops.box_iou(
+            geometry.convert_pixel_numbers_to_boxes(one),
+            geometry.convert_pixel_numbers_to_boxes(other),
+        ),
+        wanted,
     )
 
 
 def test_coding_counts_the_last_pixel() -> None:
     """T, modeling/box_coder.py: the decoded x2 is the centre, and half a width, less 1."""
     anchor, wanted = drawn(30, 3), drawn(30, 4)
-    coder = geometry.Coder((10.0, 10.0, 5.0, 5.0))
-    delta = coder.encode_single(geometry.reaching(wanted), geometry.reaching(anchor))
+    coder = geometry.Fp32BoxCoder((10.0, 10.0, 5.0, 5.0))
+    delta = coder.encode_single(
+        geometry.convert_pixel_numbers_to_boxes(wanted),
+        geometry.convert_pixel_numbers_to_boxes(anchor),
+    )
     centre, other = (box[:, :2] + 0.5 * sides(box) for box in (anchor, wanted))
     torch.testing.assert_close(
         delta,
@@ -132,7 +148,9 @@ def test_coding_counts_the_last_pixel() -> None:
             dim=1,
         ),
     )
-    decoded = geometry.numbers(coder.decode(delta, [geometry.reaching(anchor)])[:, 0])
+    decoded = geometry.convert_boxes_to_pixel_numbers(
+        coder.decode(delta, [geometry.convert_pixel_numbers_to_boxes(anchor)])[:, 0]
+    )
     size = (delta[:, 2:] / 5).clamp(max=math.log(1000 / 16)).exp() * sides(anchor)
     middle = delta[:, :2] / 10 * sides(anchor) + centre
     torch.testing.assert_close(
@@ -158,7 +176,10 @@ def test_cutting_keeps_a_pixel() -> None:
         dim=1,
     )
     assert torch.equal(
-        geometry.numbers(geometry.clipped(geometry.reaching(number), 50, 70)), wanted
+        geometry.convert_boxes_to_pixel_numbers(
+            geometry.clip_boxes_to_picture(geometry.convert_pixel_numbers_to_boxes(number), 50, 70)
+        ),
+        wanted,
     )
 
 
@@ -173,7 +194,9 @@ def test_anchors_over_the_edge() -> None:
             [2.0, 2.0, 30.0, 20.0],
         ]
     )
-    assert geometry.inside(geometry.reaching(number), torch.tensor([20, 40])).tolist() == [
+    assert geometry.find_anchors_inside_picture(
+        geometry.convert_pixel_numbers_to_boxes(number), torch.tensor([20, 40])
+    ).tolist() == [
         True,
         False,
         False,
@@ -188,7 +211,7 @@ def test_anchors_over_the_edge() -> None:
 )
 def test_levels_follow_from_the_whole_side(side: int, level: int) -> None:
     """T, modeling/poolers.py: 224 pixels, the last one counted, are the first of stride 16."""
-    assert geometry.levels(
+    assert geometry.choose_region_levels(
         [torch.tensor([[5.0, 7.0, 5.0 + side - 1, 7.0 + side - 1]])]
     ).tolist() == [level]
 
@@ -204,8 +227,8 @@ def test_pooling_takes_the_numbers() -> None:
         torch.tensor([[4.0, 9.0, 60.0, 40.0], [0.0, 0.0, 129.0, 150.0]]),
         torch.tensor([[8.0, 8.0, 248.0, 250.0]]),
     ]
-    found = geometry.Pool(names, 7, 2)(
-        maps, [geometry.reaching(box) for box in boxes], [(256, 256)] * 2
+    found = geometry.PyramidPool(names, 7, 2)(
+        maps, [geometry.convert_pixel_numbers_to_boxes(box) for box in boxes], [(256, 256)] * 2
     )
     for place, (picture, level, number) in enumerate(
         [(0, "0", boxes[0][0]), (0, "1", boxes[0][1]), (1, "2", boxes[1][0])]
@@ -224,7 +247,10 @@ def test_resizing_multiplies_the_numbers() -> None:
     """T, structures/bounding_box.py, resize."""
     number, scale = drawn(9, 5), torch.tensor([1.7, 0.6] * 2)
     torch.testing.assert_close(
-        geometry.numbers(geometry.resized(geometry.reaching(number), scale)), number * scale
+        geometry.convert_boxes_to_pixel_numbers(
+            geometry.resize_boxes(geometry.convert_pixel_numbers_to_boxes(number), scale)
+        ),
+        number * scale,
     )
 
 
@@ -232,14 +258,14 @@ def test_a_mirrored_box_counts_its_last_pixel() -> None:
     """T, structures/bounding_box.py, transpose: x1 becomes width - x2 - 1."""
     number = drawn(5, 6)
     empty = torch.zeros(0)
-    sample = data.Sample(
+    sample = data.AnnotatedPicture(
         picture_HWC=torch.zeros(4, 640, 3),
-        box_O4=geometry.reaching(number),
+        box_O4=geometry.convert_pixel_numbers_to_boxes(number),
         label_O=empty,
         mask_OHW=torch.zeros(5, 4, 640),
         weight=1.0,
     )
-    found = geometry.numbers(data.flipped(sample).box_O4)
+    found = geometry.convert_boxes_to_pixel_numbers(data.apply_horizontal_flip(sample).box_O4)
     torch.testing.assert_close(found[:, 0], 640 - number[:, 2] - 1)
     torch.testing.assert_close(found[:, 2], 640 - number[:, 0] - 1)
 
@@ -248,32 +274,34 @@ def test_detections_are_resized_by_their_numbers() -> None:
     """T, coco_eval.py: resized, then widths counted; a box of the whole resized picture is a little
     less than the whole picture.
     """
-    box = geometry.reaching(torch.tensor([[10.0, 20.0, 59.0, 79.0]]))
-    raw = inference_pipeline.Raw(
+    box = geometry.convert_pixel_numbers_to_boxes(torch.tensor([[10.0, 20.0, 59.0, 79.0]]))
+    raw = inference_pipeline.RawDetections(
         box_D4=box,
         label_D=torch.ones(1, dtype=torch.int64),
         score_D=torch.ones(1),
         mask_DMM=torch.ones(1, 28, 28),
     )
-    found = inference_pipeline.finished(raw, (100, 140), (50, 70))
+    found = inference_pipeline.convert_raw_detections(raw, (100, 140), (50, 70))
     assert found.box_D4[0].tolist() == pytest.approx(
         [5 / 70, 10 / 50, (29.5 + 1) / 70, (39.5 + 1) / 50]
     )
 
 
 @pytest.mark.slow
-def test_half_precision_moves_no_box(described: model.Description, few: model.Counts) -> None:
+def test_half_precision_moves_no_box(
+    described: model.MaskRCNNDescription, few: model.RegionCounts
+) -> None:
     """Under autocast the heads give bf16, whose numbers above 256 are two pixels apart; anchors and
     proposals stay in fp32.
     """
     torch.manual_seed(1)
-    rpn = model.MaskRCNN(replace(described, anchor_sizes=SIZES), few).rpn.eval()
+    rpn = model.MaskRCNNNetwork(replace(described, anchor_sizes=SIZES), few).rpn.eval()
     rpn.head = RPNHead(
         CHANNELS, len(ASPECTS)
     )  # few: processors without bf16 take minutes for 256 at this size
     maps = {
         str(level): torch.rand(1, CHANNELS, math.ceil(640 / stride), math.ceil(640 / stride))
-        for level, stride in enumerate(geometry.STRIDES)
+        for level, stride in enumerate(geometry.PYRAMID_STRIDES)
     }
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         assert rpn.head(list(maps.values()))[0][0].dtype is torch.bfloat16

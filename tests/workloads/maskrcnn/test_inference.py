@@ -23,8 +23,8 @@ MakeRun = Callable[..., Run]
 
 @pytest.fixture(scope="module")
 def checkpoint(
-    make_network: Callable[[], model.MaskRCNN],
-    described: model.Description,
+    make_network: Callable[[], model.MaskRCNNNetwork],
+    described: model.MaskRCNNDescription,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
@@ -52,7 +52,7 @@ def test_answers_do_not_depend_on_the_batch(system: MaskRCNNInference) -> None:
         agree(found, alone[sample])
         for sample, found in zip((2, 0, 1), predict([2, 0, 1]), strict=True)
     )
-    assert all(scoring.COUNT.unpack_from(answer)[0] > 0 for answer in alone)
+    assert all(scoring.DETECTION_COUNT_FORMAT.unpack_from(answer)[0] > 0 for answer in alone)
 
 
 @pytest.mark.slow
@@ -67,10 +67,10 @@ def test_answers_are_scored(system: MaskRCNNInference, tmp_path: Path) -> None:
     assert set(scoring.score(answers, tmp_path / "truth")) == {"box_ap", "mask_ap"}
     document = coco.read_coco_document(tmp_path / "truth" / coco.TRUTH_ANNOTATIONS_FILE)
     for sample, answer in answers.items():
-        kept = scoring.unpacked(answer, sample, document.images[sample], len(document.categories))[
-            1
-        ]
-        assert len(kept) == scoring.COUNT.unpack_from(answer)[0] <= 5
+        kept = scoring.unpack_maskrcnn_answer(
+            answer, sample, document.images[sample], len(document.categories)
+        )[1]
+        assert len(kept) == scoring.DETECTION_COUNT_FORMAT.unpack_from(answer)[0] <= 5
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_warm_up_runs_every_size(system: MaskRCNNInference, engine: Any) -> None
     """Each padded size at each batch size, before the clock."""
     system.open(0, 2).warm_up()
     shapes = {shape for name, shape in engine.shapes if name == "trunk"}
-    assert shapes == {(count, 3, *size) for count in (1, 2) for size in system.padded_sizes()}
+    assert shapes == {(count, 3, *size) for count in (1, 2) for size in system.list_padded_sizes()}
 
 
 @pytest.mark.slow
@@ -116,8 +116,8 @@ def test_sizes(system: MaskRCNNInference) -> None:
 @pytest.mark.slow
 def test_other_classes_are_refused(
     make_run: MakeRun,
-    network: model.MaskRCNN,
-    described: model.Description,
+    network: model.MaskRCNNNetwork,
+    described: model.MaskRCNNDescription,
     tmp_path: Path,
     engine: Any,
 ) -> None:

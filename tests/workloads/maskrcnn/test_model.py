@@ -15,11 +15,11 @@ from workloads.maskrcnn.detector import geometry, inference_pipeline
 SIZE = 64
 
 
-def theirs(counts: model.Counts, ours: model.MaskRCNN, classes: int) -> Any:
+def theirs(counts: model.RegionCounts, ours: model.MaskRCNNNetwork, classes: int) -> Any:
     """torchvision's Mask R-CNN with the same settings and weights, the strides where ours are."""
     with weights.SkippedInitialisation():
         made = torchvision.models.detection.MaskRCNN(
-            model.backbone(frozen_norm=False),
+            model.build_maskrcnn_backbone(frozen_norm=False),
             classes,
             min_size=SIZE,
             max_size=SIZE,
@@ -47,9 +47,11 @@ def anchors() -> Any:
 
 
 @pytest.fixture
-def as_torchvision(network: model.MaskRCNN, monkeypatch: pytest.MonkeyPatch) -> model.MaskRCNN:
+def as_torchvision(
+    network: model.MaskRCNNNetwork, monkeypatch: pytest.MonkeyPatch
+) -> model.MaskRCNNNetwork:
     """Put the reference's geometry aside, which test_geometry.py holds against the reference."""
-    monkeypatch.setattr(geometry, "LAST_PX", 0.0)
+    monkeypatch.setattr(geometry, "LAST_PIXEL_WIDTH_PX", 0.0)
     network.rpn.anchor_generator = anchors()
     return network
 
@@ -58,7 +60,7 @@ def pictures(count: int) -> torch.Tensor:
     return torch.rand(count, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(5)) * 2 - 1
 
 
-def targets(count: int) -> list[model.Target]:
+def targets(count: int) -> list[model.DetectionTarget]:
     box = torch.tensor([[6.0, 8.0, 30.0, 40.0], [32.0, 20.0, 60.0, 58.0]])
     mask = torch.zeros(2, SIZE, SIZE, dtype=torch.uint8)
     mask[0, 8:40, 10:28], mask[1, 25:58, 32:60] = 1, 1
@@ -75,7 +77,9 @@ def targets(count: int) -> list[model.Target]:
 
 @pytest.mark.slow
 def test_detections_are_torchvision_s(
-    as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts
+    as_torchvision: model.MaskRCNNNetwork,
+    described: model.MaskRCNNDescription,
+    few: model.RegionCounts,
 ) -> None:
     """Cut into three networks and put together again, with masks pasted by products of matrices:
     the same answers.
@@ -84,13 +88,15 @@ def test_detections_are_torchvision_s(
     other = theirs(few, network, len(described.classes) + 1).eval()
     with torch.inference_mode():
         (wanted,) = other(list(pictures(1)))
-        (raw,) = inference_pipeline.eager(network.eval())(pictures(1), [(SIZE, SIZE)])
+        (raw,) = inference_pipeline.build_eager_detector(network.eval())(
+            pictures(1), [(SIZE, SIZE)]
+        )
     assert len(raw.score_D) == len(wanted["scores"]) > 0
     torch.testing.assert_close(raw.box_D4, wanted["boxes"], rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(raw.score_D, wanted["scores"], rtol=1e-4, atol=1e-5)
     assert raw.label_D.tolist() == wanted["labels"].tolist()
     torch.testing.assert_close(
-        inference_pipeline.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE),
+        inference_pipeline.paste_masks(raw.mask_DMM, raw.box_D4, SIZE, SIZE),
         wanted["masks"][:, 0],
         rtol=1e-4,
         atol=1e-4,
@@ -99,14 +105,14 @@ def test_detections_are_torchvision_s(
 
 @pytest.mark.slow
 def test_losses_are_torchvision_s(
-    as_torchvision: model.MaskRCNN,
-    described: model.Description,
-    few: model.Counts,
+    as_torchvision: model.MaskRCNNNetwork,
+    described: model.MaskRCNNDescription,
+    few: model.RegionCounts,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All five, where the reference's own rules (beta of the box loss) are put aside."""
     network = as_torchvision
-    monkeypatch.setattr(model, "BOX_BETA", 1 / 9)
+    monkeypatch.setattr(model, "BOX_LOSS_BETA", 1 / 9)
     network.rpn._post_nms_top_n = {"training": 1000, "testing": 1000}  # ours count for the batch
     other = theirs(replace(few, after_train=1000), network, len(described.classes) + 1).train()
     other.transform._skip_resize = True  # which would draw a size
@@ -138,7 +144,7 @@ def test_region_losses_by_hand() -> None:
         )
     )
     smooth = np.where(gap < 1, 0.5 * gap**2, gap - 0.5).sum() / 6
-    found = model.region_losses(*map(torch.from_numpy, (logit, delta, label, wanted)))
+    found = model.compute_region_losses(*map(torch.from_numpy, (logit, delta, label, wanted)))
     assert [float(loss) for loss in found] == pytest.approx([cross, smooth], rel=1e-12)
 
 
@@ -177,7 +183,7 @@ def bilinear_average(
 
 
 @pytest.mark.slow
-def test_strides_lie_in_the_first_convolution(network: model.MaskRCNN) -> None:
+def test_strides_lie_in_the_first_convolution(network: model.MaskRCNNNetwork) -> None:
     """MSRA's weights were trained so; in the 3x3 convolution they would be wrong."""
     body: Any = network.backbone.body
     for stage in (body.layer2, body.layer3, body.layer4):
@@ -190,7 +196,7 @@ def test_frozen_layers_are_frozen() -> None:
     0.
     """
     with weights.SkippedInitialisation():
-        body: Any = model.backbone(frozen_norm=True).body
+        body: Any = model.build_maskrcnn_backbone(frozen_norm=True).body
     trained = {
         name.split(".")[0] for name, parameter in body.named_parameters() if parameter.requires_grad
     }
@@ -199,7 +205,7 @@ def test_frozen_layers_are_frozen() -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
+def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNNNetwork) -> None:
     """The reference's number holds for the batch, torchvision's for each picture."""
     network.rpn._post_nms_top_n = {"training": 10, "testing": 10}
     images = torchvision.models.detection.image_list.ImageList(pictures(3), [(SIZE, SIZE)] * 3)
@@ -212,11 +218,13 @@ def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
 
 
 @pytest.mark.slow
-def test_anchors_outside_teach_nothing(described: model.Description, few: model.Counts) -> None:
+def test_anchors_outside_teach_nothing(
+    described: model.MaskRCNNDescription, few: model.RegionCounts
+) -> None:
     """With the reference's rule their label is torchvision's `ignored`."""
     for inside_only in (True, False):
         with weights.SkippedInitialisation():
-            rpn = model.MaskRCNN(described, replace(few, inside_only=inside_only)).rpn
+            rpn = model.MaskRCNNNetwork(described, replace(few, inside_only=inside_only)).rpn
         anchors = [torch.tensor([[-20.0, -20.0, -10.0, -10.0], [6.0, 8.0, 30.0, 40.0]])]
         labels, _ = rpn.assign_targets_to_anchors(
             anchors, [{"boxes": targets(1)[0]["boxes"][:1], "size": torch.tensor([SIZE, SIZE])}]
@@ -225,7 +233,7 @@ def test_anchors_outside_teach_nothing(described: model.Description, few: model.
 
 
 @pytest.mark.slow
-def test_a_batch_without_objects_has_losses(network: model.MaskRCNN) -> None:
+def test_a_batch_without_objects_has_losses(network: model.MaskRCNNNetwork) -> None:
     """COCO has such pictures: nothing to match, nothing to mask, no error."""
     empty = {
         "boxes": torch.zeros(0, 4),

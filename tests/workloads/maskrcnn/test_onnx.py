@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def checkpoint(
-    make_network: Callable[[], model.MaskRCNN],
-    described: model.Description,
+    make_network: Callable[[], model.MaskRCNNNetwork],
+    described: model.MaskRCNNDescription,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")

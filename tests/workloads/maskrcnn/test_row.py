@@ -18,9 +18,9 @@ from suite.rounds.settings import resolve_settings
 from workloads.common.detection import coco, synthetic_scenes
 from workloads.maskrcnn import MaskRCNN, recipe
 from workloads.maskrcnn.agreement import agree
-from workloads.maskrcnn.data import EMBEDDED
-from workloads.maskrcnn.model import Counts
-from workloads.maskrcnn.settings import counts
+from workloads.maskrcnn.data import MASKRCNN_SCENES
+from workloads.maskrcnn.model import RegionCounts
+from workloads.maskrcnn.settings import build_region_counts
 
 ROUND = registry.load_round()
 ROW = ROUND.benchmark("maskrcnn")
@@ -91,7 +91,7 @@ def test_full_as_it_stands_is_legal(batch: int) -> None:
     nothing that is logged is missing.
     """
     found = logged(Profile.FULL, global_batch_size=batch)
-    assert found.keys() == set(recipe.LOGGED) == set(FULL.required)
+    assert found.keys() == set(recipe.MASKRCNN_LOGGED_HYPERPARAMETERS) == set(FULL.required)
     assert list(check_hyperparameter_constraints(FULL.constraints, found)) == []  # type: ignore[arg-type]
 
 
@@ -121,7 +121,9 @@ def test_defaults_are_the_reference_s() -> None:
     """What `full` does not set comes from the settings' defaults, and those from the reference's
     config.
     """
-    assert counts(resolve_settings(ROUND, "maskrcnn", Profile.FULL, {})) == Counts()
+    assert (
+        build_region_counts(resolve_settings(ROUND, "maskrcnn", Profile.FULL, {})) == RegionCounts()
+    )
 
 
 def test_smoke_is_what_the_scenes_are() -> None:
@@ -130,7 +132,7 @@ def test_smoke_is_what_the_scenes_are() -> None:
     assert (
         smoke.eval_samples
         == ROW.inference[Profile.SMOKE].accuracy_samples
-        == EMBEDDED.pictures["val"]
+        == MASKRCNN_SCENES.pictures["val"]
     )
 
 
@@ -139,7 +141,8 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     that change have to change it.
     """
     synthetic_scenes.write_scenes(
-        replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data"
+        replace(MASKRCNN_SCENES, pictures={"train": 0, "val": MASKRCNN_SCENES.pictures["val"]}),
+        tmp_path / "data",
     )
     (tmp_path / "truth").mkdir()
     coco.write_coco_truth(coco.read_coco_split(tmp_path / "data", "val"), tmp_path / "truth")
@@ -151,9 +154,9 @@ def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
     """Who trains on fewer pictures has another benchmark."""
     described = (
         synthetic_scenes.describe_visible_objects(
-            synthetic_scenes.generate_scene(EMBEDDED, "train", number)
+            synthetic_scenes.generate_scene(MASKRCNN_SCENES, "train", number)
         )
-        for number in range(EMBEDDED.pictures["train"])
+        for number in range(MASKRCNN_SCENES.pictures["train"])
     )
     assert (
         sum(any(True for _ in objects) for objects in described)
@@ -181,7 +184,7 @@ def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:
     assert (
         properties.keys()
         == {key for key, setting in ROW.settings.items() if setting.log}
-        == set(recipe.LOGGED)
+        == set(recipe.MASKRCNN_LOGGED_HYPERPARAMETERS)
     )
     assert set(
         schema["properties"]["evaluations"]["items"]["properties"]["eval_accuracy"]["required"]

@@ -15,7 +15,7 @@ from workloads.maskrcnn import scoring
 PICTURE = CocoImage(id=1, file_name="1.jpg", width=40, height=30)
 
 
-def found(count: int = 2, **other: Any) -> scoring.Found:
+def found(count: int = 2, **other: Any) -> scoring.MaskedDetections:
     mask = np.zeros((count, 30, 40), dtype=np.uint8)
     mask[:, 5:20, 8:30] = 1
     values: dict[str, Any] = {
@@ -24,7 +24,7 @@ def found(count: int = 2, **other: Any) -> scoring.Found:
         "label_D": np.arange(1, count + 1),
         "mask_D": rle.encode_masks(mask),
     }
-    return scoring.Found(**(values | other))
+    return scoring.MaskedDetections(**(values | other))
 
 
 def perfect(tiny: Path, **changed: Any) -> dict[int, bytes]:
@@ -41,9 +41,9 @@ def perfect(tiny: Path, **changed: Any) -> dict[int, bytes]:
             "label_D": objects.label_O,
             "mask_D": rle.encode_masks(split.decode_object_masks(index, objects)),
         }
-        answers[index] = scoring.packed(
+        answers[index] = scoring.pack_maskrcnn_answer(
             index,
-            scoring.Found(
+            scoring.MaskedDetections(
                 **(values | {key: change(values[key]) for key, change in changed.items()})
             ),
         )
@@ -94,16 +94,18 @@ def test_missing_answers_count(tiny: Path, truth: Path) -> None:
 
 def test_an_answer_comes_back() -> None:
     """Rows in MLPerf's order: sample, top, left, bottom, right, score, label."""
-    rows, masks = scoring.unpacked(scoring.packed(3, found()), 3, PICTURE, 3)
+    rows, masks = scoring.unpack_maskrcnn_answer(
+        scoring.pack_maskrcnn_answer(3, found()), 3, PICTURE, 3
+    )
     assert rows[0].tolist() == pytest.approx([3, 0.25, 0.2, 0.5, 0.75, 0.9, 1])
     assert masks == list(found().mask_D)
 
 
 def test_no_detection_is_still_an_answer() -> None:
     """The judge takes an empty answer for a missing one."""
-    answer = scoring.packed(0, found(0))
+    answer = scoring.pack_maskrcnn_answer(0, found(0))
     assert len(answer) == 4
-    assert scoring.unpacked(answer, 0, PICTURE, 3)[1] == []
+    assert scoring.unpack_maskrcnn_answer(answer, 0, PICTURE, 3)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -119,23 +121,32 @@ def test_what_is_no_detection_is_left_out(other: dict[str, Any]) -> None:
     """No such label, no number, no area, run lengths of another picture: none reaches the C++ that
     computes AP.
     """
-    rows, masks = scoring.unpacked(scoring.packed(0, found(**other)), 0, PICTURE, 3)
+    rows, masks = scoring.unpack_maskrcnn_answer(
+        scoring.pack_maskrcnn_answer(0, found(**other)), 0, PICTURE, 3
+    )
     assert len(rows) == len(masks) == 0
 
 
 def test_another_sample_s_answer_is_none() -> None:
     """Swapped answers find nothing."""
-    assert len(scoring.unpacked(scoring.packed(1, found()), 2, PICTURE, 3)[0]) == 0
+    assert (
+        len(
+            scoring.unpack_maskrcnn_answer(scoring.pack_maskrcnn_answer(1, found()), 2, PICTURE, 3)[
+                0
+            ]
+        )
+        == 0
+    )
 
 
 @given(answer=st.binary(max_size=120))
 def test_any_bytes_are_read(answer: bytes) -> None:
     """The judge runs this on what others hand in."""
-    rows, masks = scoring.unpacked(answer, 0, PICTURE, 3)
+    rows, masks = scoring.unpack_maskrcnn_answer(answer, 0, PICTURE, 3)
     assert len(rows) == len(masks)
 
 
 @pytest.mark.parametrize("cut", [1, 4, 20, 60])
 def test_cut_off_answers_are_none(cut: int) -> None:
     """Lengths that do not add up say that something is missing."""
-    assert scoring.cut(scoring.packed(0, found())[:-cut]) is None
+    assert scoring.split_maskrcnn_answer(scoring.pack_maskrcnn_answer(0, found())[:-cut]) is None

@@ -46,7 +46,7 @@ def test_every_layer_is_filled(
 ) -> None:
     """A name that does not fit would leave a layer as it was drawn, and the target out of reach."""
     content = blobs_of(body)
-    start_weights.fill(body, *write({"blobs": content}))
+    start_weights.load_msra_weights(body, *write({"blobs": content}))
     assert torch.equal(body.conv1.weight, torch.from_numpy(content["conv1_w"]))
     assert torch.equal(body.layer3[4].bn3.bias, torch.from_numpy(content["res4_4_branch2c_bn_b"]))
     assert torch.equal(
@@ -63,7 +63,7 @@ def test_a_missing_layer_is_named(
     content = blobs_of(body)
     del content["res3_1_branch2b_w"]
     with pytest.raises(RequestError, match=r"it has no layer2\.1\.conv2\.weight"):
-        start_weights.fill(body, *write(content))
+        start_weights.load_msra_weights(body, *write(content))
 
 
 @pytest.mark.slow
@@ -73,9 +73,9 @@ def test_another_file_is_refused(
     """The hash is the user's word on what is in it."""
     path, _ = write(blobs_of(body))
     with pytest.raises(RequestError, match="its SHA-256 is"):
-        start_weights.fill(body, path, "0" * 64)
+        start_weights.load_msra_weights(body, path, "0" * 64)
     with pytest.raises(RequestError, match="No such file"):
-        start_weights.fill(body, f"{path}.gone", "0" * 64)
+        start_weights.load_msra_weights(body, f"{path}.gone", "0" * 64)
 
 
 class Program:
@@ -111,5 +111,5 @@ def test_a_pickle_that_is_a_program_is_not_run(
 ) -> None:
     """Reading a pickle can run anything; this one reads arrays."""
     with pytest.raises(RequestError, match="not weights of a ResNet-50"):
-        start_weights.fill(body, *write(content))
+        start_weights.load_msra_weights(body, *write(content))
     assert capsys.readouterr().out == ""

@@ -21,8 +21,8 @@ from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.optimisation.step import set_learning_rate
 from workloads.common.weights import SkippedInitialisation
 from workloads.maskrcnn import MaskRCNN, model, recipe
-from workloads.maskrcnn.settings import counts
-from workloads.maskrcnn.training import MaskRCNNTraining, optimizer
+from workloads.maskrcnn.settings import build_region_counts
+from workloads.maskrcnn.training import MaskRCNNTraining, build_maskrcnn_optimizer
 
 MakeRun = Callable[..., Run]
 
@@ -31,7 +31,9 @@ def weights(training: MaskRCNNTraining, run: Run, folder: Path) -> dict[str, tor
     """Take the weights by the way that users have."""
     folder.mkdir()
     training.export(folder)
-    return dict(model.load(folder, counts(run.settings))[0].state_dict())
+    return dict(
+        model.load_maskrcnn_checkpoint(folder, build_region_counts(run.settings))[0].state_dict()
+    )
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
@@ -158,16 +160,16 @@ def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
     out.
     """
     training = MaskRCNNTraining(make_run(global_batch_size=4))
-    (lone,) = (step for step in training._plan(1) if step.samples == 1)
+    (lone,) = (step for step in training._plan_epoch(1) if step.samples == 1)
     (keys,) = lone.micro_batches
     (batch,) = training._loader.read([list(keys)])
     assert [sample.weight for sample in batch] == [1.0, 0.0]
     torch.manual_seed(1)
-    both = training._loss(batch)
+    both = training._compute_batch_loss(batch)
     torch.manual_seed(1)
-    assert torch.equal(both, training._loss(batch[:1]))
+    assert torch.equal(both, training._compute_batch_loss(batch[:1]))
     torch.manual_seed(1)
-    assert float(training._loss(batch[1:]).detach()) == 0.0
+    assert float(training._compute_batch_loss(batch[1:]).detach()) == 0.0
 
 
 def test_warm_up_and_decay(make_run: MakeRun) -> None:
@@ -179,7 +181,7 @@ def test_warm_up_and_decay(make_run: MakeRun) -> None:
         "opt_learning_rate_warmup_steps": 500,
         "opt_learning_rate_decay_steps": (60, 80_000),
     }
-    rate = recipe.Recipe.of(make_run(**chosen).settings).schedule()
+    rate = recipe.MaskRCNNRecipe.build_from_settings(make_run(**chosen).settings).build_schedule()
     assert rate(0) == pytest.approx(0.02 / 3)
     assert rate(50) == pytest.approx(0.02 * (1 / 3 + 2 / 3 * 0.1))
     assert [rate(step) for step in (500, 79_999, 80_000)] == pytest.approx([0.002, 0.002, 0.0002])
@@ -204,10 +206,10 @@ def test_anchors_fit_the_pyramid(make_run: MakeRun, sizes: tuple[int, ...]) -> N
 def test_one_step_of_sgd_by_hand(make_run: MakeRun) -> None:
     """Momentum, decay on weights alone, twice the rate on biases, two steps in float64."""
     layer = torch.nn.Linear(3, 2).double()
-    chosen = recipe.Recipe.of(
+    chosen = recipe.MaskRCNNRecipe.build_from_settings(
         make_run(sgd__weight_decay=0.1, sgd__momentum=0.9, opt_base_learning_rate=0.5).settings
     )
-    sgd = optimizer(layer, chosen)
+    sgd = build_maskrcnn_optimizer(layer, chosen)
     values = {
         name: parameter.detach().numpy().copy() for name, parameter in layer.named_parameters()
     }

@@ -76,10 +76,12 @@ def test_answers_are_the_networks_five_classes_of_each_picture(tmp_path: Path) -
             [seen_by_torchvision(data / f"{sample % len(EXTENTS)}.jpg") for sample in samples]
         )
         best = network(shown).topk(5).indices.tolist()
-    assert [list(scoring.classes(answer)) for answer in answers] == best and best[0] != best[1]
+    assert [list(scoring.unpack_class_answer(answer)) for answer in answers] == best and best[
+        0
+    ] != best[1]
     inference.truth(tmp_path)
     assert (
-        scoring.read_labels(tmp_path) == list(range(labelled.IMAGENET_CLASS_COUNT))
+        scoring.read_image_labels(tmp_path) == list(range(labelled.IMAGENET_CLASS_COUNT))
         and inference.sample_count == labelled.IMAGENET_CLASS_COUNT
     )
 

@@ -25,8 +25,8 @@ class Batch(NamedTuple):
 
 def reader(
     tiny: Path, workers: int, seed: int | None = 5, threads: int = 1
-) -> DefaultReader[SampleKey, data.Note, data.Labels]:
-    album = data.Album(imagenet.find(tiny, "train"), 32, seed, 0.3)
+) -> DefaultReader[SampleKey, data.LabelAndWeight, data.LabelBatch]:
+    album = data.LabelledAlbum(imagenet.index_imagenet_split(tiny, "train"), 32, seed, 0.3)
     return DefaultReader(
         album, Means(device="cpu", place=Place.CPU, workers=workers, threads=threads)
     )
@@ -106,7 +106,7 @@ def test_threads_change_nothing(tiny: Path) -> None:
 @pytest.mark.parametrize(("size", "short"), [(224, 256), (32, 36), (64, 73)])
 def test_the_short_side_is_the_reference_s(size: int, short: int) -> None:
     """256 for 224: int(100 * 224 / 87.5)."""
-    assert data.eval_short_side(size) == short
+    assert data.compute_eval_short_side(size) == short
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_long_side_is_the_reference_s(
     """mlcommons/inference, dataset.py, resize_with_aspectratio: `int`, which for 499 by 375 gives
     340 for 340.65; then the middle.
     """
-    view = data.for_eval(extent, 224)
+    view = data.build_centre_crop_view(extent, 224)
     assert view.extent == resized
     assert view.window == (
         (resized[0] - 224) // 2,
@@ -141,19 +141,19 @@ def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int
     """
     picture = Image.new("RGB", extent)
     picture.paste((255, 255, 255), (0, 0, extent[0] // 2, extent[1]))
-    cropped = draw_picture_view(picture, data.for_eval(picture.size, 32))
+    cropped = draw_picture_view(picture, data.build_centre_crop_view(picture.size, 32))
     assert cropped.shape == (32, 32, 3)
     assert cropped[:, :13].min() > 240
     assert cropped[:, 19:].max() < 15
 
 
-@pytest.mark.parametrize("crops", data.CROPS)
+@pytest.mark.parametrize("crops", data.CROP_SAMPLERS)
 def test_random_boxes_stay_inside(crops: str) -> None:
     """A box over the edge would be filled with black."""
     rng = np.random.default_rng(0)
     for extent in ((80, 80), (500, 30), (7, 90), (1, 1), (1, 3000)):
         for _ in range(200):
-            left, top, right, bottom = data.CROPS[crops](extent, 0.05, rng)
+            left, top, right, bottom = data.CROP_SAMPLERS[crops](extent, 0.05, rng)
             assert 0 <= left < right <= extent[0]
             assert 0 <= top < bottom <= extent[1]
 
@@ -161,7 +161,7 @@ def test_random_boxes_stay_inside(crops: str) -> None:
 def test_random_boxes_have_the_asked_area_and_aspect() -> None:
     """Smaller crops than asked for would make the task another one."""
     rng = np.random.default_rng(1)
-    for box in (data.uniform_area_box, data.reference_box):
+    for box in (data.sample_uniform_area_crop, data.sample_reference_crop):
         for _ in range(200):
             left, top, right, bottom = box((400, 400), 0.3, rng)
             width, height = right - left, bottom - top
@@ -187,7 +187,7 @@ def test_crops_are_the_reference_s(extent: tuple[int, int]) -> None:
     """Moments of TensorFlow's own draws, within five standard errors of 20,000 of ours."""
     rng, count = np.random.default_rng(2), 20_000
     left, top, right, bottom = np.array(
-        [data.reference_box(extent, 0.05, rng) for _ in range(count)], dtype=float
+        [data.sample_reference_crop(extent, 0.05, rng) for _ in range(count)], dtype=float
     ).T
     area, aspect = (
         (right - left) * (bottom - top) / (extent[0] * extent[1]),
@@ -210,23 +210,35 @@ def test_a_picture_that_no_crop_fits_is_shown_whole() -> None:
     """A strip: no box of these aspects covers a tenth of it, and the reference takes all of it, not
     its centre.
     """
-    assert data.reference_box((1000, 20), 0.05, np.random.default_rng(1)) == (0, 0, 1000, 20)
-    assert data.uniform_area_box((1000, 20), 0.6, np.random.default_rng(1)) == (490, 0, 510, 20)
+    assert data.sample_reference_crop((1000, 20), 0.05, np.random.default_rng(1)) == (
+        0,
+        0,
+        1000,
+        20,
+    )
+    assert data.sample_uniform_area_crop((1000, 20), 0.6, np.random.default_rng(1)) == (
+        490,
+        0,
+        510,
+        20,
+    )
 
 
 def test_the_setting_decides_how_crops_are_drawn(tiny: Path) -> None:
     """The album asks the one that it was told."""
-    found = imagenet.find(tiny, "train")
+    found = imagenet.index_imagenet_split(tiny, "train")
     views = [
-        data.Album(found, 32, 5, 0.6, crops).view(SampleKey(index=3, epoch=1), (400, 300))[0].box
-        for crops in data.CROPS
+        data.LabelledAlbum(found, 32, 5, 0.6, crops)
+        .view(SampleKey(index=3, epoch=1), (400, 300))[0]
+        .box
+        for crops in data.CROP_SAMPLERS
     ]
-    rng = [SampleKey(index=3, epoch=1).create_generator(5) for _ in data.CROPS]
+    rng = [SampleKey(index=3, epoch=1).create_generator(5) for _ in data.CROP_SAMPLERS]
     assert (
         views
         == [
-            data.reference_box((400, 300), 0.6, rng[0]),
-            data.uniform_area_box((400, 300), 0.6, rng[1]),
+            data.sample_reference_crop((400, 300), 0.6, rng[0]),
+            data.sample_uniform_area_crop((400, 300), 0.6, rng[1]),
         ]
         and views[0] != views[1]
     )
@@ -235,15 +247,15 @@ def test_the_setting_decides_how_crops_are_drawn(tiny: Path) -> None:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the embedded data small."""
-    monkeypatch.setattr(embedded, "PER_CLASS", {"train": 2, "val": 1})
+    monkeypatch.setattr(embedded, "EMBEDDED_IMAGES_PER_CLASS", {"train": 2, "val": 1})
 
 
 def test_the_embedded_data_is_made_once(tmp_path: Path, few: None) -> None:
     """The second run must find it, not make it again."""
-    folder = data.embedded_folder(tmp_path)
-    marker = folder / "train" / embedded.CLASSES[0] / "marker"
+    folder = data.prepare_embedded_image_folder(tmp_path)
+    marker = folder / "train" / embedded.EMBEDDED_CLASSES[0] / "marker"
     marker.touch()
-    assert data.embedded_folder(tmp_path) == folder
+    assert data.prepare_embedded_image_folder(tmp_path) == folder
     assert marker.exists()
 
 
@@ -252,12 +264,15 @@ def test_half_made_data_is_made_anew(tmp_path: Path, few: None) -> None:
     data.
     """
     partial = (
-        tmp_path / f"resnet50-shapes-{embedded.VERSION}.partial" / "train" / embedded.CLASSES[0]
+        tmp_path
+        / f"resnet50-shapes-{embedded.EMBEDDED_IMAGES_VERSION}.partial"
+        / "train"
+        / embedded.EMBEDDED_CLASSES[0]
     )
     partial.mkdir(parents=True)
     (partial / "rubbish.JPEG").touch()
-    folder = data.embedded_folder(tmp_path)
-    assert len(imagenet.find(folder, "train")) == 24
+    folder = data.prepare_embedded_image_folder(tmp_path)
+    assert len(imagenet.index_imagenet_split(folder, "train")) == 24
     assert not partial.exists()
 
 
@@ -265,7 +280,7 @@ def test_several_may_ask_at_once(tmp_path: Path, few: None) -> None:
     """The ranks of one machine start together."""
     found: list[Path] = []
     threads = [
-        threading.Thread(target=lambda: found.append(data.embedded_folder(tmp_path)))
+        threading.Thread(target=lambda: found.append(data.prepare_embedded_image_folder(tmp_path)))
         for _ in range(3)
     ]
     for thread in threads:
@@ -273,4 +288,4 @@ def test_several_may_ask_at_once(tmp_path: Path, few: None) -> None:
     for thread in threads:
         thread.join()
     assert len(set(found)) == 1
-    assert len(imagenet.find(found[0], "val")) == 12
+    assert len(imagenet.index_imagenet_split(found[0], "val")) == 12

@@ -20,8 +20,10 @@ from workloads.resnet50.images import embedded, imagenet
 @pytest.mark.slow
 def test_the_set_is_whole(embedded_pictures: Path) -> None:
     """4,800 pictures to train on, 1,008 to evaluate on, twelve classes in both."""
-    train, val = (imagenet.find(embedded_pictures, split) for split in ("train", "val"))
-    imagenet.agree(train, val)
+    train, val = (
+        imagenet.index_imagenet_split(embedded_pictures, split) for split in ("train", "val")
+    )
+    imagenet.check_equal_class_folders(train, val)
     assert (len(train), len(val), len(train.classes)) == (4800, 1008, 12)
     assert np.bincount(train.labels).tolist() == [400] * 12
     assert np.bincount(val.labels).tolist() == [84] * 12
@@ -30,21 +32,21 @@ def test_the_set_is_whole(embedded_pictures: Path) -> None:
 @pytest.mark.slow
 def test_the_set_is_readable(embedded_pictures: Path) -> None:
     """Every file decodes: the look-over before the clock must not refuse our own data."""
-    val = imagenet.find(embedded_pictures, "val")
+    val = imagenet.index_imagenet_split(embedded_pictures, "val")
     assert file_checks.inspect_split_pictures(val)[0].broken == ()
 
 
 def test_a_picture_is_a_function_of_its_name() -> None:
     """No order, no global generator, no clock."""
-    first = np.asarray(embedded.render("train", 3, 17))
+    first = np.asarray(embedded.draw_embedded_image("train", 3, 17))
     np.random.seed(0)
-    assert np.array_equal(first, np.asarray(embedded.render("train", 3, 17)))
+    assert np.array_equal(first, np.asarray(embedded.draw_embedded_image("train", 3, 17)))
 
 
 def test_pictures_differ() -> None:
     """By number, by class and by split: what is evaluated was never trained on."""
     seen = {
-        np.asarray(embedded.render(*key)).tobytes()
+        np.asarray(embedded.draw_embedded_image(*key)).tobytes()
         for key in [("train", 3, 17), ("train", 3, 18), ("train", 4, 17), ("val", 3, 17)]
     }
     assert len(seen) == 4
@@ -56,15 +58,19 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("some")
     for split in ("train", "val"):
         for label, number in ((0, 0), (5, 80), (11, 76)):
-            path = folder / split / embedded.CLASSES[label] / "a.JPEG"
+            path = folder / split / embedded.EMBEDDED_CLASSES[label] / "a.JPEG"
             path.parent.mkdir(parents=True)
-            embedded.render(split, label, number).save(path, "JPEG", quality=embedded.JPEG_QUALITY)
+            embedded.draw_embedded_image(split, label, number).save(
+                path, "JPEG", quality=embedded.EMBEDDED_JPEG_QUALITY
+            )
     return folder
 
 
 def digests(folder: Path, split: str, seed: int | None) -> list[str]:
     """Hash what the network is shown, to the last bit."""
-    album = data.Album(imagenet.find(folder, split), 32, seed, 0.6, "uniform-area")
+    album = data.LabelledAlbum(
+        imagenet.index_imagenet_split(folder, split), 32, seed, 0.6, "uniform-area"
+    )
     reader = DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=0))
     batches = reader.read([[SampleKey(index=index, epoch=1)] for index in range(3)])
     return [
@@ -93,11 +99,14 @@ def test_golden_training(some: Path) -> None:
 
 def pixels(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
-    found = imagenet.find(folder, split)
+    found = imagenet.index_imagenet_split(folder, split)
     seen = (read_rgb_picture(found.path(i)) for i in range(len(found)))
     rows = np.stack(
         [
-            draw_picture_view(picture, data.for_eval(picture.size, 32)).double().numpy().ravel()
+            draw_picture_view(picture, data.build_centre_crop_view(picture.size, 32))
+            .double()
+            .numpy()
+            .ravel()
             for picture in seen
         ]
     )

@@ -27,8 +27,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
     weights.write_exported_weights(
-        model.build(3),
-        model.Description(
+        model.build_resnet50(3),
+        model.ResNet50Description(
             workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
         ),
         folder,
@@ -69,12 +69,12 @@ def test_answers_do_not_depend_on_the_batch(system: ResNet50Inference) -> None:
 def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, tiny: Path) -> None:
     """Preprocessing, network and argmax by another way."""
     system.load([5])
-    network, _ = model.load(checkpoint)
+    network, _ = model.load_resnet50_checkpoint(checkpoint)
     picture = read_rgb_picture(tiny / "val" / "cross" / "cross_1.JPEG")
-    seen_HWC = draw_picture_view(picture, data.for_eval(picture.size, 32))
+    seen_HWC = draw_picture_view(picture, data.build_centre_crop_view(picture.size, 32))
     with torch.inference_mode():
         label = int(network(normalise_pictures(seen_HWC[None])).argmax())
-    assert system.open(0, 1)([5]) == [scoring.packed([label])]
+    assert system.open(0, 1)([5]) == [scoring.pack_class_answer([label])]
 
 
 def test_an_answer_has_one_class_or_five() -> None:
@@ -82,22 +82,24 @@ def test_an_answer_has_one_class_or_five() -> None:
     asked for five.
     """
     logit_NK = torch.tensor([[0.0, 5.0, 4.0, 1.0, 3.0, 2.0], [9.0, 0.0, 1.0, 2.0, 3.0, 4.0]])
-    best = TorchTensors("cpu").best(logit_NK, 5)
-    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").best(logit_NK, 1) == [
+    best = TorchTensors("cpu").select_best_classes(logit_NK, 5)
+    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").select_best_classes(
+        logit_NK, 1
+    ) == [
         [1],
         [0],
     ]
-    assert scoring.classes(scoring.packed(best[0])) == (1, 2, 4, 5, 3)
+    assert scoring.unpack_class_answer(scoring.pack_class_answer(best[0])) == (1, 2, 4, 5, 3)
 
 
 @pytest.mark.slow
 def test_truth_fits_the_scorer(system: ResNet50Inference, tmp_path: Path) -> None:
     """Labels by sample number: perfect answers score 1, and shifted ones do not."""
     system.truth(tmp_path)
-    labels = scoring.read_labels(tmp_path)
+    labels = scoring.read_image_labels(tmp_path)
     assert labels == [0] * 4 + [1] * 4 + [2] * 4
     assert scoring.score(
-        {i: scoring.packed([label]) for i, label in enumerate(labels)}, tmp_path
+        {i: scoring.pack_class_answer([label]) for i, label in enumerate(labels)}, tmp_path
     ) == {"top1": 1.0}
 
 

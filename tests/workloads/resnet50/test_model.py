@@ -9,9 +9,9 @@ import torch
 from suite.errors import RequestError
 from workloads.common import weights
 from workloads.resnet50 import model
-from workloads.resnet50.model import Description
+from workloads.resnet50.model import ResNet50Description
 
-THREE = Description(workload="resnet50", classes=("a", "b", "c"), picture_size=32)
+THREE = ResNet50Description(workload="resnet50", classes=("a", "b", "c"), picture_size=32)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     torch.manual_seed(0)
     weights.write_exported_weights(
-        model.build(3).to(memory_format=torch.channels_last), THREE, folder
+        model.build_resnet50(3).to(memory_format=torch.channels_last), THREE, folder
     )
     return folder
 
@@ -30,7 +30,7 @@ def test_it_is_v1_5() -> None:
     worse.
     """
     with weights.SkippedInitialisation():
-        block = model.build(3).layer3[0]
+        block = model.build_resnet50(3).layer3[0]
     assert block.conv1.stride == (1, 1)
     assert block.conv2.stride == (2, 2)
 
@@ -40,17 +40,17 @@ def test_it_has_its_full_width() -> None:
     narrowed.
     """
     with weights.SkippedInitialisation():
-        network = model.build(1000)
+        network = model.build_resnet50(1000)
     assert sum(p.numel() for p in network.parameters()) == 25_557_032
 
 
 @pytest.mark.slow
 def test_zero_init_starts_the_branches_at_nothing() -> None:
     """The last batch-norm of each branch, and none else."""
-    network = model.build(3, zero_init=True)
+    network = model.build_resnet50(3, zero_init=True)
     assert set(network.layer1[0].bn3.weight.tolist()) == {0.0}
     assert set(network.layer1[0].bn2.weight.tolist()) == {1.0}
-    assert set(model.build(3).layer1[0].bn3.weight.tolist()) == {1.0}
+    assert set(model.build_resnet50(3).layer1[0].bn3.weight.tolist()) == {1.0}
 
 
 @pytest.mark.slow
@@ -62,8 +62,8 @@ def test_the_reference_s_start() -> None:
     / 0.8796 of its deviation.
     """
     torch.manual_seed(1)
-    network = model.build(1000)
-    model.start_as_reference(network)
+    network = model.build_resnet50(1000)
+    model.init_resnet50_as_reference(network)
     convolutions = [
         layer.weight for layer in network.modules() if isinstance(layer, torch.nn.Conv2d)
     ]
@@ -94,8 +94,8 @@ def test_the_reference_s_start() -> None:
 def test_groups() -> None:
     """All parameters once; biases and batch-norm apart from what is decayed."""
     with weights.SkippedInitialisation():
-        network = model.build(3)
-    decayed, plain = model.parameter_groups(network)
+        network = model.build_resnet50(3)
+    decayed, plain = model.split_resnet50_parameters(network)
     assert len(decayed) + len(plain) == len(list(network.parameters()))
     assert len(decayed) == 54  # 53 convolutions and the classifier
     assert any(parameter is network.fc.bias for parameter in plain)
@@ -105,8 +105,8 @@ def test_groups() -> None:
 def test_weights_come_back(exported: Path) -> None:
     """Exactly, whatever memory format they were trained in, and ready to evaluate."""
     torch.manual_seed(0)
-    original = model.build(3)
-    network, description = model.load(exported)
+    original = model.build_resnet50(3)
+    network, description = model.load_resnet50_checkpoint(exported)
     assert description == THREE
     assert not network.training
     for name, tensor in original.state_dict().items():
@@ -119,7 +119,7 @@ def test_names_are_canonical(exported: Path) -> None:
     from safetensors.torch import load_file
 
     with weights.SkippedInitialisation():
-        network = model.build(3)
+        network = model.build_resnet50(3)
     assert set(load_file(exported / weights.WEIGHTS_FILE)) == set(network.state_dict())
 
 
@@ -135,20 +135,20 @@ def damaged(exported: Path, folder: Path, **changes: object) -> Path:
 def test_another_workload_s_checkpoint_is_refused(exported: Path, tmp_path: Path) -> None:
     """Named for what it is, instead of a list of missing keys."""
     with pytest.raises(RequestError, match="workload is ssd, not resnet50"):
-        model.load(damaged(exported, tmp_path, workload="ssd"))
+        model.load_resnet50_checkpoint(damaged(exported, tmp_path, workload="ssd"))
 
 
 @pytest.mark.slow
 def test_other_classes_do_not_fit(exported: Path, tmp_path: Path) -> None:
     """Description and weights must belong together."""
     with pytest.raises(RequestError, match="does not fit"):
-        model.load(damaged(exported, tmp_path, classes=["a", "b"]))
+        model.load_resnet50_checkpoint(damaged(exported, tmp_path, classes=["a", "b"]))
 
 
 def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
     """An empty or foreign folder."""
     with pytest.raises(RequestError, match=r"model\.json"):
-        model.load(tmp_path)
+        model.load_resnet50_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
     """One sentence, no traceback."""
     (tmp_path / weights.DESCRIPTION_FILE).write_text(text)
     with pytest.raises(RequestError, match=r"model\.json"):
-        model.describe(tmp_path)
+        model.read_resnet50_description(tmp_path)
 
 
 @pytest.mark.slow
@@ -168,4 +168,4 @@ def test_cut_weights_are_refused(exported: Path, tmp_path: Path) -> None:
     whole = (folder / weights.WEIGHTS_FILE).read_bytes()
     (folder / weights.WEIGHTS_FILE).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(RequestError, match="does not fit"):
-        model.load(folder)
+        model.load_resnet50_checkpoint(folder)

@@ -13,7 +13,11 @@ from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import check_hyperparameter_constraints
 from suite.rounds.settings import resolve_settings
 from workloads.resnet50 import ResNet50
-from workloads.resnet50.recipe import LOGGED, Recipe, hyperparameters
+from workloads.resnet50.recipe import (
+    RESNET50_LOGGED_HYPERPARAMETERS,
+    ResNet50Recipe,
+    select_resnet50_hyperparameters,
+)
 
 ROUND = registry.load_round()
 ROW = ROUND.benchmark("resnet50")
@@ -29,8 +33,10 @@ def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperV
 def test_every_profile_is_complete(profile: Profile) -> None:
     """A setting without value would be found only when the run starts."""
     settings = settled(profile)
-    Recipe.of(settings)
-    assert set(hyperparameters(settings)) == set(LOGGED[str(settings["opt_name"])])
+    ResNet50Recipe.build_from_settings(settings)
+    assert set(select_resnet50_hyperparameters(settings)) == set(
+        RESNET50_LOGGED_HYPERPARAMETERS[str(settings["opt_name"])]
+    )
 
 
 def test_every_reference_point_is_legal_and_complete() -> None:
@@ -38,11 +44,18 @@ def test_every_reference_point_is_legal_and_complete() -> None:
     row = ROW.training[Profile.FULL]
     for entry in row.recipes:
         settings = settled(Profile.FULL, global_batch_size=entry["global_batch_size"])
-        assert Recipe.of(settings).decay_steps == entry["lars_opt_learning_rate_decay_steps"]
-        assert not list(
-            check_hyperparameter_constraints(row.constraints, hyperparameters(settings))
+        assert (
+            ResNet50Recipe.build_from_settings(settings).decay_steps
+            == entry["lars_opt_learning_rate_decay_steps"]
         )
-        assert set(hyperparameters(settings)) == set(LOGGED["lars"])
+        assert not list(
+            check_hyperparameter_constraints(
+                row.constraints, select_resnet50_hyperparameters(settings)
+            )
+        )
+        assert set(select_resnet50_hyperparameters(settings)) == set(
+            RESNET50_LOGGED_HYPERPARAMETERS["lars"]
+        )
 
 
 IMAGES = 1_281_167
@@ -82,7 +95,7 @@ def test_a_recipe_is_its_reference_convergence_point(batch: int) -> None:
     """
     rate, warm_up, momentum, weight_decay, decay_steps, span, _ = POINTS[batch]
     recipe, steps = (
-        Recipe.of(settled(Profile.FULL, global_batch_size=batch)),
+        ResNet50Recipe.build_from_settings(settled(Profile.FULL, global_batch_size=batch)),
         math.ceil(IMAGES / batch),
     )
     assert (recipe.optimizer, recipe.base_rate, recipe.warmup_epochs, recipe.momentum) == (
@@ -103,10 +116,10 @@ def test_a_point_converges_before_its_rate_is_at_the_floor(batch: int) -> None:
     the decay epochs too early.
     """
     recipe, steps = (
-        Recipe.of(settled(Profile.FULL, global_batch_size=batch)),
+        ResNet50Recipe.build_from_settings(settled(Profile.FULL, global_batch_size=batch)),
         math.ceil(IMAGES / batch),
     )
-    rate = recipe.schedule(steps)
+    rate = recipe.build_schedule(steps)
     last = POINTS[batch][-1]
     assert rate((last - 1) * steps) > 1.001 * recipe.end_rate
     assert rate((last + 5) * steps) == recipe.end_rate, "and not long before its end"
@@ -115,7 +128,9 @@ def test_a_point_converges_before_its_rate_is_at_the_floor(batch: int) -> None:
 def test_the_points_whose_decay_ended_too_early() -> None:
     """The figures themselves, so that no arithmetic of the test stands for them."""
     found = {
-        batch: Recipe.of(settled(Profile.FULL, global_batch_size=batch)).decay_steps
+        batch: ResNet50Recipe.build_from_settings(
+            settled(Profile.FULL, global_batch_size=batch)
+        ).decay_steps
         for batch in sorted(AFTER_WARM_UP)
     }
     assert found == {1632: 29047, 8192: 6879, 65536: 1752, 67840: 1721}
@@ -126,10 +141,12 @@ def test_sgd_is_legal_in_full() -> None:
     settings = settled(Profile.FULL, opt_name="sgd", global_batch_size=256)
     assert not list(
         check_hyperparameter_constraints(
-            ROW.training[Profile.FULL].constraints, hyperparameters(settings)
+            ROW.training[Profile.FULL].constraints, select_resnet50_hyperparameters(settings)
         )
     )
-    assert set(hyperparameters(settings)) == set(LOGGED["sgd"])
+    assert set(select_resnet50_hyperparameters(settings)) == set(
+        RESNET50_LOGGED_HYPERPARAMETERS["sgd"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +163,7 @@ def test_what_the_rules_forbid_is_seen(key: str, value: float) -> None:
     assert [
         breach.key
         for breach in check_hyperparameter_constraints(
-            ROW.training[Profile.FULL].constraints, hyperparameters(settings)
+            ROW.training[Profile.FULL].constraints, select_resnet50_hyperparameters(settings)
         )
     ] == [key]
 
@@ -170,7 +187,10 @@ def test_naming_hyperparameters_imports_no_framework() -> None:
 
 def test_full_starts_and_crops_as_the_reference_does() -> None:
     """And smoke as its figures were measured."""
-    full, smoke = Recipe.of(settled(Profile.FULL)), Recipe.of(settled())
+    full, smoke = (
+        ResNet50Recipe.build_from_settings(settled(Profile.FULL)),
+        ResNet50Recipe.build_from_settings(settled()),
+    )
     assert (full.start, full.zero_init, full.crops, full.smallest_area) == (
         "reference",
         False,
@@ -187,9 +207,9 @@ def test_full_starts_and_crops_as_the_reference_does() -> None:
 
 def test_schedule_polynomial() -> None:
     """Warm-up counts epochs, decay counts steps."""
-    rate = Recipe.of(
+    rate = ResNet50Recipe.build_from_settings(
         settled(opt_name="sgd", sgd_opt_base_learning_rate=0.5, opt_learning_rate_warmup_epochs=2)
-    ).schedule(10)
+    ).build_schedule(10)
     assert [rate(0), rate(10), rate(20)] == [0.0, 0.25, 0.5]
 
 
@@ -204,7 +224,7 @@ def test_schedule_steps() -> None:
         settled(opt_name="sgd", sgd_opt_base_learning_rate=1.0, opt_learning_rate_warmup_epochs=0)
         | chosen
     )
-    rate = Recipe.of(settings).schedule(10)
+    rate = ResNet50Recipe.build_from_settings(settings).build_schedule(10)
     assert [rate(19), rate(20), rate(30)] == [1.0, 0.5, 0.25]
 
 
@@ -223,7 +243,7 @@ def test_schedule_steps() -> None:
 def test_values_that_mean_nothing_are_named(key: str, value: Any) -> None:
     """A negative batch would fail deep in numpy, with a traceback that names no setting."""
     with pytest.raises(RequestError, match=key):
-        Recipe.of(settled() | {key: value})
+        ResNet50Recipe.build_from_settings(settled() | {key: value})
 
 
 def test_a_setting_without_value_is_named() -> None:
@@ -231,4 +251,4 @@ def test_a_setting_without_value_is_named() -> None:
     settings = settled()
     del settings["lars_opt_momentum"]
     with pytest.raises(RequestError, match="lars_opt_momentum"):
-        Recipe.of(settings)
+        ResNet50Recipe.build_from_settings(settings)

@@ -9,17 +9,17 @@ import pytest
 
 from workloads.resnet50 import scoring
 from workloads.resnet50.agreement import agree
-from workloads.resnet50.scoring import read_labels, score, write_labels
+from workloads.resnet50.scoring import read_image_labels, score, write_image_labels
 
 
 @pytest.fixture
 def truth(tmp_path: Path) -> Path:
-    write_labels(tmp_path, [3, 0, 11, 999])
+    write_image_labels(tmp_path, [3, 0, 11, 999])
     return tmp_path
 
 
 def single(*labels: int) -> dict[int, bytes]:
-    return {sample: scoring.packed([label]) for sample, label in enumerate(labels)}
+    return {sample: scoring.pack_class_answer([label]) for sample, label in enumerate(labels)}
 
 
 def test_all_right(truth: Path) -> None:
@@ -37,7 +37,9 @@ def test_five_classes_are_scored_twice(truth: Path) -> None:
     is right.
     """
     answers = {0: [3, 1, 2, 4, 5], 1: [9, 8, 7, 6, 0], 2: [1, 2, 3, 4, 5], 3: [999]}
-    assert score({sample: scoring.packed(best) for sample, best in answers.items()}, truth) == {
+    assert score(
+        {sample: scoring.pack_class_answer(best) for sample, best in answers.items()}, truth
+    ) == {
         "top1": 0.5,
         "top5": 0.75,
     }
@@ -45,12 +47,14 @@ def test_five_classes_are_scored_twice(truth: Path) -> None:
 
 def test_a_missing_answer_is_wrong(truth: Path) -> None:
     """Leaving out the hard samples must not raise the score: the denominator is the whole truth."""
-    assert score({0: scoring.packed([3])}, truth) == {"top1": 0.25}
+    assert score({0: scoring.pack_class_answer([3])}, truth) == {"top1": 0.25}
 
 
 def test_an_answer_beyond_the_truth_counts_nothing(truth: Path) -> None:
     """Extra samples neither help nor hurt."""
-    assert score(single(3, 0, 11, 999) | {7: scoring.packed([3])}, truth) == {"top1": 1.0}
+    assert score(single(3, 0, 11, 999) | {7: scoring.pack_class_answer([3])}, truth) == {
+        "top1": 1.0
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,33 +67,33 @@ def test_misshapen_answers_are_wrong(truth: Path, answer: bytes) -> None:
 
 def test_answers_are_little_endian() -> None:
     """The accuracy log of another machine must mean the same."""
-    assert scoring.packed([258]) == b"\x02\x01\x00\x00"
+    assert scoring.pack_class_answer([258]) == b"\x02\x01\x00\x00"
 
 
 @pytest.mark.parametrize("other", [[3, 1, 2, 4, 5], [3, 2, 1, 4, 5], [3, 1, 2, 4, 9]])
 def test_near_ties_are_one_model_s(other: list[int]) -> None:
     """The order of classes that are nearly as likely, and the last of them, depend on the batch."""
-    assert agree(scoring.packed([3, 1, 2, 4, 5]), scoring.packed(other)) and agree(
-        scoring.packed([3]), scoring.packed([3])
-    )
+    assert agree(
+        scoring.pack_class_answer([3, 1, 2, 4, 5]), scoring.pack_class_answer(other)
+    ) and agree(scoring.pack_class_answer([3]), scoring.pack_class_answer([3]))
 
 
 @pytest.mark.parametrize("other", [[1, 3, 2, 4, 5], [3, 6, 7, 8, 9], [3], []])
 def test_other_answers_are_another_model_s(other: list[int]) -> None:
     """Another best class, other classes behind it, or another form of answer."""
-    assert not agree(scoring.packed([3, 1, 2, 4, 5]), scoring.packed(other)) and not agree(
-        scoring.packed(other), b""
-    )
+    assert not agree(
+        scoring.pack_class_answer([3, 1, 2, 4, 5]), scoring.pack_class_answer(other)
+    ) and not agree(scoring.pack_class_answer(other), b"")
 
 
 def test_labels_come_back(truth: Path) -> None:
     """What is written is what is read."""
-    assert read_labels(truth) == [3, 0, 11, 999]
+    assert read_image_labels(truth) == [3, 0, 11, 999]
 
 
 def test_an_empty_truth_is_no_truth(tmp_path: Path) -> None:
     """0 of 0 would divide by zero."""
-    write_labels(tmp_path, [])
+    write_image_labels(tmp_path, [])
     with pytest.raises(ValueError, match=r"labels\.txt"):
         score({}, tmp_path)
 

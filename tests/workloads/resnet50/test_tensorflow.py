@@ -29,7 +29,7 @@ from workloads.resnet50.tensorflow.inference import (  # noqa: E402
     ResNet50Inference,
     TensorFlowTensors,
 )
-from workloads.resnet50.tensorflow.model import carried_over  # noqa: E402
+from workloads.resnet50.tensorflow.model import convert_resnet50_weights  # noqa: E402
 
 pytestmark = pytest.mark.slow
 MakeRun = Callable[..., Run]
@@ -42,7 +42,7 @@ def lively(classes: int) -> torch.nn.Module:
     and hide what is exchanged.
     """
     torch.manual_seed(1)
-    network = torch_model.build(classes).eval()
+    network = torch_model.build_resnet50(classes).eval()
     for part in network.modules():
         if isinstance(part, torch.nn.BatchNorm2d):
             part.running_mean.normal_(0, 0.1)
@@ -57,7 +57,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     weights.write_exported_weights(
         lively(3),
-        torch_model.Description(
+        torch_model.ResNet50Description(
             workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
         ),
         folder,
@@ -83,7 +83,7 @@ def test_the_same_weights_give_the_same_logits(side: int) -> None:
         expected_NK = network(picture_NCHW).numpy()
     found_NK = (
         TensorFlowTensors()
-        .network(network)(tf.constant(picture_NCHW.permute(0, 2, 3, 1).numpy()))
+        .convert_network(network)(tf.constant(picture_NCHW.permute(0, 2, 3, 1).numpy()))
         .numpy()
     )
     assert np.abs(found_NK - expected_NK).max() < TOLERANCE * np.abs(expected_NK).max()
@@ -97,7 +97,7 @@ def test_what_the_engine_serves_gives_the_same_logits(
     own = replace(run, settings={**run.settings, "engine.compile": compiled})
     served, network = (
         ResNet50Inference(own, checkpoint, TensorFlowEngine()),
-        torch_model.load(checkpoint)[0],
+        torch_model.load_resnet50_checkpoint(checkpoint)[0],
     )
     picture_NCHW = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(2))
     (found_NK,) = served._executable.open()(tf.constant(picture_NCHW.permute(0, 2, 3, 1).numpy()))
@@ -154,8 +154,10 @@ def test_the_engine_is_told_pictures_with_channels_last(run: Run, checkpoint: Pa
 
 def test_every_weight_is_carried_over_but_the_counters() -> None:
     """One that is left out would be found as a KeyError by somebody else."""
-    state = {name: value.numpy() for name, value in torch_model.build(3).state_dict().items()}
-    carried = carried_over(state)
+    state = {
+        name: value.numpy() for name, value in torch_model.build_resnet50(3).state_dict().items()
+    }
+    carried = convert_resnet50_weights(state)
     assert set(state) - set(carried) == {
         name for name in state if name.endswith("num_batches_tracked")
     }

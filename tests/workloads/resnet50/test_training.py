@@ -27,7 +27,7 @@ def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]
     """Take the weights by the way that users have."""
     folder.mkdir()
     training.export(folder)
-    return dict(model.load(folder)[0].state_dict())
+    return dict(model.load_resnet50_checkpoint(folder)[0].state_dict())
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
@@ -232,8 +232,11 @@ def test_accumulation_is_one_step(make_run: MakeRun) -> None:
         if parameter.grad is not None
     ]
     again = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
-    network, (step,) = again._stepper.network.train(), again._plan(1)
-    losses = [again._loss(batch) / 24 for batch in again._shown.read(list(step.micro_batches))]
+    network, (step,) = again._stepper.network.train(), again._plan_epoch(1)
+    losses = [
+        again._compute_batch_loss(batch) / 24
+        for batch in again._train_reader.read(list(step.micro_batches))
+    ]
     torch.stack(losses).sum().backward()
     expected = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
     assert len(summed) == len(expected)
@@ -256,8 +259,8 @@ def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     honest, shuffled = (
         ResNet50Training(make_run(data__shuffle_labels=value)) for value in (False, True)
     )
-    assert not np.array_equal(honest._train.labels, shuffled._train.labels)
-    assert np.array_equal(honest._val.labels, shuffled._val.labels)
+    assert not np.array_equal(honest._train_split.labels, shuffled._train_split.labels)
+    assert np.array_equal(honest._val_split.labels, shuffled._val_split.labels)
 
 
 @pytest.mark.slow

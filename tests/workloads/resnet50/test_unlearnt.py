@@ -38,16 +38,24 @@ def described(pictures: Iterable[Image.Image], label_N: Labels) -> Described:
 
 def rendered(split: str, count: int) -> Described:
     """Describe the first pictures of each class of ResNet-50."""
-    keys = [(label, number) for label in range(len(embedded.CLASSES)) for number in range(count)]
+    keys = [
+        (label, number)
+        for label in range(len(embedded.EMBEDDED_CLASSES))
+        for number in range(count)
+    ]
     return described(
-        (embedded.render(split, *key) for key in keys), np.array([label for label, _ in keys])
+        (embedded.draw_embedded_image(split, *key) for key in keys),
+        np.array([label for label, _ in keys]),
     )
 
 
 @pytest.fixture(scope="module")
 def every(embedded_pictures: Path) -> Mapping[str, Described]:
     """All pictures, as the network gets them."""
-    sets = {split: imagenet.find(embedded_pictures, split) for split in embedded.PER_CLASS}
+    sets = {
+        split: imagenet.index_imagenet_split(embedded_pictures, split)
+        for split in embedded.EMBEDDED_IMAGES_PER_CLASS
+    }
     return {
         split: described(
             (read_rgb_picture(found.path(number)) for number in range(len(found))), found.labels
@@ -60,7 +68,7 @@ def first(pictures: Described, count: int) -> Described:
     """Take so many pictures of each class."""
     features, label_N = pictures
     taken_N = np.flatnonzero(
-        np.arange(len(label_N)) % (len(label_N) // len(embedded.CLASSES)) < count
+        np.arange(len(label_N)) % (len(label_N) // len(embedded.EMBEDDED_CLASSES)) < count
     )
     return {name: feature_NF[taken_N] for name, feature_NF in features.items()}, label_N[taken_N]
 
@@ -68,17 +76,17 @@ def first(pictures: Described, count: int) -> Described:
 def best_top1(train: Described, val: Described, classes: Mapping[int, int]) -> float:
     """Give the top-1 of the best rule; `classes`: what counts as the same."""
     (known, label_N), (asked, truth_N) = train, val
-    named = np.array([classes[label] for label in range(len(embedded.CLASSES))])
+    named = np.array([classes[label] for label in range(len(embedded.EMBEDDED_CLASSES))])
     shares = (
         unlearnt.nearest(known[name], named[label_N], asked[name], len(named)) for name in known
     )
     return max(float((share_NK.argmax(axis=1) == named[truth_N]).mean()) for share_NK in shares)
 
 
-EACH = {label: label for label in range(len(embedded.CLASSES))}
+EACH = {label: label for label in range(len(embedded.EMBEDDED_CLASSES))}
 OUTLINES = {
-    label: embedded.FIGURES.index(embedded.KINDS[name][0])
-    for label, name in enumerate(embedded.CLASSES)
+    label: embedded.EMBEDDED_FIGURES.index(embedded.FIGURE_AND_WEAVE_OF_CLASS[name][0])
+    for label, name in enumerate(embedded.EMBEDDED_CLASSES)
 }
 
 

@@ -41,7 +41,7 @@ def test_pictures_and_boxes_stay_together() -> None:
     for seed in range(80):
         rng = np.random.default_rng(seed)
         picture = marked(box)
-        view, found = augment.augmented(picture.size, objects(box), 100, 50, rng)
+        view, found = augment.sample_augmented_view(picture.size, objects(box), 100, 50, rng)
         ys, xs = np.nonzero(
             draw_picture_view(picture, replace(view, changes=()))[..., 0].numpy() > 127
         )
@@ -54,7 +54,9 @@ def test_boxes_stay_inside_and_have_an_area() -> None:
     boxes = objects((0.0, 0.0, 0.2, 0.2), (0.4, 0.4, 0.6, 0.9), (0.9, 0.1, 1.0, 0.2))
     counts = set()
     for seed in range(200):
-        _, found = augment.augmented((50, 40), boxes, 32, 1, np.random.default_rng(seed))
+        _, found = augment.sample_augmented_view(
+            (50, 40), boxes, 32, 1, np.random.default_rng(seed)
+        )
         counts.add(len(found))
         assert len(found) >= 1 and found.box_O4.min() >= 0 and found.box_O4.max() <= 1
         assert (found.box_O4[:, 2:] > found.box_O4[:, :2]).all()
@@ -68,10 +70,10 @@ def test_a_crop_overlaps_every_object_as_much_as_was_drawn() -> None:
     """
     boxes = objects((0.0, 0.0, 0.5, 0.5), (0.6, 0.6, 1.0, 1.0))
     crop: Floats = np.array([0.0, 0.0, 0.5, 0.6], dtype=np.float32)
-    assert augment.kept(boxes.box_O4, crop, 0.0).tolist() == [True, False]
-    assert augment.kept(boxes.box_O4, crop, 0.1).tolist() == [False, False]
-    assert augment.kept(boxes.box_O4[:1], crop, 0.7).tolist() == [True]
-    assert augment.kept(boxes.box_O4[:1], crop, 0.9).tolist() == [False]
+    assert augment.find_objects_in_crop(boxes.box_O4, crop, 0.0).tolist() == [True, False]
+    assert augment.find_objects_in_crop(boxes.box_O4, crop, 0.1).tolist() == [False, False]
+    assert augment.find_objects_in_crop(boxes.box_O4[:1], crop, 0.7).tolist() == [True]
+    assert augment.find_objects_in_crop(boxes.box_O4[:1], crop, 0.9).tolist() == [False]
 
 
 def test_crops_have_the_asked_sides_and_aspects() -> None:
@@ -79,7 +81,7 @@ def test_crops_have_the_asked_sides_and_aspects() -> None:
     crops = [
         crop
         for seed in range(300)
-        if (crop := augment.random_crop(np.random.default_rng(seed))) is not None
+        if (crop := augment.sample_ssd_crop(np.random.default_rng(seed))) is not None
     ]
     sides = np.array([crop[2:] - crop[:2] for crop in crops])
     assert 100 < len(crops) < 300
@@ -93,14 +95,14 @@ def test_every_overlap_is_drawn() -> None:
     """Seven choices, as the reference has them: with the whole picture among them the search
     ends.
     """
-    assert sorted(augment.LEAST_OVERLAPS) == [-1.0, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9]
+    assert sorted(augment.MIN_CROP_IOU_CHOICES) == [-1.0, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9]
 
 
 @pytest.mark.parametrize("extent", [(1, 1), (10_000, 2)])
 def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
     """One pixel has nothing to crop, and ten thousand are squeezed."""
     for seed in range(20):
-        view, found = augment.augmented(
+        view, found = augment.sample_augmented_view(
             extent, objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed)
         )
         assert (
@@ -111,7 +113,9 @@ def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
 
 def test_a_picture_without_objects_is_shown_whole() -> None:
     """No crop has an object's centre inside, and the search must end."""
-    view, found = augment.augmented((20, 20), objects(), 16, 1, np.random.default_rng(0))
+    view, found = augment.sample_augmented_view(
+        (20, 20), objects(), 16, 1, np.random.default_rng(0)
+    )
     assert view.box == (0, 0, 20, 20) and len(found) == 0
 
 
@@ -119,7 +123,8 @@ def test_colours_change_within_the_reference_s_bounds() -> None:
     """Brightness by up to an eighth: a grey picture stays grey and near."""
     grey, whole = Image.new("RGB", (4, 4), (128, 128, 128)), View(box=(0, 0, 4, 4), extent=(4, 4))
     drawn = [
-        replace(whole, changes=augment.changes(np.random.default_rng(seed))) for seed in range(40)
+        replace(whole, changes=augment.sample_colour_changes(np.random.default_rng(seed)))
+        for seed in range(40)
     ]
     values = {draw_picture_view(grey, view)[0, 0].tolist()[0] for view in drawn}
     assert len(values) > 10 and min(values) >= 128 * 0.874 and max(values) <= 128 * 1.126
@@ -129,7 +134,7 @@ def test_it_is_a_function_of_its_generator() -> None:
     """The same picture again after a resume."""
     box = (0.3, 0.2, 0.6, 0.7)
     first, second = (
-        augment.augmented((200, 160), objects(box), 32, 1, np.random.default_rng(4))
+        augment.sample_augmented_view((200, 160), objects(box), 32, 1, np.random.default_rng(4))
         for _ in range(2)
     )
     assert first[0] == second[0] and np.array_equal(first[1].box_O4, second[1].box_O4)

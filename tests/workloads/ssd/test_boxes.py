@@ -8,33 +8,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workloads.ssd.detector.default_boxes import (
-    CONFIGURATIONS,
     SERVED_1200,
     SMALL_128,
     SMOKE_64,
+    SSD_CONFIGURATIONS,
     TRAINED_300,
-    Configuration,
-    centred,
-    corners,
-    decode,
-    default_boxes,
-    encode,
-    match,
+    SSDConfiguration,
+    build_default_boxes,
+    convert_centred_to_corners,
+    convert_corners_to_centred,
+    decode_box_offsets,
+    encode_box_offsets,
+    match_default_boxes,
 )
 
-ALL = list(CONFIGURATIONS.values())
+ALL = list(SSD_CONFIGURATIONS.values())
 
 
 @pytest.mark.parametrize(
     ("configuration", "count"),
     [(TRAINED_300, 8732), (SERVED_1200, 15130), (SMALL_128, 1536), (SMOKE_64, 390)],
 )
-def test_counts_are_pinned(configuration: Configuration, count: int) -> None:
+def test_counts_are_pinned(configuration: SSDConfiguration, count: int) -> None:
     """8,732 and 15,130 are MLPerf's; one more or less and no published weights would fit."""
-    assert default_boxes(configuration).shape == (count, 4)
+    assert build_default_boxes(configuration).shape == (count, 4)
 
 
-def plain_boxes(configuration: Configuration) -> list[tuple[float, ...]]:
+def plain_boxes(configuration: SSDConfiguration) -> list[tuple[float, ...]]:
     """The paper's boxes, one by one."""
     found = []
     for number, side in enumerate(configuration.sides):
@@ -61,16 +61,16 @@ def plain_boxes(configuration: Configuration) -> list[tuple[float, ...]]:
 
 
 @pytest.mark.parametrize("configuration", ALL, ids=lambda each: each.name)
-def test_boxes_are_the_paper_s(configuration: Configuration) -> None:
+def test_boxes_are_the_paper_s(configuration: SSDConfiguration) -> None:
     """Places, shapes and order: the order is that of the heads' channels."""
     assert torch.allclose(
-        default_boxes(configuration), torch.tensor(plain_boxes(configuration)), atol=1e-6
+        build_default_boxes(configuration), torch.tensor(plain_boxes(configuration)), atol=1e-6
     )
 
 
 def test_some_boxes_of_the_trained_configuration() -> None:
     """Pinned by hand: the first, the second square, the last."""
-    boxes = default_boxes(TRAINED_300)
+    boxes = build_default_boxes(TRAINED_300)
     assert boxes[0].tolist() == pytest.approx([4 / 300, 4 / 300, 21 / 300, 21 / 300])
     assert boxes[38 * 38].tolist() == pytest.approx(
         [4 / 300, 4 / 300, math.sqrt(21 * 45) / 300, math.sqrt(21 * 45) / 300]
@@ -89,23 +89,31 @@ def random_boxes(count: int, seed: int) -> torch.Tensor:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(ALL))
-def test_offsets_lead_back(seed: int, configuration: Configuration) -> None:
+def test_offsets_lead_back(seed: int, configuration: SSDConfiguration) -> None:
     """Whatever box and default box: encoded and decoded it is itself."""
-    default = default_boxes(configuration)
+    default = build_default_boxes(configuration)
     default = default[
         torch.randint(len(default), (50,), generator=torch.Generator().manual_seed(seed))
     ]
     boxes = random_boxes(50, seed)
-    assert torch.allclose(decode(encode(boxes, default), default), boxes, atol=1e-5)
-    assert torch.allclose(corners(centred(boxes)), boxes, atol=1e-6)
+    assert torch.allclose(
+        decode_box_offsets(encode_box_offsets(boxes, default), default), boxes, atol=1e-5
+    )
+    assert torch.allclose(
+        convert_centred_to_corners(convert_corners_to_centred(boxes)), boxes, atol=1e-6
+    )
 
 
 def test_an_offset_by_hand() -> None:
     """Variances 0.1 and 0.2: forgotten or swapped, published weights would put boxes elsewhere."""
     default, box = torch.tensor([[0.5, 0.5, 0.2, 0.4]]), torch.tensor([[0.42, 0.32, 0.62, 0.72]])
-    assert encode(box, default)[0].tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-5)
+    assert encode_box_offsets(box, default)[0].tolist() == pytest.approx(
+        [1.0, 0.5, 0.0, 0.0], abs=1e-5
+    )
     wider = torch.tensor([[0.5 - 0.1 * math.e, 0.3, 0.5 + 0.1 * math.e, 0.7]])
-    assert encode(wider, default)[0].tolist() == pytest.approx([0.0, 0.0, 5.0, 0.0], abs=1e-5)
+    assert encode_box_offsets(wider, default)[0].tolist() == pytest.approx(
+        [0.0, 0.0, 5.0, 0.0], abs=1e-5
+    )
 
 
 def overlap(one: list[float], other: list[float]) -> float:
@@ -122,10 +130,13 @@ def test_matching_is_the_plain_one(seed: int) -> None:
     """Each object has its best default box; a default box has the object that it overlaps most, if
     by more than a half.
     """
-    default = default_boxes(SMALL_128)
+    default = build_default_boxes(SMALL_128)
     boxes, labels = random_boxes(5, seed), torch.tensor([1, 2, 3, 1, 2])
-    offsets, found = match(boxes, labels, default)
-    table = [[overlap(box, each) for each in corners(default).tolist()] for box in boxes.tolist()]
+    offsets, found = match_default_boxes(boxes, labels, default)
+    table = [
+        [overlap(box, each) for each in convert_centred_to_corners(default).tolist()]
+        for box in boxes.tolist()
+    ]
     own = {
         max(range(len(default)), key=row.__getitem__): number for number, row in enumerate(table)
     }
@@ -135,13 +146,13 @@ def test_matching_is_the_plain_one(seed: int) -> None:
         assert int(found[place]) == (0 if expected is None else int(labels[expected]))
         if expected is not None:
             assert torch.allclose(
-                decode(offsets[place], default[place]), boxes[expected], atol=1e-5
+                decode_box_offsets(offsets[place], default[place]), boxes[expected], atol=1e-5
             )
 
 
 def test_a_picture_without_objects_is_all_background() -> None:
     """Nothing to take a maximum over."""
-    offsets, found = match(
-        torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), default_boxes(SMALL_128)
+    offsets, found = match_default_boxes(
+        torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), build_default_boxes(SMALL_128)
     )
     assert not offsets.any() and not found.any() and len(found) == 1536

@@ -26,21 +26,21 @@ MakeRun = Callable[..., Run]
 @pytest.fixture(scope="module")
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    description = model.Description(
+    description = model.SSDDescription(
         workload="ssd", configuration="64", categories=coco.read_coco_split(tiny, "val").categories
     )
-    weights.write_exported_weights(model.build("64", 4), description, folder)
+    weights.write_exported_weights(model.build_ssd("64", 4), description, folder)
     return folder
 
 
 def test_the_embedded_list_is_the_rounds() -> None:
     """The judge knows it by the hash of its names; all of them are training scenes."""
-    names = tuple(data.calibration_names())
+    names = tuple(data.iterate_ssd_calibration_names())
     row = (
         registry.load_round()
         .benchmark("ssd")
         .inference[Profile.SMOKE]
-        .calibration[data.CALIBRATION]
+        .calibration[data.SSD_CALIBRATION_LIST]
     )
     assert (row.samples, row.names_sha256, row.of_accuracy_set) == (
         len(names),
@@ -49,7 +49,7 @@ def test_the_embedded_list_is_the_rounds() -> None:
     )
     assert (
         all(name.startswith("train2017/") for name in names)
-        and len(names) <= data.SCENERY.pictures["train"]
+        and len(names) <= data.SSD_SCENES.pictures["train"]
     )
 
 
@@ -70,7 +70,7 @@ def test_listed_scenes_are_found_with_and_without_their_folder(
     assert (plan.calibration.list_name, plan.calibration.touched) == ("coco_cal_images_list", ())
     (picture_1CHW,), _ = plan.calibration.inputs
     picture = read_rgb_picture(tiny / "train2017" / "000000000002.jpg")
-    wanted = draw_picture_view(picture, data.for_eval(picture.size, 64))
+    wanted = draw_picture_view(picture, data.build_square_view(picture.size, 64))
     assert picture_1CHW.shape == (1, 3, 64, 64)
     assert (
         abs(float(picture_1CHW[0, 0, 5, 7]) - (float(wanted[5, 7, 0]) / 255 - 0.485) / 0.229) < 1e-4

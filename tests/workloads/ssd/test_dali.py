@@ -31,11 +31,11 @@ seen).
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -> None:
     """The same crop, or the targets would lie beside their objects."""
-    found = coco.read_coco_split(data.root(make_run()), split)
+    found = coco.read_coco_split(data.resolve_ssd_folder(make_run()), split)
     album = (
-        data.Shown(found.drop_empty_pictures(), SMALL_128, 3, 20)
+        data.SSDTrainingAlbum(found.drop_empty_pictures(), SMALL_128, 3, 20)
         if split == "train"
-        else data.Asked(found, 128)
+        else data.SSDEvaluationAlbum(found, 128)
     )
     plan = [[SampleKey(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
     readers = [

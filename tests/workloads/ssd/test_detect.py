@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import SMALL_128, default_boxes, encode
+from workloads.ssd.detector.default_boxes import SMALL_128, build_default_boxes, encode_box_offsets
 
-DEFAULT = default_boxes(SMALL_128)
+DEFAULT = build_default_boxes(SMALL_128)
 
 
 def logits(*scores: tuple[int, int, float]) -> torch.Tensor:
@@ -23,7 +23,7 @@ def logits(*scores: tuple[int, int, float]) -> torch.Tensor:
 
 
 def found(offset: torch.Tensor, logit: torch.Tensor, sample: int = 7) -> list[tuple[float, ...]]:
-    (answer,) = postprocessing.answers([sample], offset, logit, DEFAULT)
+    (answer,) = postprocessing.encode_ssd_answers([sample], offset, logit, DEFAULT)
     return list(struct.iter_unpack("<7f", answer))
 
 
@@ -34,7 +34,7 @@ def plain(count: int = 1) -> torch.Tensor:
 def test_an_answer_is_seven_floats_a_detection() -> None:
     """Sample, top, left, bottom, right as shares, score, label: MLPerf's order."""
     offset = plain()
-    offset[0, 400] = encode(torch.tensor([[0.1, 0.2, 0.5, 0.4]]), DEFAULT[400:401])[0]
+    offset[0, 400] = encode_box_offsets(torch.tensor([[0.1, 0.2, 0.5, 0.4]]), DEFAULT[400:401])[0]
     ((sample, top, left, bottom, right, score, label),) = found(offset, logits((400, 3, 0.8)))
     assert (sample, label) == (7.0, 3.0) and score == pytest.approx(0.8, abs=1e-4)
     assert (top, left, bottom, right) == pytest.approx((0.2, 0.1, 0.4, 0.5), abs=1e-5)
@@ -52,8 +52,8 @@ def test_a_worse_box_of_the_same_class_is_suppressed() -> None:
     offset = plain()
     box = torch.tensor([[0.2, 0.2, 0.6, 0.6]])
     for place in (100, 101, 102):
-        offset[0, place] = encode(box, DEFAULT[place : place + 1])[0]
-    offset[0, 103] = encode(torch.tensor([[0.7, 0.7, 0.9, 0.9]]), DEFAULT[103:104])[0]
+        offset[0, place] = encode_box_offsets(box, DEFAULT[place : place + 1])[0]
+    offset[0, 103] = encode_box_offsets(torch.tensor([[0.7, 0.7, 0.9, 0.9]]), DEFAULT[103:104])[0]
     rows = found(offset, logits((100, 1, 0.6), (101, 1, 0.9), (102, 2, 0.5), (103, 1, 0.7)))
     assert [(round(row[5], 1), int(row[6])) for row in rows] == [(0.9, 1), (0.7, 1), (0.5, 2)]
 
@@ -62,7 +62,7 @@ def test_boxes_that_lie_diagonally_apart_do_not_suppress_one_another() -> None:
     """MLPerf's inference reference gives them an overlap, the product of two negative sides."""
     offset = plain()
     for place, corner in ((100, 0.0), (101, 0.8)):
-        offset[0, place] = encode(
+        offset[0, place] = encode_box_offsets(
             torch.tensor([[corner, corner, corner + 0.05, corner + 0.05]]),
             DEFAULT[place : place + 1],
         )[0]
@@ -82,7 +82,7 @@ def test_pictures_of_a_batch_do_not_mix() -> None:
     sample.
     """
     logit = torch.cat([logits((100, 1, 0.9)), logits((100, 1, 0.8)), logits()])
-    answers = postprocessing.answers([4, 9, 2], plain(3), logit, DEFAULT)
+    answers = postprocessing.encode_ssd_answers([4, 9, 2], plain(3), logit, DEFAULT)
     rows = [list(struct.iter_unpack("<7f", answer)) for answer in answers]
     assert [[row[0] for row in each] for each in rows] == [[4.0], [9.0], [2.0]]
     assert rows[2] == [(2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)]

@@ -17,7 +17,7 @@ from workloads.common.inputs.default import draw_picture_view
 from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
 from workloads.ssd import SSD, data, model, scoring
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import SMOKE_64, default_boxes
+from workloads.ssd.detector.default_boxes import SMOKE_64, build_default_boxes
 from workloads.ssd.inference import SSDInference
 from workloads.ssd.training import SSDTraining
 
@@ -28,10 +28,10 @@ MakeRun = Callable[..., Run]
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    description = model.Description(
+    description = model.SSDDescription(
         workload="ssd", configuration="64", categories=coco.read_coco_split(tiny, "val").categories
     )
-    network = model.build("64", 4)
+    network = model.build_ssd("64", 4)
     with torch.no_grad():
         for head in network.kinds:
             head.weight.mul_(
@@ -59,13 +59,13 @@ def test_sizes(system: SSDInference) -> None:
 def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny: Path) -> None:
     """Preprocessing, network and detection by another way."""
     system.load([3])
-    network, _ = model.load(checkpoint)
+    network, _ = model.load_ssd_checkpoint(checkpoint)
     picture = read_rgb_picture(tiny / "val2017" / "000000000004.jpg")
-    picture_HWC = draw_picture_view(picture, data.for_eval(picture.size, 64))
+    picture_HWC = draw_picture_view(picture, data.build_square_view(picture.size, 64))
     with torch.inference_mode():
         offset, logit = network(normalise_pictures(picture_HWC[None]).contiguous())
-    assert list(system.open(0, 1)([3])) == postprocessing.answers(
-        [3], offset, logit, default_boxes(SMOKE_64)
+    assert list(system.open(0, 1)([3])) == postprocessing.encode_ssd_answers(
+        [3], offset, logit, build_default_boxes(SMOKE_64)
     )
 
 
@@ -118,10 +118,10 @@ def test_other_categories_than_the_checkpoint_s_are_refused(
     make_run: MakeRun, engine: Any, tmp_path: Path
 ) -> None:
     """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
-    description = model.Description(
+    description = model.SSDDescription(
         workload="ssd", configuration="64", categories=(coco.CocoCategory(id=1, name="cat"),)
     )
-    weights.write_exported_weights(model.build("64", 2), description, tmp_path)
+    weights.write_exported_weights(model.build_ssd("64", 2), description, tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
         SSDInference(make_run(), tmp_path, engine)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.ssd.detector.loss import losses
+from workloads.ssd.detector.loss import compute_ssd_losses
 
 CASES = [(6, 2), (6, 5), (40, 3), (40, 0)]
 
@@ -50,7 +50,9 @@ def test_the_loss_is_the_plain_one(boxes: int, positives: int) -> None:
     """
     offset, logit, wanted, label = made(boxes, positives)
     expected = plain(offset[0].tolist(), logit[0].tolist(), wanted[0].tolist(), label[0].tolist())
-    assert float(losses(offset, logit, wanted, label)[0]) == pytest.approx(expected, rel=1e-9)
+    assert float(compute_ssd_losses(offset, logit, wanted, label)[0]) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def test_pictures_do_not_mix() -> None:
@@ -58,8 +60,8 @@ def test_pictures_do_not_mix() -> None:
     loss.
     """
     parts = [made(20, positives, seed) for seed, positives in enumerate((1, 4, 0))]
-    together = losses(*(torch.cat(each) for each in zip(*parts, strict=True)))
-    alone = [float(losses(*part)[0]) for part in parts]
+    together = compute_ssd_losses(*(torch.cat(each) for each in zip(*parts, strict=True)))
+    alone = [float(compute_ssd_losses(*part)[0]) for part in parts]
     assert together.tolist() == pytest.approx(alone)
     assert alone[2] == 0.0
 
@@ -70,7 +72,7 @@ def test_the_gradient_is_that_of_the_plain_loss(boxes: int, positives: int) -> N
     offset, logit, wanted, label = made(boxes, positives, seed=3)
     offset.requires_grad_(True)
     logit.requires_grad_(True)
-    losses(offset, logit, wanted, label).sum().backward()  # type: ignore[no-untyped-call]
+    compute_ssd_losses(offset, logit, wanted, label).sum().backward()  # type: ignore[no-untyped-call]
     rng = np.random.default_rng(0)
     for tensor in (offset, logit):
         assert tensor.grad is not None
@@ -105,12 +107,12 @@ def test_two_steps_are_those_of_momentum_written_down() -> None:
         leaf = weight.clone().requires_grad_(True)
         out = feature @ leaf.T
         (gradient,) = torch.autograd.grad(
-            losses(out[..., :4], out[..., 4:], wanted, label).sum(), leaf
+            compute_ssd_losses(out[..., :4], out[..., 4:], wanted, label).sum(), leaf
         )
         speed = 0.9 * speed + gradient + 5e-4 * weight
         weight = weight - 0.05 * speed
         optimizer.zero_grad()
         out = layer(feature)
-        losses(out[..., :4], out[..., 4:], wanted, label).sum().backward()  # type: ignore[no-untyped-call]
+        compute_ssd_losses(out[..., :4], out[..., 4:], wanted, label).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     assert torch.allclose(layer.weight.detach(), weight, rtol=1e-9, atol=1e-12)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    network = model.build("64", 4)
+    network = model.build_ssd("64", 4)
     with torch.no_grad():
         for head in network.kinds:
             head.weight.mul_(
@@ -36,7 +36,7 @@ def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             )  # an untrained network is sure of everything, and sums decide between equals
     weights.write_exported_weights(
         network,
-        model.Description(
+        model.SSDDescription(
             workload="ssd",
             configuration="64",
             categories=coco.read_coco_split(tiny, "val").categories,

@@ -19,7 +19,7 @@ from workloads.common.detection import coco, synthetic_scenes
 from workloads.common.optimisation.schedules import iterate_epoch_blocks
 from workloads.common.pictures import cloth
 from workloads.ssd import SSD, recipe
-from workloads.ssd.data import SCENERY
+from workloads.ssd.data import SSD_SCENES
 
 ROUND = registry.load_round()
 ROW = ROUND.benchmark("ssd")
@@ -69,7 +69,7 @@ def test_full_as_it_stands_is_legal() -> None:
     hyper = SSD().hyperparameters(
         ROUND, Profile.FULL, resolve_settings(ROUND, "ssd", Profile.FULL, {})
     )
-    assert set(FULL.required) <= hyper.keys() == set(recipe.LOGGED)
+    assert set(FULL.required) <= hyper.keys() == set(recipe.SSD_LOGGED_HYPERPARAMETERS)
     assert list(check_hyperparameter_constraints(FULL.constraints, hyper)) == []
 
 
@@ -78,7 +78,7 @@ def test_smoke_is_what_the_scenes_are() -> None:
     assert (
         ROW.training[Profile.SMOKE].eval_samples
         == ROW.inference[Profile.SMOKE].accuracy_samples
-        == SCENERY.pictures["val"]
+        == SSD_SCENES.pictures["val"]
     )
     assert ROW.training[Profile.SMOKE].target["box_ap"] >= 0.23
 
@@ -89,7 +89,8 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     that change have to change it.
     """
     synthetic_scenes.write_scenes(
-        replace(SCENERY, pictures={"train": 0, "val": SCENERY.pictures["val"]}), tmp_path / "data"
+        replace(SSD_SCENES, pictures={"train": 0, "val": SSD_SCENES.pictures["val"]}),
+        tmp_path / "data",
     )
     (tmp_path / "truth").mkdir()
     coco.write_coco_truth(coco.read_coco_split(tmp_path / "data", "val"), tmp_path / "truth")
@@ -105,8 +106,8 @@ def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes(
         cloth, "draw_cloth_outline", lambda *anything, **cloths: None
     )  # paint, which no annotation depends on
     scenes = (
-        synthetic_scenes.generate_scene(SCENERY, "train", number)
-        for number in range(SCENERY.pictures["train"])
+        synthetic_scenes.generate_scene(SSD_SCENES, "train", number)
+        for number in range(SSD_SCENES.pictures["train"])
     )
     assert (
         sum(any(synthetic_scenes.describe_visible_objects(scene)) for scene in scenes)

@@ -86,7 +86,7 @@ MISSHAPEN = [
 @pytest.mark.parametrize("answer", MISSHAPEN)
 def test_misshapen_detections_count_as_none(answer: bytes) -> None:
     """Cut off, not a number, no such label, inside out, beyond all bounds."""
-    assert len(scoring.rows_of(answer, 0, 3)) == 0
+    assert len(scoring.unpack_ssd_answer(answer, 0, 3)) == 0
 
 
 @pytest.mark.slow

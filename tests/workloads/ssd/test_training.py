@@ -31,7 +31,7 @@ def weights(training: SSDTraining, folder: Path) -> dict[str, torch.Tensor]:
     """Take the weights by the way that users have."""
     folder.mkdir()
     training.export(folder)
-    return dict(model.load(folder)[0].state_dict())
+    return dict(model.load_ssd_checkpoint(folder)[0].state_dict())
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
@@ -121,9 +121,10 @@ def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> No
     """Neither the number of workers nor a resume changes a pixel or a target; another epoch
     does.
     """
-    split = coco.read_coco_split(data.root(make_run()), "train").drop_empty_pictures()
+    split = coco.read_coco_split(data.resolve_ssd_folder(make_run()), "train").drop_empty_pictures()
     reader = DefaultReader(
-        data.Shown(split, SMALL_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0)
+        data.SSDTrainingAlbum(split, SMALL_128, 3, 1),
+        Means(device="cpu", place=Place.CPU, workers=0),
     )
     (first, targets), (again, same), (later, _) = reader.read(
         [[SampleKey(index=2, epoch=epoch)] for epoch in (1, 1, 2)]
@@ -136,14 +137,14 @@ def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> No
 
 def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
     """A region of many is no object; evaluation passes over it."""
-    split = coco.read_coco_split(data.root(make_run()), "train")
+    split = coco.read_coco_split(data.resolve_ssd_folder(make_run()), "train")
     crowded = next(
         index for index in range(len(split)) if split.build_trainable_objects(index).crowd_O.any()
     )
-    assert len(data.learnable(split, crowded)) == int(
+    assert len(data.select_learnable_objects(split, crowded)) == int(
         (~split.build_trainable_objects(crowded).crowd_O).sum()
     )
-    assert data.learnable(split, crowded).box_O4.max(initial=0) <= 1
+    assert data.select_learnable_objects(split, crowded).box_O4.max(initial=0) <= 1
 
 
 @pytest.mark.slow
@@ -153,8 +154,8 @@ def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
         honest, shuffled = (
             SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True)
         )
-    assert not np.array_equal(honest._train.first_I, shuffled._train.first_I)
-    assert np.array_equal(honest._val.first_I, shuffled._val.first_I)
+    assert not np.array_equal(honest._train_split.first_I, shuffled._train_split.first_I)
+    assert np.array_equal(honest._val_split.first_I, shuffled._val_split.first_I)
 
 
 def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -> None:
@@ -167,7 +168,7 @@ def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -
                 opt_base_learning_rate=0.1,
             )
         )
-    per_epoch = len(training._plan(1))
+    per_epoch = len(training._plan_epoch(1))
     rates = [
         training._schedule(step)
         for step in (0, 1, 2, 2 * per_epoch - 1, 2 * per_epoch, 4 * per_epoch)

@@ -22,61 +22,63 @@ from workloads.common.detection.ops import torchvision
 # Legend: A anchors of a picture, K regions, N pictures, H height, W width, 4 left, top, right,
 # bottom.
 Tensor = torch.Tensor
-Box = tuple[float, float, float, float]
+AnchorBox = tuple[float, float, float, float]
 detection: Any = torchvision.models.detection
-Align: Any = torchvision.ops.MultiScaleRoIAlign
-Coding: Any = detection._utils.BoxCoder
+MultiScaleRoIAlign: Any = torchvision.ops.MultiScaleRoIAlign
+TorchvisionBoxCoder: Any = detection._utils.BoxCoder
 
-LAST_PX: Final = 1.0  # T, TO_REMOVE: from the last pixel's index to its far edge
-STRIDES: Final = (4, 8, 16, 32, 64)  # T, e2e_mask_rcnn_R_50_FPN_1x.yaml: RPN.ANCHOR_STRIDE
-POOLED_STRIDES: Final = STRIDES[:4]  # POOLER_SCALES of ROI_BOX_HEAD and ROI_MASK_HEAD
-USUAL_SIDE, USUAL_LEVEL = (
+LAST_PIXEL_WIDTH_PX: Final = 1.0  # T, TO_REMOVE: from the last pixel's index to its far edge
+PYRAMID_STRIDES: Final = (4, 8, 16, 32, 64)  # T, e2e_mask_rcnn_R_50_FPN_1x.yaml: RPN.ANCHOR_STRIDE
+POOLED_STRIDES: Final = PYRAMID_STRIDES[:4]  # POOLER_SCALES of ROI_BOX_HEAD and ROI_MASK_HEAD
+CANONICAL_SIDE_PX, CANONICAL_LEVEL = (
     224,
     4,
 )  # modeling/poolers.py, LevelMapper: canonical_scale, canonical_level
-LEVEL_ROUNDING: Final = 1e-6  # as above: eps
+LEVEL_EPSILON: Final = 1e-6  # as above: eps
 
 
-def numbers(box_K4: Tensor) -> Tensor:
+def convert_boxes_to_pixel_numbers(box_K4: Tensor) -> Tensor:
     """Convert boxes to the reference's numbers: first and last pixel."""
-    return torch.cat([box_K4[..., :2], box_K4[..., 2:] - LAST_PX], dim=-1)
+    return torch.cat([box_K4[..., :2], box_K4[..., 2:] - LAST_PIXEL_WIDTH_PX], dim=-1)
 
 
-def reaching(number_K4: Tensor) -> Tensor:
+def convert_pixel_numbers_to_boxes(number_K4: Tensor) -> Tensor:
     """Convert the reference's numbers to boxes that extend to the far edge of their last pixel."""
-    return torch.cat([number_K4[..., :2], number_K4[..., 2:] + LAST_PX], dim=-1)
+    return torch.cat([number_K4[..., :2], number_K4[..., 2:] + LAST_PIXEL_WIDTH_PX], dim=-1)
 
 
-def resized(box_K4: Tensor, scale_4: Tensor) -> Tensor:
+def resize_boxes(box_K4: Tensor, scale_4: Tensor) -> Tensor:
     """Resize boxes with their picture, by scaling their numbers (T, structures/bounding_box.py,
     resize).
     """
-    return reaching(numbers(box_K4) * scale_4)
+    return convert_pixel_numbers_to_boxes(convert_boxes_to_pixel_numbers(box_K4) * scale_4)
 
 
-def clipped(box_K4: Tensor, height: int, width: int) -> Tensor:
+def clip_boxes_to_picture(box_K4: Tensor, height: int, width: int) -> Tensor:
     """Clip boxes to a picture; each keeps at least a pixel of it (T, structures/bounding_box.py,
     clip_to_image).
     """
     sides = (width, height, width, height)
     ends = [
-        (0.0, side - LAST_PX) if place < len(sides) // 2 else (LAST_PX, float(side))
-        for place, side in enumerate(sides)
+        (0.0, side - LAST_PIXEL_WIDTH_PX)
+        if index < len(sides) // 2
+        else (LAST_PIXEL_WIDTH_PX, float(side))
+        for index, side in enumerate(sides)
     ]
     return torch.stack(
         [value.clamp(*end) for value, end in zip(box_K4.unbind(dim=-1), ends, strict=True)], dim=-1
     )
 
 
-def inside(anchor_A4: Tensor, size: Tensor) -> Tensor:
+def find_anchors_inside_picture(anchor_A4: Tensor, size: Tensor) -> Tensor:
     """Return which anchors lie inside a picture of that height and width (T,
     rpn/anchor_generator.py, add_visibility_to).
     """
-    number_A4 = numbers(anchor_A4)
+    number_A4 = convert_boxes_to_pixel_numbers(anchor_A4)
     return (number_A4[:, :2] >= 0).all(dim=1) & (number_A4[:, 2:] < size.flip(0)).all(dim=1)
 
 
-def cell(stride: int, size: float, aspects: Sequence[float]) -> list[Box]:
+def compute_cell_anchors(stride: int, size: float, aspects: Sequence[float]) -> list[AnchorBox]:
     """Return the anchors around a cell's centre: sides are rounded at the stride's size, then
     scaled (rpn/anchor_generator.py).
     """
@@ -92,7 +94,7 @@ def cell(stride: int, size: float, aspects: Sequence[float]) -> list[Box]:
     ]
 
 
-class Anchors(nn.Module):
+class PyramidAnchors(nn.Module):
     """The reference's anchors on five levels, always in fp32: half precision would shift them by
     whole pixels.
     """
@@ -100,7 +102,8 @@ class Anchors(nn.Module):
     def __init__(self, sizes: Sequence[int], aspects: Sequence[float]) -> None:
         super().__init__()
         self.cells = [
-            cell(stride, size, aspects) for stride, size in zip(STRIDES, sizes, strict=True)
+            compute_cell_anchors(stride, size, aspects)
+            for stride, size in zip(PYRAMID_STRIDES, sizes, strict=True)
         ]
 
     def forward(self, images: Any, maps: Sequence[Tensor]) -> list[Tensor]:
@@ -108,13 +111,13 @@ class Anchors(nn.Module):
         cell aspect by aspect.
         """
         levels = [
-            laid(level, stride, each)
-            for level, stride, each in zip(self.cells, STRIDES, maps, strict=True)
+            repeat_cell_anchors(level, stride, each)
+            for level, stride, each in zip(self.cells, PYRAMID_STRIDES, maps, strict=True)
         ]
         return [torch.cat(levels)] * len(images.image_sizes)
 
 
-def laid(anchors: list[Box], stride: int, map_NCHW: Tensor) -> Tensor:
+def repeat_cell_anchors(anchors: list[AnchorBox], stride: int, map_NCHW: Tensor) -> Tensor:
     """Repeat a cell's anchors over a map."""
     rows, columns = (
         torch.arange(count, device=map_NCHW.device, dtype=torch.float32) * stride
@@ -125,7 +128,7 @@ def laid(anchors: list[Box], stride: int, map_NCHW: Tensor) -> Tensor:
     return (shift_HW14 + torch.tensor(anchors, device=map_NCHW.device)).reshape(-1, 4)
 
 
-class Coder(Coding):  # type: ignore[misc]  # torchvision has no types
+class Fp32BoxCoder(TorchvisionBoxCoder):  # type: ignore[misc]  # torchvision has no types
     """Decodes in fp32, whatever precision the head uses."""
 
     def decode(self, rel_codes: Tensor, boxes: list[Tensor]) -> Tensor:
@@ -134,25 +137,32 @@ class Coder(Coding):  # type: ignore[misc]  # torchvision has no types
         return found
 
 
-class Pool(Align):  # type: ignore[misc]  # torchvision has no types
+class PyramidPool(MultiScaleRoIAlign):  # type: ignore[misc]  # torchvision has no types
     """Pools between the pixels that the numbers name; the level depends on the full area."""
 
     def __init__(self, names: Sequence[str], bins: int, points: int) -> None:
         super().__init__(names, bins, points)
-        self.scales, self.map_levels = [1 / stride for stride in POOLED_STRIDES], levels
+        self.scales, self.map_levels = (
+            [1 / stride for stride in POOLED_STRIDES],
+            choose_region_levels,
+        )
 
     def forward(
         self, x: dict[str, Tensor], boxes: list[Tensor], image_shapes: Sequence[tuple[int, int]]
     ) -> Tensor:
         """Return [K, C, bins, bins]."""
-        found: Tensor = super().forward(x, [numbers(box_K4) for box_K4 in boxes], image_shapes)
+        found: Tensor = super().forward(
+            x, [convert_boxes_to_pixel_numbers(box_K4) for box_K4 in boxes], image_shapes
+        )
         return found
 
 
-def levels(numbers_of: Sequence[Tensor]) -> Tensor:
+def choose_region_levels(pixel_numbers: Sequence[Tensor]) -> Tensor:
     """Choose each region's level from its numbers: 0 for stride 4 (Lin et al. 2017, equation 1)."""
-    left, top, right, bottom = reaching(torch.cat(list(numbers_of))).unbind(dim=1)
+    left, top, right, bottom = convert_pixel_numbers_to_boxes(
+        torch.cat(list(pixel_numbers))
+    ).unbind(dim=1)
     side_K = ((right - left) * (bottom - top)).sqrt()
-    level_K = (USUAL_LEVEL + (side_K / USUAL_SIDE + LEVEL_ROUNDING).log2()).floor()
+    level_K = (CANONICAL_LEVEL + (side_K / CANONICAL_SIDE_PX + LEVEL_EPSILON).log2()).floor()
     first = int(math.log2(POOLED_STRIDES[0]))
     return level_K.clamp(first, first + len(POOLED_STRIDES) - 1).to(torch.int64) - first

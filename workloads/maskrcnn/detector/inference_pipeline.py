@@ -16,29 +16,34 @@ from torch import nn
 
 from workloads.common.detection import rle
 from workloads.common.detection.ops import torchvision
-from workloads.maskrcnn.detector.geometry import numbers, reaching
-from workloads.maskrcnn.model import MaskRCNN, Sizes, classified, masked
-from workloads.maskrcnn.scoring import Found
+from workloads.maskrcnn.detector.geometry import (
+    convert_boxes_to_pixel_numbers,
+    convert_pixel_numbers_to_boxes,
+)
+from workloads.maskrcnn.model import MaskRCNNNetwork, PictureSizes, apply_box_head, apply_mask_head
+from workloads.maskrcnn.scoring import MaskedDetections
 
 # Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes
 # including the background,
 # M side of a mask, 4 left, top, right, bottom.
 Tensor = torch.Tensor
-Call: TypeAlias = Callable[..., tuple[Tensor, ...]]
-LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, strides 4 to 64
-MASK_LEVEL: Final = 0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
-MOST_PIXELS: Final = (
+NetworkCall: TypeAlias = Callable[..., tuple[Tensor, ...]]
+PYRAMID_LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, strides 4 to 64
+MASK_THRESHOLD: Final = (
+    0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
+)
+MAX_PASTED_PIXELS: Final = (
     1 << 26
 )  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
 # around a mask before it is pasted, so that edges fade out; roi_heads/mask_head/inference.py,
 # Masker
-PADDING_PX: Final = 1
+MASK_MARGIN_PX: Final = 1
 
 
-class Trunk(nn.Module):
+class DetectorTrunk(nn.Module):
     """Backbone and RPN heads: five maps, five objectness maps, five maps of box deltas."""
 
-    def __init__(self, model: MaskRCNN) -> None:
+    def __init__(self, model: MaskRCNNNetwork) -> None:
         super().__init__()
         self.backbone, self.head = model.backbone, model.rpn.head
 
@@ -52,19 +57,19 @@ class Trunk(nn.Module):
 class BoxHead(nn.Module):
     """Maps pooled regions to class scores and box deltas."""
 
-    def __init__(self, model: MaskRCNN) -> None:
+    def __init__(self, model: MaskRCNNNetwork) -> None:
         super().__init__()
         self.box_head, self.box_predictor = model.roi_heads.box_head, model.roi_heads.box_predictor
 
     def forward(self, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
         """Run the head."""
-        return classified(self, pooled_KCHW)
+        return apply_box_head(self, pooled_KCHW)
 
 
 class MaskHead(nn.Module):
     """Maps pooled regions to masks of every class."""
 
-    def __init__(self, model: MaskRCNN) -> None:
+    def __init__(self, model: MaskRCNNNetwork) -> None:
         super().__init__()
         self.mask_head, self.mask_predictor = (
             model.roi_heads.mask_head,
@@ -73,11 +78,11 @@ class MaskHead(nn.Module):
 
     def forward(self, pooled_KCHW: Tensor) -> Tensor:
         """Run the head."""
-        return masked(self, pooled_KCHW)
+        return apply_mask_head(self, pooled_KCHW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Raw:
+class RawDetections:
     """Detections of one picture, in pixels of the resized picture; boxes as in geometry.py."""
 
     box_D4: Tensor
@@ -87,28 +92,33 @@ class Raw:
     """Probabilities inside the box."""
 
 
-class Detector:
+class MaskRCNNDetector:
     """Combines the three networks."""
 
-    def __init__(self, model: MaskRCNN, trunk: Call, box: Call, mask: Call) -> None:
+    def __init__(
+        self, model: MaskRCNNNetwork, trunk: NetworkCall, box: NetworkCall, mask: NetworkCall
+    ) -> None:
         self._rpn: Any = model.rpn.eval()
         self._heads: Any = model.roi_heads.eval()
         self._trunk, self._box, self._mask = trunk, box, mask
 
-    def __call__(self, picture_NCHW: Tensor, sizes: Sizes) -> list[Raw]:
+    def __call__(self, picture_NCHW: Tensor, sizes: PictureSizes) -> list[RawDetections]:
         """Run detection on a batch of padded pictures; `sizes` are the unpadded ones."""
         outputs = [output.float() for output in self._trunk(picture_NCHW)]
-        features = OrderedDict(zip(LEVELS, outputs, strict=False))
-        proposals = self._proposals(picture_NCHW, sizes, outputs)
+        features = OrderedDict(zip(PYRAMID_LEVELS, outputs, strict=False))
+        proposals = self._compute_proposals(picture_NCHW, sizes, outputs)
         logit_KL, delta_K4L = self._box(self._heads.box_roi_pool(features, proposals, sizes))
         boxes, scores, labels = self._heads.postprocess_detections(
             logit_KL.float(), delta_K4L.float(), proposals, sizes
         )
-        return self._with_masks(features, sizes, boxes, labels, scores)
+        return self._add_masks(features, sizes, boxes, labels, scores)
 
-    def _proposals(self, picture_NCHW: Tensor, sizes: Sizes, outputs: list[Tensor]) -> list[Tensor]:
+    def _compute_proposals(
+        self, picture_NCHW: Tensor, sizes: PictureSizes, outputs: list[Tensor]
+    ) -> list[Tensor]:
         features, objectness, deltas = (
-            outputs[start : start + len(LEVELS)] for start in range(0, 3 * len(LEVELS), len(LEVELS))
+            outputs[start : start + len(PYRAMID_LEVELS)]
+            for start in range(0, 3 * len(PYRAMID_LEVELS), len(PYRAMID_LEVELS))
         )
         detection = torchvision.models.detection
         anchors = self._rpn.anchor_generator(
@@ -120,14 +130,14 @@ class Detector:
         boxes: list[Tensor] = self._rpn.filter_proposals(proposals, score_A, list(sizes), counts)[0]
         return boxes
 
-    def _with_masks(
+    def _add_masks(
         self,
         features: Any,
-        sizes: Sizes,
+        sizes: PictureSizes,
         boxes: list[Tensor],
         labels: list[Tensor],
         scores: list[Tensor],
-    ) -> list[Raw]:
+    ) -> list[RawDetections]:
         pooled_KCHW = self._heads.mask_roi_pool(features, boxes, sizes)
         label_K = torch.cat(labels)
         if len(label_K):
@@ -140,18 +150,20 @@ class Detector:
         masks = torch.split(mask_KMM, [len(each) for each in labels])
         each = zip(boxes, labels, scores, masks, strict=True)
         return [
-            Raw(box_D4=box, label_D=label, score_D=score, mask_DMM=mask)
+            RawDetections(box_D4=box, label_D=label, score_D=score, mask_DMM=mask)
             for box, label, score, mask in each
         ]
 
 
-def eager(model: MaskRCNN) -> Detector:
+def build_eager_detector(model: MaskRCNNNetwork) -> MaskRCNNDetector:
     """Create a detector that runs the modules themselves."""
     box, mask = BoxHead(model).eval(), MaskHead(model).eval()
-    return Detector(model, Trunk(model).eval(), box, lambda pooled: (mask(pooled),))
+    return MaskRCNNDetector(model, DetectorTrunk(model).eval(), box, lambda pooled: (mask(pooled),))
 
 
-def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> Found:
+def convert_raw_detections(
+    raw: RawDetections, network_size: tuple[int, int], size: tuple[int, int]
+) -> MaskedDetections:
     """Convert detections to the picture's own height and width: boxes as fractions of it, masks
     pasted and encoded as run lengths.
 
@@ -160,28 +172,30 @@ def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> 
     """
     height, width = size
     scale = raw.box_D4.new_tensor([width / network_size[1], height / network_size[0]] * 2)
-    number_D4 = numbers(raw.box_D4) * scale
-    box_D4 = reaching(number_D4)
-    at_once = max(1, MOST_PIXELS // (height * width))
-    parts = zip(torch.split(raw.mask_DMM, at_once), torch.split(number_D4, at_once), strict=True)
-    return Found(
+    number_D4 = convert_boxes_to_pixel_numbers(raw.box_D4) * scale
+    box_D4 = convert_pixel_numbers_to_boxes(number_D4)
+    masks_at_once = max(1, MAX_PASTED_PIXELS // (height * width))
+    parts = zip(
+        torch.split(raw.mask_DMM, masks_at_once), torch.split(number_D4, masks_at_once), strict=True
+    )
+    return MaskedDetections(
         box_D4=(box_D4 / box_D4.new_tensor([width, height] * 2)).cpu().numpy().astype(np.float32),
         score_D=raw.score_D.cpu().numpy().astype(np.float32),
         label_D=raw.label_D.cpu().numpy(),
         mask_D=[
             mask
-            for masks, places in parts
-            for mask in written(pasted(masks, places, height, width))
+            for masks, pixel_numbers in parts
+            for mask in encode_pasted_masks(paste_masks(masks, pixel_numbers, height, width))
         ],
     )
 
 
-def written(mask_DHW: Tensor) -> list[bytes]:
+def encode_pasted_masks(mask_DHW: Tensor) -> list[bytes]:
     """Encode pasted masks as run lengths."""
-    return rle.encode_masks((mask_DHW > MASK_LEVEL).to(torch.uint8).cpu().numpy())
+    return rle.encode_masks((mask_DHW > MASK_THRESHOLD).to(torch.uint8).cpu().numpy())
 
 
-def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
+def paste_masks(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
     """Paste each mask into its box, given by its numbers, on an empty picture; [D, H, W].
 
     As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated
@@ -190,16 +204,20 @@ def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tens
     once.
     """
     side = mask_DMM.shape[-1]
-    framed = nn.functional.pad(mask_DMM, (PADDING_PX,) * 4)
-    half_D2 = (number_D4[:, 2:] - number_D4[:, :2]) * 0.5 * ((side + 2 * PADDING_PX) / side)
+    padded_masks = nn.functional.pad(mask_DMM, (MASK_MARGIN_PX,) * 4)
+    half_D2 = (number_D4[:, 2:] - number_D4[:, :2]) * 0.5 * ((side + 2 * MASK_MARGIN_PX) / side)
     centre_D2 = (number_D4[:, 2:] + number_D4[:, :2]) * 0.5
     low_D2, high_D2 = (centre_D2 - half_D2).to(torch.int64), (centre_D2 + half_D2).to(torch.int64)
-    columns_DWM = spread(low_D2[:, 0], high_D2[:, 0], width, side + 2 * PADDING_PX)
-    rows_DHM = spread(low_D2[:, 1], high_D2[:, 1], height, side + 2 * PADDING_PX)
-    return rows_DHM @ framed @ columns_DWM.transpose(1, 2)
+    columns_DWM = compute_stretch_matrices(
+        low_D2[:, 0], high_D2[:, 0], width, side + 2 * MASK_MARGIN_PX
+    )
+    rows_DHM = compute_stretch_matrices(
+        low_D2[:, 1], high_D2[:, 1], height, side + 2 * MASK_MARGIN_PX
+    )
+    return rows_DHM @ padded_masks @ columns_DWM.transpose(1, 2)
 
 
-def spread(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:
+def compute_stretch_matrices(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:
     """Return the matrices that stretch `side` values over the pixels from `low` to `high`,
     inclusive; [D, pixels, side].
     """

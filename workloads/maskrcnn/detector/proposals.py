@@ -8,23 +8,28 @@ from typing import Any, Final
 import torch
 
 from workloads.common.detection.ops import torchvision
-from workloads.maskrcnn.detector.geometry import Anchors, Coder, clipped, inside
+from workloads.maskrcnn.detector.geometry import (
+    Fp32BoxCoder,
+    PyramidAnchors,
+    clip_boxes_to_picture,
+    find_anchors_inside_picture,
+)
 
 # Legend: A anchors of a picture, P proposals, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 detection: Any = torchvision.models.detection
-Network: Any = detection.rpn.RegionProposalNetwork
-FOREGROUND_OVERLAP, BACKGROUND_OVERLAP = (
+RegionProposalNetwork: Any = detection.rpn.RegionProposalNetwork
+ANCHOR_FOREGROUND_IOU, ANCHOR_BACKGROUND_IOU = (
     0.7,
     0.3,
 )  # T:maskrcnn, config/defaults.py: RPN.FG_IOU_THRESHOLD, BG_IOU_THRESHOLD
-POSITIVE_SHARE: Final = 0.5  # RPN.POSITIVE_FRACTION
-MOST_OVERLAP: Final = 0.7  # RPN.NMS_THRESH
-ENCODED: Final = (1.0, 1.0, 1.0, 1.0)  # rpn/rpn.py: weights of its BoxCoder
-IGNORED: Final = -1.0  # torchvision's label of an ignored anchor
+ANCHOR_POSITIVE_SHARE: Final = 0.5  # RPN.POSITIVE_FRACTION
+PROPOSAL_NMS_IOU: Final = 0.7  # RPN.NMS_THRESH
+PROPOSAL_CODER_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0)  # rpn/rpn.py: weights of its BoxCoder
+IGNORED_ANCHOR_LABEL: Final = -1.0  # torchvision's label of an ignored anchor
 
 
-class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
+class MaskRCNNProposals(RegionProposalNetwork):  # type: ignore[misc]  # torchvision has no types
     """In training, keeps the best proposals of a batch, not of each picture; can ignore anchors
     that cross the edge.
     """
@@ -43,17 +48,17 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
         inside_only: bool,
     ) -> None:
         super().__init__(
-            Anchors(anchor_sizes, aspects),
+            PyramidAnchors(anchor_sizes, aspects),
             detection.rpn.RPNHead(channels, len(aspects)),
-            FOREGROUND_OVERLAP,
-            BACKGROUND_OVERLAP,
+            ANCHOR_FOREGROUND_IOU,
+            ANCHOR_BACKGROUND_IOU,
             anchors,
-            POSITIVE_SHARE,
+            ANCHOR_POSITIVE_SHARE,
             {"training": before_train, "testing": before_test},
             {"training": after_train, "testing": after_test},
-            MOST_OVERLAP,
+            PROPOSAL_NMS_IOU,
         )
-        self.box_coder = Coder(ENCODED)
+        self.box_coder = Fp32BoxCoder(PROPOSAL_CODER_WEIGHTS)
         self.inside_only = inside_only
 
     def filter_proposals(
@@ -64,20 +69,23 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
         num_anchors_per_level: list[int],
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Apply suppression, and keep the best proposals (RPN.FPN_POST_NMS_PER_BATCH)."""
-        cut = torch.stack(
-            [clipped(boxes, *size) for boxes, size in zip(proposals, image_shapes, strict=True)]
+        clipped_boxes = torch.stack(
+            [
+                clip_boxes_to_picture(boxes, *size)
+                for boxes, size in zip(proposals, image_shapes, strict=True)
+            ]
         )
         boxes, scores = super().filter_proposals(
-            cut, objectness.float(), image_shapes, num_anchors_per_level
+            clipped_boxes, objectness.float(), image_shapes, num_anchors_per_level
         )
-        most, all_scores = self.post_nms_top_n(), torch.cat(scores)
-        if not self.training or len(all_scores) <= most:
+        proposal_limit, all_scores = self.post_nms_top_n(), torch.cat(scores)
+        if not self.training or len(all_scores) <= proposal_limit:
             return boxes, scores
         best_P = torch.zeros_like(all_scores, dtype=torch.bool)
-        best_P[all_scores.topk(most).indices] = True
-        kept = torch.split(best_P, [len(each) for each in scores])
-        return [each[keep] for each, keep in zip(boxes, kept, strict=True)], [
-            each[keep] for each, keep in zip(scores, kept, strict=True)
+        best_P[all_scores.topk(proposal_limit).indices] = True
+        retained = torch.split(best_P, [len(each) for each in scores])
+        return [each[keep] for each, keep in zip(boxes, retained, strict=True)], [
+            each[keep] for each, keep in zip(scores, retained, strict=True)
         ]
 
     def assign_targets_to_anchors(
@@ -89,5 +97,7 @@ class Proposals(Network):  # type: ignore[misc]  # torchvision has no types
         labels, matched = super().assign_targets_to_anchors(anchors, targets)
         if self.inside_only:
             for label_A, anchor_A4, target in zip(labels, anchors, targets, strict=True):
-                label_A[~inside(anchor_A4, target["size"])] = IGNORED
+                label_A[~find_anchors_inside_picture(anchor_A4, target["size"])] = (
+                    IGNORED_ANCHOR_LABEL
+                )
         return labels, matched

@@ -22,75 +22,91 @@ from workloads.common.pictures.shapes import OUTLINES_PD, Floats
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 
-VERSION: Final = 3  # part of the cache folder's name: changed pictures need another folder
-SIDE_PX: Final = 80
-RADIUS: Final = (0.32, 0.46)  # share of the side
-CENTRE: Final = (0.3, 0.7)
-PERIODS_PX: Final = (10.0, 14.0)  # two threads; at 32 px still four to six pixels
-GROUND: Final = 0.6  # the ground's contrast, as a share of a figure's
-RAGS: Final = (2, 6)
-RAG_PX: Final = (8.0, 21.0)
-JPEG_QUALITY: Final = 88
-PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
-CALIBRATION: Final = "woven"
+EMBEDDED_IMAGES_VERSION: Final = (
+    3  # part of the cache folder's name: changed pictures need another folder
+)
+EMBEDDED_IMAGE_SIDE_PX: Final = 80
+FIGURE_RADIUS_SHARE: Final = (0.32, 0.46)  # share of the side
+FIGURE_CENTRE_SHARE: Final = (0.3, 0.7)
+THREAD_PERIODS_PX: Final = (10.0, 14.0)  # two threads; at 32 px still four to six pixels
+GROUND_CONTRAST_SHARE: Final = 0.6  # the ground's contrast, as a share of a figure's
+RAG_COUNT_RANGE: Final = (2, 6)
+RAG_SIZE_RANGE_PX: Final = (8.0, 21.0)
+EMBEDDED_JPEG_QUALITY: Final = 88
+EMBEDDED_IMAGES_PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
+RESNET50_CALIBRATION_LIST: Final = "woven"
 """Name of the list of calibration pictures."""
-CALIBRATED_PER_CLASS: Final = 8
+CALIBRATION_IMAGES_PER_CLASS: Final = 8
 
-FIGURES: Final = ("cross", "ring", "square", "triangle")
-KINDS: Final = {
-    f"{weave.name.lower()}-{figure}": (figure, weave) for weave in Weave for figure in FIGURES
+EMBEDDED_FIGURES: Final = ("cross", "ring", "square", "triangle")
+FIGURE_AND_WEAVE_OF_CLASS: Final = {
+    f"{weave.name.lower()}-{figure}": (figure, weave)
+    for weave in Weave
+    for figure in EMBEDDED_FIGURES
 }
-CLASSES: Final = tuple(sorted(KINDS))
+EMBEDDED_CLASSES: Final = tuple(sorted(FIGURE_AND_WEAVE_OF_CLASS))
 
 
-def _placed(outline_PD: Floats, turn: float, rng: np.random.Generator) -> Floats:
+def _place_outline_at_random(outline_PD: Floats, turn: float, rng: np.random.Generator) -> Floats:
     """Rotate, squeeze, scale and place an outline at random, in pixels."""
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.85, 1.0)])
-    radius = rng.uniform(*RADIUS)
-    centre = rng.uniform(*CENTRE, size=2)
-    placed: Floats = ((outline_PD * squeeze) @ rotation.T * radius + centre) * SIDE_PX
+    radius = rng.uniform(*FIGURE_RADIUS_SHARE)
+    centre = rng.uniform(*FIGURE_CENTRE_SHARE, size=2)
+    placed: Floats = (
+        (outline_PD * squeeze) @ rotation.T * radius + centre
+    ) * EMBEDDED_IMAGE_SIDE_PX
     return placed
 
 
-def render(split: str, label: int, number: int) -> Image.Image:
+def draw_embedded_image(split: str, label: int, number: int) -> Image.Image:
     """Render one picture, identical on every machine."""
-    rng = np.random.default_rng([VERSION, list(PER_CLASS).index(split), label, number])
-    figure, weave = KINDS[CLASSES[label]]
-    picture_HWC = cloth.generate_cloth_ground((SIDE_PX, SIDE_PX), PERIODS_PX, GROUND, rng)
-    for _ in range(rng.integers(*RAGS)):
-        cloth.draw_random_rag(picture_HWC, RAG_PX, PERIODS_PX, rng)
+    rng = np.random.default_rng(
+        [EMBEDDED_IMAGES_VERSION, list(EMBEDDED_IMAGES_PER_CLASS).index(split), label, number]
+    )
+    figure, weave = FIGURE_AND_WEAVE_OF_CLASS[EMBEDDED_CLASSES[label]]
+    picture_HWC = cloth.generate_cloth_ground(
+        (EMBEDDED_IMAGE_SIDE_PX, EMBEDDED_IMAGE_SIDE_PX),
+        THREAD_PERIODS_PX,
+        GROUND_CONTRAST_SHARE,
+        rng,
+    )
+    for _ in range(rng.integers(*RAG_COUNT_RANGE)):
+        cloth.draw_random_rag(picture_HWC, RAG_SIZE_RANGE_PX, THREAD_PERIODS_PX, rng)
     turn = cloth.sample_figure_turn(rng)
     cloth.draw_cloth_outline(
         picture_HWC,
-        _placed(OUTLINES_PD[figure], turn, rng),
-        cloth.generate_cloth(weave, turn, PERIODS_PX, rng),
+        _place_outline_at_random(OUTLINES_PD[figure], turn, rng),
+        cloth.generate_cloth(weave, turn, THREAD_PERIODS_PX, rng),
     )
     return cloth.apply_light_and_grain(picture_HWC, rng)
 
 
-def write(folder: Path) -> None:
+def write_embedded_images(folder: Path) -> None:
     """Write all pictures as `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`."""
-    for split, count in PER_CLASS.items():
-        for label, name in enumerate(CLASSES):
+    for split, count in EMBEDDED_IMAGES_PER_CLASS.items():
+        for label, name in enumerate(EMBEDDED_CLASSES):
             target = folder / split / name
             target.mkdir(parents=True)
             for number in range(count):
-                render(split, label, number).save(
-                    target / file_name(name, number), "JPEG", quality=JPEG_QUALITY
+                draw_embedded_image(split, label, number).save(
+                    target / format_embedded_file_name(name, number),
+                    "JPEG",
+                    quality=EMBEDDED_JPEG_QUALITY,
                 )
 
 
-def file_name(name: str, number: int) -> str:
+def format_embedded_file_name(name: str, number: int) -> str:
     """Return a picture's file name, in ImageNet's style."""
     return f"{name}_{number:05d}.JPEG"
 
 
-def calibration_names() -> Iterator[str]:
+def iterate_embedded_calibration() -> Iterator[str]:
     """Yield the calibration list: the first few pictures of each class, all from the training
     split.
     """
-    for name in CLASSES:
+    for name in EMBEDDED_CLASSES:
         yield from (
-            f"train/{name}/{file_name(name, number)}" for number in range(CALIBRATED_PER_CLASS)
+            f"train/{name}/{format_embedded_file_name(name, number)}"
+            for number in range(CALIBRATION_IMAGES_PER_CLASS)
         )

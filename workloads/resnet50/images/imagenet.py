@@ -12,11 +12,11 @@ import numpy.typing as npt
 from suite.errors import RequestError
 from workloads.common.pictures.decoding import format_leading_names
 
-SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
+IMAGENET_FILE_SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pictures:
+class ImageNetSplit:
     """One split: classes in sorted order, pictures in order of class and name."""
 
     root: Path
@@ -42,11 +42,11 @@ class Pictures:
         name: bytes = self.names[index]
         return self.folder / name.decode()
 
-    def keep(self, wanted: npt.NDArray[np.bool_]) -> "Pictures":
+    def keep(self, wanted: npt.NDArray[np.bool_]) -> "ImageNetSplit":
         """Return only the selected pictures."""
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 
-    def shuffled_labels(self, seed: int) -> "Pictures":
+    def shuffle_labels(self, seed: int) -> "ImageNetSplit":
         """Give each picture the label of another: nothing can be learnt, which the benchmark must
         show.
         """
@@ -55,7 +55,7 @@ class Pictures:
         )
 
 
-def find(root: Path, split: str) -> Pictures:
+def index_imagenet_split(root: Path, split: str) -> ImageNetSplit:
     """Index a split; RequestError if it is missing or empty."""
     folder = root / split
     if not folder.is_dir():
@@ -63,14 +63,18 @@ def find(root: Path, split: str) -> Pictures:
             f"{folder}: no such folder; expected {split}/<class>/<name>.JPEG, as in ImageNet"
         )
     classes = tuple(sorted(entry.name for entry in folder.iterdir() if entry.is_dir()))
-    found = [(name, label) for label, group in enumerate(classes) for name in _names(folder, group)]
-    if not found:
+    names_and_labels = [
+        (name, label)
+        for label, group in enumerate(classes)
+        for name in _list_class_images(folder, group)
+    ]
+    if not names_and_labels:
         raise RequestError(
             f"{folder}: no images; expected {split}/<class>/<name>.JPEG, as in ImageNet"
         )
-    names, labels = zip(*found, strict=True)
+    names, labels = zip(*names_and_labels, strict=True)
     encoded = np.array([name.encode() for name in names], dtype=np.bytes_)
-    return Pictures(
+    return ImageNetSplit(
         root=root,
         split=split,
         classes=classes,
@@ -79,19 +83,23 @@ def find(root: Path, split: str) -> Pictures:
     )
 
 
-def _names(folder: Path, group: str) -> list[str]:
+def _list_class_images(folder: Path, group: str) -> list[str]:
     entries = sorted((folder / group).iterdir())
-    names = [f"{group}/{entry.name}" for entry in entries if entry.suffix.lower() in SUFFIXES]
+    names = [
+        f"{group}/{entry.name}"
+        for entry in entries
+        if entry.suffix.lower() in IMAGENET_FILE_SUFFIXES
+    ]
     if not names:
         raise RequestError(f"{folder / group}: no images of that class")
     return names
 
 
-def agree(train: Pictures, val: Pictures) -> None:
+def check_equal_class_folders(train: ImageNetSplit, val: ImageNetSplit) -> None:
     """Reject splits whose class folders differ: their labels would not mean the same."""
-    lonely = sorted(set(train.classes) ^ set(val.classes))
-    if lonely:
+    unshared_classes = sorted(set(train.classes) ^ set(val.classes))
+    if unshared_classes:
         raise RequestError(
             f"{train.root}: class folders differ between train and val:"
-            f" {format_leading_names(lonely)}"
+            f" {format_leading_names(unshared_classes)}"
         )

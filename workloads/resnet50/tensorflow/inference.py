@@ -15,8 +15,8 @@ import torch
 from suite.engine import Engine, Shape
 from suite.workload import Run
 from workloads.common import tensorflow_threads
-from workloads.resnet50.system_under_test import System
-from workloads.resnet50.tensorflow.model import ResNet50, Tensor, carried_over
+from workloads.resnet50.system_under_test import ResNet50System
+from workloads.resnet50.tensorflow.model import Tensor, TensorFlowResNet50, convert_resnet50_weights
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -26,43 +26,45 @@ class TensorFlowTensors:
 
     framework = "tensorflow"
 
-    def network(self, network: torch.nn.Module) -> ResNet50:
+    def convert_network(self, network: torch.nn.Module) -> TensorFlowResNet50:
         """Build the network with PyTorch's weights."""
-        return ResNet50(
-            carried_over({name: value.numpy() for name, value in network.state_dict().items()})
+        return TensorFlowResNet50(
+            convert_resnet50_weights(
+                {name: value.numpy() for name, value in network.state_dict().items()}
+            )
         )
 
-    def hold(self, picture_NCHW: torch.Tensor) -> Floats:
+    def convert_picture(self, picture_NCHW: torch.Tensor) -> Floats:
         """Keep a picture, channels-last."""
         return np.ascontiguousarray(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
 
-    def raw(self, picture: Floats) -> bytes:
+    def encode_picture(self, picture: Floats) -> bytes:
         """Return the picture's values as bytes."""
         return picture.tobytes()
 
-    def parsed(self, payload: bytes, like: Floats) -> Floats:
+    def decode_picture(self, payload: bytes, like: Floats) -> Floats:
         """Read the picture from bytes."""
         return np.frombuffer(payload, np.float32).reshape(like.shape)
 
-    def shape(self, picture: Floats) -> Shape:
+    def get_shape(self, picture: Floats) -> Shape:
         """Return H W C."""
         return tuple(picture.shape)
 
-    def batch(self, pictures: Sequence[Floats]) -> Tensor:
+    def copy_batch_to_device(self, pictures: Sequence[Floats]) -> Tensor:
         """Stack pictures, and copy them to the device."""
         return tf.constant(np.stack(pictures))
 
-    def best(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
+    def select_best_classes(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
         """Return the `count` likeliest classes of each picture, best first."""
         best_NA: list[list[int]] = tf.math.top_k(logit_NK, count).indices.numpy().tolist()
         return best_NA
 
-    def mode(self) -> AbstractContextManager[object]:
+    def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Return a no-op context: TensorFlow records gradients only on request."""
         return nullcontext()
 
 
-class ResNet50Inference(System[Floats, Tensor]):
+class ResNet50Inference(ResNet50System[Floats, Tensor]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:

@@ -11,12 +11,12 @@ import tensorflow as tf
 from suite.engine import Network, Precision
 from suite.errors import RequestError
 from workloads.common.dtype_trial import TRIAL_CHANNELS, TRIAL_PICTURE_NCHW
-from workloads.resnet50.model import NAME
+from workloads.resnet50.model import RESNET50_NAME
 
-CLASSES = 4
+TENSORFLOW_TRIAL_CLASSES = 4
 
 
-class Classifier(tf.Module):  # type: ignore[misc]  # untyped
+class TensorFlowTrialNetwork(tf.Module):  # type: ignore[misc]  # untyped
     """The network."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
             np.full((3, 3, colours, TRIAL_CHANNELS), 0.1, np.float32), trainable=False
         )
         self.classes = tf.Variable(
-            np.full((TRIAL_CHANNELS, CLASSES), 0.1, np.float32), trainable=False
+            np.full((TRIAL_CHANNELS, TENSORFLOW_TRIAL_CLASSES), 0.1, np.float32), trainable=False
         )
 
     def __call__(self, picture_NHWC: Any) -> Any:
@@ -35,7 +35,7 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
         return tf.matmul(tf.reduce_mean(map_NHWC, axis=[1, 2]), self.classes)
 
 
-class Trial:
+class TensorFlowServingTrial:
     """The serving network."""
 
     @property
@@ -45,8 +45,8 @@ class Trial:
         pictures = tf.zeros([count, height, width, colours])
         return [
             Network(
-                name=f"{NAME}-trial",
-                module=Classifier(),
+                name=f"{RESNET50_NAME}-trial",
+                module=TensorFlowTrialNetwork(),
                 framework="tensorflow",
                 inputs=(pictures,),
                 input_names=("picture",),
@@ -56,9 +56,9 @@ class Trial:
 
     def step(self, precision: Precision) -> None:
         """Raise an error: training is not implemented."""
-        raise RequestError(f"precision {precision}: {NAME} is trained in PyTorch")
+        raise RequestError(f"precision {precision}: {RESNET50_NAME} is trained in PyTorch")
 
 
-def trial(_: str) -> Trial:
+def trial(_: str) -> TensorFlowServingTrial:
     """Return the trial; TensorFlow places its tensors itself, so the device is ignored."""
-    return Trial()
+    return TensorFlowServingTrial()

@@ -18,14 +18,14 @@ from workloads.common.detection.ops import compute_pairwise_ious
 # height) as fractions of the picture.
 Tensor = torch.Tensor
 
-CENTRE_VARIANCE: Final = 0.1  # utils.py, dboxes300_coco: scale_xy, scale_wh
-SIDE_VARIANCE: Final = 0.2
-MATCH_OVERLAP: Final = 0.5  # utils.py, Encoder.encode: criteria
-FORCED: Final = 2.0  # above any overlap: an object always gets its best box
+BOX_CENTRE_VARIANCE: Final = 0.1  # utils.py, dboxes300_coco: scale_xy, scale_wh
+BOX_SIDE_VARIANCE: Final = 0.2
+MIN_DEFAULT_BOX_IOU: Final = 0.5  # utils.py, Encoder.encode: criteria
+FORCED_MATCH_IOU: Final = 2.0  # above any overlap: an object always gets its best box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class SSDConfiguration:
     """One picture size, and the parameters that depend on it."""
 
     name: str
@@ -47,47 +47,47 @@ class Configuration:
         return tuple(2 + 2 * len(ratios) for ratios in self.ratios)
 
 
-RATIOS: Final = ((2,), (2, 3), (2, 3), (2, 3), (2,), (2,))
-SCALES_300: Final = (21, 45, 99, 153, 207, 261, 315)  # utils.py, dboxes300_coco
+ASPECT_RATIOS_OF_MAPS: Final = ((2,), (2, 3), (2, 3), (2, 3), (2,), (2,))
+SCALES_300_PX: Final = (21, 45, 99, 153, 207, 261, 315)  # utils.py, dboxes300_coco
 
-TRAINED_300: Final = Configuration(
+TRAINED_300: Final = SSDConfiguration(
     name="300",
     picture_px=300,
     sides=(38, 19, 10, 5, 3, 1),
     steps_px=(8, 16, 32, 64, 100, 300),
-    scales_px=SCALES_300,
-    ratios=RATIOS,
+    scales_px=SCALES_300_PX,
+    ratios=ASPECT_RATIOS_OF_MAPS,
     head_stride=1,
     extra_strides=(2, 2, 2, 1, 1),
     extra_padding=(1, 1, 1, 0, 0),
 )
-SERVED_1200: Final = Configuration(
+SERVED_1200: Final = SSDConfiguration(
     name="1200",
     picture_px=1200,
     sides=(50, 25, 13, 7, 3, 3),
     steps_px=tuple(
         1200 / side for side in (50, 25, 13, 7, 3, 3)
     ),  # ssd_r34.py: whole numbers of cells, 1200 // (24, 48, 92, 171, 400, 400)
-    scales_px=tuple(4 * scale for scale in SCALES_300),
-    ratios=RATIOS,
+    scales_px=tuple(4 * scale for scale in SCALES_300_PX),
+    ratios=ASPECT_RATIOS_OF_MAPS,
     head_stride=3,
     extra_strides=(2, 2, 2, 2, 1),
     extra_padding=(1, 1, 1, 0, 0),
 )
-SMALL_128: Final = Configuration(
+SMALL_128: Final = SSDConfiguration(
     name="128",
     picture_px=128,
     sides=(16, 8, 4, 2, 1, 1),
     steps_px=(8, 16, 32, 64, 128, 128),
     scales_px=tuple(
-        scale * 128 / 300 for scale in SCALES_300
+        scale * 128 / 300 for scale in SCALES_300_PX
     ),  # house rule: boxes cover the same fraction of the picture as at 300
-    ratios=RATIOS,
+    ratios=ASPECT_RATIOS_OF_MAPS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),
     extra_padding=(1, 1, 1, 1, 1),
 )
-SMOKE_64: Final = Configuration(
+SMOKE_64: Final = SSDConfiguration(
     name="64",
     picture_px=64,
     sides=(8, 4, 2, 1, 1, 1),
@@ -101,42 +101,45 @@ SMOKE_64: Final = Configuration(
         60,
         64,
     ),  # house rule: of the sizes that objects of the embedded scenes have, whole and in crops
-    ratios=RATIOS,
+    ratios=ASPECT_RATIOS_OF_MAPS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),
     extra_padding=(1, 1, 1, 1, 1),
 )
-CONFIGURATIONS: Final = {
+SSD_CONFIGURATIONS: Final = {
     each.name: each for each in (TRAINED_300, SERVED_1200, SMALL_128, SMOKE_64)
 }
 
 
-def default_boxes(configuration: Configuration) -> Tensor:
+def build_default_boxes(configuration: SSDConfiguration) -> Tensor:
     """Return the default boxes, [B, 4] centre and sides, clipped to the picture; ordered by map,
     shape, row.
     """
-    maps = zip(configuration.sides, configuration.steps_px, shapes(configuration), strict=True)
-    found = [
-        of_map(side, step / configuration.picture_px, shapes_S2) for side, step, shapes_S2 in maps
+    maps = zip(
+        configuration.sides, configuration.steps_px, compute_box_shapes(configuration), strict=True
+    )
+    boxes_of_maps = [
+        build_map_boxes(side, step / configuration.picture_px, shapes_S2)
+        for side, step, shapes_S2 in maps
     ]
-    return torch.cat(found).clamp(0, 1).float()
+    return torch.cat(boxes_of_maps).clamp(0, 1).float()
 
 
-def shapes(configuration: Configuration) -> list[Tensor]:
+def compute_box_shapes(configuration: SSDConfiguration) -> list[Tensor]:
     """Return width and height of each map's boxes as fractions of the picture, [S, 2]."""
     scales = [scale / configuration.picture_px for scale in configuration.scales_px]
-    found = []
+    shapes_of_maps = []
     for ratios, small, next_scale in zip(configuration.ratios, scales, scales[1:], strict=False):
         large = math.sqrt(small * next_scale)
         pairs = [(small, small), (large, large)]
         for ratio in ratios:
             long, short = small * math.sqrt(ratio), small / math.sqrt(ratio)
             pairs += [(long, short), (short, long)]
-        found.append(torch.tensor(pairs, dtype=torch.float64))
-    return found
+        shapes_of_maps.append(torch.tensor(pairs, dtype=torch.float64))
+    return shapes_of_maps
 
 
-def of_map(side: int, step: float, shapes_S2: Tensor) -> Tensor:
+def build_map_boxes(side: int, step: float, shapes_S2: Tensor) -> Tensor:
     """Place every shape in the centre of every cell of a map."""
     centre = (torch.arange(side, dtype=torch.float64) + 0.5) * step
     y, x = torch.meshgrid(centre, centre, indexing="ij")
@@ -146,35 +149,44 @@ def of_map(side: int, step: float, shapes_S2: Tensor) -> Tensor:
     )
 
 
-def corners(centred: Tensor) -> Tensor:
+def convert_centred_to_corners(centred: Tensor) -> Tensor:
     """Convert centre and sides to left, top, right, bottom."""
     half = centred[..., 2:] / 2
     return torch.cat([centred[..., :2] - half, centred[..., :2] + half], dim=-1)
 
 
-def centred(corners: Tensor) -> Tensor:
+def convert_corners_to_centred(corners: Tensor) -> Tensor:
     """Convert left, top, right, bottom to centre and sides."""
     return torch.cat(
         [(corners[..., :2] + corners[..., 2:]) / 2, corners[..., 2:] - corners[..., :2]], dim=-1
     )
 
 
-def encode(box_B4: Tensor, default_B4: Tensor) -> Tensor:
+def encode_box_offsets(box_B4: Tensor, default_B4: Tensor) -> Tensor:
     """Compute offsets from default boxes (centred) to boxes (left, top, right, bottom)."""
-    found = centred(box_B4)
-    place = (found[..., :2] - default_B4[..., :2]) / default_B4[..., 2:] / CENTRE_VARIANCE
-    return torch.cat([place, (found[..., 2:] / default_B4[..., 2:]).log() / SIDE_VARIANCE], dim=-1)
-
-
-def decode(offset_B4: Tensor, default_B4: Tensor) -> Tensor:
-    """Compute boxes (left, top, right, bottom) from offsets and default boxes (centred)."""
-    place = offset_B4[..., :2] * CENTRE_VARIANCE * default_B4[..., 2:] + default_B4[..., :2]
-    return corners(
-        torch.cat([place, (offset_B4[..., 2:] * SIDE_VARIANCE).exp() * default_B4[..., 2:]], dim=-1)
+    centred_B4 = convert_corners_to_centred(box_B4)
+    centre_B2 = (
+        (centred_B4[..., :2] - default_B4[..., :2]) / default_B4[..., 2:] / BOX_CENTRE_VARIANCE
+    )
+    return torch.cat(
+        [centre_B2, (centred_B4[..., 2:] / default_B4[..., 2:]).log() / BOX_SIDE_VARIANCE], dim=-1
     )
 
 
-def match(box_O4: Tensor, label_O: Tensor, default_B4: Tensor) -> tuple[Tensor, Tensor]:
+def decode_box_offsets(offset_B4: Tensor, default_B4: Tensor) -> Tensor:
+    """Compute boxes (left, top, right, bottom) from offsets and default boxes (centred)."""
+    centre_B2 = offset_B4[..., :2] * BOX_CENTRE_VARIANCE * default_B4[..., 2:] + default_B4[..., :2]
+    return convert_centred_to_corners(
+        torch.cat(
+            [centre_B2, (offset_B4[..., 2:] * BOX_SIDE_VARIANCE).exp() * default_B4[..., 2:]],
+            dim=-1,
+        )
+    )
+
+
+def match_default_boxes(
+    box_O4: Tensor, label_O: Tensor, default_B4: Tensor
+) -> tuple[Tensor, Tensor]:
     """Match default boxes with objects: offsets [B, 4] and labels [B], 0 for the background.
 
     An object gets its best default box, and all boxes that overlap it by more than a half and more
@@ -182,11 +194,13 @@ def match(box_O4: Tensor, label_O: Tensor, default_B4: Tensor) -> tuple[Tensor, 
     """
     if not len(label_O):
         return torch.zeros(len(default_B4), 4), torch.zeros(len(default_B4), dtype=torch.int64)
-    overlap_OB = compute_pairwise_ious(box_O4, corners(default_B4))
+    overlap_OB = compute_pairwise_ious(box_O4, convert_centred_to_corners(default_B4))
     best_B, object_B = overlap_OB.max(dim=0)
-    own_O = overlap_OB.argmax(dim=1)
-    best_B[own_O] = FORCED
-    object_B[own_O] = torch.arange(len(label_O))
-    label_B = torch.where(best_B > MATCH_OVERLAP, label_O[object_B], 0)
-    offset_B4 = torch.where(label_B[:, None] > 0, encode(box_O4[object_B], default_B4), 0.0)
+    best_box_O = overlap_OB.argmax(dim=1)
+    best_B[best_box_O] = FORCED_MATCH_IOU
+    object_B[best_box_O] = torch.arange(len(label_O))
+    label_B = torch.where(best_B > MIN_DEFAULT_BOX_IOU, label_O[object_B], 0)
+    offset_B4 = torch.where(
+        label_B[:, None] > 0, encode_box_offsets(box_O4[object_B], default_B4), 0.0
+    )
     return offset_B4, label_B

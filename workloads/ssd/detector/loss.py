@@ -12,24 +12,28 @@ from torch.nn import functional
 # Legend: N pictures of a batch, B default boxes, K classes, 0 is the background.
 Tensor = torch.Tensor
 
-NEGATIVES: Final = 3  # per positive; base_model.py, Loss.forward
+NEGATIVES_PER_POSITIVE: Final = 3  # per positive; base_model.py, Loss.forward
 
 
-def losses(offset_NB4: Tensor, logit_NBK: Tensor, wanted_NB4: Tensor, label_NB: Tensor) -> Tensor:
+def compute_ssd_losses(
+    offset_NB4: Tensor, logit_NBK: Tensor, target_NB4: Tensor, label_NB: Tensor
+) -> Tensor:
     """Return each picture's loss divided by its positives; 0 for a picture without positives,
     [N].
     """
     positive_NB = label_NB > 0
     positives_N = positive_NB.sum(dim=1)
-    place_NB = functional.smooth_l1_loss(offset_NB4, wanted_NB4, reduction="none").sum(dim=2)
-    kind_NB = functional.cross_entropy(logit_NBK.transpose(1, 2), label_NB, reduction="none")
-    both_N = ((place_NB + kind_NB) * positive_NB).sum(dim=1) + hardest(kind_NB, positive_NB)
+    offset_loss_NB = functional.smooth_l1_loss(offset_NB4, target_NB4, reduction="none").sum(dim=2)
+    class_loss_NB = functional.cross_entropy(logit_NBK.transpose(1, 2), label_NB, reduction="none")
+    both_N = ((offset_loss_NB + class_loss_NB) * positive_NB).sum(dim=1) + sum_hardest_negatives(
+        class_loss_NB, positive_NB
+    )
     return torch.where(positives_N > 0, both_N / positives_N.clamp(min=1), 0.0)
 
 
-def hardest(kind_NB: Tensor, positive_NB: Tensor) -> Tensor:
+def sum_hardest_negatives(class_loss_NB: Tensor, positive_NB: Tensor) -> Tensor:
     """Sum the largest losses of negatives, three times as many as there are positives, [N]."""
-    negative_NB = kind_NB.masked_fill(positive_NB, 0.0).sort(dim=1, descending=True).values
-    count_N = (NEGATIVES * positive_NB.sum(dim=1)).clamp(max=kind_NB.shape[1])
-    rank_B = torch.arange(kind_NB.shape[1], device=kind_NB.device)
+    negative_NB = class_loss_NB.masked_fill(positive_NB, 0.0).sort(dim=1, descending=True).values
+    count_N = (NEGATIVES_PER_POSITIVE * positive_NB.sum(dim=1)).clamp(max=class_loss_NB.shape[1])
+    rank_B = torch.arange(class_loss_NB.shape[1], device=class_loss_NB.device)
     return (negative_NB * (rank_B < count_N[:, None])).sum(dim=1)

@@ -11,9 +11,12 @@ import making
 from spoiling import OFF, SINGLE, Builder, put, then
 
 from suite.loadgen.scenario import Scenario
-from workloads.resnet50.images.embedded import CALIBRATION, calibration_names
+from workloads.resnet50.images.embedded import (
+    RESNET50_CALIBRATION_LIST,
+    iterate_embedded_calibration,
+)
 
-NAMES: Final = tuple(calibration_names())
+NAMES: Final = tuple(iterate_embedded_calibration())
 HASHES: Final = tuple(hashlib.sha256(name.encode()).hexdigest() for name in NAMES)
 MEASURED: Final = "**/*_podium_*.json"
 RANGES: Final = {"torch": "2.13.0", "range.picture": [-2.1, 2.6], "range.logit": [-4.0, 9.5]}
@@ -22,7 +25,7 @@ RANGES: Final = {"torch": "2.13.0", "range.picture": [-2.1, 2.6], "range.logit":
 def calibration(**changes: Any) -> dict[str, Any]:
     """What a measurements file tells of one network."""
     return {
-        "list": CALIBRATION,
+        "list": RESNET50_CALIBRATION_LIST,
         "method": "min-max",
         "names": NAMES,
         "samples": NAMES,

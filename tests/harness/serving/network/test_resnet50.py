@@ -31,11 +31,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Some of the embedded pictures of each class, as a folder of the user's."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     for split, count in PER_CLASS.items():
-        for label, name in enumerate(embedded.CLASSES):
+        for label, name in enumerate(embedded.EMBEDDED_CLASSES):
             folder = tmp_path / "data" / split / name
             folder.mkdir(parents=True)
             for number in range(count):
-                embedded.render(split, label, number).save(folder / f"{number}.JPEG")
+                embedded.draw_embedded_image(split, label, number).save(folder / f"{number}.JPEG")
     return tmp_path / "data"
 
 
@@ -86,6 +86,6 @@ def test_accuracy_over_the_network_is_that_in_process(
         1
     ] == found[2]
     assert (
-        len(found[0]) == PER_CLASS["val"] * len(embedded.CLASSES)
+        len(found[0]) == PER_CLASS["val"] * len(embedded.EMBEDDED_CLASSES)
         and len(set(found[0].values())) > 1
     )

@@ -26,8 +26,13 @@ from workloads.common import weights, weights_description
 from workloads.gnmt import model as gnmt
 from workloads.gnmt.scoring import GNMT_PAD_ID
 from workloads.maskrcnn import model as maskrcnn
-from workloads.maskrcnn.detector.geometry import reaching
-from workloads.maskrcnn.detector.inference_pipeline import LEVELS, BoxHead, MaskHead, Trunk
+from workloads.maskrcnn.detector.geometry import convert_pixel_numbers_to_boxes
+from workloads.maskrcnn.detector.inference_pipeline import (
+    PYRAMID_LEVELS,
+    BoxHead,
+    DetectorTrunk,
+    MaskHead,
+)
 from workloads.ssd import model as ssd
 from workloads.transformer import checkpoint
 from workloads.transformer.model import TransformerNetwork
@@ -122,7 +127,7 @@ def test_ssd(pixels: int, tmp_path: Path) -> None:
     """
     configuration = ("--set", f"model.configuration={pixels}")
     classes = 1 + len(
-        description("ssd", ssd.Description, tmp_path / "untrained", *configuration).categories
+        description("ssd", ssd.SSDDescription, tmp_path / "untrained", *configuration).categories
     )
     with weights.SkippedInitialisation():
         reference = ssd_there.Reference(pixels, classes)
@@ -133,7 +138,7 @@ def test_ssd(pixels: int, tmp_path: Path) -> None:
         },
         tmp_path / "ssd.pt",
     )
-    ours, _ = ssd.load(imported("ssd", tmp_path / "ssd.pt", *configuration))
+    ours, _ = ssd.load_ssd_checkpoint(imported("ssd", tmp_path / "ssd.pt", *configuration))
     side = min(pixels, 528)
     picture = torch.randn(1, 3, side, side)
     with torch.inference_mode():
@@ -198,7 +203,9 @@ def test_maskrcnn(tmp_path: Path) -> None:
     """
     frozen = ("--set", "model.frozen_norm=true")
     classes = 1 + len(
-        description("maskrcnn", maskrcnn.Description, tmp_path / "untrained", *frozen).classes
+        description(
+            "maskrcnn", maskrcnn.MaskRCNNDescription, tmp_path / "untrained", *frozen
+        ).classes
     )
     with weights.SkippedInitialisation():
         reference = maskrcnn_there.Reference(classes)
@@ -209,8 +216,8 @@ def test_maskrcnn(tmp_path: Path) -> None:
         },
         tmp_path / "maskrcnn.pth",
     )
-    ours, _ = maskrcnn.load(
-        imported("maskrcnn", tmp_path / "maskrcnn.pth", *frozen), maskrcnn.Counts()
+    ours, _ = maskrcnn.load_maskrcnn_checkpoint(
+        imported("maskrcnn", tmp_path / "maskrcnn.pth", *frozen), maskrcnn.RegionCounts()
     )
     picture = torch.randn(1, 3, 256, 320)
     region_K4 = torch.tensor(
@@ -229,17 +236,17 @@ def test_maskrcnn(tmp_path: Path) -> None:
 
 
 def outputs(
-    ours: maskrcnn.MaskRCNN, picture: torch.Tensor, region_K4: torch.Tensor
+    ours: maskrcnn.MaskRCNNNetwork, picture: torch.Tensor, region_K4: torch.Tensor
 ) -> list[torch.Tensor]:
     """Run the three networks that are served, with their pooling."""
-    maps = Trunk(ours)(picture)
+    maps = DetectorTrunk(ours)(picture)
     levels, roi_heads, sizes = (
-        dict(zip(LEVELS, maps, strict=False)),
+        dict(zip(PYRAMID_LEVELS, maps, strict=False)),
         ours.roi_heads,
         [tuple(picture.shape[2:])],
     )
     pooled = [
-        pool(levels, [reaching(region_K4)], sizes)
+        pool(levels, [convert_pixel_numbers_to_boxes(region_K4)], sizes)
         for pool in (roi_heads.box_roi_pool, roi_heads.mask_roi_pool)
     ]
-    return [*maps[len(LEVELS) :], *BoxHead(ours)(pooled[0]), MaskHead(ours)(pooled[1])]
+    return [*maps[len(PYRAMID_LEVELS) :], *BoxHead(ours)(pooled[0]), MaskHead(ours)(pooled[1])]

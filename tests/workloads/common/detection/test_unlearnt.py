@@ -14,8 +14,8 @@ from workloads.common.detection.average_precision import Detections, IouKind
 from workloads.common.detection.coco import CocoSplit
 from workloads.common.detection.synthetic_scenes import SceneParameters
 from workloads.common.pictures.decoding import read_rgb_picture
-from workloads.maskrcnn.scenes import EMBEDDED
-from workloads.ssd.scenes import SCENERY
+from workloads.maskrcnn.scenes import MASKRCNN_SCENES
+from workloads.ssd.scenes import SSD_SCENES
 
 # Legend: N pieces, D detections, O objects, F features.
 LEAST_PX = 40  # of a piece that may be an object
@@ -104,13 +104,16 @@ def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
     """The best one is made for these very scenes; the others have half of its AP
     (workloads/ssd/README.md).
     """
-    assert best_ap(SCENERY, 100, 60, tmp_path)[IouKind.BOX] < CLOSE * target("ssd")["box_ap"]
+    assert best_ap(SSD_SCENES, 100, 60, tmp_path)[IouKind.BOX] < CLOSE * target("ssd")["box_ap"]
 
 
 @pytest.mark.slow
 def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:
     """Box and mask, each by its own best rule."""
-    ap, asked = best_ap(EMBEDDED, 80, EMBEDDED.pictures["val"], tmp_path), target("maskrcnn")
+    ap, asked = (
+        best_ap(MASKRCNN_SCENES, 80, MASKRCNN_SCENES.pictures["val"], tmp_path),
+        target("maskrcnn"),
+    )
     assert (
         ap[IouKind.BOX] < MARGIN * asked["box_ap"] and ap[IouKind.MASK] < MARGIN * asked["mask_ap"]
     )
@@ -120,4 +123,4 @@ def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:
 def test_pieces_are_enough_without_clutter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules find plain shapes, so that a miss tells of the scenes and not of the rules."""
     plainly(monkeypatch)
-    assert best_ap(EMBEDDED, 40, 20, tmp_path)[IouKind.BOX] > target("maskrcnn")["box_ap"]
+    assert best_ap(MASKRCNN_SCENES, 40, 20, tmp_path)[IouKind.BOX] > target("maskrcnn")["box_ap"]

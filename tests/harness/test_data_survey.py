@@ -308,7 +308,7 @@ def test_an_interrupted_look_leaves_nothing(
             *(
                 (Words, "during", staticmethod(interrupted))
                 if place == "survey"
-                else (layout, "sync", interrupted)
+                else (layout, "sync_to_disk", interrupted)
             )
         )
         told(root)
@@ -377,7 +377,8 @@ def test_the_first_rank_of_each_machine_looks(root: Path):
     order: list[str] = []
     for local_rank in (0, 1):
         ranks: Any = SimpleNamespace(
-            local_rank=local_rank, wait=lambda: order.append(f"waited after {Words.looks}")
+            local_rank=local_rank,
+            wait_for_ranks=lambda: order.append(f"waited after {Words.looks}"),
         )
         assert add_findings_on_ranks(request, replace(run, local_rank=local_rank), ranks).found == {
             "words": ["one", "two", "three"]

@@ -21,7 +21,7 @@ def draw_few(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setattr(
         maskrcnn, "MASKRCNN_SCENES", replace(maskrcnn.MASKRCNN_SCENES, pictures=few)
     )
-    for name in ("NEAR", "FAR"):
+    for name in ("NEAR_LANGUAGE", "FAR_LANGUAGE"):
         monkeypatch.setattr(
             synthetic_language, name, replace(getattr(synthetic_language, name), train=60, test=6)
         )

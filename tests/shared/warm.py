@@ -162,16 +162,13 @@ def serve(modules: Sequence[str]) -> None:
         import_module(module)
     registry.load_round()
     if rules := sys.modules.get("compliance.rules"):
-        rules.catalogue(
-            registry.load_round_kind(registry.DEFAULT_ROUND)
-        )  # the judge loads its rules when it is asked
+        # the judge loads its rules when it is asked
+        rules.load_rules(registry.load_round_kind(registry.DEFAULT_ROUND))
     if page := sys.modules.get("submissions.report.page"):
-        page.environment("submissions.report").get_template(
-            page.TEMPLATE
-        )  # compiled once, not by each campaign
-    assert threading.active_count() == 1, (
-        threading.enumerate()
-    )  # a fork would neither have nor see them
+        # compiled once, not by each campaign
+        page.build_template_environment("submissions.report").get_template(page.REPORT_TEMPLATE)
+    # a fork would neither have nor see them
+    assert threading.active_count() == 1, threading.enumerate()
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)

@@ -299,7 +299,7 @@ def test_what_is_not_there_is_told(arguments: list[str], words: str) -> None:
 def test_the_command_loads_neither_the_judge_nor_a_table_of_colours() -> None:
     """It answers at once."""
     code = (
-        "import sys\nfrom submissions.publications import report\nreport('gnmt', None, None,"
+        "import sys\nfrom submissions.publications import print_published_results\nprint_published_results('gnmt', None, None,"
         " 'text')\nprint(sorted(sys.modules), file=sys.stderr)"
     )
     told = subprocess.run(

@@ -662,7 +662,7 @@ def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: 
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.1)
 
-    ranks = cast(Ranks, SimpleNamespace(fail=fail))
+    ranks = cast(Ranks, SimpleNamespace(report_failure=fail))
     with (
         pytest.raises(AbortedError, match="^loss is not a number$"),
         raised_signals() as signals,

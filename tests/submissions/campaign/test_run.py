@@ -533,7 +533,10 @@ def test_a_failing_audit_does_not_keep_the_next_from_running(
 
     lacked = {Scenario.SERVER: ["TEST04", "TEST05"], Scenario.OFFLINE: ["all"]}
     asked: Any = SimpleNamespace(
-        workload="resnet50", options=replace(drive(tmp_path), meter="cat"), own=list, nonce=str
+        workload="resnet50",
+        options=replace(drive(tmp_path), meter="cat"),
+        find_own_results=list,
+        read_training_nonce=str,
     )
     monkeypatch.setattr(campaign_audits, "collect_missing_audits", lambda results, nonce: lacked)
     monkeypatch.setattr(campaign, "run_podium_command", failing)

@@ -406,13 +406,13 @@ CASES = [
 ]
 FIELDS_AND_CONFIGS = """
 import dataclasses, json, sys
-from harness.serving.loadgen.test_settings import loadgen_settings
+from harness.serving.loadgen.test_settings import build_test_settings
 from podium_fakes.served import schedule
 from suite.loadgen.scenario import Scenario
 
 def differing(path, knobs):
     plain = schedule(Scenario.OFFLINE)
-    one, two = loadgen_settings(dataclasses.replace(plain, special=knobs)), loadgen_settings(plain)
+    one, two = build_test_settings(dataclasses.replace(plain, special=knobs)), build_test_settings(plain)
     two.FromConfig(path, "*", "Offline", 2)
     return [name for name in knobs if getattr(one, name) != getattr(two, name)]
 

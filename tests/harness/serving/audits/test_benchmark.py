@@ -89,7 +89,7 @@ def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
     """A machine so busy that LoadGen calls runs INVALID, or a disk that is full, would seem to find
     every cheat.
     """
-    monkeypatch.setattr(benchmark, "audit", refuse)
+    monkeypatch.setattr(benchmark, "audit_workload", refuse)
     folder = entry(tmp_path).locate_audits("audited", Scenario.OFFLINE) / test
     folder.mkdir(parents=True)
     if change is not None:
@@ -110,9 +110,9 @@ def test_serving_that_stays_invalid_is_repeated_and_then_told(
         if len(tried) < 2:
             raise JudgedError("INVALID")
 
-    monkeypatch.setattr(benchmark.infer, "serve", serve)
+    monkeypatch.setattr(benchmark.infer, "serve_workload", serve)
     assert benchmark.served(tmp_path, "none", Scenario.SERVER).exists() and len(tried) == 2
     assert benchmark.served(tmp_path, "none", Scenario.SERVER).exists() and len(tried) == 2
-    monkeypatch.setattr(benchmark.infer, "serve", refuse)
+    monkeypatch.setattr(benchmark.infer, "serve_workload", refuse)
     with pytest.raises(JudgedError):
         benchmark.served(tmp_path, "index", Scenario.SERVER)

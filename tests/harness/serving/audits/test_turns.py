@@ -31,7 +31,9 @@ def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) ->
     """The next test would fail with it, without a reference run of its own."""
     folder = tmp_path / "TEST04"
     shutil.copytree(EXAMPLE, folder)
-    ran: Any = SimpleNamespace(outcome=object(), reference=[1.0, 1.0], beside={})
+    ran: Any = SimpleNamespace(
+        outcome=object(), reference_figures=[1.0, 1.0], reference_settings={}
+    )
     last = folder / "reference" / "run_2"
     handed = find_last_reference(ran, folder)
     assert handed is not None and handed.folder == last
@@ -112,7 +114,10 @@ def test_speed_alone_fails_a_system_after_five_turns(
     monkeypatch.setattr(turns, "has_invalid_run", lambda ran: False)
     rules = require_audit_rules("podium-v1")
     ran: Any = SimpleNamespace(
-        rules=rules, row=rules.tests[turns.AuditTest.TEST05], knobs={}, before=None
+        rules=rules,
+        test_rules=rules.tests[turns.AuditTest.TEST05],
+        test_settings={},
+        previous_reference=None,
     )
     assert turns.run_audit_turns(ran) is record
     assert kinds == [

@@ -2,8 +2,8 @@
 `podium.episodes`; they import no framework.
 
 An entry point is a function of (answers, truth, embedded, cache) that returns an `Examples`.
-`embedded` is true for podium's own data;
-images and sentences of other data belong to third parties and are not shown.
+`embedded` is true for podium's own data; images and sentences of other data belong to third parties
+and are not shown.
 
 One of `podium.episodes` is a function of what a training log has of one evaluation
 (suite.workload.ExampleTraining) that returns an `Episode`, and

@@ -1,9 +1,8 @@
 """Parsed logs as plain documents, and the published schemas that describe them.
 
 A workload's training document is described by `training.<round>.<workload>.json` in a package of
-the group `podium.schemas`.
-Importing jsonschema takes a tenth of a second, so a single log is judged only by typed rules; tests
-check that both agree.
+the group `podium.schemas`. Importing jsonschema takes a tenth of a second, so a single log is
+judged only by typed rules; tests check that both agree.
 """
 
 import json

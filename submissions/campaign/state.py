@@ -94,8 +94,7 @@ class Campaign:
     """With absolute paths; `working_folder` is the folder in which the campaign runs."""
     destination_folder: Path
     """Folder that its results belong to: `working_folder`, or a folder whose earlier campaign it
-    will
-    replace (suite.files.layout.staged_campaign).
+    will replace (suite.files.layout.staged_campaign).
     """
     seed: int | None
     runs: int | None

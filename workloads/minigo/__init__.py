@@ -43,13 +43,13 @@ class MiniGo:
         return MiniGoInference(run, checkpoint, engine)
 
     def data_set(self, run: Run) -> DataSet:
-        """Give the folder that a run reads, to be looked over."""
+        """Return the folder that a run reads, to be looked over."""
         from workloads.minigo.survey import MiniGoDataSet
 
         return MiniGoDataSet(run)
 
     def trial(self, framework: str, device: str) -> Trial:
-        """Give a tiny network of its kind."""
+        """Return a tiny network of its kind."""
         from workloads.minigo.trial import build_minigo_trial
 
         return build_minigo_trial(device)

@@ -279,8 +279,7 @@ def samples(run: TextRun) -> Iterator[Fault]:
 @rule("inference-text.bound", TextRun, former="served.bound")
 def bound(run: TextRun) -> Iterator[Fault]:
     """In the closed division the latency bound and its percentile are at least as strict as the
-    round's; in both divisions the run meets its own
-    bound.
+    round's; in both divisions the run meets its own bound.
 
     Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th);
     mlperf.conf of the round.

@@ -120,7 +120,8 @@ class Ours(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, rois: Tensor, scale: float) -> Tensor:  # noqa: D102  autograd's names
+    # autograd's names
+    def forward(ctx: Any, features: Tensor, rois: Tensor, scale: float) -> Tensor:  # noqa: D102
         ctx.arguments = rois, scale, features.shape
         return ops.roi_align(features, rois, scale, BINS, BINS, POINTS, False)
 

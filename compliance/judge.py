@@ -236,7 +236,8 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
 
 def resolve_without_links(given: str) -> Path:
     """Return an absolute path without following links."""
-    return Path(os.path.abspath(given))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
+    # Path.resolve follows links, and fails on a link loop
+    return Path(os.path.abspath(given))  # noqa: PTH100
 
 
 def display_path_as_given(path: Path, given: str) -> Path:

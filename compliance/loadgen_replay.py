@@ -56,7 +56,8 @@ class MersenneTwister:
 
     def __init__(self, seed: int) -> None:
         """Seed as C++ does: only the lower 32 bits count."""
-        self.random = random.Random(0)  # noqa: S311 - not for security: the point is to reproduce the sequence
+        # not for security: the point is to reproduce the sequence
+        self.random = random.Random(0)  # noqa: S311
         self.random.setstate((3, compute_twister_state(seed & WORD_MASK), None))
 
     def generate_real(self) -> float:

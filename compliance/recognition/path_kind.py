@@ -104,7 +104,8 @@ def recognise_path(
     """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `match_organisation` may
     be a cached `match_organisation_folder`.
     """
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
+    # Path.resolve follows links, and fails on a link loop
+    path = Path(os.path.abspath(path))  # noqa: PTH100
     folder = is_folder(path)
     position = locate_in_tree(path, folder, match_organisation)
     if not folder:

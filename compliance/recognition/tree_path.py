@@ -1,6 +1,6 @@
 """Locates a path in a submission tree in MLCommons' layout, with or without a division level.
 
-    <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
+  <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
 
 Next to `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`,
 `audit/<system>/...` or `compliance/<system>/...`, `code`, `truth`.
@@ -81,7 +81,8 @@ class TreePosition:
 
 def is_folder(path: Path | str) -> bool:
     """Return whether a path is a folder; an inaccessible one is not."""
-    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises if a parent folder is not searchable
+    # Path.is_dir raises if a parent folder is not searchable
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def is_file(path: Path | str) -> bool:
@@ -214,7 +215,8 @@ def list_subfolders(path: Path) -> Iterator[Path]:
 def list_folder_names(folder: Path) -> list[str]:
     """Return the names in a folder; none if it cannot be read."""
     try:
-        return os.listdir(folder)  # noqa: PTH208 - a path for each of a thousand names takes longer than listing them
+        # a path for each of a thousand names takes longer than listing them
+        return os.listdir(folder)  # noqa: PTH208
     except OSError:
         return []
 

@@ -117,7 +117,8 @@ def build_sarif_result(
 
 def build_artifact_location(here: Path, file: str) -> dict[str, str]:
     """Return a file's URI, relative to the working folder; absolute for files elsewhere."""
-    path = Path(os.path.abspath(file))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
+    # Path.resolve follows links, and fails on a link loop
+    path = Path(os.path.abspath(file))  # noqa: PTH100
     if path.is_relative_to(here):
         return {"uri": encode_path_as_uri(path.relative_to(here)), "uriBaseId": URI_BASE_ID}
     return {"uri": "file://" + encode_path_as_uri(path)}

@@ -56,7 +56,8 @@ def format_short_paths(paths: Iterable[str]) -> dict[str, str]:
     given = set(paths)
     if len({Path(path).name for path in given}) == len(given):
         return {path: Path(path).name or path for path in given}
-    above = commonpath([os.path.abspath(path) for path in given])  # noqa: PTH100 - Path.resolve follows links
+    # Path.resolve follows links
+    above = commonpath([os.path.abspath(path) for path in given])  # noqa: PTH100
     return {path: os.path.relpath(path, above) for path in given}
 
 

@@ -205,7 +205,9 @@ def is_safe_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a number safe for arithmetic: no bool, no text, no NaN, no integer
     of arbitrary length.
     """
-    return type(value) in (int, float) and -MAX_SAFE_NUMBER < value < MAX_SAFE_NUMBER  # type: ignore[operator]
+    if type(value) is int or type(value) is float:
+        return -MAX_SAFE_NUMBER < value < MAX_SAFE_NUMBER
+    return False
 
 
 def is_same_value(left: object, right: object) -> bool:

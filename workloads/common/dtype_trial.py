@@ -42,7 +42,8 @@ class TorchPrecisionTrial:
         torch.manual_seed(0)
         with formats.build_autocast(self._device, precision):
             loss = self._loss()
-        formats.build_loss_scaler(self._device, precision).scale(loss.float()).backward()  # type: ignore[no-untyped-call]
+        scaler = formats.build_loss_scaler(self._device, precision)
+        scaler.scale(loss.float()).backward()  # type: ignore[no-untyped-call]
 
 
 class TrialStem(nn.Module):

@@ -36,7 +36,8 @@ class DescribedWorkload:
 
 def write_weights_description(description: WeightsDescription, folder: Path) -> None:
     """Write a description in the form that `read_weights_description` reads."""
-    table = asdict(description)  # type: ignore[call-overload]  # a Protocol cannot declare that it is a dataclass
+    # a Protocol cannot declare that it is a dataclass
+    table = asdict(description)  # type: ignore[call-overload]
     (folder / DESCRIPTION_FILE).write_text(
         json.dumps(table, indent=2, sort_keys=True) + "\n", "utf-8"
     )

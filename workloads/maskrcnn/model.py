@@ -184,12 +184,14 @@ def compute_region_losses(
 
 def apply_box_head(roi_heads: nn.Module, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
     """Run the box head: class scores and box deltas of regions."""
-    return cast(tuple[Tensor, Tensor], roi_heads.box_predictor(roi_heads.box_head(pooled_KCHW)))  # type: ignore[operator]
+    features_KF = roi_heads.box_head(pooled_KCHW)  # type: ignore[operator]
+    return cast(tuple[Tensor, Tensor], roi_heads.box_predictor(features_KF))  # type: ignore[operator]
 
 
 def apply_mask_head(roi_heads: nn.Module, pooled_KCHW: Tensor) -> Tensor:
     """Run the mask head."""
-    return cast(Tensor, roi_heads.mask_predictor(roi_heads.mask_head(pooled_KCHW)))  # type: ignore[operator]
+    features_KCHW = roi_heads.mask_head(pooled_KCHW)  # type: ignore[operator]
+    return cast(Tensor, roi_heads.mask_predictor(features_KCHW))  # type: ignore[operator]
 
 
 def build_maskrcnn_backbone(*, frozen_norm: bool) -> nn.Module:

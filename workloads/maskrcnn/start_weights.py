@@ -30,7 +30,8 @@ TORCHVISION_BRANCH_NAMES: Final[Mapping[str, str]] = {
     "branch2c": "3",
 }
 CAFFE2_BLOB_PATTERN: Final = re.compile(
-    r"res(?P<stage>[2-5])_(?P<block>\d+)_(?P<branch>branch1|branch2[abc])(?P<norm>_bn)?_(?P<kind>[wsb])"
+    r"res(?P<stage>[2-5])_(?P<block>\d+)_(?P<branch>branch1|branch2[abc])(?P<norm>_bn)?"
+    r"_(?P<kind>[wsb])"
 )
 ALLOWED_PICKLE_GLOBALS: Final = frozenset(
     {

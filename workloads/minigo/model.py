@@ -138,7 +138,8 @@ def build_fused_network(network: MiniGoNetwork) -> nn.Module:
                 fuse_conv_bn_eval(getattr(module, name), getattr(module, f"{name}_norm")),
             )
             setattr(module, f"{name}_norm", nn.Identity())
-    return copied.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+    # not in the stubs
+    return copied.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def read_minigo_description(folder: Path) -> MiniGoDescription:

@@ -104,8 +104,8 @@ class MiniGoTraining:
             f"|{part}:{sha256}" for part, sha256 in self._checkpoints.items()
         )
         signature = (
-            f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated_settings.readouts}|against:{against}|colours"
-            " alternate"
+            f"win_rate|{recipe.board}x{recipe.board}"
+            f"|readouts:{recipe.evaluated_settings.readouts}|against:{against}|colours alternate"
         )
         return {
             "train_samples": recipe.examples,
@@ -272,4 +272,5 @@ def build_seeded_minigo(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.MiniGoNetwork(description)
-    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+    # not in the stubs
+    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]

@@ -196,7 +196,8 @@ def build_seeded_resnet50(
         network = model.build_resnet50(classes, zero_init=recipe.zero_init)
         if recipe.start == model.REFERENCE_START:
             model.init_resnet50_as_reference(network)
-    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+    # not in the stubs
+    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 def build_resnet50_optimizer(network: nn.Module, recipe: ResNet50Recipe) -> torch.optim.Optimizer:

@@ -53,7 +53,8 @@ class SSDTraining:
             for split in coco_survey.COCO_SPLITS
         }
         network = build_seeded_ssd(run.seed, 1 + len(self._categories), recipe)
-        self._model: nn.Module = network.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
+        # not in the stubs
+        self._model: nn.Module = network.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]
         optimizer = torch.optim.SGD(
             self._model.parameters(),
             lr=recipe.base_rate,

@@ -1,8 +1,8 @@
 """The Transformer (big): Vaswani et al. 2017, arXiv:1706.03762, with layer normalisation before
 each sub-layer, as in the reference.
 
-mlcommons/training,
-translation/tensorflow/transformer/model/{transformer,attention_layer,ffn_layer,embedding_layer,model_utils}.py.
+mlcommons/training, translation/tensorflow/transformer/model: transformer.py, attention_layer.py,
+ffn_layer.py, embedding_layer.py and model_utils.py.
 """
 
 import math

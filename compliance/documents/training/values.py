@@ -93,4 +93,6 @@ def is_plain_finite_number(value: object) -> TypeGuard[int | float]:
     """Return whether a value is a finite number small enough for arithmetic; booleans do not
     count.
     """
-    return type(value) in (int, float) and -MAX_PUBLISHED_NUMBER < value < MAX_PUBLISHED_NUMBER  # type: ignore[operator]
+    if type(value) is int or type(value) is float:
+        return -MAX_PUBLISHED_NUMBER < value < MAX_PUBLISHED_NUMBER
+    return False

@@ -43,7 +43,8 @@ MAX_SEQUENCE_NUMBERS: Final = 1 << 29
 RETAINED_ANSWER_BYTES: Final = 32
 """Bytes of an answer that are kept; for longer answers also a digest."""
 ANSWER_PATTERN: Final = re.compile(
-    rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}'
+    rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*'
+    rb'"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}'
 )
 SHORT_ANSWER_PATTERN: Final = re.compile(
     rb'\s*+,\s*+\{\s*+"seq_id"\s*+:\s*+(\d{1,18})\s*+,\s*+"qsl_idx"\s*+:\s*+(\d{1,18})\s*+,\s*+'

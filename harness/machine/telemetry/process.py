@@ -62,7 +62,8 @@ class SamplerProcess:
     def __init__(self, inherited: InheritedState) -> None:
         """Start it, in a session of its own, so that it receives no signals from the terminal."""
         self.inherited = inherited
-        self.complaints = TemporaryFile()  # noqa: SIM115  # no pipe: what sources print during many runs would fill it
+        # no pipe: what sources print during many runs would fill it
+        self.complaints = TemporaryFile()  # noqa: SIM115
         pipes: dict[str, Any] = {
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,

@@ -53,7 +53,8 @@ ANALYZER_CHANNEL: Final = "analyzer"
 ANALYZER_SOURCE: Final = "ptdaemon"
 DECIMAL_NUMBER: Final = r"-?[0-9]{1,12}(?:\.[0-9]{1,9})?"
 ANALYZER_LOG_LINE: Final = re.compile(
-    rf"Time,([^,]*),Watts,({DECIMAL_NUMBER}),Volts,({DECIMAL_NUMBER}),Amps,({DECIMAL_NUMBER}),PF,({DECIMAL_NUMBER}),(?:[^\n]*,)?Mark,([^,\n]*)"
+    rf"Time,([^,]*),Watts,({DECIMAL_NUMBER}),Volts,({DECIMAL_NUMBER}),Amps,({DECIMAL_NUMBER}),"
+    rf"PF,({DECIMAL_NUMBER}),(?:[^\n]*,)?Mark,([^,\n]*)"
 )
 COUNT_PATTERNS: Final = {
     key: re.compile(rf'"key": ?"{key}", ?"value": ?(\d{{1,15}})\b')

@@ -102,7 +102,8 @@ class DaliGraph:
         self.steps, self.most, self.means = steps, most, means
         on_gpu = means.place is not Place.CPU
         number = int(means.device.partition(":")[2] or 0) if on_gpu else None
-        self.stream = torch.cuda.Stream(means.device) if on_gpu else None  # type: ignore[no-untyped-call]  # not in the stubs
+        # not in the stubs
+        self.stream = torch.cuda.Stream(means.device) if on_gpu else None  # type: ignore[no-untyped-call]
         threads = max(1, means.workers or means.threads)
         self.pipeline = define_picture_graph(
             means.place,

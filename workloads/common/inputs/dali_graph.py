@@ -34,7 +34,8 @@ ORIENTATION_OPTIONS: Final = (
 """Ignores the EXIF orientation; older decoders always do."""
 
 
-@pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]  # no type information published
+# no type information published
+@pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]
 def define_picture_graph(place: Place, steps: int) -> Any:
     """Define the graph for `steps` colour changes; a picture's numbers are in the order height,
     width.

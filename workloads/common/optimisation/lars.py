@@ -46,7 +46,8 @@ class Lars(torch.optim.Optimizer):
         )
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch overloads it, with the same result
+    # torch overloads it, with the same result
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Update every parameter that has a gradient."""
         loss = None
         if closure is not None:

@@ -2,7 +2,8 @@
 
 import os
 
-import torch  # noqa: F401  # reads the checkpoint; must precede TensorFlow, after which its import was seen to fail
+# reads the checkpoint; must precede TensorFlow, after which its import was seen to fail
+import torch  # noqa: F401
 
 os.environ.setdefault(
     "TF_CPP_MIN_LOG_LEVEL", "2"

@@ -215,7 +215,7 @@ def build_peak_study_path(serving_setup: ServingSetup, peak_options: PeakOptions
     percentile = f"-p{peak_options.percentile:g}" if peak_options.percentile is not None else ""
     stream = "-multi-stream" if peak_options.scenario is Scenario.MULTI_STREAM else ""
     name = convert_to_slug(
-        f"{serving_setup.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{serving_setup.request.options.engine}-{serving_setup.precision}"
+        f"{serving_setup.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{serving_setup.request.engine}-{serving_setup.precision}"
     )
     return (
         find_owning_results(serving_setup.request.options.results.absolute())

@@ -132,7 +132,7 @@ def build_speed_stamps(serving_setup: ServingSetup) -> StudyStamps:
         profile=run.profile.value,
         checkpoint_sha256=serving_setup.checkpoint.record.sha256,
         origin=serving_setup.checkpoint.record.origin,
-        engine=serving_setup.request.options.engine,
+        engine=serving_setup.request.engine,
         precision=serving_setup.precision.value,
         framework=run.framework,
         device=serving_setup.device,

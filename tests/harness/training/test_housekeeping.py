@@ -21,6 +21,7 @@ from harness.failures import describe_exception, write_traceback
 from harness.machine.device import resolve_device
 from harness.request import RunRequest, resolve_request
 from harness.training import log_header, seeds
+from harness.training.request import TrainingRequest
 from harness.training.run_context import TrainingJob
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.cache import locate_cache_folder
@@ -386,13 +387,8 @@ def job(request: RunRequest, **changes: Any) -> TrainingJob:
     entry = request.build_entry(Division.OPEN, "fake", Precision.FP32)
     row = request.row.training[Profile.SMOKE]
     usual = TrainingJob(
-        request=request,
-        row=row,
-        hyper={},
-        precision=Precision.FP32,
-        entry=entry,
-        place=entry,
-        system={},
+        training=TrainingRequest(request=request, row=row, hyper={}, entry=entry, system={}),
+        working_entry=entry,
         threads=2,
         ranks=SingleRank(),
         watch=None,

@@ -51,7 +51,7 @@ def check_engine_before_training(request: RunRequest) -> None:
         return
     engine = registry.load_engine(request.engine)
     framework = choose_served_framework(engine, request.framework, request.workload)
-    precision = request.options.precision or Precision.FP32
+    precision = Precision(request.options.precision or Precision.FP32)
     check_serving_engine(
         ServingRequest(
             request=replace(request, framework=framework, precision=precision),

@@ -143,9 +143,8 @@ def resolve_request(
         devices=devices,
         framework=options.framework,
         engine=options.engine,
-        precision=(
-            options.precision
-            or Precision(training_row.precision if training_row else Precision.FP32)
+        precision=Precision(
+            options.precision or (training_row.precision if training_row else Precision.FP32)
         ),
     )
 

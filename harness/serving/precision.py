@@ -26,7 +26,7 @@ from harness.engine_choice import describe_missing_calibration, describe_unused_
 from harness.machine import cpus
 from harness.request import RunRequest, choose_served_framework, resolve_request
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
-from harness.serving.infer import serve_workload
+from harness.serving.infer import serve_scenarios
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log, read_logged_answers
 from harness.serving.run_record import list_score_shortfalls, read_run_record
 from harness.serving.setup import ServingSetup, set_up_serving
@@ -193,9 +193,7 @@ def measure_combination(
             if not has_reusable_runs(serving_setup, scenario)
         )
         if missing:
-            serve_workload(
-                request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder
-            )
+            serve_scenarios(serving_setup, scenarios=missing, mode="all")
         return read_precision_row(serving_setup, "")
     except JudgedError as error:
         return (

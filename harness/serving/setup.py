@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.children.process import load_ahead
 from harness.data_survey import add_survey_findings
+from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.placement import (
     INSTANCES_SETTING,
@@ -186,6 +187,19 @@ def prepare_serving_run(
     run = add_survey_findings(request, request.build_run(checkpoint.record.seed, request.precision))
     load_ahead((*list_serving_modules(request.workload, request.framework), *modules))
     return run
+
+
+def check_serving_precision(serving_setup: ServingSetup) -> None:
+    """Refuse a precision that this machine's kernels lack, before any clock."""
+    check_precision_runs(
+        PrecisionTrial(
+            workload=serving_setup.request.name,
+            half=WorkloadHalf.INFERENCE,
+            engine=serving_setup.request.engine,
+            precision=serving_setup.precision,
+        ),
+        serving_setup.system.run.device,
+    )
 
 
 def list_serving_modules(workload: Workload, framework: str) -> Sequence[str]:

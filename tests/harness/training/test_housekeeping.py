@@ -21,7 +21,7 @@ from harness.failures import describe_exception, write_traceback
 from harness.machine.device import resolve_device
 from harness.request import RunRequest, resolve_request
 from harness.training import log_header, seeds
-from harness.training.request import TrainingRequest
+from harness.training.request import TrainingRequest, resolve_training_request
 from harness.training.run_context import TrainingJob
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.cache import locate_cache_folder
@@ -339,6 +339,18 @@ def test_what_the_user_chose_is_kept_apart_from_what_the_round_says(tmp_path: Pa
     assert (
         request.settings.items() > request.chosen.items() and request.settings["fake.gain"] == 0.06
     )
+
+
+def test_a_request_has_the_ranks_own_gpu_and_its_runs_take_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It is looked up once: ranks that look again may find another one."""
+    monkeypatch.setitem(sys.modules, "torch", torch_with(2))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    request = resolve_training_request("fake", options(tmp_path, device="cuda")).request
+    monkeypatch.setitem(sys.modules, "torch", torch_with(0))
+    assert request.build_run(1, Precision.FP32).device == request.device == "cuda:1"
 
 
 def test_an_own_system_name_gets_no_suffix(tmp_path: Path):

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from harness.machine.device import resolve_device
 from suite.errors import JudgedError, TemporaryError
 from suite.process.attempts import wait_for_ranks
 from suite.process.launcher import read_launcher_variable
@@ -307,8 +306,8 @@ class RankWatch:
 
 @contextmanager
 def launched(device: str) -> Iterator[tuple[Ranks, RankWatch | None]]:
-    """Join the ranks that torchrun started; without torchrun, this process alone. RequestError if
-    its variables are invalid.
+    """Join the ranks that torchrun started, with this rank's device; without torchrun, this process
+    alone. RequestError if its variables are invalid.
     """
     world_size, counted = (
         read_launcher_variable("WORLD_SIZE", 1),
@@ -335,10 +334,9 @@ def launched(device: str) -> Iterator[tuple[Ranks, RankWatch | None]]:
     store = dist.PrefixStore(
         attempt.name, shared
     )  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
-    own = resolve_device(device, local_rank)
-    if own.startswith("cuda"):
-        torch.cuda.set_device(own)  # NCCL uses the current device for its collectives
-    backend = "nccl" if own.startswith("cuda") else "gloo"
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)  # NCCL uses the current device for its collectives
+    backend = "nccl" if device.startswith("cuda") else "gloo"
     dist.init_process_group(
         backend,
         store=dist.PrefixStore("collectives", store),

@@ -2,10 +2,12 @@
 in `podium doctor`.
 """
 
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from harness.request import RunRequest, choose_served_framework
+from harness.request import RunRequest, choose_served_framework, resolve_request
 from suite import registry
+from suite.cli import RunOptions
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.rounds import Benchmark, InferenceRow
@@ -15,37 +17,69 @@ ENGINE_OPTION_PREFIX: Final = "engine."
 """Prefix of engine settings."""
 
 
-def check_serving_engine(request: RunRequest) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRequest:
+    """A request to serve, with the round's inference rules and the engine that it names."""
+
+    request: RunRequest
+    row: InferenceRow
+    engine: Engine[Any]
+
+
+def resolve_serving_request(options: RunOptions, workload: str) -> ServingRequest:
+    """Resolve a request to serve, here or elsewhere; RequestError if the round has no inference
+    rules for it, or for what is invalid.
+    """
+    request = resolve_request(options, workload, serving=True)
+    engine = registry.load_engine(request.engine)
+    framework = choose_served_framework(engine, request.framework, request.workload)
+    row = request.row.inference.get(request.profile)
+    if row is None:
+        raise RequestError(
+            f"{workload} has no inference rules in profile {request.profile} of round"
+            f" {request.round.name}"
+        )
+    return ServingRequest(request=replace(request, framework=framework), row=row, engine=engine)
+
+
+def check_engine_before_training(request: RunRequest) -> None:
     """Before training, refuse an engine that serving would refuse: one that the user names, with
     its formats and options.
     """
-    row, options = request.row.inference.get(request.profile), request.options
-    if row is not None and options.engine != options.framework:
-        require_engine(request, row, Precision(options.precision or Precision.FP32))
+    row = request.row.inference.get(request.profile)
+    if row is None or request.engine == request.framework:
+        return
+    engine = registry.load_engine(request.engine)
+    framework = choose_served_framework(engine, request.framework, request.workload)
+    precision = Precision(request.options.precision or Precision.FP32)
+    check_serving_engine(
+        ServingRequest(
+            request=replace(request, framework=framework, precision=precision),
+            row=row,
+            engine=engine,
+        )
+    )
 
 
-def require_engine(request: RunRequest, row: InferenceRow, precision: Precision) -> Engine[Any]:
-    """Return the engine to serve with; RequestError for incompatible options, MissingError for what
-    this machine or the round lacks.
+def check_serving_engine(serving_request: ServingRequest) -> None:
+    """Refuse an engine that cannot serve the request: RequestError for incompatible options,
+    MissingError for what this machine or the round lacks.
     """
-    options = request.options
-    engine = registry.load_engine(options.engine)
-    framework = choose_served_framework(options.engine, options.framework, request.workload)
-    if framework not in engine.accepts:
+    request, engine = serving_request.request, serving_request.engine
+    if request.framework not in engine.accepts:
         raise RequestError(
-            f"engine {options.engine} does not accept {framework} networks, only"
+            f"engine {request.engine} does not accept {request.framework} networks, only"
             f" {', '.join(sorted(engine.accepts))}"
         )
-    lacking = next(
-        filter(None, (engine.missing(device, precision) for device in request.devices)), None
-    )
-    if lacking:
-        raise MissingError(f"engine {options.engine}: {lacking}")
+    reasons = (engine.missing(device, request.precision) for device in request.devices)
+    if lacking := next(filter(None, reasons), None):
+        raise MissingError(f"engine {request.engine}: {lacking}")
     if unused := describe_unused_options(request, engine):
         raise RequestError(unused)
-    if uncalibrated := describe_missing_calibration(request.row, row, precision):
+    if uncalibrated := describe_missing_calibration(
+        request.row, serving_request.row, request.precision
+    ):
         raise MissingError(f"{request.name}: {uncalibrated}")
-    return engine
 
 
 def describe_unused_options(request: RunRequest, engine: Engine[Any]) -> str:

@@ -3,14 +3,15 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.machine.device import resolve_device, resolve_serving_devices
 from harness.machine.system_description import DescriptionContext, build_system_name
 from suite import registry
 from suite.cli import RunOptions
-from suite.engine import Precision
+from suite.engine import Engine, Precision
 from suite.errors import MissingError, RequestError, build_unknown_name_error
 from suite.files.cache import locate_cache_folder as locate_cache_folder
 from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_parent
@@ -22,10 +23,11 @@ from suite.workload import Run, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A user's request, resolved: names looked up, settings filled in."""
+    """A user's request, resolved once: names looked up, devices found, settings filled in."""
 
     name: str
     options: RunOptions
+    """The options as the user gave them."""
     workload: Workload
     round: Round
     row: Benchmark
@@ -34,7 +36,18 @@ class RunRequest:
     chosen: Mapping[str, HyperValue]
     """Settings that the user gave; the rest are the round's."""
     devices: tuple[str, ...]
-    """The devices that serve; one to train."""
+    """The devices that serve; one to train: this rank's own."""
+    framework: str
+    """The framework that trains, or whose networks are served."""
+    engine: str
+    """The name of the engine that serves."""
+    precision: Precision
+    """The number format: the user's, else the training row's, and fp32 to serve."""
+
+    @property
+    def device(self) -> str:
+        """Return the device to compute on; the first one where several serve."""
+        return self.devices[0]
 
     def build_entry(self, division: Division, engine: str, precision: Precision) -> ResultsEntry:
         """Return the place of results for this engine and precision; a `--system` of the user's
@@ -58,7 +71,7 @@ class RunRequest:
         return DescriptionContext(
             round=self.round.name,
             profile=self.profile,
-            framework=options.framework,
+            framework=self.framework,
             system_file=options.system_file,
         )
 
@@ -77,13 +90,9 @@ class RunRequest:
             seed=seed,
             data=self.options.data,
             cache=locate_cache_folder(),
-            framework=self.options.framework,
+            framework=self.framework,
             input=self.options.input,
-            device=(
-                self.devices[0]
-                if len(self.devices) > 1
-                else resolve_device(self.options.device, local_rank)
-            ),
+            device=self.device,
             precision=precision,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
             settings=self.settings,
@@ -99,9 +108,12 @@ def resolve_request(
     round_name: str = registry.DEFAULT_ROUND,
     *,
     serving: bool = False,
+    local_rank: int = 0,
 ) -> RunRequest:
     """Resolve a request to train or serve; RequestError for unknown names and keys and for unusable
     folders, MissingError for what is not installed.
+
+    `local_rank` selects this rank's GPU where `--device cuda` names none.
     """
     workload = registry.load_workload(name)
     round = registry.load_round(round_name)
@@ -114,12 +126,11 @@ def resolve_request(
     check_plugin_names(options)
     check_request_folders(options)
     devices = (
-        resolve_serving_devices(options.device) if serving else (resolve_device(options.device),)
+        resolve_serving_devices(options.device)
+        if serving
+        else (resolve_device(options.device, local_rank),)
     )  # refused here, before anything is written
-    if serving:
-        options = replace(
-            options, framework=choose_served_framework(options.engine, options.framework, workload)
-        )
+    training_row = None if serving else row.training.get(profile)
     return RunRequest(
         name=name,
         options=options,
@@ -130,6 +141,11 @@ def resolve_request(
         settings=resolve_settings(round, name, profile, chosen, serving=serving),
         chosen=chosen,
         devices=devices,
+        framework=options.framework,
+        engine=options.engine,
+        precision=Precision(
+            options.precision or (training_row.precision if training_row else Precision.FP32)
+        ),
     )
 
 
@@ -171,13 +187,12 @@ def check_plugin_names(options: RunOptions) -> None:
         raise build_unknown_name_error("input pipeline", options.input, inputs)
 
 
-def choose_served_framework(engine: str, requested: str, workload: Workload) -> str:
+def choose_served_framework(engine: Engine[Any], requested: str, workload: Workload) -> str:
     """Return the framework whose networks an engine runs: the one requested, else one that both the
     engine and the workload support.
     """
-    accepts = registry.load_engine(engine).accepts
-    both = sorted(accepts & (registry.find_workload_frameworks(workload) or frozenset()))
-    return requested if requested in accepts or not both else both[0]
+    both = sorted(engine.accepts & (registry.find_workload_frameworks(workload) or frozenset()))
+    return requested if requested in engine.accepts or not both else both[0]
 
 
 def iterate_known_frameworks() -> Iterator[str]:

@@ -214,16 +214,16 @@ def run_network_once(
     engine.compile(network, plan).open()(*network.inputs)
 
 
-def check_training_precision(request: RunRequest, precision: Precision) -> None:
+def check_training_precision(request: RunRequest) -> None:
     """Refuse a precision that training does not support, or that this machine's kernels lack."""
     check_precision_runs(
         PrecisionTrial(
             workload=request.name,
             half=WorkloadHalf.TRAINING,
-            engine=request.options.framework,
-            precision=precision,
+            engine=request.framework,
+            precision=request.precision,
         ),
-        request.build_run(0, precision).device,
+        request.device,
     )
 
 

@@ -74,15 +74,14 @@ def record_attempt(
 def describe_serving_request(serving_setup: ServingSetup) -> dict[str, object]:
     """Return the request as JSON types."""
     request = serving_setup.request
-    options = request.options
     chosen = {
         f"setting {key}": list(value) if isinstance(value, tuple) else value
         for key, value in sorted(request.chosen.items())
     }
     named = {
-        "engine": options.engine,
-        "framework": options.framework,
-        "input": options.input,
+        "engine": request.engine,
+        "framework": request.framework,
+        "input": request.options.input,
         "device": serving_setup.device,
     }
     return {

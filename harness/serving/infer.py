@@ -14,7 +14,6 @@ import click
 
 from harness.children.process import run_in_child
 from harness.distributed import SingleRank
-from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.kernel_errors import explain_child_error
 from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
@@ -47,7 +46,12 @@ from harness.serving.run_record import (
     score_accuracy_run,
     write_run_record,
 )
-from harness.serving.setup import SearchedRun, ServingSetup, set_up_serving
+from harness.serving.setup import (
+    SearchedRun,
+    ServingSetup,
+    check_serving_precision,
+    set_up_serving,
+)
 from harness.serving.staging import (
     NO_LOADGEN_VERDICT,
     VALID_RUN,
@@ -108,24 +112,27 @@ def serve_workload(
     `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate.
     `endpoint_options`: servers behind a network.
     """
-    serving_setup = replace(
-        (
-            set_up_remote_serving(workload, options, checkpoint, endpoint_options)
-            if endpoint_options
-            else set_up_serving(workload, options, checkpoint)
-        ),
-        requested_runs=runs,
+    serving_setup = (
+        set_up_remote_serving(workload, options, checkpoint, endpoint_options)
+        if endpoint_options
+        else set_up_serving(workload, options, checkpoint)
     )
-    if not endpoint_options:
-        check_precision_runs(
-            PrecisionTrial(
-                workload=workload,
-                half=WorkloadHalf.INFERENCE,
-                engine=options.engine,
-                precision=serving_setup.precision,
-            ),
-            serving_setup.system.run.device,
-        )
+    serve_scenarios(
+        replace(serving_setup, requested_runs=runs), scenarios=scenarios, mode=mode, search=search
+    )
+
+
+def serve_scenarios(
+    serving_setup: ServingSetup,
+    *,
+    scenarios: Sequence[Scenario],
+    mode: str,
+    search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
+) -> None:
+    """Serve a system that is set up; JudgedError as for `serve_workload`."""
+    workload, results = serving_setup.request.name, serving_setup.request.options.results
+    if not serving_setup.server_description:
+        check_serving_precision(serving_setup)
     for scenario in scenarios:
         serving_setup.resolve_run_count(scenario)
     try:
@@ -150,18 +157,18 @@ def serve_workload(
         ) from error
     except OSError as error:
         raise JudgedError(
-            f"{error.filename or options.results}: {error.strerror}; finished results are kept"
+            f"{error.filename or results}: {error.strerror}; finished results are kept"
         ) from error
     accuracy_run = serving_setup.entry.locate_accuracy_run(
         serving_setup.request.row.inference_name, scenarios[0]
     )
     print_progress_note(
-        f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, options.results)}"
+        f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, results)}"
     )
     if problems:
         raise JudgedError("; ".join(problems))
     if not get_screen().inner:
-        print_progress_note(f"next: {shlex.join(('podium', 'check', str(options.results)))}")
+        print_progress_note(f"next: {shlex.join(('podium', 'check', str(results)))}")
 
 
 def run_scenarios(
@@ -304,9 +311,9 @@ def write_measurements(
         "round": request.round.name,
         "profile": request.profile.value,
         "scenario": scenario.label,
-        "engine": request.options.engine,
+        "engine": request.engine,
         "precision": serving_setup.precision.value,
-        "framework": request.options.framework,
+        "framework": request.framework,
         "device": serving_setup.device,
         "threads": serving_setup.threads,
         "checkpoint_sha256": record.sha256,

@@ -26,7 +26,7 @@ from harness.engine_choice import describe_missing_calibration, describe_unused_
 from harness.machine import cpus
 from harness.request import RunRequest, choose_served_framework, resolve_request
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
-from harness.serving.infer import serve_workload
+from harness.serving.infer import serve_scenarios
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log, read_logged_answers
 from harness.serving.run_record import list_score_shortfalls, read_run_record
 from harness.serving.setup import ServingSetup, set_up_serving
@@ -129,17 +129,16 @@ def iterate_combinations(
         if engine
         else sorted(
             registry.list_entry_points(registry.ENGINE_GROUP),
-            key=lambda name: (name != options.framework, name),
+            key=lambda name: (name != request.framework, name),
         )
     )
-    device = request.build_run(0, Precision.FP32).device
     for name in names:
         for precision in [options.precision] if options.precision else Precision:
             listed = row is not None and (
                 precision is options.precision
                 or not describe_missing_calibration(request.row, row, precision)
             )
-            if listed and can_serve_combination(name, request, device, precision):
+            if listed and can_serve_combination(name, request, precision):
                 yield name, precision
 
 
@@ -157,13 +156,11 @@ def filter_runnable_combinations(
         )
         for pair in pairs
     }
-    results = run_precision_trials(attempts.values(), request.build_run(0, Precision.FP32).device)
+    results = run_precision_trials(attempts.values(), request.device)
     return [pair for pair in pairs if results[attempts[pair]].ending is not TrialEnding.FAILED]
 
 
-def can_serve_combination(
-    name: str, request: RunRequest, device: str, precision: Precision
-) -> bool:
+def can_serve_combination(name: str, request: RunRequest, precision: Precision) -> bool:
     """Check whether an engine is installed and accepts the workload's networks, the user's options
     and the precision.
     """
@@ -172,9 +169,9 @@ def can_serve_combination(
     except MissingError:
         return False
     takes = choose_served_framework(
-        name, request.options.framework, request.workload
+        found, request.framework, request.workload
     ) in found.accepts and not describe_unused_options(request, found)
-    return takes and found.missing(device, precision) is None
+    return takes and found.missing(request.device, precision) is None
 
 
 def measure_combination(
@@ -196,9 +193,7 @@ def measure_combination(
             if not has_reusable_runs(serving_setup, scenario)
         )
         if missing:
-            serve_workload(
-                request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder
-            )
+            serve_scenarios(serving_setup, scenarios=missing, mode="all")
         return read_precision_row(serving_setup, "")
     except JudgedError as error:
         return (
@@ -326,7 +321,7 @@ def read_precision_row(serving_setup: ServingSetup, why: str) -> PrecisionRow:
         ]
     )
     return PrecisionRow(
-        engine=serving_setup.request.options.engine,
+        engine=serving_setup.request.engine,
         precision=serving_setup.precision.value,
         system=serving_setup.entry.system,
         scores=dict(scores),

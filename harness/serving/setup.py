@@ -8,7 +8,8 @@ from typing import Any
 
 from harness.children.process import load_ahead
 from harness.data_survey import add_survey_findings
-from harness.engine_choice import require_engine
+from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
+from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.placement import (
     INSTANCES_SETTING,
     parse_loadgen_cores,
@@ -17,7 +18,7 @@ from harness.machine.placement import (
 )
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
-from harness.request import RunRequest, resolve_request
+from harness.request import RunRequest
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
 from harness.serving.loadgen.batching import BatchingSettings
 from harness.serving.loadgen.session import SystemUnderTest
@@ -32,10 +33,10 @@ from suite.loadgen.scenario import Scenario
 from suite.measurement.power_readings import IDLE_POWER_S
 from suite.process.devices import format_device_name
 from suite.records import NetworkRecord, SearchRecord
-from suite.rounds import Division, InferenceRow, ScenarioRow
+from suite.rounds import Division, HyperValue, InferenceRow, ScenarioRow
 from suite.rounds.legality import check_served_settings
 from suite.terms import Precision
-from suite.workload import Workload
+from suite.workload import Run, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,6 @@ class ServingSetup:
     entry: ResultsEntry
     checkpoint: ExportedCheckpoint
     system: SystemUnderTest
-    precision: Precision
     threads: int
     """Total of all workers."""
     requested_runs: int | None = None
@@ -76,6 +76,11 @@ class ServingSetup:
     """The network in front of the system under test; None if it is in LoadGen's process."""
     server_description: ServerDescription | None = None
     """What its servers say of themselves."""
+
+    @property
+    def precision(self) -> Precision:
+        """Return the number format in which the engine computes."""
+        return self.request.precision
 
     @property
     def log_seed(self) -> int:
@@ -98,7 +103,7 @@ class ServingSetup:
         return (
             self.server_description.engine_package
             if self.server_description
-            else registry.describe_engine_package(self.request.options.engine)
+            else registry.describe_engine_package(self.request.engine)
         )
 
     def get_idle_reading_s(self, scenario: Scenario, number: int) -> float:
@@ -141,47 +146,60 @@ class ServingSetup:
 
 
 def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) -> ServingSetup:
-    """Resolve a request to serve; RequestError for invalid requests, MissingError for what this
-    machine lacks.
+    """Resolve a request to serve on this machine; RequestError for invalid requests, MissingError
+    for what this machine lacks.
     """
-    request = resolve_request(options, workload, serving=True)
-    row = request.row.inference.get(request.profile)
-    if row is None:
-        raise RequestError(
-            f"{workload} has no inference rules in profile {request.profile} of round"
-            f" {request.round.name}"
-        )
-    check_serving_legality(request, row)
-    precision = Precision(options.precision or Precision.FP32)
+    serving_request = resolve_serving_request(options, workload)
+    request = serving_request.request
+    check_serving_legality(request, serving_request.row)
     chosen = choose_checkpoint(request, checkpoint)
-    batching, instances = (
-        resolve_batching_settings(request),
-        resolve_instance_count(request.settings, request.devices),
-    )
-    engine, placement = (
-        require_engine(request, row, precision),
-        place_instances(request.devices, instances, request.settings),
-    )
-    run = add_survey_findings(request, request.build_run(chosen.record.seed, precision))
-    load_ahead(list_serving_modules(request.workload, options.framework))
+    batching = read_batching_settings(request.settings)
+    instances = resolve_instance_count(request.settings, request.devices)
+    check_single_worker(batching, instances, request.devices)
+    check_serving_engine(serving_request)
+    placement = place_instances(request.devices, instances, request.settings)
+    run = prepare_serving_run(request, chosen)
     return ServingSetup(
         request=request,
-        row=row,
-        entry=request.build_entry(row.division, options.engine, precision),
+        row=serving_request.row,
+        entry=request.build_entry(serving_request.row.division, request.engine, request.precision),
         checkpoint=chosen,
         system=SystemUnderTest(
             workload=request.workload,
-            engine=engine,
+            engine=serving_request.engine,
             run=run,
             checkpoint=chosen.folder,
             batching=batching,
             placement=placement,
             loadgen_cores=parse_loadgen_cores(request.settings),
         ),
-        precision=precision,
         threads=run.threads,
-        power=choose_power_sources(options.power, options.meter, request.settings),
+        power=choose_power_sources(request.options.power, request.options.meter, request.settings),
     ).copy_with_threads(run.threads)
+
+
+def prepare_serving_run(
+    request: RunRequest, checkpoint: ExportedCheckpoint, modules: Sequence[str] = ()
+) -> Run:
+    """Build the run record with the data findings, and load what serves the networks, and
+    `modules`, before anything forks.
+    """
+    run = add_survey_findings(request, request.build_run(checkpoint.record.seed, request.precision))
+    load_ahead((*list_serving_modules(request.workload, request.framework), *modules))
+    return run
+
+
+def check_serving_precision(serving_setup: ServingSetup) -> None:
+    """Refuse a precision that this machine's kernels lack, before any clock."""
+    check_precision_runs(
+        PrecisionTrial(
+            workload=serving_setup.request.name,
+            half=WorkloadHalf.INFERENCE,
+            engine=serving_setup.request.engine,
+            precision=serving_setup.precision,
+        ),
+        serving_setup.system.run.device,
+    )
 
 
 def list_serving_modules(workload: Workload, framework: str) -> Sequence[str]:
@@ -205,11 +223,11 @@ def check_serving_legality(request: RunRequest, row: InferenceRow) -> None:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
-def resolve_batching_settings(request: RunRequest) -> BatchingSettings:
+def read_batching_settings(settings: Mapping[str, HyperValue]) -> BatchingSettings:
     """Read the batching settings; RequestError for an invalid number."""
     lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
     values = {
-        name: int(get_numeric_setting(request.settings, f"batching.{name}", least))
+        name: int(get_numeric_setting(settings, f"batching.{name}", least))
         for name, least in lowest.items()
     }
     for name, least in lowest.items():
@@ -220,13 +238,17 @@ def resolve_batching_settings(request: RunRequest) -> BatchingSettings:
         raise RequestError(
             f"setting batching.workers: {values['workers']} threads are too many for {cores} cores"
         )
-    if values["workers"] > 1 and resolve_instance_count(request.settings, request.devices):
+    return BatchingSettings(**values)
+
+
+def check_single_worker(batching: BatchingSettings, instances: int, devices: Sequence[str]) -> None:
+    """Refuse several workers beside instances."""
+    if batching.workers > 1 and instances:
         other = (
             f"setting {INSTANCES_SETTING}"
-            if len(request.devices) == 1
-            else f"--device {format_device_name(request.devices)}"
+            if len(devices) == 1
+            else f"--device {format_device_name(devices)}"
         )
         raise RequestError(
             f"setting batching.workers and {other}: an instance has one worker; give one of the two"
         )
-    return BatchingSettings(**values)

@@ -88,7 +88,7 @@ def seal_training_run(
     A second call can recover from an interruption at any point: the weights stay until the log is
     finished.
     """
-    request, results, path = job.request, job.place.results, job.get_log_path(index)
+    request, results, path = job.request, job.working_entry.results, job.get_log_path(index)
     exported = get_run_state_folder(results, request.name, index) / EXPORT_FOLDER
     if not path.exists():
         sha256 = stopped.sha256
@@ -142,7 +142,7 @@ def build_checkpoint_record(
         workload=request.name,
         round=request.round.name,
         profile=request.profile,
-        framework=request.options.framework,
+        framework=request.framework,
         sha256=sha256,
         nonce=campaign.nonce,
         seed=campaign.seed + index,

@@ -1,6 +1,5 @@
 """Context shared by all runs of a training set."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,13 +7,12 @@ from typing import Any
 from harness.distributed import Ranks, RankWatch
 from harness.machine.power.chosen import ChosenPower
 from harness.request import RunRequest
+from harness.training.request import TrainingRequest
 from harness.training.state.set_state import get_run_state_folder
 from suite.files.layout import ResultsEntry
 from suite.ledger.book import Ledger, build_ledger
 from suite.process.launcher import read_launcher_variable
 from suite.process.signals import Signals
-from suite.rounds import HyperValue, TrainingRow
-from suite.terms import Precision
 from suite.workload import Run
 
 
@@ -22,19 +20,11 @@ from suite.workload import Run
 class TrainingJob:
     """A training request and its ranks."""
 
-    request: RunRequest
-    row: TrainingRow
-    hyper: Mapping[str, HyperValue]
-    """Hyper-parameters as logged."""
-    precision: Precision
-    entry: ResultsEntry
-    """Final place of the results."""
-    place: ResultsEntry
-    """Where they are written: `entry`, or a staging folder while an earlier set stays until this
-    one is complete.
+    training: TrainingRequest
+    working_entry: ResultsEntry
+    """Where the results are written: their final place, or a staging folder while an earlier set
+    stays until this one is complete.
     """
-    system: Mapping[str, Any]
-    """The system description."""
     threads: int
     """CPU threads of each rank."""
     ranks: Ranks
@@ -42,6 +32,16 @@ class TrainingJob:
     signals: Signals
     power: ChosenPower = ChosenPower()
     """Power sources that the sampler reads on this node."""
+
+    @property
+    def request(self) -> RunRequest:
+        """Return the request that trains and serves share."""
+        return self.training.request
+
+    @property
+    def entry(self) -> ResultsEntry:
+        """Return the final place of the results."""
+        return self.training.entry
 
     @property
     def name(self) -> str:
@@ -55,22 +55,26 @@ class TrainingJob:
 
     def get_log_path(self, index: int) -> Path:
         """Return the path of a run's log."""
-        return self.place.locate_training_log(self.request.row.training_name, index)
+        return self.working_entry.locate_training_log(self.request.row.training_name, index)
 
     def get_telemetry_path(self, index: int) -> Path:
         """Return the path of a run's telemetry on this node."""
-        return self.place.locate_training_telemetry(
+        return self.working_entry.locate_training_telemetry(
             self.request.row.training_name, index, read_launcher_variable("GROUP_RANK", 0)
         )
 
     def get_state_folder(self, index: int) -> Path:
         """Return the folder of an unfinished run's state."""
-        return get_run_state_folder(self.place.results, self.name, index)
+        return get_run_state_folder(self.working_entry.results, self.name, index)
 
     def build_run(self, seed: int) -> Run:
         """Build the run record that the workload receives."""
         run = self.request.build_run(
-            seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size
+            seed,
+            self.request.precision,
+            self.ranks.rank,
+            self.ranks.local_rank,
+            self.ranks.world_size,
         )
         return replace(run, threads=self.threads)
 
@@ -86,7 +90,7 @@ class TrainingJob:
             "input": run.input,
             "data": str(data.absolute()) if data else None,
             "device": run.device,
-            "precision": self.precision.value,
+            "precision": self.request.precision.value,
             "threads": run.threads,
             "world_size": run.world_size,
             **{

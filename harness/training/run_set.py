@@ -12,19 +12,15 @@ import click
 
 from harness.distributed import RankFailed, Ranks, launched
 from harness.doctor.dtype_trials import check_training_precision
-from harness.engine_choice import check_serving_engine
 from harness.failures import describe_exception
-from harness.machine.device import has_several_gpus
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
-from harness.machine.system_description import describe_system
-from harness.request import RunRequest, resolve_request
 from harness.thread_count import has_large_training_kernels, resolve_thread_count
 from harness.training.energy import describe_run_energy
 from harness.training.export import read_stopped_run, seal_training_run
 from harness.training.loop import RunEnding, TrainingOutcome
 from harness.training.observation import complete_telemetry
-from harness.training.plugin_values import check_hyperparameters
+from harness.training.request import resolve_training_request
 from harness.training.run_context import TrainingJob
 from harness.training.state import set_state
 from harness.training.state.resume import (
@@ -45,9 +41,6 @@ from suite.files.superseded import SupersededFiles
 from suite.ledger.steps import find_challenge_fault
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, Signals, raised_signals
-from suite.rounds import Division, HyperValue, TrainingRow
-from suite.rounds.legality import check_hyperparameter_constraints
-from suite.terms import Precision
 
 
 def train_run_set(
@@ -73,13 +66,11 @@ def train_run_set(
     check_challenge(challenge)
     if resume and given is not None:
         options = resolve_resumed_options(workload, options, given)
-    request, row, hyper = resolve_training_request(workload, options)
-    precision = options.precision or Precision(row.precision)
-    entry = request.build_entry(row.division, options.framework, precision)
-    system = describe_system(entry, request.described)
+    training = resolve_training_request(workload, options)
+    request, entry = training.request, training.entry
     with (
         raised_signals() as signals,
-        launched(options.device) as (ranks, watch),
+        launched(request.device) as (ranks, watch),
         report_rank_failures(ranks, signals, workload, options),
     ):
         if ranks.leads:
@@ -87,7 +78,7 @@ def train_run_set(
                 f"{workload}: preparing, profile {request.profile}: the data survey and the model"
                 " come before the clock"
             )
-            check_training_precision(request, precision)
+            check_training_precision(request)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared_results_folder(entry.results, ranks)
             threads_at_start = (
@@ -100,14 +91,6 @@ def train_run_set(
                 if ranks.local_rank == 0
                 else ChosenPower()
             )
-            shared: dict[str, Any] = {
-                "request": request,
-                "row": row,
-                "hyper": hyper,
-                "precision": precision,
-                "entry": entry,
-                "place": entry,
-            }
             threads = resolve_thread_count(
                 options.threads,
                 ranks,
@@ -115,8 +98,8 @@ def train_run_set(
                 large_kernels=has_large_training_kernels(request.workload),
             )
             job = TrainingJob(
-                **shared,
-                system=system,
+                training=training,
+                working_entry=entry,
                 threads=threads,
                 ranks=ranks,
                 watch=watch,
@@ -132,32 +115,6 @@ def check_challenge(challenge: str | None) -> None:
         raise RequestError(f"--challenge: {problem}")
 
 
-def check_single_device(workload: str, device: str) -> None:
-    """Refuse several devices: each has a rank of its own, which torchrun starts."""
-    if has_several_gpus(device):
-        start = f"torchrun --nproc-per-node N -m harness train {workload}"
-        raise RequestError(
-            f"--device {device}: training has one rank for each GPU, started by {start}; podium"
-            " infer serves on several"
-        )
-
-
-def resolve_training_request(
-    workload: str, options: RunOptions
-) -> tuple[RunRequest, TrainingRow, Mapping[str, HyperValue]]:
-    """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before
-    anything else.
-    """
-    check_single_device(workload, options.device)
-    request = resolve_request(options, workload)
-    check_serving_engine(request)
-    row = require_training_row(request)
-    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
-    check_hyperparameters(request, row, hyper)
-    check_training_legality(request, row, hyper)
-    return request, row, hyper
-
-
 def train_remaining_runs(
     job: TrainingJob, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
 ) -> None:
@@ -171,11 +128,11 @@ def train_remaining_runs(
             campaign = train_or_complete_run(job, campaign, index)
         except (RequestError, MissingError):
             if moved is not None and fresh:
-                set_state.remove_refused_set(job.entry, job.place, job.name)
+                set_state.remove_refused_set(job.entry, job.working_entry, job.name)
                 moved.move_back()
             raise
         fresh = False
-    if job.ranks.leads and job.place != job.entry:
+    if job.ranks.leads and job.working_entry != job.entry:
         with job.signals.postponed():
             place_complete_set(job, campaign)
             job.ledger.settle()
@@ -187,7 +144,7 @@ def train_remaining_runs(
 def print_next_command(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Print the path of the logs and the next command."""
     good = not has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
-    if good or job.place == job.entry:
+    if good or job.working_entry == job.entry:
         logs = job.entry.results / campaign.logs
         shown = convert_to_user_path(logs, job.request.options.results)
         print_progress_note(f"{job.name}: logs in {shown}")
@@ -226,48 +183,13 @@ def place_complete_set(job: TrainingJob, campaign: TrainingSetState) -> None:
         and has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
         and not has_too_many_misses(job, earlier, len(logs))
     ):
-        set_aside_folder = set_state.set_training_aside(job.entry, job.place)
+        set_aside_folder = set_state.set_training_aside(job.entry, job.working_entry)
         click.echo(
             f"{job.name}: the earlier result reached the target and stays in place; this one is"
             f" stored in {set_aside_folder}"
         )
     else:
-        set_state.move_set_into_results(job.entry, job.place, job.name, campaign)
-
-
-def require_training_row(request: RunRequest) -> TrainingRow:
-    """Return the workload's training row of this profile; RequestError if the round has none."""
-    row = request.row.training.get(request.profile)
-    if row is None:
-        known = ", ".join(request.row.training) or "none"
-        raise RequestError(
-            f"{request.name} has no training rules in profile {request.profile} of round"
-            f" {request.round.name}; it has: {known}"
-        )
-    return row
-
-
-def check_training_legality(
-    request: RunRequest, row: TrainingRow, hyper: Mapping[str, HyperValue]
-) -> None:
-    """Before the clock starts, refuse hyper-parameters and fixed settings that the judge would
-    reject in the closed division.
-    """
-    if row.division is not Division.CLOSED:
-        return
-    found = [f"{key} is missing" for key in row.required if key not in hyper]
-    for index, constraint in enumerate(row.constraints):
-        source = request.round.find_source(
-            f"{request.name}.training.{request.profile}.constraints.{index}"
-        )
-        found += [
-            f"{violation.key} is {violation.found!r}, has to be {violation.required} ({source})"
-            for violation in check_hyperparameter_constraints(
-                [constraint], {**request.settings, **hyper}
-            )
-        ]
-    if found:
-        raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
+        set_state.move_set_into_results(job.entry, job.working_entry, job.name, campaign)
 
 
 @contextmanager
@@ -315,7 +237,7 @@ def open_training_set(
             campaign = set_state.create_set_state(
                 job.collect_identity(),
                 seed,
-                runs or job.row.runs,
+                runs or job.training.row.runs,
                 options,
                 identify_launcher(),
                 challenge,
@@ -330,7 +252,7 @@ def open_training_set(
         }
     found = job.ranks.share_value(found)
     return (
-        replace(job, place=replace(job.entry, results=Path(found["results"]))),
+        replace(job, working_entry=replace(job.entry, results=Path(found["results"]))),
         set_state.parse_set_state(found["campaign"]),
         moved,
     )
@@ -363,12 +285,12 @@ def finish_training_run(
     outcome = stopped.outcome if stopped else outcome
     sha256 = seal_training_run(job, campaign, index, stopped) if stopped else None
     campaign = set_state.record_run_ending(
-        job.place.results, job.name, campaign, index, outcome.ending
+        job.working_entry.results, job.name, campaign, index, outcome.ending
     )
     shutil.rmtree(job.get_state_folder(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
     click.echo(
-        f"{job.name}{number}: {describe_run_outcome(outcome, job.row.target)}"
+        f"{job.name}{number}: {describe_run_outcome(outcome, job.training.row.target)}"
         + (f"; checkpoint {sha256[:12]}" if sha256 else "")
     )
     for measured in describe_run_energy(job.get_log_path(index), job.get_telemetry_path(index)):

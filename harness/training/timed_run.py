@@ -45,7 +45,9 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
     fresh = job.ranks.share_value(not list_checkpoint_numbers(job.get_state_folder(index)))
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: nothing to resume
         supersede(
-            job.entry.results, [path.with_name(path.name + PARTIAL_SUFFIX)], job.place.results
+            job.entry.results,
+            [path.with_name(path.name + PARTIAL_SUFFIX)],
+            job.working_entry.results,
         )
     run = add_findings_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
     with MllogWriter(path if job.ranks.leads else None) as log, ExitStack() as stack:
@@ -65,7 +67,7 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
             job.signals.postponed(),
             progress,
         ):
-            goal = TrainingGoal(targets=job.row.target, metrics=job.request.row.metrics)
+            goal = TrainingGoal(targets=job.training.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
         if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
             attempts.record_run_end(job, campaign, index, log, outcome.ending)
@@ -76,15 +78,15 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
 
 def announce_training_run(job: TrainingJob, training: Training) -> Progress:
     """Announce the run, and build its progress display."""
-    samples = int(str(training.facts()[events.TRAIN_SAMPLES]))
+    row, samples = job.training.row, int(str(training.facts()[events.TRAIN_SAMPLES]))
     if job.ranks.leads:
-        goal = " and ".join(f"{metric} {target:.4f}" for metric, target in job.row.target.items())
+        goal = " and ".join(f"{metric} {target:.4f}" for metric, target in row.target.items())
         print_progress_note(
-            f"{job.name}: training until {goal}, at most {job.row.max_epochs} epochs of {samples:,}"
+            f"{job.name}: training until {goal}, at most {row.max_epochs} epochs of {samples:,}"
             " samples"
         )
     return Progress(
-        job.name, samples, training.loss, job.row.target, not job.ranks.leads, job.row.max_epochs
+        job.name, samples, training.loss, row.target, not job.ranks.leads, row.max_epochs
     )
 
 
@@ -104,12 +106,12 @@ def set_up_training(
     seeds.seed_generators(run.seed, run.rank, run.framework)
     training = job.request.workload.training(run)
     facts = training.facts()
-    check_facts(job.request, job.row, facts)
+    check_facts(job.request, job.training.row, facts)
     if fresh:
-        log_hyperparameters(log, job.hyper, facts, job.row)
+        log_hyperparameters(log, job.training.hyper, facts, job.training.row)
     check_data_sizes(job, facts)
     if job.ranks.leads:  # nothing is refused after this
-        write_json(job.place.system_file, job.system)
+        write_json(job.working_entry.system_file, job.training.system)
         attempts.record_set_start(job, campaign)
     # no freeze: it would keep the model of each run of a set for good
     garbage.collect_garbage_as_usual()
@@ -122,7 +124,7 @@ def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
     count. RequestError in the closed division.
     """
     found_differences = list(find_size_differences(job, facts))
-    if found_differences and job.row.division is Division.CLOSED:
+    if found_differences and job.training.row.division is Division.CLOSED:
         raise RequestError(
             f"{job.name}: {'; '.join(found_differences)}: in the closed division other data are not"
             " allowed; --profile quick accepts any data"
@@ -133,7 +135,7 @@ def check_data_sizes(job: TrainingJob, facts: Mapping[str, HyperValue]) -> None:
 
 def find_size_differences(job: TrainingJob, facts: Mapping[str, HyperValue]) -> Iterator[str]:
     """Yield the differences from the data sizes that the row requires."""
-    for key, (fewest, most) in job.row.collect_sample_limits().items():
+    for key, (fewest, most) in job.training.row.collect_sample_limits().items():
         found = facts.get(key)
         if not (isinstance(found, int) and fewest <= found <= most):
             wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
@@ -160,7 +162,7 @@ def handle_setup_failures(
             raise failure.build_error() from error
         if is_kernel_missing(error):
             raise KernelError(
-                f"{describe_missing_kernel(job.name, job.precision, error)};"
+                f"{describe_missing_kernel(job.name, job.request.precision, error)};"
                 f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
             ) from error
         raise JudgedError(
@@ -224,10 +226,10 @@ def end_broken_run(
         )  # before the log is finished: the others' collectives fail as soon as this rank is gone
     if job.ranks.leads:
         attempts.record_run_end(job, campaign, index, log, RunEnding.BROKEN)
-        record_run_ending(job.place.results, job.name, campaign, index, RunEnding.BROKEN)
+        record_run_ending(job.working_entry.results, job.name, campaign, index, RunEnding.BROKEN)
     if is_kernel_missing(error):  # that folder outlives the run's own state
         raise KernelError(
-            f"{describe_missing_kernel(job.name, job.precision, error)};"
+            f"{describe_missing_kernel(job.name, job.request.precision, error)};"
             f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
         ) from error
     raise AbortedError(
@@ -253,6 +255,6 @@ def end_blocked_run(
     if job.ranks.leads and not failure.lost:
         log.log_stop(events.RUN_STOP, status=events.ABORTED)
         attempts.record_run_end(job, campaign, index, log, RunEnding.BROKEN)
-        record_run_ending(job.place.results, job.name, campaign, index, RunEnding.BROKEN)
+        record_run_ending(job.working_entry.results, job.name, campaign, index, RunEnding.BROKEN)
     if observation is not None:
         observation.follow_log()

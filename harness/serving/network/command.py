@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 
 from harness.distributed import SingleRank
-from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.machine.system_description import describe_system
 from harness.serving.network.access import ServerCredentials, read_server_credentials
 from harness.serving.network.builtin import BuiltinServer, check_grpc_installed
@@ -22,7 +21,7 @@ from harness.serving.network.wire import (
     convert_settings_to_json,
     parse_listen_address,
 )
-from harness.serving.setup import ServingSetup, set_up_serving
+from harness.serving.setup import ServingSetup, check_serving_precision, set_up_serving
 from harness.thread_count import resolve_thread_count
 from suite import __version__, registry
 from suite.cli import RunOptions
@@ -57,15 +56,7 @@ def serve_over_network(
             "podium serve answers in one process: start one for each device, and give podium infer"
             " an --endpoint for each"
         )
-    check_precision_runs(
-        PrecisionTrial(
-            workload=workload,
-            half=WorkloadHalf.INFERENCE,
-            engine=options.engine,
-            precision=serving_setup.precision,
-        ),
-        serving_setup.system.run.device,
-    )
+    check_serving_precision(serving_setup)
     serving_setup = serving_setup.copy_with_threads(
         resolve_thread_count(options.threads, SingleRank(), 0)
     )
@@ -121,10 +112,10 @@ def describe_served_system(
         round=request.round.name,
         profile=request.profile.value,
         checkpoint_sha256=serving_setup.checkpoint.record.sha256,
-        engine=request.options.engine,
-        engine_package=registry.describe_engine_package(request.options.engine),
+        engine=request.engine,
+        engine_package=registry.describe_engine_package(request.engine),
         precision=serving_setup.precision.value,
-        framework=request.options.framework,
+        framework=request.framework,
         device=run.device,
         threads=serving_setup.threads,
         settings=convert_settings_to_json(request.settings),

@@ -10,12 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from harness.children.process import load_ahead
-from harness.data_survey import add_survey_findings
+from harness.engine_choice import resolve_serving_request
 from harness.machine.placement import INSTANCES_SETTING, resolve_instance_count
 from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system, read_system_file
-from harness.request import RunRequest, resolve_request
+from harness.request import RunRequest
 from harness.serving.checkpoint_selection import ExportedCheckpoint, choose_checkpoint
 from harness.serving.network.access import read_client_credentials
 from harness.serving.network.connection import ServerConnection
@@ -39,8 +38,8 @@ from harness.serving.network.wire import (
 from harness.serving.setup import (
     ServingSetup,
     check_serving_legality,
-    list_serving_modules,
-    resolve_batching_settings,
+    prepare_serving_run,
+    read_batching_settings,
 )
 from suite import __version__
 from suite.cli import RunOptions
@@ -83,13 +82,8 @@ def set_up_remote_serving(
     credentials = read_client_credentials(
         endpoints, endpoint_options.ca, endpoint_options.token_file
     )
-    request = resolve_request(options, workload, serving=True)
-    row = request.row.inference.get(request.profile)
-    if row is None:
-        raise RequestError(
-            f"{workload} has no inference rules in profile {request.profile} of round"
-            f" {request.round.name}"
-        )
+    serving_request = resolve_serving_request(options, workload)
+    request, row = serving_request.request, serving_request.row
     chosen, form = (
         choose_checkpoint(request, checkpoint),
         choose_request_form(request.settings, workload),
@@ -181,10 +175,10 @@ def describe_foreign_server(
         round=request.round.name,
         profile=request.profile.value,
         checkpoint_sha256=chosen.record.sha256,
-        engine=request.options.engine,
+        engine=request.engine,
         engine_package="",
-        precision=Precision(request.options.precision or Precision.FP32).value,
-        framework=request.options.framework,
+        precision=request.precision.value,
+        framework=request.framework,
         device="cpu",
         threads=1,
         settings={
@@ -252,8 +246,7 @@ def build_remote_setup(
             f"setting {INSTANCES_SETTING}: a system behind --endpoint has its instances elsewhere"
         )
     description = remote.description
-    if row.division is Division.CLOSED:
-        check_serving_legality(request, row)
+    check_serving_legality(request, row)
     served = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in description.settings.items()
@@ -264,14 +257,14 @@ def build_remote_setup(
         for key, value in request.settings.items()
         if not key.startswith(SERVER_SETTING_PREFIXES)
     } | served
-    precision = Precision(description.precision)
-    options = replace(
-        request.options,
+    request = replace(
+        request,
         engine=description.engine,
         framework=description.framework,
-        precision=precision,
+        precision=Precision(description.precision),
+        settings=settings,
     )
-    request = replace(request, options=options, settings=settings)
+    options = request.options
     name = convert_to_slug(options.system or f"{description.system}-network")
     entry = ResultsEntry(
         results=options.results.absolute(),
@@ -280,10 +273,7 @@ def build_remote_setup(
         system=name,
     )
     run = replace(
-        add_survey_findings(request, request.build_run(chosen.record.seed, precision)), device="cpu"
-    )
-    load_ahead(
-        (*list_serving_modules(request.workload, options.framework), __name__)
+        prepare_serving_run(request, chosen, (__name__,)), device="cpu"
     )  # gRPC is loaded by who connects, never before a fork
     return ServingSetup(
         request=request,
@@ -295,11 +285,10 @@ def build_remote_setup(
             engine=ElsewhereEngine(),
             run=run,
             checkpoint=chosen.folder,
-            batching=resolve_batching_settings(request),
+            batching=read_batching_settings(request.settings),
             driver=run_loadgen_over_network,
             remote=remote,
         ),
-        precision=precision,
         threads=description.threads,
         power=choose_power_sources(
             "off", None, request.settings

@@ -15,7 +15,6 @@ from click.core import ParameterSource
 
 from harness.children.process import run_in_child
 from harness.distributed import SingleRank
-from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.machine.system_description import describe_system
 from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from harness.serving.peak.multi_stream import choose_multi_stream_step
@@ -27,7 +26,7 @@ from harness.serving.peak.trials import (
     recover_earlier_trials,
     run_search_step,
 )
-from harness.serving.setup import SearchedRun, ServingSetup, set_up_serving
+from harness.serving.setup import SearchedRun, ServingSetup, check_serving_precision, set_up_serving
 from harness.serving.weights.speed import build_speed_stamps
 from harness.thread_count import resolve_thread_count
 from suite.cli import RunOptions
@@ -99,15 +98,7 @@ def measure_peak(
     one full run.
     """
     serving_setup = set_up_serving(workload, options, checkpoint)
-    check_precision_runs(
-        PrecisionTrial(
-            workload=workload,
-            half=WorkloadHalf.INFERENCE,
-            engine=options.engine,
-            precision=serving_setup.precision,
-        ),
-        serving_setup.system.run.device,
-    )
+    check_serving_precision(serving_setup)
     described = describe_system(serving_setup.entry, serving_setup.request.described)
     study_folder = build_peak_study_path(serving_setup, peak_options)
     try:
@@ -215,7 +206,7 @@ def build_peak_study_path(serving_setup: ServingSetup, peak_options: PeakOptions
     percentile = f"-p{peak_options.percentile:g}" if peak_options.percentile is not None else ""
     stream = "-multi-stream" if peak_options.scenario is Scenario.MULTI_STREAM else ""
     name = convert_to_slug(
-        f"{serving_setup.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{serving_setup.request.options.engine}-{serving_setup.precision}"
+        f"{serving_setup.request.name}-{PEAK_KIND}{stream}{bound}{percentile}-{serving_setup.request.engine}-{serving_setup.precision}"
     )
     return (
         find_owning_results(serving_setup.request.options.results.absolute())

@@ -150,20 +150,25 @@ def set_up_swept_workload(
 
 
 def set_up_swept_network(
-    name: str, options: RunOptions, weights: Path | None, seconds: float, data: Path | None = None
+    name: str,
+    options: RunOptions,
+    device: str,
+    weights: Path | None,
+    seconds: float,
+    data: Path | None = None,
 ) -> SweptSubject:
-    """Set up a bare network, and its scoring if there is data; RequestError for an unknown name,
-    MissingError for an engine that does not run here.
+    """Set up a bare network on a device, and its scoring if there is data; RequestError for an
+    unknown name, MissingError for an engine that does not run here.
     """
     network, engine, precision = (
         registry.load_bare_network(name),
         registry.load_engine(options.engine),
         Precision(options.precision or Precision.FP32),
     )
-    check_network_options(network, engine, precision, options)
+    check_network_options(network, engine, options.engine, device, precision)
     check_network_weights(network, weights)
     load_ahead((type(network).__module__,))
-    run = build_network_run(network, options, precision)
+    run = build_network_run(network, options, device, precision)
     weights_identity = (
         compute_file_sha256(weights) if weights else f"random, seed {RANDOM_WEIGHTS_SEED}"
     )
@@ -262,7 +267,7 @@ def build_series_path(identity: PointIdentity, options: RunOptions) -> Path:
 
 
 def check_network_options(
-    network: BareNetwork, engine: Engine[Any], precision: Precision, options: RunOptions
+    network: BareNetwork, engine: Engine[Any], engine_name: str, device: str, precision: Precision
 ) -> None:
     """Refuse incompatible options before anything is measured."""
     if network.framework not in engine.accepts:
@@ -275,8 +280,8 @@ def check_network_options(
             f"{precision} needs calibration samples, and a bare network has none; sweep the"
             " workload instead"
         )
-    if lacking := engine.missing(resolve_device(options.device), precision):
-        raise MissingError(f"engine {options.engine}: {lacking}")
+    if lacking := engine.missing(device, precision):
+        raise MissingError(f"engine {engine_name}: {lacking}")
 
 
 def check_network_weights(network: BareNetwork, weights: Path | None) -> None:
@@ -287,7 +292,9 @@ def check_network_weights(network: BareNetwork, weights: Path | None) -> None:
         network.check_weights(weights)
 
 
-def build_network_run(network: BareNetwork, options: RunOptions, precision: Precision) -> Run:
+def build_network_run(
+    network: BareNetwork, options: RunOptions, device: str, precision: Precision
+) -> Run:
     """Build the run record that a bare network receives."""
     round = registry.load_round()
     return Run(
@@ -298,7 +305,7 @@ def build_network_run(network: BareNetwork, options: RunOptions, precision: Prec
         cache=locate_cache_folder(),
         framework=network.framework,
         input=options.input,
-        device=resolve_device(options.device),
+        device=device,
         precision=precision,
         threads=options.threads,
         settings=resolve_network_settings(round, options),
@@ -315,7 +322,7 @@ def resolve_network_settings(round: Round, options: RunOptions) -> dict[str, Any
     return defaults | read_chosen_settings(round.settings, options.config, options.assignments)
 
 
-def read_study_threads(options: RunOptions, request: SweepOptions) -> int:
+def read_study_threads(options: RunOptions, device: str, request: SweepOptions) -> int:
     """Return the CPU threads of a study that this sweep goes on with, if the machine still has
     them, and say so where they are few; 0 if there is none.
 
@@ -327,7 +334,7 @@ def read_study_threads(options: RunOptions, request: SweepOptions) -> int:
         for name in (*request.workloads, *request.networks)
     )
     alike = {
-        "system": build_system_name(resolve_device(options.device)),
+        "system": build_system_name(device),
         "seconds": request.seconds,
         "version": __version__,
     }
@@ -349,11 +356,11 @@ def read_study_threads(options: RunOptions, request: SweepOptions) -> int:
 def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterator[SweptSubject]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
     check_request_folders(options)
-    resolve_device(options.device)  # one: a batch is measured on it
+    device = resolve_device(options.device)  # one: a batch is measured on it
     options = replace(
         options,
         threads=options.threads
-        or read_study_threads(options, request)
+        or read_study_threads(options, device, request)
         or cpus.choose_core_count(cpus.measure_busy_share()),
     )  # the same for all points
     if options.data and request.workloads and request.networks:
@@ -370,7 +377,7 @@ def set_up_sweep_subjects(options: RunOptions, request: SweepOptions) -> Iterato
             )
             yield from (
                 set_up_swept_network(
-                    name, engine_options, request.weights, request.seconds, options.data
+                    name, engine_options, device, request.weights, request.seconds, options.data
                 )
                 for name in request.networks
             )

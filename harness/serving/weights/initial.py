@@ -89,7 +89,7 @@ def describe_untrained_weights(request: RunRequest, sha256: str, origin: str) ->
         workload=request.name,
         round=request.round.name,
         profile=request.profile,
-        framework=request.options.framework,
+        framework=request.framework,
         sha256=sha256,
         nonce="",
         seed=UNTRAINED_SEED,

@@ -11,7 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.serving.infer import serve_workload
+from harness.serving.infer import serve_scenarios
 from harness.serving.run_record import read_run_record
 from harness.serving.setup import ServingSetup, set_up_serving
 from harness.serving.weights.initial import export_random_weights
@@ -54,13 +54,10 @@ def measure_weights_speed(
         f" ({serving_setup.checkpoint.record.origin or 'a trained checkpoint'})"
     )
     try:
-        serve_workload(
-            workload,
-            options,
+        serve_scenarios(
+            replace(serving_setup, requested_runs=runs),
             scenarios=scenarios,
             mode=Mode.PERFORMANCE,
-            checkpoint=folder,
-            runs=runs,
         )
     finally:
         with suppress(OSError):
@@ -132,7 +129,7 @@ def build_speed_stamps(serving_setup: ServingSetup) -> StudyStamps:
         profile=run.profile.value,
         checkpoint_sha256=serving_setup.checkpoint.record.sha256,
         origin=serving_setup.checkpoint.record.origin,
-        engine=serving_setup.request.options.engine,
+        engine=serving_setup.request.engine,
         precision=serving_setup.precision.value,
         framework=run.framework,
         device=serving_setup.device,

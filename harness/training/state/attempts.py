@@ -34,7 +34,7 @@ def record_set_start(job: TrainingJob, campaign: TrainingSetState) -> None:
         campaign.logs,
         campaign.nonce,
         options={**campaign.identity, "seed": campaign.seed, "runs": campaign.runs},
-        system=compute_json_sha256(job.system),
+        system=compute_json_sha256(job.training.system),
         challenge=campaign.challenge,
         random=campaign.random,
     )
@@ -66,7 +66,9 @@ def record_run_end(
 def record_export(job: TrainingJob, campaign: TrainingSetState, sha256: str, folder: Path) -> None:
     """Record which weights are about to be stored, from the record next to them in a folder."""
     name = (
-        locate_checkpoint_folder(job.place.results, job.name, sha256).relative_to(job.place.results)
+        locate_checkpoint_folder(job.working_entry.results, job.name, sha256).relative_to(
+            job.working_entry.results
+        )
         / CHECKPOINT_RECORD
     )
     job.ledger.append(

@@ -103,7 +103,7 @@ def test_each_format_has_a_row_with_score_speed_and_latency(
         )
     assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
     assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
-    monkeypatch.setattr(module, "serve_workload", lambda *_, **__: pytest.fail("measured again"))
+    monkeypatch.setattr(module, "serve_scenarios", lambda *_, **__: pytest.fail("measured again"))
     assert compared(measured) == rows
 
 
@@ -141,7 +141,7 @@ def test_another_setting_is_another_system_under_test(
     """Rows from two batch sizes, side by side, compare nothing."""
     served: list[object] = []
     monkeypatch.setattr(
-        module, "serve_workload", lambda *_, scenarios, **__: served.extend(scenarios)
+        module, "serve_scenarios", lambda *_, scenarios, **__: served.extend(scenarios)
     )
     compared(measured, precision=Precision.FP32)
     assert not served
@@ -166,7 +166,7 @@ def test_a_run_that_is_too_short_is_no_result(
     ):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
     monkeypatch.setattr(
-        module, "serve_workload", lambda *_, scenarios, **__: served.extend(scenarios)
+        module, "serve_scenarios", lambda *_, scenarios, **__: served.extend(scenarios)
     )
     served: list[object] = []
     with pytest.raises(JudgedError):
@@ -216,7 +216,7 @@ def test_runs_of_another_machine_or_podium_are_not_these(
     """Under a system's own name, runs on a CPU lie where those on a GPU would."""
     served: list[object] = []
     monkeypatch.setattr(
-        module, "serve_workload", lambda *_, scenarios, **__: served.extend(scenarios)
+        module, "serve_scenarios", lambda *_, scenarios, **__: served.extend(scenarios)
     )
     compared(measured, precision=Precision.FP32)
     assert not served
@@ -249,7 +249,7 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(
     def refuse(*_: object, **__: object) -> None:
         raise MissingError("network fake cannot be exported")
 
-    monkeypatch.setattr(module, "serve_workload", refuse)
+    monkeypatch.setattr(module, "serve_scenarios", refuse)
     with pytest.raises(JudgedError, match="fake fp32: network fake cannot be exported"):
         compared(tmp_path, precision=Precision.FP32)
     (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]

@@ -16,7 +16,7 @@ from podium_fakes.kept import NONCE, keep_checkpoint
 from harness import engine_choice
 from harness.request import choose_served_framework, resolve_request
 from harness.serving.loadgen.batching import BatchingSettings
-from harness.serving.setup import ServingSetup, resolve_batching_settings, set_up_serving
+from harness.serving.setup import ServingSetup, read_batching_settings, set_up_serving
 from harness.training.run_set import train_run_set
 from suite import registry
 from suite.errors import MissingError, PodiumError, RequestError
@@ -150,10 +150,25 @@ def test_an_engine_gets_networks_of_a_framework_that_it_takes(
     monkeypatch.setattr(
         registry, "find_workload_frameworks", lambda workload: frozenset({"first", "second"})
     )
-    assert choose_served_framework("two", "first", registry.load_workload("fake")) == "second"
-    assert choose_served_framework("two", "third", registry.load_workload("fake")) == "third"
+    assert (
+        choose_served_framework(
+            registry.load_engine("two"), "first", registry.load_workload("fake")
+        )
+        == "second"
+    )
+    assert (
+        choose_served_framework(
+            registry.load_engine("two"), "third", registry.load_workload("fake")
+        )
+        == "third"
+    )
     monkeypatch.setattr(registry, "find_workload_frameworks", lambda workload: frozenset({"first"}))
-    assert choose_served_framework("two", "first", registry.load_workload("fake")) == "first"
+    assert (
+        choose_served_framework(
+            registry.load_engine("two"), "first", registry.load_workload("fake")
+        )
+        == "first"
+    )
 
 
 def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -166,7 +181,7 @@ def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pyt
         lambda workload: frozenset({"torch", "fake"}),
     )
     bench = ready(tmp_path, framework="torch")
-    assert bench.system.run.framework == bench.request.options.framework == "fake"
+    assert bench.system.run.framework == bench.request.framework == "fake"
 
 
 def test_an_engine_that_lacks_a_format_says_so(tmp_path: Path):
@@ -221,7 +236,7 @@ def test_batching_is_what_the_settings_say(
     tmp_path: Path, assignment: str, wanted: BatchingSettings
 ):
     """One knob each; the others stay the round's."""
-    found = resolve_batching_settings(resolve_request(options(tmp_path, assignment), "fake"))
+    found = read_batching_settings(resolve_request(options(tmp_path, assignment), "fake").settings)
     assert found == replace(
         wanted, max_batch=found.max_batch if "max_batch" not in assignment else wanted.max_batch
     )
@@ -240,7 +255,7 @@ def test_batching_that_makes_no_sense_is_refused(tmp_path: Path, assignment: str
     """No worker answers nothing; a window before now never opens."""
     key, _, value = assignment.partition("=")
     with pytest.raises(RequestError, match=rf"setting {key}: {value} is below"):
-        resolve_batching_settings(resolve_request(options(tmp_path, assignment), "fake"))
+        read_batching_settings(resolve_request(options(tmp_path, assignment), "fake").settings)
 
 
 def test_more_workers_than_a_machine_can_bear_are_refused(
@@ -249,14 +264,14 @@ def test_more_workers_than_a_machine_can_bear_are_refused(
     """A slip of the finger would bring the machine to a halt."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
     assert (
-        resolve_batching_settings(
-            resolve_request(options(tmp_path, "batching.workers=128"), "fake")
+        read_batching_settings(
+            resolve_request(options(tmp_path, "batching.workers=128"), "fake").settings
         ).workers
         == 128
     )
     with pytest.raises(RequestError, match="129 threads are too many for 2 cores"):
-        resolve_batching_settings(
-            resolve_request(options(tmp_path, "batching.workers=129"), "fake")
+        read_batching_settings(
+            resolve_request(options(tmp_path, "batching.workers=129"), "fake").settings
         )
 
 

@@ -269,7 +269,7 @@ def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(
         name="fake",
         ranks=RankGroup(store, 0, 0, 2),
         watch=None,
-        place=SimpleNamespace(results=tmp_path),
+        working_entry=SimpleNamespace(results=tmp_path),
         get_state_folder=lambda index: tmp_path,
     )
     RankGroup(store, 1, 1, 2).report_failure("broken on purpose", lost=lost)

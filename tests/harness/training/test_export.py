@@ -25,6 +25,7 @@ from harness.training.export import (
 )
 from harness.training.loop import RunEnding, TrainingOutcome
 from harness.training.mllog_writer import MllogWriter
+from harness.training.request import TrainingRequest
 from harness.training.run_context import TrainingJob
 from harness.training.state.set_state import TrainingSetState, get_run_state_folder
 from suite.errors import JudgedError, MissingError, RequestError
@@ -76,13 +77,14 @@ def job(request_here: RunRequest) -> TrainingJob:
     """A job of one rank."""
     entry = request_here.build_entry(Division.OPEN, "fake", Precision.FP32)
     return TrainingJob(
-        request=request_here,
-        row=request_here.row.training[Profile.SMOKE],
-        hyper={},
-        precision=Precision.FP32,
-        entry=entry,
-        place=entry,
-        system={},
+        training=TrainingRequest(
+            request=request_here,
+            row=request_here.row.training[Profile.SMOKE],
+            hyper={},
+            entry=entry,
+            system={},
+        ),
+        working_entry=entry,
         threads=1,
         ranks=SingleRank(),
         watch=None,

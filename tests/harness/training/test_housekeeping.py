@@ -21,6 +21,7 @@ from harness.failures import describe_exception, write_traceback
 from harness.machine.device import resolve_device
 from harness.request import RunRequest, resolve_request
 from harness.training import log_header, seeds
+from harness.training.request import TrainingRequest, resolve_training_request
 from harness.training.run_context import TrainingJob
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.cache import locate_cache_folder
@@ -340,6 +341,18 @@ def test_what_the_user_chose_is_kept_apart_from_what_the_round_says(tmp_path: Pa
     )
 
 
+def test_a_request_has_the_ranks_own_gpu_and_its_runs_take_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It is looked up once: ranks that look again may find another one."""
+    monkeypatch.setitem(sys.modules, "torch", torch_with(2))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    request = resolve_training_request("fake", options(tmp_path, device="cuda")).request
+    monkeypatch.setitem(sys.modules, "torch", torch_with(0))
+    assert request.build_run(1, Precision.FP32).device == request.device == "cuda:1"
+
+
 def test_an_own_system_name_gets_no_suffix(tmp_path: Path):
     """The name is the user's; a detected one says engine and precision, so that two never share a
     folder.
@@ -386,13 +399,8 @@ def job(request: RunRequest, **changes: Any) -> TrainingJob:
     entry = request.build_entry(Division.OPEN, "fake", Precision.FP32)
     row = request.row.training[Profile.SMOKE]
     usual = TrainingJob(
-        request=request,
-        row=row,
-        hyper={},
-        precision=Precision.FP32,
-        entry=entry,
-        place=entry,
-        system={},
+        training=TrainingRequest(request=request, row=row, hyper={}, entry=entry, system={}),
+        working_entry=entry,
         threads=2,
         ranks=SingleRank(),
         watch=None,

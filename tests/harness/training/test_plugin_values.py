@@ -12,7 +12,8 @@ from podium_fakes.fake import FakeTraining
 
 from harness.request import resolve_request
 from harness.training.plugin_values import check_hyperparameters
-from harness.training.run_set import require_training_row, train_run_set
+from harness.training.request import require_training_row
+from harness.training.run_set import train_run_set
 from suite import registry
 from suite.errors import RequestError
 

@@ -20,6 +20,7 @@ from podium_fakes.drive import entry, events, keys, log_path, options, partial
 from harness.distributed import RankLost, Ranks
 from harness.machine import cpus
 from harness.training import log_header, run_set
+from harness.training import request as training_request
 from harness.training.run_context import TrainingJob
 from harness.training.run_set import train_run_set
 from harness.training.timed_run import check_data_sizes
@@ -441,7 +442,7 @@ def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
     """Before the clock: a run that cannot count takes days, and what it replaced is back."""
     row = registry.load_round().benchmark("fake").training[profile]
     monkeypatch.setattr(
-        run_set, "require_training_row", lambda request: replace(row, train_samples=81)
+        training_request, "require_training_row", lambda request: replace(row, train_samples=81)
     )
     if counts:
         with pytest.raises(RequestError, match=f"fake: {counts}: in the closed division"):
@@ -469,7 +470,7 @@ def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
         TrainingJob,
         SimpleNamespace(
             name="fake",
-            row=row,
+            training=SimpleNamespace(row=row),
             ranks=SimpleNamespace(leads=True),
             request=SimpleNamespace(profile=Profile.FULL),
         ),
@@ -622,7 +623,7 @@ def test_data_of_another_size_are_told_before_the_clock(
     """The run goes on, since somebody may want to see it; that it will not count is said first."""
     row = registry.load_round().benchmark("fake").training[Profile.SMOKE]
     monkeypatch.setattr(
-        run_set,
+        training_request,
         "require_training_row",
         lambda request: replace(row, train_samples=train, eval_samples=evaluated),
     )

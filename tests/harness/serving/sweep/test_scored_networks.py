@@ -185,6 +185,10 @@ def test_what_a_network_runs_in_is_loaded_once(
     named: list[str] = []
     monkeypatch.setattr(subjects, "load_ahead", named.extend)
     subjects.set_up_swept_network(
-        NETWORK, build_reading_options(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0
+        NETWORK,
+        build_reading_options(Profile.SMOKE, None, weights.parent, None, ()),
+        "cpu",
+        weights,
+        1.0,
     )
     assert named == [classifiers.__name__]

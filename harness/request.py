@@ -176,7 +176,7 @@ def choose_served_framework(engine: str, requested: str, workload: Workload) -> 
     engine and the workload support.
     """
     accepts = registry.load_engine(engine).accepts
-    both = sorted(accepts & (registry.find_workload_frameworks(workload) or frozenset()))
+    both = sorted(accepts & (workload.frameworks or frozenset()))
     return requested if requested in accepts or not both else both[0]
 
 

@@ -1,7 +1,7 @@
 """Set-up shared by all LoadGen runs of one `podium infer`, checked before the first run starts."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import check_served_settings
 from suite.terms import Precision
-from suite.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +162,7 @@ def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) 
         place_instances(request.devices, instances, request.settings),
     )
     run = add_survey_findings(request, request.build_run(chosen.record.seed, precision))
-    load_ahead(list_serving_modules(request.workload, options.framework))
+    load_ahead(request.workload.served_by.get(options.framework, ()))
     return ServingSetup(
         request=request,
         row=row,
@@ -182,14 +181,6 @@ def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) 
         threads=run.threads,
         power=choose_power_sources(options.power, options.meter, request.settings),
     ).copy_with_threads(run.threads)
-
-
-def list_serving_modules(workload: Workload, framework: str) -> Sequence[str]:
-    """Return the modules that serve a workload's networks in a framework, if it defines
-    `served_by`.
-    """
-    modules: Mapping[str, Sequence[str]] = getattr(workload, "served_by", {})
-    return modules.get(framework, ())
 
 
 def check_serving_legality(request: RunRequest, row: InferenceRow) -> None:

@@ -19,7 +19,7 @@ from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
 from harness.machine.system_description import describe_system
 from harness.request import RunRequest, resolve_request
-from harness.thread_count import has_large_training_kernels, resolve_thread_count
+from harness.thread_count import resolve_thread_count
 from harness.training.energy import describe_run_energy
 from harness.training.export import read_stopped_run, seal_training_run
 from harness.training.loop import RunEnding, TrainingOutcome
@@ -112,7 +112,7 @@ def train_run_set(
                 options.threads,
                 ranks,
                 threads_at_start,
-                large_kernels=has_large_training_kernels(request.workload),
+                large_kernels=request.workload.has_large_kernels,
             )
             job = TrainingJob(
                 **shared,
@@ -152,7 +152,7 @@ def resolve_training_request(
     request = resolve_request(options, workload)
     check_serving_engine(request)
     row = require_training_row(request)
-    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
+    hyper = request.workload.select_hyperparameters(request.round, request.settings)
     check_hyperparameters(request, row, hyper)
     check_training_legality(request, row, hyper)
     return request, row, hyper

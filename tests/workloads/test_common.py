@@ -170,13 +170,13 @@ def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
     GPU when it is imported; nor is gRPC, which has threads.
     """
     program = (
-        "from importlib import import_module\nfrom harness.children.template import COMMON,"
-        " forkable\nfrom harness.serving.setup import served_by\nfrom suite import registry\nnames"
+        "from importlib import import_module\nfrom harness.children.template import"
+        " COMMON_MODULES, can_fork\nfrom suite import registry\nnames"
         " = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\nmodules ="
-        " [served_by(registry.workload(name), 'torch') for name in names]\nmodules +="
-        " [(type(registry.network('alexnet')).__module__,),"
+        " [registry.load_workload(name).served_by['torch'] for name in names]\nmodules +="
+        " [(type(registry.load_bare_network('alexnet')).__module__,),"
         " ('harness.serving.network.setup',)]\nassert all(modules), modules\nfor module in"
-        " (*COMMON, *sum(modules, ())): import_module(module)\nimport sys, torch\nassert forkable()"
+        " (*COMMON_MODULES, *sum(modules, ())): import_module(module)\nimport sys, torch\nassert can_fork()"
         " and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
     )
     assert_runs(program, with_torch)

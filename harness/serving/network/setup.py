@@ -39,7 +39,6 @@ from harness.serving.network.wire import (
 from harness.serving.setup import (
     ServingSetup,
     check_serving_legality,
-    list_serving_modules,
     resolve_batching_settings,
 )
 from suite import __version__
@@ -283,7 +282,7 @@ def build_remote_setup(
         add_survey_findings(request, request.build_run(chosen.record.seed, precision)), device="cpu"
     )
     load_ahead(
-        (*list_serving_modules(request.workload, options.framework), __name__)
+        (*request.workload.served_by.get(options.framework, ()), __name__)
     )  # gRPC is loaded by who connects, never before a fork
     return ServingSetup(
         request=request,

@@ -5,9 +5,8 @@ each sample, in all four scenarios.
     [--scenario server] [--format json]
 
 Honest ones have to pass every time, and each cheat has to fail the test that is about it, wherever
-it acts: by speed or by answers, not by a run
-that LoadGen calls INVALID. About 16 minutes for all of it on two crowded cores, half of them for
-the honest ones.
+it acts: by speed or by answers, not by a run that LoadGen calls INVALID. About 16 minutes for all
+of it on two crowded cores, half of them for the honest ones.
 """
 
 import argparse

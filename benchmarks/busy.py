@@ -2,12 +2,10 @@
 machine and beside busy loops.
 
 Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on
-all cores. After: with the environment and
-the number of threads that podium chooses. Each side is a process of its own, with its own
-environment, built and warm before anything is
-measured; quiet and busy, before and after take turns. `later` is the rate beside loops that start
-after podium has chosen its threads.
-Beside as many loops as cores, half of the quiet rate is a fair share.
+all cores. After: with the environment and the number of threads that podium chooses. Each side is a
+process of its own, with its own environment, built and warm before anything is measured; quiet and
+busy, before and after take turns. `later` is the rate beside loops that start after podium has
+chosen its threads. Beside as many loops as cores, half of the quiet rate is a fair share.
 
 Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] [--pairs N]
 [--seconds S] [--loops N] [--format text|json]

@@ -2,8 +2,7 @@
 LoadGen Python SUT.
 
 The bare SUT answers every query at once in one completion, on LoadGen's own thread. Both sides
-alternate in one run;
-Server is asked whether it is VALID at 100,000 queries/s with a 15 ms bound.
+alternate in one run; Server is asked whether it is VALID at 100,000 queries/s with a 15 ms bound.
 
 Usage: python benchmarks/ceiling.py [--pairs N] [--format text|json]
 """

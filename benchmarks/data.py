@@ -1,12 +1,10 @@
 """Images per second of a `podium data` survey, against a plain loop over the files.
 
 Small JPEGs in ImageNet's layout. Both sides read each file, hash it, read its header by Pillow and
-look for the end marker, as is done where a
-split has more than 20,000 pictures; ours is the whole command behind its imports: it lists the
-folders, notes sizes and times twice, checks
-and hashes in threads, decodes the pictures of the small val split and writes the manifest. The
-files are in the system's cache for both,
-which take turns: what is measured is the work, not the disk.
+look for the end marker, as is done where a split has more than 20,000 pictures; ours is the whole
+command behind its imports: it lists the folders, notes sizes and times twice, checks and hashes in
+threads, decodes the pictures of the small val split and writes the manifest. The files are in the
+system's cache for both, which take turns: what is measured is the work, not the disk.
 
 Usage: python benchmarks/data.py [--pairs N] [--pictures N] [--format text|json]
 """

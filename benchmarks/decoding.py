@@ -2,10 +2,9 @@
 size, both with random weights.
 
 Big on both sides (6 + 6 layers, 1024, 4096, 16 heads, 33,708 subtokens), fp32, beam 4, the same
-sources, and translations of the
-same forced length, so that both do equal work; each in a process of its own, in turns. What a token
-costs at each position of our
-side stands in the JSON: it should not grow with what is decoded already. `--plot FILE` draws it.
+sources, and translations of the same forced length, so that both do equal work; each in a process
+of its own, in turns. What a token costs at each position of our side stands in the JSON: it should
+not grow with what is decoded already. `--plot FILE` draws it.
 """
 
 import argparse

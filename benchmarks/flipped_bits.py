@@ -2,9 +2,8 @@
 are called valid, how many end in a traceback.
 
 One bundle is packed from a results folder and signed with a key made for it. Each flip is checked
-as `podium verify --signers` does;
-the judge is asked once, of the bundle without a flip, since a bundle whose bytes or signature are
-not whole is broken before that.
+as `podium verify --signers` does; the judge is asked once, of the bundle without a flip, since a
+bundle whose bytes or signature are not whole is broken before that.
 
 Usage: python benchmarks/flipped_bits.py [--flips 10000] [--seed 1] [--results DIR] [--format
 text|json]

@@ -4,10 +4,9 @@ prediction, in images per second.
     python benchmarks/full_size.py maskrcnn --device cuda --precision bf16 --batch 8 --format json
 
 Scenes of 640 x 480 in COCO's own format go through the workload's own loader, training and
-inference; start weights are random ones in
-the file format of the real ones. On a GPU the fraction of the roofline is that of the matrix
-products and convolutions of a step
-(counted by torch.utils.flop_counter) against `--peak-tflops`.
+inference; start weights are random ones in the file format of the real ones. On a GPU the fraction
+of the roofline is that of the matrix products and convolutions of a step (counted by
+torch.utils.flop_counter) against `--peak-tflops`.
 """
 
 import argparse

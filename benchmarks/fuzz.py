@@ -2,12 +2,10 @@
 traceback, a hang, or a write elsewhere.
 
 Real files of podium and LoadGen, from one small campaign of the tests' fake workload and the
-judge's examples, are spoilt at random and read
-in this process. An input is made of the seed and its number alone, so a second run over the same
-files repeats the first. What goes wrong is
-printed and saved: the input, under its reader's name and number, in the folder `--keep`. Exit code
-1 where anything did. With TMPDIR=/dev/shm
-no input waits for a disk.
+judge's examples, are spoilt at random and read in this process. An input is made of the seed and
+its number alone, so a second run over the same files repeats the first. What goes wrong is printed
+and saved: the input, under its reader's name and number, in the folder `--keep`. Exit code 1 where
+anything did. With TMPDIR=/dev/shm no input waits for a disk.
 
 Usage: python benchmarks/fuzz.py [--inputs N] [--seconds T] [--seed S] [--reader NAME] [--files DIR]
 [--keep DIR] [--format text|json]

@@ -2,10 +2,8 @@
 loop over the same batches.
 
 Ours is a LoadGen run of ResNet-50 at 224x224 in ONNX Runtime INT8, the fastest engine here and so
-the hardest case; the
-other side takes the very tensors that the workload gives the engine, and calls it on them and on
-nothing else. In turns,
-each in a process of its own.
+the hardest case; the other side takes the very tensors that the workload gives the engine, and
+calls it on them and on nothing else. In turns, each in a process of its own.
 
 Usage: python benchmarks/harness_loss.py [--pairs N] [--threads N] [--format text|json]
 """

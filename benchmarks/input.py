@@ -2,14 +2,12 @@
 torchvision DataLoader.
 
 Random crops of 500x400 files, resized to 224x224, mirrored at random, normalised, in batches of 64,
-on two processes or threads. Ours are
-ResNet-50's own album behind `--input default` and `--input dali`; the plain side is what
-torchvision's classification reference writes:
-ImageFolder, RandomResizedCrop, RandomHorizontalFlip, PILToTensor, float, Normalize, and a
-DataLoader of two workers. All in turns, each in a
-process of its own. What DALI needs beside its threads, a process that reads files and draws crops,
-is in its figure. Freed memory is kept on our side, as
-in every run of ours, and given back on the plain one, as torch does by itself.
+on two processes or threads. Ours are ResNet-50's own album behind `--input default` and `--input
+dali`; the plain side is what torchvision's classification reference writes: ImageFolder,
+RandomResizedCrop, RandomHorizontalFlip, PILToTensor, float, Normalize, and a DataLoader of two
+workers. All in turns, each in a process of its own. What DALI needs beside its threads, a process
+that reads files and draws crops, is in its figure. Freed memory is kept on our side, as in every
+run of ours, and given back on the plain one, as torch does by itself.
 
 Usage: python benchmarks/input.py [--pairs N] [--format text|json]
 """

@@ -2,9 +2,8 @@
 and against eager PyTorch.
 
 Ours is INT8; "theirs" is ONNX Runtime fp32. Beside it: the ratio to eager fp32 PyTorch in NCHW, as
-a user would write it, and
-to this suite's torch engine, which is channels-last. All sides in turns, each in a process of its
-own.
+a user would write it, and to this suite's torch engine, which is channels-last. All sides in turns,
+each in a process of its own.
 
 Usage: python benchmarks/int8.py [--pairs N] [--threads N] [--format text|json]
 """

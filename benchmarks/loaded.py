@@ -2,10 +2,9 @@
 INVALID, how many were repeated.
 
 Each run is what `podium infer fake --scenario S --mode performance` does, on the tests' fake
-workload with some work to do for an answer: a look at
-the system, then LoadGen. Loops take the cores for a while and leave them alone for a while, so that
-a look sees a slow machine and its run a fast one,
-and the other way round. Each loop ends by itself.
+workload with some work to do for an answer: a look at the system, then LoadGen. Loops take the
+cores for a while and leave them alone for a while, so that a look sees a slow machine and its run a
+fast one, and the other way round. Each loop ends by itself.
 
 Usage: python benchmarks/loaded.py [--runs N] [--loops N] [--seed N] [--format text|json]
 """

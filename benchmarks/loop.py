@@ -2,9 +2,8 @@
 the same Training.
 
 Both sides take the same steps of a ResNet-50 epoch (smoke: 32 px, bf16, the workload's own loader)
-from one Training
-object, in turns. The loop's own cost is also measured without any training in it, which no noise of
-the machine hides.
+from one Training object, in turns. The loop's own cost is also measured without any training in it,
+which no noise of the machine hides.
 """
 
 import cProfile

@@ -2,11 +2,10 @@
 three deep searches agree on.
 
 The games are those of a search without a network (workloads/minigo/go/area.py), with priors and
-moves drawn at random, so that no trained network has had a
-part in them. The labels are OpenSpiel's: Monte Carlo tree search with random rollouts, three times
-with other random numbers. Where one of
-the three plays another move, or doubts who wins, the position is left out,
-and so are those whose move is the pass.
+moves drawn at random, so that no trained network has had a part in them. The labels are
+OpenSpiel's: Monte Carlo tree search with random rollouts, three times with other random numbers.
+Where one of the three plays another move, or doubts who wins, the position is left out, and so are
+those whose move is the pass.
 
 Needs `pip install open_spiel`; nothing else of podium does. Run: python benchmarks/minigo_labels.py
 --candidates 1600 -o FILE

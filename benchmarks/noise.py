@@ -2,9 +2,8 @@
 loop on one of two cores beside them.
 
 Each run is a LoadGen run (SingleStream, a system that does nothing) with its records, judged by the
-round's rules. This process and all it starts
-keep to two cores. On a quiet machine the runs without the loop should carry no warning; with it,
-all should carry noise.others.
+round's rules. This process and all it starts keep to two cores. On a quiet machine the runs without
+the loop should carry no warning; with it, all should carry noise.others.
 
 Usage: python benchmarks/noise.py [--runs N] [--seconds S] [--beside both|nothing|busy] [--format
 text|json]

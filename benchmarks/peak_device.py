@@ -2,10 +2,9 @@
 can be held against it.
 
 The device answers one query in a fixed time, one after another (M/D/1). The truth is the rate at
-which half of all full runs are VALID, by simulation
-(benchmarks/peak.py). Each try is a search of its own, with arrivals of its own: probes and full
-runs are LoadGen Server runs. The bar: within 5 % in
-nine of ten tries; the ratio is the share of such tries / 0.9.
+which half of all full runs are VALID, by simulation (benchmarks/peak.py). Each try is a search of
+its own, with arrivals of its own: probes and full runs are LoadGen Server runs. The bar: within 5 %
+in nine of ten tries; the ratio is the share of such tries / 0.9.
 
     python benchmarks/peak_device.py --format json
 """
@@ -46,8 +45,8 @@ BAR: Final = 0.9
 """Issue: within 5 % in 9 of 10."""
 LATE_S: Final = 10 * SERVICE_S
 """A call so soon after the last answer is taken to have waited for it: the device has a clock of
-its own and goes on, however late a busy machine wakes
-the thread. A device that was idle for less than that is thus ahead by as much, a fifth of the
+its own and goes on, however late a busy machine wakes the thread. A device that was idle for less
+than that is thus ahead by as much, a fifth of the
 bound; near its capacity it hardly ever is."""
 TOLERANCE: Final = 0.02
 

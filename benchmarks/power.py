@@ -1,14 +1,13 @@
 """Power on made-up sysfs trees and loopback meters, in one run: energy of a square wave, cost of
-the sampler, the harness ceiling with and
-without it, and alignment of the window.
+the sampler, the harness ceiling with and without it, and alignment of the window.
 
 The counter wraps in the middle of the square wave. zeus and codecarbon, where installed (pip
-install "podium-suite[bench]"), read it beside podium; they
-read at the very edges of their windows, podium interpolates between readings each 100 ms.
+install "podium-suite[bench]"), read it beside podium; they read at the very edges of their windows,
+podium interpolates between readings each 100 ms.
 
 Aims: the square wave's energy within 1 %; the sampler under 1 % of a core; the ceiling with it at
-least 0.99 of that without; a meter of 100 W outside
-and 50 W inside the window gives 50 W within 1 %.
+least 0.99 of that without; a meter of 100 W outside and 50 W inside the window gives 50 W within 1
+%.
 
 Usage: python benchmarks/power.py [--seconds 10] [--pairs 5] [--format text|json]
 """

@@ -2,9 +2,8 @@
 it, against the harness without both.
 
 A system under test that does nothing. Offline: samples/s. Server: queries/s completed under a rate
-that is far above what can be held. Both sides
-alternate in one run; the side without is the harness as it was before it kept records. The
-sampler's own use of a core is told by its last line.
+that is far above what can be held. Both sides alternate in one run; the side without is the harness
+as it was before it kept records. The sampler's own use of a core is told by its last line.
 
 Usage: python benchmarks/recording.py [--pairs N] [--format text|json]
 """

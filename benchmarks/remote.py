@@ -2,10 +2,9 @@
 podium's server, and behind a real Triton.
 
 All over loopback, one request per sample with a payload of 12,288 bytes (a picture of 32 px in
-fp32). Rate: Offline. Latency: the median of
-SingleStream, which podium infer --endpoint refuses, and which here shows a round trip without a
-queue. CPU: of the server's process and its
-children, per query; 1,500 queries/s on one core are 667 us. The sides take turns.
+fp32). Rate: Offline. Latency: the median of SingleStream, which podium infer --endpoint refuses,
+and which here shows a round trip without a queue. CPU: of the server's process and its children,
+per query; 1,500 queries/s on one core are 667 us. The sides take turns.
 
 Usage: python benchmarks/remote.py [--pairs N] [--triton PYTHON] [--format text|json]
 `--triton`: a Python with nvidia-pytriton (docs/SCALE.md); without it, podium's server alone is

@@ -2,10 +2,10 @@
 [--runs 5]`.
 
 Three rows: the page of a real bundle; the page of the same results with a record of 1,000,000
-queries; a site of 50 bundles, the same one packed under
-50 nonces: read, judged and drawn in full, then left out, since their LoadGen seeds are those of
-another nonce. Each in a process of its own, so that start-up and memory count. Time is wall clock
-and processor time, memory the largest resident set.
+queries; a site of 50 bundles, the same one packed under 50 nonces: read, judged and drawn in full,
+then left out, since their LoadGen seeds are those of another nonce. Each in a process of its own,
+so that start-up and memory count. Time is wall clock and processor time, memory the largest
+resident set.
 """
 
 import argparse

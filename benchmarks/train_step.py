@@ -2,11 +2,9 @@
 eager fp32 NCHW PyTorch.
 
 bf16 gains only on processors that have its instructions, and costs elsewhere: `--precision auto`
-takes fp32 there, and says so.
-Both at 64x64, batch 32, on the CPU, each in a process of its own, in turns. Our side is the
-workload's own
-`train_epoch`, with its loader decoding JPEGs on the same cores; the other side has its pictures in
-memory.
+takes fp32 there, and says so. Both at 64x64, batch 32, on the CPU, each in a process of its own, in
+turns. Our side is the workload's own `train_epoch`, with its loader decoding JPEGs on the same
+cores; the other side has its pictures in memory.
 """
 
 import multiprocessing

@@ -60,8 +60,8 @@ def check(
     its own.
 
     Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are
-    judged by their own rounds;
-    results of any other round are neither valid nor broken: they are unknown.
+    judged by their own rounds; results of any other round are neither valid nor broken: they are
+    unknown.
 
     Exit code 0: all are valid; 1: one is not, or cannot be read, or is of an unknown round; 3: a
     workload's package is not installed.

@@ -2,12 +2,10 @@
 and which answers are logged.
 
 LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` uses the same
-generator with a different seeding, so it
-is given the state that C++ derives from a seed. Source: mlcommons/inference, loadgen 6.0.17,
-loadgen.cc and
-issue_query_controller.h; ISO C++ 26.6 (the generator); libstdc++ of GCC 11 and later,
-bits/uniform_int_dist.h,
-bits/stl_algo.h and bits/random.tcc (what the standard leaves open).
+generator with a different seeding, so it is given the state that C++ derives from a seed. Source:
+mlcommons/inference, loadgen 6.0.17, loadgen.cc and issue_query_controller.h; ISO C++ 26.6 (the
+generator); libstdc++ of GCC 11 and later, bits/uniform_int_dist.h, bits/stl_algo.h and
+bits/random.tcc (what the standard leaves open).
 """
 
 import math
@@ -26,8 +24,7 @@ MT19937_MULTIPLIER: Final = 1812433253
 """ISO C++ [rand.eng.mers]: initialization_multiplier of mt19937."""
 MT19937_DEFAULT_SEED: Final = 5489
 """std::mt19937::default_seed. LoadGen never seeds the generator that decides which answers are
-logged (InitAccLogRng is never called);
-accuracy_log_rng_seed only rotates it by an offset.
+logged (InitAccLogRng is never called); accuracy_log_rng_seed only rotates it by an offset.
 """
 WORD_MASK: Final = 0xFFFFFFFF
 BELOW_ONE: Final = math.nextafter(1.0, 0.0)

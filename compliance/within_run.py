@@ -2,11 +2,10 @@
 confidence interval from them.
 
 Queries in a queue are not independent; an interval that assumes so is far too narrow. Time slices
-that are long compared with a query's
-waiting time nearly are: "sectioning", S. Asmussen and P. W. Glynn, Stochastic Simulation, section
-III.5. Server latencies start when a query was
-due, which its seed determines; those times are redrawn from the seed. These figures describe one
-run, never a difference between two systems.
+that are long compared with a query's waiting time nearly are: "sectioning", S. Asmussen and P. W.
+Glynn, Stochastic Simulation, section III.5. Server latencies start when a query was due, which its
+seed determines; those times are redrawn from the seed. These figures describe one run, never a
+difference between two systems.
 """
 
 import math
@@ -28,8 +27,7 @@ its edge a completion falls.
 """
 MIN_QUERIES_BEYOND_PERCENTILE: Final = 1.0
 """House rule: minimum independent queries beyond the percentile per slice. With fewer, intervals of
-simulated queues covered the true percentile less
-than 85 times in 100.
+simulated queues covered the true percentile less than 85 times in 100.
 """
 
 
@@ -178,8 +176,7 @@ def compute_query_due_ns(queries: QueryTimes, plan: ReplayPlan) -> Any:
     """Return when each query of a Server run was due, by the monotonic clock: (queries,).
 
     The start of the schedule is unknown. No query is issued before it is due, so the earliest start
-    that any query allows is the latest
-    that all allow.
+    that any query allows is the latest that all allow.
     """
     import numpy
 

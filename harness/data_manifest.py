@@ -2,9 +2,8 @@
 `<cache>/data/<workload>-<key>.json`.
 
 The key is derived from the folder and the settings that affect the findings. The manifest stores
-one stamp per folder, over the names, sizes
-and times of its files, so that a changed data set is detected without opening its files; the
-manifest's own hash reveals edits.
+one stamp per folder, over the names, sizes and times of its files, so that a changed data set is
+detected without opening its files; the manifest's own hash reveals edits.
 """
 
 import hashlib

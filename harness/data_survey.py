@@ -2,8 +2,8 @@
 the findings to runs.
 
 MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7,
-Run Results); what must be known
-before that, counts and names of classes, comes from the manifest that the survey writes.
+Run Results); what must be known before that, counts and names of classes, comes from the manifest
+that the survey writes.
 """
 
 import json

@@ -1,14 +1,11 @@
 """The ranks of a distributed run: this process alone, or those that torchrun started.
 
 The harness exchanges scores, stop decisions and barriers through the launcher's key-value store,
-not
-through the process group: they need no tensors and no device, and they end when another rank has
-failed. A rank that
-raises reports it in the store; ranks blocked in a collective are then ended after a grace time, so
-none hangs. A rank
-that disappears without a report (kill -9, a lost node) shows as a failed collective, or as a pulse
-that stops: then
-the run itself is sound, and it can resume from its last checkpoint.
+not through the process group: they need no tensors and no device, and they end when another rank
+has failed. A rank that raises reports it in the store; ranks blocked in a collective are then ended
+after a grace time, so none hangs. A rank that disappears without a report (kill -9, a lost node)
+shows as a failed collective, or as a pulse that stops: then the run itself is sound, and it can
+resume from its last checkpoint.
 """
 
 import json

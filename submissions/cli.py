@@ -77,9 +77,8 @@ def score(paths: tuple[Path, ...], form: str) -> None:
     each scenario.
 
     A folder of logs that lies in no results tree is a set, too: its logs tell who ran what. A
-    single training log is scored as
-    one run, with its own minutes: give its folder for the set. A path inside a scenario means the
-    scenario.
+    single training log is scored as one run, with its own minutes: give its folder for the set. A
+    path inside a scenario means the scenario.
 
     Example: podium score results --format json
     """
@@ -389,9 +388,8 @@ def report(
     does, findings, provenance.
 
     The page is one file, loads nothing, and needs no scripts. What a bundle does not tell, it says
-    so. The JSON form has every number of it;
-    trace is for ui.perfetto.dev. A path that does not count gets a page that says why, and the
-    command ends with 1.
+    so. The JSON form has every number of it; trace is for ui.perfetto.dev. A path that does not
+    count gets a page that says why, and the command ends with 1.
 
     Example: podium report mine.tar.zst --open
     """
@@ -442,9 +440,8 @@ def publish(
     """Make a site of results: plain files, from any host and below any path, or opened from a disk.
 
     Every bundle is judged again; one that does not count is left out and named, and the command
-    ends with 1. Results that no test can
-    tell apart share a letter, and there are no ranks. data/ has all rows as JSON and CSV, and as
-    Parquet where pyarrow is installed.
+    ends with 1. Results that no test can tell apart share a letter, and there are no ranks. data/
+    has all rows as JSON and CSV, and as Parquet where pyarrow is installed.
 
     Example: podium publish bundles/*.tar.zst -o site
     """

@@ -1,3 +1,4 @@
-"""Contracts, rounds, registry and file layout. Standard library only; click in cli.py alone."""
+"""Contracts, rounds, registry and file layout. It imports no framework and
+no other package of podium."""
 
 __version__ = "0.1.0"

@@ -2,8 +2,7 @@
 error bound at the edges. Integer arithmetic on one clock.
 
 Times are ns of any one clock, powers uW, energies uJ; results are joules and watts. A window that
-the readings do not cover has no energy:
-nothing is extrapolated.
+the readings do not cover has no energy: nothing is extrapolated.
 """
 
 from bisect import bisect_left, bisect_right
@@ -30,8 +29,8 @@ POWER_LIMIT_FACTOR: Final = 1.2
 """A part may briefly exceed its limit by this factor. Source: house rule."""
 MIN_GROWTH_PERIODS, MIN_GROWTH_MS = 5, 1000
 """Shortest time over which a counter's growth is compared with what its part can draw: five periods
-or a second, whichever is longer. Source:
-house rule; a counter that is refreshed each 100 ms rises in steps, and two readings 2 ms apart may
+or a second, whichever is longer. Source: house rule; a counter that is refreshed each 100 ms rises
+in steps, and two readings 2 ms apart may
 have a whole step between them."""
 
 

@@ -108,9 +108,8 @@ class Engine(Protocol[T]):
     """Frameworks whose networks it accepts: "torch", "tensorflow".
 
     An engine may define more: `options`, a frozenset of the settings `engine.*` that it accepts
-    (others are rejected), `caution`, and
-    `trial(device, precision)`, its own tiny run for `podium doctor`, which compiles a workload's
-    networks only for a framework's own engine.
+    (others are rejected), `caution`, and `trial(device, precision)`, its own tiny run for `podium
+    doctor`, which compiles a workload's networks only for a framework's own engine.
     """
 
     def missing(self, device: str, precision: Precision) -> str | None:

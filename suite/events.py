@@ -1,8 +1,7 @@
 """Event names of a training log.
 
 Source of the standard names: mlcommons/logging, mlperf_logging/mllog/constants.py and the 0.7.0
-ruleset.
-The last block is podium's own; MLCommons' checker passes over names that it does not know.
+ruleset. The last block is podium's own; MLCommons' checker passes over names that it does not know.
 """
 
 from typing import Final

@@ -2,8 +2,8 @@
 pipeline decodes and applies them.
 
 No pipeline knows a workload by name. The workload draws all random values, from the seed, the epoch
-and the sample's number;
-a pipeline only applies them, so that all pipelines yield the same images in the same order.
+and the sample's number; a pipeline only applies them, so that all pipelines yield the same images
+in the same order.
 """
 
 from collections.abc import Iterator, Sequence

@@ -173,7 +173,7 @@ class NetworkRecord:
 
     @property
     def is_on_other_machines(self) -> bool:
-        """Tell whether all servers are known to run on other machines than LoadGen."""
+        """Return whether all servers are known to run on other machines than LoadGen."""
         return (
             not self.loopback
             and all(self.machines)

@@ -2,8 +2,8 @@
 it.
 
 Nothing is created before it passes the checks: no links, no devices, no absolute or `..` paths, no
-repeated members, no decompression
-bombs, and no bytes after the archive's end except the seal, signatures and time stamps.
+repeated members, no decompression bombs, and no bytes after the archive's end except the seal,
+signatures and time stamps.
 """
 
 import io

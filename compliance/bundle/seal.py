@@ -2,8 +2,8 @@
 before it.
 
 zstd's own checksum covers the content, not the compressed bytes: some bits of a frame can change
-without affecting the content.
-Unpacking tools ignore skippable frames. Source: RFC 8878, section 3.1.2.
+without affecting the content. Unpacking tools ignore skippable frames. Source: RFC 8878, section
+3.1.2.
 """
 
 from typing import Final

@@ -2,8 +2,7 @@
 stamps, and nothing else.
 
 Each is a zstd skippable frame (RFC 8878, section 3.1.2), which unpacking tools ignore. The seal
-covers the bytes before it, so a
-signature does not change a bundle's identity.
+covers the bytes before it, so a signature does not change a bundle's identity.
 """
 
 import hashlib

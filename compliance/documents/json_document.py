@@ -1,9 +1,8 @@
 """Parsed logs as plain documents, and the published schemas that describe them.
 
 `training.<round>.<workload>.json` in a workload's package describes its training document; packages
-without a workload bring schemas through the group `podium.schemas`.
-Importing jsonschema takes a tenth of a second, so a single log is judged only by typed rules; tests
-check that both agree.
+without a workload bring schemas through the group `podium.schemas`. Importing jsonschema takes a
+tenth of a second, so a single log is judged only by typed rules; tests check that both agree.
 """
 
 import json

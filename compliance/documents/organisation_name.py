@@ -15,8 +15,8 @@ def is_organisation_name(name: str, folder: str) -> bool:
     punctuation, as a longer form, or by its initials.
 
     Accepted training and inference results have longer forms (with a legal form such as Inc.) and
-    initials. No text of a round forbids them:
-    the rules name the folder `<submitting_organization>` and do not specify its spelling.
+    initials. No text of a round forbids them: the rules name the folder `<submitting_organization>`
+    and do not specify its spelling.
     """
     one, other = fold_name(name), fold_name(folder)
     longer = min(len(one), len(other)) >= MIN_SHORT_NAME_LETTERS and (

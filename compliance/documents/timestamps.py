@@ -38,8 +38,8 @@ def find_date_problem(seconds: float, published: date | None = None) -> DateProb
     """Check a time in seconds since 1970, in any time zone; None if nothing is wrong with it.
 
     A time in the future cannot be the time of a run. One that is years away from the round's
-    publication is reported: a round's rules can be
-    used later, but not decades before they were written.
+    publication is reported: a round's rules can be used later, but not decades before they were
+    written.
     """
     if seconds > time.time() + MAX_ZONE_DIFFERENCE_H * S_PER_H:
         return DateProblem(

@@ -189,12 +189,12 @@ class InferenceMllogJudge:
 
 
 def has_entry(path: Path, depth: int = 3) -> bool:
-    """Tell whether a folder is a scenario's, or has one below it."""
+    """Return whether a folder is a scenario's, or has one below it."""
     return parse_scenario_folder(path.name) is not None or (
         depth > 0 and any(has_entry(folder, depth - 1) for folder in list_subfolders(path))
     )
 
 
 def is_path_below(path: Path, folder: Path) -> bool:
-    """Tell whether a path lies below a folder."""
+    """Return whether a path lies below a folder."""
     return folder in path.parents

@@ -2,11 +2,9 @@
 date and benchmark.
 
 Only what no two rounds share counts. LoadGen's version does not: `.5a1` occurs in the logs of three
-rounds, and one round has
-logs of five versions. A round's qsl_rng_seed is unique, except that podium-v1 uses a published
-round's seeds and is recognised
-only by podium's own stamps. A training log in v0.7's dialect does not name its round; its date or
-else its benchmark indicates it.
+rounds, and one round has logs of five versions. A round's qsl_rng_seed is unique, except that
+podium-v1 uses a published round's seeds and is recognised only by podium's own stamps. A training
+log in v0.7's dialect does not name its round; its date or else its benchmark indicates it.
 """
 
 import re

@@ -2,11 +2,9 @@
 dialect and date.
 
 For a set, an entry or a tree a few logs are read: one with podium's stamps decides, else the
-majority, unless a sizeable
-share belongs to a later round, which may contain results of an earlier one. If the content gives no
-evidence, the names of the
-parent folders do; they also distinguish an unknown round from an earlier one that its logs could
-belong to.
+majority, unless a sizeable share belongs to a later round, which may contain results of an earlier
+one. If the content gives no evidence, the names of the parent folders do; they also distinguish an
+unknown round from an earlier one that its logs could belong to.
 """
 
 import re

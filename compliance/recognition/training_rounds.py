@@ -2,9 +2,8 @@
 benchmarks indicate it.
 
 A tree or set belongs to the first round that was published after its newest logs and has its
-benchmarks; old logs alone prove little,
-since results of earlier rounds may be filed again. Source of dates and benchmarks: each round's own
-file.
+benchmarks; old logs alone prove little, since results of earlier rounds may be filed again. Source
+of dates and benchmarks: each round's own file.
 """
 
 import re

@@ -3,8 +3,7 @@
     <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
 
 Next to `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<Scenario>/...`,
-`audit/<system>/...` or `compliance/<system>/...`,
-`code`, `truth`.
+`audit/<system>/...` or `compliance/<system>/...`, `code`, `truth`.
 """
 
 import os

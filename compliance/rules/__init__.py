@@ -200,7 +200,7 @@ def judge_document(document: object, round: str, workload: str | None = None) ->
 def group_rules_by_document(
     round: str, workload: str | None
 ) -> Mapping[type[Any], Sequence[Rule[Any]]]:
-    """Give a round's rules by the kind of document that they are about; those of other workloads
+    """Return a round's rules by the kind of document that they are about; those of other workloads
     are left out.
     """
     kind = registry.load_round_kind(round) if round in registry.list_round_names() else None

@@ -20,5 +20,5 @@ def load_example_findings() -> dict[str, str]:
 
 
 def find_example_finding(rule: str) -> str | None:
-    """Give what a rule found in its example; None for a rule without one, as a third party's."""
+    """Return what a rule found in its example; None for a rule without one, as a third party's."""
     return load_example_findings().get(rule)

@@ -2,9 +2,8 @@
 them: importing PyTorch takes seconds.
 
 The template is a new interpreter that only imports: it computes nothing, so no thread of its own is
-lost in a fork. It ends with its parent, and its child
-with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a
-new interpreter (process.py).
+lost in a fork. It ends with its parent, and its child with it. It has one child at a time: who asks
+for a second one, or cannot have a template, gets a new interpreter (process.py).
 """
 
 import multiprocessing
@@ -91,7 +90,7 @@ class ForkTemplate:
     broken: bool = False
 
     def is_free(self) -> bool:
-        """Tell whether it may be asked: not in a fork of its owner, which may not wait for it."""
+        """Return whether it may be asked: not in a fork of its owner, which may not wait for it."""
         return not (self.busy or self.broken) and self.owner == os.getpid()
 
     def ensure_started(self) -> tuple[SpawnProcess, Connection]:
@@ -171,8 +170,8 @@ def import_modules(modules: Sequence[str]) -> None:
     """Import modules; end with the parent meanwhile, since an import may hang.
 
     End too if one cannot be imported: an extension cannot be tried again in a fork, and a new
-    interpreter says what is wrong with it. And end if a fork
-    would not be as good as a new interpreter.
+    interpreter says what is wrong with it. And end if a fork would not be as good as a new
+    interpreter.
     """
     loading, loaded = multiprocessing.get_context("spawn").Pipe(duplex=False)
     watcher = threading.Thread(target=end_with_parent, args=(None, [loading]))
@@ -190,14 +189,14 @@ def import_modules(modules: Sequence[str]) -> None:
 
 
 def can_fork() -> bool:
-    """Tell whether a fork of this process can compute: it has no other thread, which the fork would
-    lack, and has asked for no GPU, which it could not use.
+    """Return whether a fork of this process can compute: it has no other thread, which the fork
+    would lack, and has asked for no GPU, which it could not use.
     """
     return threading.active_count() == 1 and not has_open_gpu()
 
 
 def has_open_gpu(descriptors: Path = DESCRIPTORS_FOLDER) -> bool:
-    """Tell whether this process has a GPU's device file open; false on a system without /proc."""
+    """Return whether this process has a GPU's device file open; false on a system without /proc."""
     for each in descriptors.glob("*"):
         with suppress(OSError):  # the listing's own descriptor, closed since
             if str(each.readlink()).startswith(GPU_DEVICE_PREFIX):

@@ -2,9 +2,8 @@
 clock, never inside it.
 
 Threads that share a kernel's work wait for one another at its end. A thread that shares its core
-with another program delays the others at
-every kernel: with the small kernels of a recurrent network, two threads on two busy cores are
-several times slower than one alone.
+with another program delays the others at every kernel: with the small kernels of a recurrent
+network, two threads on two busy cores are several times slower than one alone.
 """
 
 import os
@@ -55,10 +54,9 @@ def choose_core_count(share: float, *, large_kernels: bool = False) -> int:
     free ones, but at least half.
 
     Large kernels gain more by a thread on a shared core than its barriers cost. Training beside two
-    busy loops on two cores, one thread and two, in
-    parts of the quiet rate: SSD 0.35 to 0.38 and 0.46 to 0.47, Mask R-CNN 0.37 to 0.45 and 0.45;
-    ResNet-50 0.46 and 0.41, GNMT 0.61 and 0.34.
-    Two threads beside two loops can have 0.5 at most.
+    busy loops on two cores, one thread and two, in parts of the quiet rate: SSD 0.35 to 0.38 and
+    0.46 to 0.47, Mask R-CNN 0.37 to 0.45 and 0.45; ResNet-50 0.46 and 0.41, GNMT 0.61 and 0.34. Two
+    threads beside two loops can have 0.5 at most.
     """
     cores = count_available_cores()
     return (

@@ -61,7 +61,7 @@ def resolve_device(device: str, local_rank: int = 0) -> str:
 
 
 def has_several_gpus(device: str) -> bool:
-    """Tell whether --device names several GPUs; RequestError for a list that is none."""
+    """Return whether --device names several GPUs; RequestError for a list that is none."""
     return is_gpu_list(device) and parse_gpu_list(device) is not None
 
 

@@ -126,8 +126,7 @@ def pin_instances(
     instance_devices: Sequence[str], reserved_cores: Cores = ()
 ) -> tuple[InstancePlacement, ...]:
     """Give each instance cores near its device, but those `reserved_cores` for LoadGen; by NUMA
-    node for
-    processors, and where NVML does not tell.
+    node for processors, and where NVML does not tell.
     """
     cores, numa = (
         sorted(os.sched_getaffinity(0) - set(reserved_cores)),

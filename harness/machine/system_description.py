@@ -2,9 +2,8 @@
 invented.
 
 The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own
-are in the block
-`podium`. The user may give what a machine does not report (say, the type of its accelerators'
-memory) with --system-file.
+are in the block `podium`. The user may give what a machine does not report (say, the type of its
+accelerators' memory) with --system-file.
 """
 
 import json

@@ -2,11 +2,10 @@
 complete.
 
 `<results>/.podium/<workload>/campaign` is a staging results folder, in which train, infer, check
-and pack work. A complete campaign moves
-into place by renames, which a kill may interrupt anywhere: `whole.json` lists what it replaces, and
-the next `podium run` continues. Old
-and new are never mixed: old runs are moved aside before the training set that they belong to, and
-the new set arrives before its runs.
+and pack work. A complete campaign moves into place by renames, which a kill may interrupt anywhere:
+`whole.json` lists what it replaces, and the next `podium run` continues. Old and new are never
+mixed: old runs are moved aside before the training set that they belong to, and the new set arrives
+before its runs.
 """
 
 import shutil

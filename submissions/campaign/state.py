@@ -61,7 +61,9 @@ class TrainingState:
     endings: Mapping[str, str]
     """Run -> how it ended, for completed runs."""
     waiting: bool = False
-    """It is staged next to an earlier set until complete (suite.files.layout.staged_results)."""
+    """It is staged next to an earlier set until complete
+    (suite.files.layout.locate_staged_results).
+    """
 
     @property
     def is_unfinished(self) -> bool:
@@ -94,8 +96,7 @@ class Campaign:
     """With absolute paths; `working_folder` is the folder in which the campaign runs."""
     destination_folder: Path
     """Folder that its results belong to: `working_folder`, or a folder whose earlier campaign it
-    will
-    replace (suite.files.layout.staged_campaign).
+    will replace (suite.files.layout.locate_staged_campaign).
     """
     seed: int | None
     runs: int | None

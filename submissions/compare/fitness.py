@@ -1,9 +1,8 @@
 """Whether two results are comparable: what must be equal, and which differences are only reported.
 
 Two results are comparable only if the same thing was measured under the same rules. Source:
-mlcommons/policies,
-MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; additional conditions of podium's own
-rounds are house rules.
+mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; additional
+conditions of podium's own rounds are house rules.
 """
 
 from collections.abc import Iterator, Mapping

@@ -2,9 +2,8 @@
 runs.
 
 All runs, although a set's value drops the fastest and the slowest: the spread of trimmed runs is
-far smaller than that of their mean, since
-times to train are discrete (a run ends at an evaluation). Logarithms, since times and rates are
-multiplicative and positive. Measured in
+far smaller than that of their mean, since times to train are discrete (a run ends at an
+evaluation). Logarithms, since times and rates are multiplicative and positive. Measured in
 benchmarks/intervals.py on published sets: 0.95 intervals cover the mean in 0.92 to 0.98 of cases.
 """
 

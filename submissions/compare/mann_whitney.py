@@ -2,8 +2,8 @@
 others by an unknown amount.
 
 Exact, by counting all ways to assign the ranks; matches scipy's `mannwhitneyu(method="exact")`
-within 1e-9 if no two runs are equal, and
-its full permutation test otherwise (tests/submissions/compare/test_mann_whitney.py).
+within 1e-9 if no two runs are equal, and its full permutation test otherwise
+(tests/submissions/compare/test_mann_whitney.py).
 """
 
 import math

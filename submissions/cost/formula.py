@@ -1,10 +1,9 @@
 """The cost of a useful hour, of a million samples and of a training run; nothing is estimated.
 
 H = hourly, or price / (lifetime x 8,766 h) + hosting; e(W) = W x PUE x price of a kWh / 1000; u =
-utilisation, the share of hours with this work:
-K = H / u + e(P + rest) + e(idle) x (1 - u) / u, where idle are the watts of the whole system at the
-plug. A million samples cost
-K x 10^6 / (3600 x samples/s), a training run K x hours.
+utilisation, the share of hours with this work: K = H / u + e(P + rest) + e(idle) x (1 - u) / u,
+where idle are the watts of the whole system at the plug. A million samples cost K x 10^6 / (3600 x
+samples/s), a training run K x hours.
 """
 
 import math

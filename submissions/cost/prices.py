@@ -178,7 +178,7 @@ def parse_price_table(table: dict[str, Any], digest: str) -> Prices:
 
 
 def is_iso_date(text: str) -> bool:
-    """Tell whether a text is a date of ISO 8601 with hyphens."""
+    """Return whether a text is a date of ISO 8601 with hyphens."""
     try:
         return Date.fromisoformat(text).isoformat() == text
     except ValueError:

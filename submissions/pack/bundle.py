@@ -45,8 +45,7 @@ def pack_results(
     path.
 
     RequestError for a folder or name that does not exist, JudgedError with all findings if the
-    judge rejects the results, MissingError if the
-    disk is full; a failure leaves no bundle behind.
+    judge rejects the results, MissingError if the disk is full; a failure leaves no bundle behind.
     """
     if not results.is_dir():
         raise RequestError(f"{results}: no such results folder")

@@ -51,11 +51,10 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
     """Sort rows of one kind and assign letters.
 
     The best row opens group A; each next one joins the group whose best it cannot be separated
-    from, or opens another. Ratios are tested against
-    the group's best, with Holm's adjustment across the table. Rows with fewer than three runs are
-    never separated from any other. Figures of documents
-    keep their order and have no letters: they have no runs, and are of different batches and number
-    formats.
+    from, or opens another. Ratios are tested against the group's best, with Holm's adjustment
+    across the table. Rows with fewer than three runs are never separated from any other. Figures of
+    documents keep their order and have no letters: they have no runs, and are of different batches
+    and number formats.
     """
     if rows[0].kind == REPORTED_KIND:
         return GroupedRows(rows=tuple(rows), letters=("",) * len(rows))

@@ -2,9 +2,8 @@
 these too.
 
 Source of the names: summary_results.json of mlcommons/inference_results_v5.1 (1,448 rows). The
-values are podium's: its rounds, its profiles in the place
-of the suite, paths of this site in the place of a repository's. Power is left out: there it is
-MLPerf Power's alone.
+values are podium's: its rounds, its profiles in the place of the suite, paths of this site in the
+place of a repository's. Power is left out: there it is MLPerf Power's alone.
 """
 
 import json

@@ -184,6 +184,13 @@ def iterate_site_files(
                     build_site_links(entry, bundles),
                 ).encode(),
             )
+    yield from iterate_site_data(title, good, every, bundles)
+
+
+def iterate_site_data(
+    title: str, good: Sequence[SiteEntry], every: Sequence[Row], bundles: bool
+) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of the files that are read by programs."""
     yield "data/results.json", format_site_json(every, encode_invisible_characters(title)).encode()
     yield "data/results.csv", format_site_csv(every).encode()
     reported = {

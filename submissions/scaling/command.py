@@ -178,7 +178,7 @@ def iterate_scaled_points(point: TrainingPoint) -> Iterator[TrainingPoint]:
 
 
 def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str, Any]:
-    """Give a published point beside its predictions."""
+    """Return a published point beside its predictions."""
     measured, left_out_ms = (
         point.compute_step_ms(read_scaling_data().images),
         predict_left_out_step(point),
@@ -201,7 +201,7 @@ def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str,
 
 
 def describe_predicted_step(point: TrainingPoint, parts: StepParts) -> dict[str, Any]:
-    """Give a predicted step."""
+    """Return a predicted step."""
     return {
         "devices": point.devices,
         "per_node": point.per_node,
@@ -239,7 +239,7 @@ def read_device_rate(results: Path, workload: str) -> DeviceRate:
 
 
 def is_training_of_workload(result: IndexedResult, workload: str) -> bool:
-    """Tell whether a result is a training set of a workload."""
+    """Return whether a result is a training set of a workload."""
     return result.scenario is None and result.workload == workload
 
 

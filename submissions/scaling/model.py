@@ -1,10 +1,9 @@
 """A step of data-parallel training as a sum: T = a + b / r + max(0, C - w B).
 
 a: overhead of a step; b / r: the pictures of one device at its rate; C: the all-reduce of the
-gradients over the nodes, by bandwidth and latency
-(R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Communication Operations in
-MPICH, 2005); B: the backward pass, two thirds
-of the work, of which the share w hides communication.
+gradients over the nodes, by bandwidth and latency (R. Thakur, R. Rabenseifner and W. Gropp,
+Optimization of Collective Communication Operations in MPICH, 2005); B: the backward pass, two
+thirds of the work, of which the share w hides communication.
 """
 
 import math

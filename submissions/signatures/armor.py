@@ -1,10 +1,8 @@
 """The text form of an SSH signature, and the public key in it.
 
 Sources: OpenSSH's PROTOCOL.sshsig (the armour, the fields of the blob) and RFC 4251, section 5
-(length-prefixed strings).
-ssh-keygen also accepts other encodings of the same signature; a bundle may only contain the one
-that ssh-keygen writes, so that no bit
-of it can change unnoticed.
+(length-prefixed strings). ssh-keygen also accepts other encodings of the same signature; a bundle
+may only contain the one that ssh-keygen writes, so that no bit of it can change unnoticed.
 """
 
 import base64

@@ -23,9 +23,8 @@ def sign_bundle(bundle: Path, key: Path, claimed: str | None, detached: bool) ->
     """Sign a bundle that the judge accepts, and return the file that contains the signature.
 
     `claimed` is the signer's claimed identity, a principal of ssh-keygen's ALLOWED SIGNERS.
-    JudgedError for a damaged or invalid bundle,
-    MissingError without ssh-keygen or if the disk is full, RequestError for a key that cannot sign,
-    or has signed already.
+    JudgedError for a damaged or invalid bundle, MissingError without ssh-keygen or if the disk is
+    full, RequestError for a key that cannot sign, or has signed already.
     """
     if not ssh_keygen.is_keygen_installed():
         raise MissingError(f"cannot sign: {ssh_keygen.KEYGEN_MISSING}")

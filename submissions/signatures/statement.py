@@ -2,8 +2,8 @@
 findings.
 
 One line of JSON in canonical form. Sources: in-toto Attestation Framework v1 (Statement,
-ResourceDescriptor) and its predicate
-test-result v0.1. No claim of SLSA provenance is made: nothing was built.
+ResourceDescriptor) and its predicate test-result v0.1. No claim of SLSA provenance is made: nothing
+was built.
 """
 
 import hashlib

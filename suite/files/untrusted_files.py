@@ -116,7 +116,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def is_nested_too_deep(text: bytes) -> bool:
-    """Tell whether lists and objects of a JSON text lie more than MAX_NESTING_DEPTH levels deep
+    """Return whether lists and objects of a JSON text lie more than MAX_NESTING_DEPTH levels deep
     within one another, without parsing it.
     """
     if text.count(b"[") + text.count(b"{") <= MAX_NESTING_DEPTH:

@@ -2,8 +2,7 @@
 get their final names.
 
 So every result file has its line, no matter when the process is killed. The next command (`settle`)
-closes lines whose files never got
-their final names, and attempts that began and did not end.
+closes lines whose files never got their final names, and attempts that began and did not end.
 """
 
 import json

@@ -2,10 +2,9 @@
 lines.
 
 A ledger has one JSON object per line. Each contains the SHA-256 of the previous line, so that no
-line can be removed, repeated, moved or
-edited without changing all that follow. A line without its newline was being written when the
-process was killed: it never counted, and
-the next writer removes it.
+line can be removed, repeated, moved or edited without changing all that follow. A line without its
+newline was being written when the process was killed: it never counted, and the next writer removes
+it.
 Source: house rule; the form of a hash chain is that of S. Haber and W. S. Stornetta, How to
 time-stamp a digital document, 1991, section 5.1.
 """

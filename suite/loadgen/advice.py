@@ -2,8 +2,7 @@
 value to try. Pure functions.
 
 Source of the rules: mlcommons/inference, loadgen/results.cc, PerformanceSummary: MinDurationMet,
-MinQueriesMet,
-PerfConstraintsMet, EarlyStopping.
+MinQueriesMet, PerfConstraintsMet, EarlyStopping.
 """
 
 import math
@@ -41,8 +40,8 @@ late in the next run.
 """
 EXPECTED_LATENCY_SHARE: Final = 0.25
 """House rule: SingleStream and MultiStream expect this share of the measured latency, so that there
-are enough queries for a run four times as fast,
-and eight times where LoadGen's own reserve comes on top (loadgen.cc, GenerateQueries:
+are enough queries for a run four times as fast, and eight times where LoadGen's own reserve comes
+on top (loadgen.cc, GenerateQueries:
 duration_multiplier). A query takes some 300 bytes."""
 SIGNIFICANT_DIGITS: Final = 3
 NS_PER_US: Final = 1e3

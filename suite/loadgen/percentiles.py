@@ -1,8 +1,8 @@
 """LoadGen's definition of percentiles, as pure functions; percentiles are 0-100.
 
 Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies
-are sorted and the
-one at index `count * percentile`, truncated to an integer, is taken; nothing is interpolated.
+are sorted and the one at index `count * percentile`, truncated to an integer, is taken; nothing is
+interpolated.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """The time window of LoadGen's power measurement, from its detail log.
 
 Source: mlcommons/inference, loadgen/loadgen.cc and utils.cc (DateTimeStringForPower): `power_begin`
-is taken just before the first query is
-issued, `power_end` is that moment plus the time to the last completion; UTC, month first, truncated
-to milliseconds.
+is taken just before the first query is issued, `power_end` is that moment plus the time to the last
+completion; UTC, month first, truncated to milliseconds.
 """
 
 from datetime import UTC, datetime

@@ -1,9 +1,8 @@
 """The query record of a performance run, `queries.npy`: its fields and its row limit.
 
 One row per query, in order of issue. Offline has one query; its rows are the chunks of samples that
-completed together, in order of
-completion. NumPy format, version 1.0, one dimension, no pickled objects. The harness writes it, the
-judge reads it.
+completed together, in order of completion. NumPy format, version 1.0, one dimension, no pickled
+objects. The harness writes it, the judge reads it.
 """
 
 from typing import Final

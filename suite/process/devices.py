@@ -18,7 +18,7 @@ NumberSpans: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def is_gpu_list(device: str) -> bool:
-    """Tell whether a text is a list of GPUs, correct or not, and no single device."""
+    """Return whether a text is a list of GPUs, correct or not, and no single device."""
     kind, _, index = device.partition(":")
     return kind == CUDA and (index == ALL_GPUS or "," in index or "-" in index)
 
@@ -82,9 +82,8 @@ def build_visibility_variable(device: str, environment: Mapping[str, str]) -> di
     nothing for processors.
 
     Frameworks that take memory of every GPU that they see, or use the current one where none is
-    named, would meet on the first. CUDA reads the
-    variable when it is initialised (CUDA C++ Programming Guide, CUDA environment variables):
-    numbers, or UUIDs of GPUs and their slices.
+    named, would meet on the first. CUDA reads the variable when it is initialised (CUDA C++
+    Programming Guide, CUDA environment variables): numbers, or UUIDs of GPUs and their slices.
     """
     if not device.startswith(CUDA):
         return {}

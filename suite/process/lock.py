@@ -33,9 +33,8 @@ def exclusive(results: Path) -> Iterator[None]:
     it.
 
     A POSIX record lock: it is released when its process ends, however that happens, and forked data
-    loaders do not inherit it.
-    If the block fails, empty folders that it created are removed, and so is the lock file if
-    nothing else was created.
+    loaders do not inherit it. If the block fails, empty folders that it created are removed, and so
+    is the lock file if nothing else was created.
     """
     path = results.resolve() / STATE_FOLDER / LOCK_FILE
     if LOCK_HOLDERS.get(path) == os.getpid():

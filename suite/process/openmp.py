@@ -2,11 +2,10 @@
 it is set before PyTorch is imported.
 
 libgomp, which PyTorch's Linux wheels bundle, lets a waiting thread spin 300,000 times, some
-milliseconds, unless there are more threads
-than cores. While another program occupies a core, each of a network's many small kernels then waits
-for a thread that is not running,
-spinning on the core that this thread needs. A short spin covers the gap between two kernels, which
-is what spinning is for.
+milliseconds, unless there are more threads than cores. While another program occupies a core, each
+of a network's many small kernels then waits for a thread that is not running, spinning on the core
+that this thread needs. A short spin covers the gap between two kernels, which is what spinning is
+for.
 """
 
 from collections.abc import MutableMapping

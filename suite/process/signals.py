@@ -2,8 +2,8 @@
 second one ends the process at once.
 
 The handler runs in the main thread, which may be busy in C code; a second thread sees every signal
-at once through
-the wake-up descriptor (signal.set_wakeup_fd) and ends the process if the main thread does not.
+at once through the wake-up descriptor (signal.set_wakeup_fd) and ends the process if the main
+thread does not.
 """
 
 import _thread

@@ -2,16 +2,15 @@
 and the least that a set of runs may need.
 
 A point's mean drops as many runs at each end as a set's mean does. The smallest mean allowed for a
-set is that of a one-sided t test
-with significance 0.05, assuming the point's standard deviation s for both samples:
+set is that of a one-sided t test with significance 0.05, assuming the point's standard deviation s
+for both samples:
 
     least = mean - t(0.95, n1 + n2 - 2) * s * sqrt(1/n1 + 1/n2)
 
 with n1 runs in the point's mean and n2 = runs of a set - 2. Between two points values are
-interpolated, and n1 = 2 x runs of a set. Points
-that are slower than an interpolation of their neighbours are pruned. Source: mlcommons/logging,
-mlperf_logging/rcp_checker/rcp_checker.py,
-which searches for the same value step by step; training_rules.adoc, Reference Convergence Points.
+interpolated, and n1 = 2 x runs of a set. Points that are slower than an interpolation of their
+neighbours are pruned. Source: mlcommons/logging, mlperf_logging/rcp_checker/rcp_checker.py, which
+searches for the same value step by step; training_rules.adoc, Reference Convergence Points.
 """
 
 import math

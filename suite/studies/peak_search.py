@@ -2,13 +2,11 @@
 those that were made. Pure functions.
 
 Two phases. Short probes give a bracket, and a line of ln(share of queries over the bound) against
-ln(rate). Then follow full-length runs, each a
-result if VALID, at the rate that should pass with two thirds; each sharpens the line, until the
-highest VALID and the lowest INVALID rate are
-close. Late queries come in bursts: counts over the bound vary more than independent ones would, by
-the dispersion (variance over mean of counts
-in windows), so probes and runs are weighed by it. A bisection by short probes alone ends above the
-peak where queues are slow.
+ln(rate). Then follow full-length runs, each a result if VALID, at the rate that should pass with
+two thirds; each sharpens the line, until the highest VALID and the lowest INVALID rate are close.
+Late queries come in bursts: counts over the bound vary more than independent ones would, by the
+dispersion (variance over mean of counts in windows), so probes and runs are weighed by it. A
+bisection by short probes alone ends above the peak where queues are slow.
 """
 
 import math
@@ -208,7 +206,7 @@ class PeakSearch:
         return NextRun(rate=rate, queries=self.aim.compute_full_queries(rate), full=True)
 
     def is_closed_in(self) -> bool:
-        """Tell whether the highest VALID and the lowest INVALID rate are close."""
+        """Return whether the highest VALID and the lowest INVALID rate are close."""
         return bool(self.best and self.worst and self.worst / self.best - 1 <= self.aim.tolerance)
 
     def record_run(self, observation: RunObservation) -> None:

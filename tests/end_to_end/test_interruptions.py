@@ -368,11 +368,11 @@ for moment in count():
         calls = count()
         Path.replace = lambda *given: os._exit(9) if next(calls) == moment else replace(*given)
         Path.rename = lambda *given: os._exit(9) if next(calls) == moment else rename(*given)
-        beside.settle(copy, "fake")
+        beside.settle_campaign(copy, "fake")
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     found = [Judge().result(str(copy)).verdict.value if list(copy.glob("open/*/results/*/*/*")) else "empty"]
-    beside.settle(copy, "fake")
+    beside.settle_campaign(copy, "fake")
     print(code, *found, Judge().result(str(copy)).verdict.value, file=sys.stderr)
     if code == 0:
         break

@@ -41,7 +41,7 @@ def kept(original):
         return original(*given)
     return called
 
-Path.replace, Path.rename, book.write_at = map(kept, (Path.replace, Path.rename, book.write_at))
+Path.replace, Path.rename, book.write_ledger_line = map(kept, (Path.replace, Path.rename, book.write_ledger_line))
 from suite.cli import main
 main()
 """

@@ -60,9 +60,8 @@ def test_two_ranks_are_one_that_accumulates(
     itself.
 
     With one micro-batch on each rank the sums have one order only, and the parameters are equal to
-    the last bit; with
-    two, and an uneven last batch, they differ by rounding, which LARS scales up where a gradient is
-    nearly nothing.
+    the last bit; with two, and an uneven last batch, they differ by rounding, which LARS scales up
+    where a gradient is nearly nothing.
     """
     asked = {**USUAL, "global_batch_size": batch, "model_bn_span": span, "opt_name": optimizer}
     first, second = in_two_ranks("resnet50", make_run(**asked), tmp_path, around)

@@ -1,9 +1,8 @@
 """Rules that learn nothing and must not reach a smoke target.
 
 They get every advantage: several ways of separating figure from ground, two thresholds each, the
-nearest neighbours among labelled training
-pictures, and of all these rules the score of the one that does best on the very pictures that are
-scored.
+nearest neighbours among labelled training pictures, and of all these rules the score of the one
+that does best on the very pictures that are scored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -18,8 +18,7 @@ def encode_tensor(tensor: torch.Tensor) -> bytes:
 
 def decode_tensor(payload: bytes | memoryview, template: torch.Tensor) -> torch.Tensor:
     """Invert `encode_tensor` for a tensor of the same type and shape as another; ValueError if the
-    bytes are
-    of another length.
+    bytes are of another length.
     """
     if len(payload) != template.numel() * template.element_size():
         raise ValueError(

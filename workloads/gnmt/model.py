@@ -2,9 +2,8 @@
 seq2seq/models.
 
 Four LSTM layers encode, the first bidirectional; four decode; both numbers may be reduced to two.
-The first decoder layer's output queries
-the attention, whose context joins the input of the layers above; layers have residuals from the
-third on. Both sides share one embedding.
+The first decoder layer's output queries the attention, whose context joins the input of the layers
+above; layers have residuals from the third on. Both sides share one embedding.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,9 @@
 """BLEU from answers and references; imports no deep-learning framework, since the judge runs it.
 
 An answer is its token ids up to the end mark, as little-endian int32. The truth is two files:
-`references.txt`, one tokenised sentence
-per line in sample order, and `vocabulary.txt`, one token per line in the order of ids. A missing
-answer counts as empty; so does one that
-is not a sequence of int32; an id outside the vocabulary counts as an unknown word.
+`references.txt`, one tokenised sentence per line in sample order, and `vocabulary.txt`, one token
+per line in the order of ids. A missing answer counts as empty; so does one that is not a sequence
+of int32; an id outside the vocabulary counts as an unknown word.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

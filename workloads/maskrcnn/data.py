@@ -1,9 +1,8 @@
 """Images and their objects in, batches out: the same code for the embedded scenes and for COCO.
 
 The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a
-horizontal flip of every other picture
-in training, blue-green-red bytes minus their means; batches of one orientation, padded to multiples
-of 32.
+horizontal flip of every other picture in training, blue-green-red bytes minus their means; batches
+of one orientation, padded to multiples of 32.
 """
 
 from collections.abc import Sequence

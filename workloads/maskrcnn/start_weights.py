@@ -2,8 +2,7 @@
 names; nothing is downloaded.
 
 T:maskrcnn, utils/c2_model_loading.py: MODEL.WEIGHT catalog://ImageNetPretrained/MSRA/R-50.
-Batch-norm there is one scale and one shift,
-so the statistics of the frozen layers are 0 and 1.
+Batch-norm there is one scale and one shift, so the statistics of the frozen layers are 0 and 1.
 """
 
 import hashlib

@@ -25,7 +25,7 @@ goes on from all of the start's weights.
 
 
 def resolve_minigo_folder(run: Run) -> Path:
-    """Give the user's folder, or the embedded one, written at first use."""
+    """Return the user's folder, or the embedded one, written at first use."""
     return run.data or create_cached_folder(
         run.cache,
         f"minigo-positions-{embedded.EMBEDDED_POSITIONS_VERSION}",

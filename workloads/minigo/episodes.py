@@ -88,7 +88,7 @@ def parse_episode_moves(text: Any, size: int) -> list[int]:
 
 
 def is_search_value(value: Any) -> bool:
-    """Tell whether a search's value may be one."""
+    """Return whether a search's value may be one."""
     return type(value) in (int, float) and isfinite(value) and -1 <= value <= 1
 
 

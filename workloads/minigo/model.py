@@ -1,8 +1,8 @@
 """The policy and value network: a residual network with two heads.
 
 He et al. 2015, arXiv:1512.03385; Silver et al. 2017, doi:10.1038/nature24270; mlcommons/training
-v0.6 and v0.7, reinforcement/tensorflow/minigo,
-dual_net.py. The value is that of who moves; the reference's is black's.
+v0.6 and v0.7, reinforcement/tensorflow/minigo, dual_net.py. The value is that of who moves; the
+reference's is black's.
 """
 
 import copy
@@ -58,7 +58,7 @@ class MiniGoResidualBlock(nn.Module):
         )
 
     def forward(self, map_NCHW: torch.Tensor) -> torch.Tensor:
-        """Give a map of the same shape."""
+        """Return a map of the same shape."""
         inner_NCHW = torch.relu(self.first_norm(self.first(map_NCHW)))
         return torch.relu(map_NCHW + self.second_norm(self.second(inner_NCHW)))
 

@@ -174,12 +174,12 @@ class MiniGoRecipe:
         return min(self.batch_size, self.examples - step * self.batch_size)
 
     def compute_rate(self, step: int) -> float:
-        """Give the learning rate of a step of the run, from 0."""
+        """Return the learning rate of a step of the run, from 0."""
         return self.rates[sum(step >= boundary for boundary in self.boundaries)]
 
 
 def require_board_side(settings: Settings) -> int:
-    """Give the board's side; RequestError for one that is not played."""
+    """Return the board's side; RequestError for one that is not played."""
     size = require_positive_setting(settings, "board.size")
     if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
         raise RequestError(
@@ -189,7 +189,7 @@ def require_board_side(settings: Settings) -> int:
 
 
 def require_plane_count(settings: Settings) -> int:
-    """Give the number of planes; RequestError for one that nobody has."""
+    """Return the number of planes; RequestError for one that nobody has."""
     planes = require_positive_setting(settings, "model.planes")
     if planes not in SHOWN_POSITIONS_BY_PLANES:
         raise RequestError(

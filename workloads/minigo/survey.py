@@ -41,7 +41,7 @@ class MiniGoDataSet:
 
     @property
     def root(self) -> Path:
-        """Give the user's folder, or the embedded one."""
+        """Return the user's folder, or the embedded one."""
         return data.resolve_minigo_folder(self._run)
 
     def survey(self) -> Survey:

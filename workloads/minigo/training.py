@@ -223,7 +223,7 @@ class MiniGoTraining:
         return {"win_rate": min(won, recipe.eval_games - HALF_A_GAME) / recipe.eval_games}
 
     def example(self) -> Mapping[str, Any]:
-        """Give the first game of the evaluation, whatever came of it: the network is black in
+        """Return the first game of the evaluation, whatever came of it: the network is black in
         it.
         """
         first, board = self._played[0], self._recipe.board

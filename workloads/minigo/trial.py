@@ -11,7 +11,7 @@ MINIGO_TRIAL_DESCRIPTION = model.MiniGoDescription(
 
 
 def build_minigo_trial(device: str) -> TorchPrecisionTrial:
-    """Give the loss of a batch, and the network."""
+    """Return the loss of a batch, and the network."""
 
     def build_empty_planes() -> torch.Tensor:
         return torch.zeros(

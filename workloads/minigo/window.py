@@ -114,5 +114,5 @@ EXAMPLE_ARRAYS: Final = ("plane_EFP", "policy_EA", "result_E")
 
 
 def list_example_arrays(examples: SelfPlayExamples) -> dict[str, Array]:
-    """Give the arrays by name."""
+    """Return the arrays by name."""
     return {name: getattr(examples, name) for name in EXAMPLE_ARRAYS}

@@ -2,9 +2,8 @@
 power per batch of these.
 
 Architectures are torchvision's (torchvision.models): AlexNet without groups and local response
-normalisation ("One weird trick"), GoogLeNet with
-batch normalisation, ResNets with the stride in the 3x3 convolution (v1.5), VGG-19 without batch
-normalisation.
+normalisation ("One weird trick"), GoogLeNet with batch normalisation, ResNets with the stride in
+the 3x3 convolution (v1.5), VGG-19 without batch normalisation.
 """
 
 import struct

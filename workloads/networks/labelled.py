@@ -2,8 +2,7 @@
 trained elsewhere.
 
 Preprocessing is that of the workload resnet50, which is torchvision's for these networks: the
-shorter side to 256 pixels, the centre 224, mean and
-deviation of each channel.
+shorter side to 256 pixels, the centre 224, mean and deviation of each channel.
 """
 
 from collections.abc import Iterator, Sequence

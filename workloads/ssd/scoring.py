@@ -1,9 +1,8 @@
 """AP from answers and annotations; imports no framework, since the judge runs it.
 
 An answer is a sequence of detections, 7 float32 little-endian each, as in MLPerf's SSD: sample,
-then top, left, bottom, right as
-fractions of the picture, score, and label: the category index, from 1, in the order of the category
-ids.
+then top, left, bottom, right as fractions of the picture, score, and label: the category index,
+from 1, in the order of the category ids.
 """
 
 from collections.abc import Mapping

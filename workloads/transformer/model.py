@@ -322,9 +322,8 @@ class TransformerServingDecoderStep(nn.Module):
     attends to the slots of its own history.
 
     Reordering hypotheses copies nothing: only `mask_BKM` changes, which says which slots each one
-    sees. The caches are read-only; this
-    position's additions are returned, and the owner of the caches writes them, so an engine without
-    in-place writes copies no cache.
+    sees. The caches are read-only; this position's additions are returned, and the owner of the
+    caches writes them, so an engine without in-place writes copies no cache.
     """
 
     def __init__(self, transformer: TransformerNetwork) -> None:

@@ -1,8 +1,8 @@
 """BLEU from subtokens and references; imports no framework, since the judge runs it.
 
 An answer is its subtokens as little-endian int32, including the end mark. The truth is two files:
-`references.txt`, one sentence per line
-in sample order, and `vocabulary.txt`, one quoted subtoken per line in the order of ids.
+`references.txt`, one sentence per line in sample order, and `vocabulary.txt`, one quoted subtoken
+per line in the order of ids.
 """
 
 from collections.abc import Mapping, Sequence

@@ -148,6 +148,22 @@ class TransformerSystem:
         self._sources.clear()
 
 
+def build_decoder_step_examples(
+    source_BS: np.ndarray[Any, Any], shape: TransformerShape, beam: int
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """Build example inputs of a decoder step: token, position, mask, source, memory and caches."""
+    memory_LBHSD, cache_LBHMD = (
+        np.zeros((shape.layers, 1, shape.heads, length, shape.width // shape.heads), np.float32)
+        for length in (EXAMPLE_SOURCE_TOKENS, CACHE_GROWTH_POSITIONS * beam)
+    )
+    own = (
+        np.zeros((1, beam), np.int64),
+        np.zeros(1, np.int64),
+        np.zeros((1, beam, CACHE_GROWTH_POSITIONS * beam), np.float32),
+    )
+    return (*own, source_BS, memory_LBHSD, memory_LBHSD, cache_LBHMD, cache_LBHMD.copy())
+
+
 def describe_transformer_networks(
     framework: str,
     encoder: Any,
@@ -165,16 +181,7 @@ def describe_transformer_networks(
         {1: "batch", 3: "slots"},
     )
     source_BS = np.full((1, EXAMPLE_SOURCE_TOKENS), EOS_ID)
-    memory_LBHSD, cache_LBHMD = (
-        np.zeros((shape.layers, 1, shape.heads, length, shape.width // shape.heads), np.float32)
-        for length in (EXAMPLE_SOURCE_TOKENS, CACHE_GROWTH_POSITIONS * beam)
-    )
-    own = (
-        np.zeros((1, beam), np.int64),
-        np.zeros(1, np.int64),
-        np.zeros((1, beam, CACHE_GROWTH_POSITIONS * beam), np.float32),
-    )
-    examples = (*own, source_BS, memory_LBHSD, memory_LBHSD, cache_LBHMD, cache_LBHMD.copy())
+    examples = build_decoder_step_examples(source_BS, shape, beam)
     first = Network(
         name="encoder",
         module=encoder,

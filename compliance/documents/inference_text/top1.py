@@ -1,11 +1,9 @@
 """Recomputes top-1 accuracy from an accuracy log and ImageNet's validation labels.
 
 The accuracy log does not state the type of its bytes: the reference accuracy script takes it as an
-option, float32 (its default),
-int32 or int64, and reads the first number. Here each of these is tried, with classes counted from 0
-or from 1, and the
-one with the most correct answers counts: a wrong type gives almost none. Source:
-mlcommons/inference,
+option, float32 (its default), int32 or int64, and reads the first number. Here each of these is
+tried, with classes counted from 0 or from 1, and the one with the most correct answers counts: a
+wrong type gives almost none. Source: mlcommons/inference,
 v0.5/classification_and_detection/tools/accuracy-imagenet.py.
 """
 

@@ -211,7 +211,9 @@ def list_matching_runs(folder: Path, stamps: StudyStamps) -> tuple[str, ...]:
 
 
 def has_same_stamps(run: Path, stamps: StudyStamps) -> bool:
-    """Tell whether a run's record has these stamps; of one that cannot be read nothing is known."""
+    """Return whether a run's record has these stamps; of one that cannot be read nothing is
+    known.
+    """
     try:
         record = read_untrusted_file(run / RUN_RECORD, RUN_RECORD_DECODER.decode)
     except UnreadableError:
@@ -260,5 +262,5 @@ def read_rate_run(
 
 
 def is_rate_study(folder: Path) -> bool:
-    """Tell whether a study is one of rates."""
+    """Return whether a study is one of rates."""
     return read_study_kind(folder) in (PEAK_KIND, SPEED_KIND)

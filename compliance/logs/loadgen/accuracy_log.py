@@ -1,8 +1,8 @@
 """Streams LoadGen's accuracy log: one answer per line, as LoadGen writes it.
 
 Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" :
-0, "qsl_idx" : 28, "data" : "08000000" },`.
-Only an index and the first answers stay in memory; the rest is read from the file again on demand.
+0, "qsl_idx" : 28, "data" : "08000000" },`. Only an index and the first answers stay in memory; the
+rest is read from the file again on demand.
 """
 
 import hashlib

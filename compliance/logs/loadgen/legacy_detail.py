@@ -3,9 +3,8 @@
     "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
 
 Sources of the format: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc
-(AsyncLog::LogDetail), version.cc,
-test_settings_internal.cc, loadgen.cc. Accepted logs contain NUL bytes (string terminators that were
-written along) and CRLF.
+(AsyncLog::LogDetail), version.cc, test_settings_internal.cc, loadgen.cc. Accepted logs contain NUL
+bytes (string terminators that were written along) and CRLF.
 """
 
 import re

@@ -44,8 +44,8 @@ def collect_round_keys(name: str) -> set[str]:
 
 
 def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
-    """Tell whether a record that is no JSON, for a number that is none or a name that is repeated,
-    has its fault where a rule reads it.
+    """Return whether a record that is no JSON, for a number that is none or a name that is
+    repeated, has its fault where a rule reads it.
 
     That is in the value of a record with a formal key, or in its metadata where that tells of
     progress. A fault that is not found may be anywhere.
@@ -66,7 +66,7 @@ def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
 
 
 def has_only_finite_numbers(value: object) -> bool:
-    """Tell whether a value has no NaN and no infinity, at any depth."""
+    """Return whether a value has no NaN and no infinity, at any depth."""
     if isinstance(value, dict):
         return all(map(has_only_finite_numbers, value.values()))
     if isinstance(value, list):

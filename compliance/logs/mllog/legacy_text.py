@@ -2,8 +2,7 @@
 <tag>[: <value>]`.
 
 Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tag names.
-Tags are translated to the
-equivalent ones of later rounds, so that one set of rules reads both.
+Tags are translated to the equivalent ones of later rounds, so that one set of rules reads both.
 """
 
 import calendar

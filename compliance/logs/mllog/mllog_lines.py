@@ -138,8 +138,8 @@ def split_at_marks(text: bytes, mark: bytes) -> list[bytes]:
     """Split concatenated records at the mark that starts each; the text starts with a mark.
 
     A mark inside a record's own JSON is not a boundary; after a broken record every mark is one, so
-    that no line is scanned
-    again for each mark in it. Text after the last separated record stays with it.
+    that no line is scanned again for each mark in it. Text after the last separated record stays
+    with it.
     """
     letters, borders, at, whole = text.decode("latin-1"), [0], 0, True
     while (

@@ -8,9 +8,8 @@ as one type of record.
     v0.6
 
 Most lines of such a file are not records, and a record need not start its line. Sources:
-mlcommons/logging,
-mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training, compliance/mlperf_compliance for
-the text form.
+mlcommons/logging, mlp_parser/ruleset_060.py and ruleset_070.py; mlcommons/training,
+compliance/mlperf_compliance for the text form.
 """
 
 import re
@@ -137,8 +136,8 @@ def find_record_texts(block: bytes) -> list[bytes]:
     """Return the matches of RECORD_TEXT_PATTERN in a block.
 
     Most of a large log is other programs' text, which a search for one letter skips at once; where
-    that letter occurs more often in
-    other words than in records, the regular expression is faster, and has no slow worst case.
+    that letter occurs more often in other words than in records, the regular expression is faster,
+    and has no slow worst case.
     """
     found: list[bytes] = []
     at, steps = block.find(SEARCH_LETTER), 0
@@ -160,9 +159,8 @@ def decode_usual_records(
     line; return none otherwise.
 
     No record can hide: an object cannot continue after a line that ends in a brace if the next line
-    starts with one, a second
-    object on a line makes one too many, and a repeated name makes one name too many: nothing has
-    more names than colons.
+    starts with one, a second object on a line makes one too many, and a repeated name makes one
+    name too many: nothing has more names than colons.
     """
     text = b"\n".join(texts)
     if (

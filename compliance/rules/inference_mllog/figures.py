@@ -206,7 +206,7 @@ def build_summary_fault(run: MllogRun, name: str, shown: LogValue, logged: objec
 
 
 def is_printed_as_logged(text: str, logged: object) -> bool:
-    """Tell whether a printed number is the logged one."""
+    """Return whether a printed number is the logged one."""
     shown = parse_printed_number(text)
     if isinstance(logged, bool):
         return text in ("1", "true") if logged else text in ("0", "false")

@@ -67,7 +67,7 @@ OFFLINE_RATE_TOLERANCE: Final = 0.02
 
 
 def has_detail_records(run: MllogRun) -> bool:
-    """Tell whether the detail log has records; else its file's own finding says enough."""
+    """Return whether the detail log has records; else its file's own finding says enough."""
     return bool(run.index)
 
 

@@ -22,7 +22,7 @@ UNIT_ERROR_TOLERANCE: Final = 0.05
 
 
 def select_claimed_score(entry: TextEntry) -> tuple[str, Claim] | None:
-    """Give the score that counts: of the benchmark's own metric, else, in the open division, of
+    """Return the score that counts: of the benchmark's own metric, else, in the open division, of
     any.
     """
     scores = entry.claims.scores

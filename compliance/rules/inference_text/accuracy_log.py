@@ -20,7 +20,7 @@ v0.5/classification_and_detection/tools/accuracy-coco.py.
 
 
 def has_accuracy_answers(run: TextRun) -> bool:
-    """Tell whether the run answers the whole data set."""
+    """Return whether the run answers the whole data set."""
     return not run.performance or run.logged_mode == SUBMISSION_MODE
 
 

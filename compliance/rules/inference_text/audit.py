@@ -78,8 +78,7 @@ def passed(test: TextAuditTest) -> Iterator[Fault]:
     to be equal.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: the scripts print TEST PASS or TEST FAIL;
-    TEST01/README, Non-determinism: an
-    objection that is overturned by the score of the answers.
+    TEST01/README, Non-determinism: an objection that is overturned by the score of the answers.
     Advice: find out why the test failed; if answers differ from run to run, submit the scores of
     both runs in TEST01/accuracy.
     """
@@ -109,7 +108,7 @@ def passed(test: TextAuditTest) -> Iterator[Fault]:
 
 
 def is_audit_quality_shown(test: TextAuditTest, text: str) -> bool:
-    """Tell whether the quality of the answers was filed, answers did differ, and what can be
+    """Return whether the quality of the answers was filed, answers did differ, and what can be
     recomputed of the quality is as the rules ask.
     """
     counts = {match[1]: int(match[2]) for match in PRINTED_COUNTS_PATTERN.finditer(text)}

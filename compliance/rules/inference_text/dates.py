@@ -29,8 +29,8 @@ def dated(run: TextRun) -> Iterator[Fault]:
     timestamps, and after its LoadGen was built.
 
     Source: mlcommons/inference, loadgen: the date of the test, the power stamps around its queries
-    and the date of the build are of one clock;
-    in accepted logs they are hours apart at most, but for a build that is older.
+    and the date of the build are of one clock; in accepted logs they are hours apart at most, but
+    for a build that is older.
     Advice: set the clock and repeat the run; do not edit the log.
     """
     logged_date = run.detail.about.get(TEST_DATE_KEY)

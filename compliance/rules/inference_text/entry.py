@@ -161,7 +161,7 @@ def distinct(entry: TextEntry) -> Iterator[Fault]:
 
 
 def identify_run_start(run: TextRun) -> tuple[str, int, int] | None:
-    """Give what tells one run from another: its date, and the stamps at which its queries were
+    """Return what tells one run from another: its date, and the stamps at which its queries were
     generated and had ended.
     """
     date, phase = run.detail.find_text("Date + time of test"), run.phase
@@ -171,7 +171,7 @@ def identify_run_start(run: TextRun) -> tuple[str, int, int] | None:
 
 
 def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
-    """Give the latencies of a summary, None where one is missing."""
+    """Return the latencies of a summary, None where one is missing."""
     found = tuple(
         value.text for name in SUMMARY_LATENCIES if (value := run.summary.values.get(name))
     )

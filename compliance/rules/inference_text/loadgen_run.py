@@ -20,12 +20,12 @@ CONSTRAINTS_SATISFIED_KEY: Final = "Performance constraints satisfied"
 
 
 def has_readable_detail_log(run: TextRun) -> bool:
-    """Tell whether the detail log could be read; else its file's own finding says enough."""
+    """Return whether the detail log could be read; else its file's own finding says enough."""
     return run.detail.stamped_lines > 0
 
 
 def has_performance_summary(run: TextRun) -> bool:
-    """Tell whether this is a performance run whose summary could be read."""
+    """Return whether this is a performance run whose summary could be read."""
     return run.performance and run.summary.has_results
 
 
@@ -164,7 +164,7 @@ def headline(run: TextRun) -> Iterator[Fault]:
 
 
 def is_accepted_error(run: TextRun, remark: LoadGenRemark) -> bool:
-    """Tell whether an error is harmless, or one that the round accepts."""
+    """Return whether an error is harmless, or one that the round accepts."""
     return is_harmless_error(remark.text) or any(
         LOADGEN_MESSAGES[name].is_in(remark.text) for name in run.round.loadgen.accepted_errors
     )

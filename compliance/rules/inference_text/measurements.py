@@ -78,8 +78,8 @@ def measurements(entry: TextEntry) -> Iterator[Fault]:
 
 
 def has_user_configuration_elsewhere(entry: TextEntry) -> bool:
-    """Tell whether the organisation files user.conf with its other results: whoever set nothing of
-    its own may have none.
+    """Return whether the organisation files user.conf with its other results: whoever set nothing
+    of its own may have none.
     """
     folder = entry.position.organisation_folder / "measurements" if entry.position else entry.folder
     return any(
@@ -159,9 +159,8 @@ def code(entry: TextEntry) -> Iterator[Fault]:
     that names one.
 
     Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py,
-    check_measurement_dir, which in v0.7
-    follows a file of one line in the benchmark's place, and is content with any code of the
-    benchmark.
+    check_measurement_dir, which in v0.7 follows a file of one line in the benchmark's place, and is
+    content with any code of the benchmark.
     Advice: submit the code, or name the measurements file after the implementation's folder.
     """
     filed, found = entry.position, entry.measurements
@@ -190,8 +189,8 @@ def code(entry: TextEntry) -> Iterator[Fault]:
 
 
 def resolve_code_folder(file: Path, code: Path) -> Path:
-    """Give the folder of code that a file of one line names; the file itself where it names none in
-    the code's folder.
+    """Return the folder of code that a file of one line names; the file itself where it names none
+    in the code's folder.
     """
     name = read_source_text(SourceFile(file), MAX_FOLDER_NAME_BYTES).strip()
     inside = name and name not in (".", "..") and "/" not in name and "\0" not in name

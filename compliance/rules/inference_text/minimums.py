@@ -65,7 +65,7 @@ def minimums(run: TextRun) -> Iterator[Fault]:
 
 
 def is_long_by_query_count(run: TextRun, requested_ms: float) -> bool:
-    """Tell whether the number of queries, not the duration asked for, made the run as long as the
+    """Return whether the number of queries, not the duration asked for, made the run as long as the
     round wants it.
     """
     generated, rate, least_ms = (
@@ -97,7 +97,7 @@ def is_long_by_query_count(run: TextRun, requested_ms: float) -> bool:
 
 
 def has_enough_queries_by_duration(run: TextRun, requested: float) -> bool:
-    """Tell whether the duration, not the number of queries asked for, made Server send as many as
+    """Return whether the duration, not the number of queries asked for, made Server send as many as
     the round wants.
     """
     generated, rate, duration_ms = (

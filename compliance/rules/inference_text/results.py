@@ -34,7 +34,7 @@ CLOCK_CHANGE_S: Final = 3600.0
 def is_far_from_expected(
     found: float, expected: float, relative: float = RESULT_TOLERANCE, absolute: float = 0.0
 ) -> bool:
-    """Tell whether a number is too far from what it should be."""
+    """Return whether a number is too far from what it should be."""
     return not math.isclose(found, expected, rel_tol=relative, abs_tol=absolute)
 
 
@@ -63,7 +63,7 @@ def percentiles(run: TextRun) -> Iterator[Fault]:
 
 
 def has_query_latencies(run: TextRun) -> bool:
-    """Tell whether a summary has MultiStream's lists of intervals and latencies per query; the
+    """Return whether a summary has MultiStream's lists of intervals and latencies per query; the
     earliest revisions of LoadGen wrote none.
     """
     return run.scenario is Scenario.MULTI_STREAM and any(
@@ -72,8 +72,8 @@ def has_query_latencies(run: TextRun) -> bool:
 
 
 def has_early_server_end(run: TextRun) -> bool:
-    """Tell whether Server ended before all queries were sent, as the earliest revisions of LoadGen
-    let it.
+    """Return whether Server ended before all queries were sent, as the earliest revisions of
+    LoadGen let it.
     """
     return (
         run.scenario is Scenario.SERVER
@@ -219,7 +219,7 @@ def check_issued_queries(run: TextRun, rate: float) -> Iterator[Fault]:
 
 
 def compute_max_latency_s(run: TextRun) -> float:
-    """Give the highest latency in seconds."""
+    """Return the highest latency in seconds."""
     return (run.summary.find_number("Max latency") or 0.0) / 1e9
 
 
@@ -422,8 +422,8 @@ def check_power_clock(
 
 
 def compute_scheduled_s(run: TextRun) -> float:
-    """Give the seconds that the queries were scheduled for: all of Server's, MultiStream's as many
-    as it was asked for.
+    """Return the seconds that the queries were scheduled for: all of Server's, MultiStream's as
+    many as it was asked for.
     """
     made, rate = run.generated, run.find_setting("target_qps")
     if made is None:
@@ -434,8 +434,8 @@ def compute_scheduled_s(run: TextRun) -> float:
 
 
 def compute_power_span_s(run: TextRun) -> float | None:
-    """Give the seconds from POWER_BEGIN to POWER_END of a performance run, an hour's change of the
-    clock taken out; None where they cannot be read.
+    """Return the seconds from POWER_BEGIN to POWER_END of a performance run, an hour's change of
+    the clock taken out; None where they cannot be read.
     """
     phase, logged = run.phase, 0.0
     if (

@@ -216,8 +216,8 @@ def check_effective_settings(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iter
 
 
 def build_ordinary_settings(run: LoadGenRun) -> dict[str, Any]:
-    """Give the settings that only a test changes, as they stand in an ordinary performance run; its
-    seeds have rules of their own.
+    """Return the settings that only a test changes, as they stand in an ordinary performance run;
+    its seeds have rules of their own.
     """
     off = {
         "accuracy_log_probability": 0,
@@ -369,7 +369,7 @@ def answers(audit: Audit) -> Iterator[Fault]:
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Tell whether two files are there and equal."""
+    """Return whether two files are there and equal."""
     try:
         return (
             is_file(one)

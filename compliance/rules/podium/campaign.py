@@ -103,9 +103,8 @@ def chronology(tree: Submission) -> Iterator[Fault]:
     training run has stopped.
 
     Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the
-    machines are two, their clocks may
-    differ by a day, and that is a warning; more than two months between the two are a warning as
-    well, and more than a year an error.
+    machines are two, their clocks may differ by a day, and that is a warning; more than two months
+    between the two are a warning as well, and more than a year an error.
     Advice: submit unedited logs; if a machine's clock was wrong, set it and repeat its runs.
     """
     for entry in tree.entries:
@@ -148,7 +147,7 @@ def weigh_serving_delay(waited_s: float, same: bool) -> Severity | None:
 
 
 def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool:
-    """Tell whether training and serving ran on one machine, by what describes it."""
+    """Return whether training and serving ran on one machine, by what describes it."""
     names = (entry.place.system if entry.place else None, log.place.system if log.place else None)
     found = [find_submitted_description(tree, name) for name in names]
     return names[0] == names[1] or (
@@ -157,7 +156,7 @@ def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> b
 
 
 def identify_described_host(description: SystemDescription | None) -> tuple[object, ...]:
-    """Give what a description says of processor and memory."""
+    """Return what a description says of processor and memory."""
     return (
         (
             description.host_processor_model_name,
@@ -170,7 +169,7 @@ def identify_described_host(description: SystemDescription | None) -> tuple[obje
 
 
 def find_submitted_description(tree: Submission, name: str | None) -> SystemDescription | None:
-    """Give a system's description."""
+    """Return a system's description."""
     return next((system.description for system in tree.systems if system.path.stem == name), None)
 
 
@@ -248,7 +247,7 @@ def devices(tree: Submission) -> Iterator[Fault]:
 
 
 def has_described_device(description: SystemDescription, device: str) -> bool:
-    """Tell whether a system has a device; where its accelerators are not told, it may."""
+    """Return whether a system has a device; where its accelerators are not told, it may."""
     count = parse_document_count(description.accelerators_per_node)
     return (
         device.partition(":")[0] != CUDA
@@ -271,8 +270,7 @@ def threads(tree: Submission) -> Iterator[Fault]:
     """The described processors and accelerators can hold the run's threads and ranks.
 
     Source: house rule: podium takes no more threads than there are hardware threads, eight a core
-    at most, and an accelerator for each
-    rank; more ranks than two a core are a warning.
+    at most, and an accelerator for each rank; more ranks than two a core are a warning.
     Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in tree.entries:
@@ -293,7 +291,7 @@ def threads(tree: Submission) -> Iterator[Fault]:
 
 
 def compute_thread_limit(description: SystemDescription | None) -> int | None:
-    """Give the threads that a node can hold; None where its processors are not told."""
+    """Return the threads that a node can hold; None where its processors are not told."""
     cores = parse_document_count(description.host_processor_core_count) if description else None
     return (
         cores
@@ -348,8 +346,8 @@ def check_threads_and_ranks(
 @rule("tree.pace", Submission, severity=Severity.WARNING)
 def pace(tree: Submission) -> Iterator[Fault]:
     """Training is not faster than the harness can supply samples and, if an answer is one forward
-    pass, not faster than serving: a training step
-    costs about three. On processors no run has all its evaluations 1.5 times as fast as serving.
+    pass, not faster than serving: a training step costs about three. On processors no run has all
+    its evaluations 1.5 times as fast as serving.
 
     Source: house rule: harness ceiling and Offline result of the same device, in run.json, held
     against epochs and evaluations of the training log.
@@ -436,7 +434,7 @@ def check_evaluation_rate(log: TrainingLog, limit: float, what: str) -> Iterator
 
 
 def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
-    """Give how long each epoch took that no interruption cut in two."""
+    """Return how long each epoch took that no interruption cut in two."""
     if log.list_records(events.RESUMED):
         return {}
     starts = {

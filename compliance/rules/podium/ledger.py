@@ -106,8 +106,7 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
 @rule("ledger.kept", LedgerFile)
 def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
     """Each training log, LoadGen run, compliance test and record of a checkpoint was made by
-    exactly one step of the ledger, with all its files,
-    and not superseded since.
+    exactly one step of the ledger, with all its files, and not superseded since.
 
     Source: house rule: a result that was superseded cannot be filed in the place of the one that
     was kept, nor one that podium did not make.
@@ -250,7 +249,7 @@ def check_rising_steps(ledger: LedgerFile, steps: list[LedgerStep]) -> Iterator[
 
 
 def find_first_step(ledger: LedgerFile, paths: list[Path]) -> LedgerStep | None:
-    """Give the first of the steps that files stand by."""
+    """Return the first of the steps that files stand by."""
     found = [step for path in paths for step in ledger.find_effective_steps([path])]
     return min(found, key=lambda step: step.n, default=None)
 

@@ -103,8 +103,7 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
 @rule("network.machines", LoadGenRun)
 def machines(run: LoadGenRun) -> Iterator[Fault]:
     """In the division network, LoadGen and every server run on different machines, and the servers
-    say what they serve; a system behind a network is
-    never in the division closed.
+    say what they serve; a system behind a network is never in the division closed.
 
     Source: inference_rules.adoc, Network Division: SUT and LoadGen on separate systems;
     submission_checker: division network and is_network.

@@ -170,7 +170,7 @@ def compute_mean_share(shares: Sequence[tuple[int, float]]) -> float:
 
 
 def compute_peak_share(shares: Sequence[tuple[int, float]], span_s: float) -> float:
-    """Give the highest average over so many seconds; 0 in a shorter run."""
+    """Return the highest average over so many seconds; 0 in a shorter run."""
     highest, ns, total, first = 0.0, 0, 0.0, 0
     for span, share in shares:
         ns, total = ns + span, total + span * share

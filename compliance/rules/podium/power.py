@@ -251,7 +251,7 @@ def describe_counter_refusal(readings: ChannelReadings, window: tuple[int, int] 
 
 
 def has_increasing_times(track: PowerTrack) -> bool:
-    """Tell whether a channel's times increase, which power.order asks."""
+    """Return whether a channel's times increase, which power.order asks."""
     return all(before < after for before, after in pairwise(track.times_ns))
 
 

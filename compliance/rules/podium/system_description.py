@@ -153,7 +153,7 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
 
 
 def select_checkpoint_logs(found: CheckpointFile) -> Sequence[TrainingLog]:
-    """Give the log that the record names, or else all that name the checkpoint: two runs may come
+    """Return the log that the record names, or else all that name the checkpoint: two runs may come
     to the same weights.
     """
     logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
@@ -161,7 +161,7 @@ def select_checkpoint_logs(found: CheckpointFile) -> Sequence[TrainingLog]:
 
 
 def is_log_named_by_record(found: CheckpointFile, log: TrainingLog) -> bool:
-    """Tell whether a checkpoint's record names a log."""
+    """Return whether a checkpoint's record names a log."""
     stated_parts = Path(found.record.training_log).parts
     return log.path.parts[-len(stated_parts) :] == stated_parts
 
@@ -188,5 +188,5 @@ def iterate_record_claims(
 
 
 def convert_lists_in_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give all lists one type."""
+    """Return all lists one type."""
     return {key: convert_list_to_tuple(value) for key, value in settings.items()}

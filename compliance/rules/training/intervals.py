@@ -71,7 +71,7 @@ def check_evaluation_intervals(log: PublishedLog, row: PublishedBenchmark) -> It
 
 
 def get_evaluation_epoch(evaluation: PublishedEvaluation) -> float:
-    """Give the progress of a run at an evaluation."""
+    """Return the progress of a run at an evaluation."""
     return evaluation.epoch or 0.0
 
 

@@ -81,7 +81,7 @@ def is_early_stop(log: PublishedLog, record: PublishedRecord, last: PublishedRec
 
 
 def is_otherwise_in_order(log: PublishedLog, without: str) -> bool:
-    """Tell whether the other events of a run are in the order of their times: then that one event
+    """Return whether the other events of a run are in the order of their times: then that one event
     was moved, and no clock is another.
     """
     others = [each.time_ns for each in log.run if each.key != without]
@@ -219,7 +219,7 @@ def init(log: PublishedLog) -> Iterator[Fault]:
 
 
 def select_init_limit_min(log: PublishedLog) -> float:
-    """Give the minutes that initialisation may take."""
+    """Return the minutes that initialisation may take."""
     rules, own = log.round.rules, log.row.init_limit_min if log.row else None
     if not log.closed and rules.init_limit_open_min is not None:
         return rules.init_limit_open_min
@@ -281,8 +281,8 @@ def after(log: PublishedLog) -> Iterator[Fault]:
     evaluation that counts is unambiguous.
 
     Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included;
-    loggers of accepted logs work ahead
-    of the evaluation, so that blocks, epochs and evaluations may begin or end behind run_stop.
+    loggers of accepted logs work ahead of the evaluation, so that blocks, epochs and evaluations
+    may begin or end behind run_stop.
     Advice: stop the clock when the last evaluation is done.
     """
     stop, row = log.find_first_record(events.RUN_STOP), log.row
@@ -310,7 +310,7 @@ def after(log: PublishedLog) -> Iterator[Fault]:
 
 
 def has_training_after_stop(behind: Sequence[PublishedRecord]) -> bool:
-    """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin
+    """Return whether one epoch or block both begins and ends behind run_stop, or more of them begin
     than can be in flight.
     """
     for begin, end in zip(TRAINING_BEGIN_EVENTS, TRAINING_END_EVENTS, strict=True):

@@ -73,8 +73,7 @@ def result(log: PublishedLog) -> Iterator[Fault]:
     """The duration and date in the RESULT line match the run's own clock.
 
     Source: mlcommons/training, run_and_time.sh: RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of
-    its start>; it begins before the run
-    and ends behind it, in every accepted log.
+    its start>; it begins before the run and ends behind it, in every accepted log.
     Advice: submit the log exactly as the run wrote it; a RESULT shorter than its run means that one
     of the two was edited.
     """

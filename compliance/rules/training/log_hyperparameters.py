@@ -35,7 +35,7 @@ LENGTH_LIMIT_METHODS: Final = ("truncate", "discard")
 
 
 def collect_constant_settings(log: PublishedLog) -> Mapping[str, Any]:
-    """Give the hyper-parameters and other constants of a log with the values that it names
+    """Return the hyper-parameters and other constants of a log with the values that it names
     first.
     """
     return {
@@ -223,8 +223,8 @@ def rates(log: PublishedLog) -> Iterator[Fault]:
     """A learning rate is a number from 0 on, and gradients are accumulated over whole steps.
 
     Source: training_rules.adoc, Hyperparameters: both are tunable, and both are numbers; no
-    accepted log has another value. Logs that leave one null,
-    or of the open division, are only warned.
+    accepted log has another value. Logs that leave one null, or of the open division, are only
+    warned.
     Advice: log what the run used.
     """
     if log.older or log.row is None or not log.free:

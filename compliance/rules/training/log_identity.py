@@ -293,8 +293,7 @@ def place(log: PublishedLog) -> Iterator[Fault]:
     organisation may have a longer name or initials.
 
     Source: submission_rules.adoc, Directory structure, which says nothing of a name's spelling;
-    logs of one organisation that bear another's
-    name were accepted by oversight.
+    logs of one organisation that bear another's name were accepted by oversight.
     Advice: log the organisation that ran it, and put the log into its benchmark's folder.
     """
     if log.place is None:

@@ -124,13 +124,13 @@ def check_event_positions(log: PublishedLog) -> Iterator[Fault]:
 
 
 def has_usual_position(metadata: Mapping[str, Any]) -> bool:
-    """Tell the usual case at once: one whole number of epochs or samples."""
+    """Return the usual case at once: one whole number of epochs or samples."""
     at = metadata.get("samples_count", metadata.get(events.EPOCH_NUM))
     return type(at) is int and at >= 0 and events.EPOCH_COUNT not in metadata
 
 
 def find_interval_number(record: PublishedRecord) -> float | None:
-    """Give the number that a start and its stop have in common: first_epoch_num of blocks, which
+    """Return the number that a start and its stop have in common: first_epoch_num of blocks, which
     may have epoch_count too.
     """
     for field in MATCHING_FIELDS:

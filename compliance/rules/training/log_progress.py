@@ -63,7 +63,7 @@ def check_unnumbered_evaluations(log: PublishedLog) -> Iterator[Fault]:
 def select_numbered_records(
     log: PublishedLog, key: str
 ) -> tuple[Sequence[PublishedRecord], Sequence[float]]:
-    """Give the records of an event that bear a number, and the numbers."""
+    """Return the records of an event that bear a number, and the numbers."""
     found = [
         (record, epoch)
         for record, epoch in zip(log.list_records(key), log.epochs[key], strict=True)
@@ -96,8 +96,8 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
     """Each block begins where the previous one ends.
 
     Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count
-    otherwise throughout is let be, and
-    one whose blocks of several epochs begin one epoch late, as some loggers have it, is a warning.
+    otherwise throughout is let be, and one whose blocks of several epochs begin one epoch late, as
+    some loggers have it, is a warning.
     Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:

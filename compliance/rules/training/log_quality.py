@@ -152,7 +152,7 @@ def is_score_in_range(score: object, lower: bool) -> bool:
 
 
 def has_accuracy_form(value: object, metrics: Sequence[str]) -> bool:
-    """Tell whether a value has the form of v0.7: a number, or one table of the metrics' own keys,
+    """Return whether a value has the form of v0.7: a number, or one table of the metrics' own keys,
     where they have such.
     """
     if isinstance(value, dict):

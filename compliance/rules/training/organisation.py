@@ -141,8 +141,7 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     """A description has the hardware and software fields by which readers compare systems.
 
     Source: submission_rules.adoc, System description; mlcommons/logging, system_desc_checker.py;
-    the round's system_fields. Accepted descriptions
-    leave some empty, and v0.6 has others.
+    the round's system_fields. Accepted descriptions leave some empty, and v0.6 has others.
     Advice: fill in what is known, and leave empty what does not apply.
     """
     if system.table is None or "nodes" in system.table or "entry" in system.table:

@@ -61,8 +61,8 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
     """The logs of a set are numbered consecutively from 0 or 1.
 
     Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with
-    either, and from v1.0 on some skip numbers;
-    mlcommons/logging, package_checker.py, takes any result_*.txt.
+    either, and from v1.0 on some skip numbers; mlcommons/logging, package_checker.py, takes any
+    result_*.txt.
     Advice: submit all runs under their own numbers.
     """
     unnumbered = [log.path.name for log in group.logs if log.number is None]
@@ -189,8 +189,8 @@ def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
 
 
 def list_precise_results(log: PublishedLog) -> Sequence[float]:
-    """Give the results of a run's evaluations; nothing where they are too few or too short to tell
-    runs apart.
+    """Return the results of a run's evaluations; nothing where they are too few or too short to
+    tell runs apart.
     """
     found = [
         score for each in log.evaluations for score in each.scores.values() if score is not None
@@ -212,7 +212,7 @@ def has_nearly_equal_results(one: Sequence[float], other: Sequence[float]) -> bo
 
 
 def compute_event_gaps(log: PublishedLog) -> Sequence[int]:
-    """Give the times between the events of a run; nothing where they are few, or of a clock of
+    """Return the times between the events of a run; nothing where they are few, or of a clock of
     whole seconds.
     """
     times = [record.time_ns for record in log.run]
@@ -237,8 +237,8 @@ def has_nearly_equal_gaps(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 def compute_event_times(log: PublishedLog) -> tuple[int, ...]:
-    """Give the times of a run's events after its start; nothing for a clock of whole seconds, which
-    two runs may share.
+    """Return the times of a run's events after its start; nothing for a clock of whole seconds,
+    which two runs may share.
     """
     times = [record.time_ns for record in log.run]
     return tuple(time - times[0] for time in times) if len(times) > 2 and not log.older else ()
@@ -253,7 +253,7 @@ def list_run_bounds(log: PublishedLog) -> tuple[int, ...]:
 
 
 def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
-    """Give the results of a run's evaluations; nothing where they are too few to tell runs
+    """Return the results of a run's evaluations; nothing where they are too few to tell runs
     apart.
     """
     found = tuple(tuple(each.scores.values()) for each in log.evaluations)

@@ -2,8 +2,7 @@
 fp16 or INT8.
 
 I/O binding uses tensors in place, without copies, and a decoder's cache stays in the engine's
-memory.
-Imports ONNX Runtime only when a network is built, so that `missing` stays cheap.
+memory. Imports ONNX Runtime only when a network is built, so that `missing` stays cheap.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ PROVIDER_PRECISIONS: Final[Mapping[str, tuple[Precision, ...]]] = {
     "tensorrt": (Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
 }
 """Provider -> precisions that its kernels compute in; the CPU's fp16 convolutions are fp32 with
-conversions around them, and TensorRT rounds
-fp32 products to TF32 (BuilderFlag.TF32, set unless cleared), and the provider has no option to
+conversions around them, and TensorRT rounds fp32 products to TF32 (BuilderFlag.TF32, set unless
+cleared), and the provider has no option to
 disable that."""
 PROVIDER_OPTION: Final = "engine.provider"
 GRAPH_OPTIMISATION_OPTION: Final = "engine.graph_optimization"

@@ -2,8 +2,8 @@
 buffers.
 
 A reused binding costs half as much as a fresh one. Each output has at most two buffers: the one
-that a
-caller passes back as the next call's input (a key/value cache) is read while the other is written.
+that a caller passes back as the next call's input (a key/value cache) is read while the other is
+written.
 """
 
 from __future__ import annotations

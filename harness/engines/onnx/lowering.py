@@ -2,9 +2,8 @@
 the compute types.
 
 Libraries produce FP16 and INT8 (quantization.py). BF16 is the FP16 file with its type replaced, FP8
-the symmetric INT8 file with its type
-and scales replaced; INT4 applies to weights only, in blocks. Sources of the forms: NVIDIA TensorRT,
-Working with quantized types; ONNX, DequantizeLinear.
+the symmetric INT8 file with its type and scales replaced; INT4 applies to weights only, in blocks.
+Sources of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 source, cached by the hash of its inputs.
 
 Weights as constants let TensorFlow fold batch-norm into convolutions and lay kernels out once.
-Measured with ResNet-50 at 32 px, batch 8,
-one core with AVX-512: 34.0 ms with variables, 22.4 ms with constants (least of 20, processor time).
+Measured with ResNet-50 at 32 px, batch 8, one core with AVX-512: 34.0 ms with variables, 22.4 ms
+with constants (least of 20, processor time).
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 own execution context.
 
 A graph is valid only for the state of its context (NVIDIA TensorRT, Best practices, CUDA graphs: a
-context for each graph). It reads and writes the
-addresses that it was recorded with, so inputs are copied into persistent buffers. A network with
-state (a key/value cache)
-is not recorded: it has a context per profile, its tensors are bound in place, and each output has
-two buffers, one read while the other is written.
+context for each graph). It reads and writes the addresses that it was recorded with, so inputs are
+copied into persistent buffers. A network with state (a key/value cache) is not recorded: it has a
+context per profile, its tensors are bound in place, and each output has two buffers, one read while
+the other is written.
 """
 
 from __future__ import annotations

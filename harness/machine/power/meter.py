@@ -2,8 +2,7 @@
 streams.
 
 The fastest of eight exchanges measures the offset of the meter's clock to this machine's before the
-run, and again after it; single ones
-while it runs.
+run, and again after it; single ones while it runs.
 """
 
 import math

@@ -5,9 +5,8 @@ On a superchip, a GPU with its CPU and memory in one module, the module's power 
 the GPU's, which it contains.
 
 Sources: nvml.h, NVML_POWER_SCOPE_MODULE (GH200 and later), nvmlDeviceGetTotalEnergyConsumption
-(Volta and later, mJ since the driver was
-loaded), NVML_FI_DEV_POWER_INSTANT and nvmlDeviceGetPowerUsage (mW; on Ampere and later, except
-GA100, the mean of one second). On A100 and
+(Volta and later, mJ since the driver was loaded), NVML_FI_DEV_POWER_INSTANT and
+nvmlDeviceGetPowerUsage (mW; on Ampere and later, except GA100, the mean of one second). On A100 and
 H100 the sensor samples a quarter of the time: arXiv:2312.02741.
 """
 

@@ -2,8 +2,8 @@
 readable by any user.
 
 Source: kernel documentation, hwmon/ina3221.rst: `in*_label`, `in*_input` in mV, `curr*_input` in
-mA; `in7` and `curr4` are sums of the
-shunts. Older kernels (L4T 32) have `rail_name_*` and `in_power*_input` in mW below an iio device.
+mA; `in7` and `curr4` are sums of the shunts. Older kernels (L4T 32) have `rail_name_*` and
+`in_power*_input` in mW below an iio device.
 """
 
 import re

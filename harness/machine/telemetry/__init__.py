@@ -2,8 +2,7 @@
 `telemetry.jsonl`.
 
 One sampler per node. It is spawned, not forked, shares no interpreter with the timed code, serves
-one run after another, and ends with the
-process that started it. The file:
+one run after another, and ends with the process that started it. The file:
 
     {"telemetry": 1, "channels": [{"id": 0, "name": "host", "kind": "state", ...}, ...],
     "clocks_ns": [monotonic, utc]}
@@ -15,8 +14,8 @@ process that started it. The file:
     ms, "clocks_ns": [monotonic, utc]}}
 
 An interrupted training run has one such segment, from channels to end, for each start and
-resumption; the last line of a segment may be
-missing if its process was killed. Values that a machine does not report are null.
+resumption; the last line of a segment may be missing if its process was killed. Values that a
+machine does not report are null.
 
 To sample something else, write a `Source` (sampled.py) and name the function that opens it in
 `Plan.sources`.

@@ -2,9 +2,8 @@
 temperatures, memory and swap.
 
 Shares are 0-1 of the cores that this process may use, since the last reading. Fields that a machine
-does not report (a virtual machine has
-neither clocks nor temperatures) are null. Costly fields are read less often, and are null in
-between.
+does not report (a virtual machine has neither clocks nor temperatures) are null. Costly fields are
+read less often, and are null in between.
 """
 
 import os
@@ -185,8 +184,7 @@ def read_child_pids(pid: int) -> list[int]:
     """Read the children of a process, which each of its threads has; none if it has ended.
 
     The cost is that of its own threads: a large machine runs thousands of processes, and to look
-    through them all takes so long that a run's new
-    processes would count as others' for a minute.
+    through them all takes so long that a run's new processes would count as others' for a minute.
     """
     found: list[int] = []
     with suppress(OSError, ValueError):

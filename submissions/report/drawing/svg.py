@@ -341,7 +341,7 @@ def split_legend_rows(chart: Chart) -> list[list[int]]:
 
 
 def has_room_for_legend(chart: Chart, row: Sequence[int]) -> bool:
-    """Tell whether a legend fits beside the name of the upright axis."""
+    """Return whether a legend fits beside the name of the upright axis."""
     return (len(format_axis_title(chart.y)) + 1) * NARROW_LETTER_WIDTH + sum(
         estimate_legend_width(chart.lines[number]) for number in row
     ) <= RIGHT

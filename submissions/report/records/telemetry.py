@@ -1,9 +1,9 @@
 """Telemetry of a run: `telemetry.jsonl`, an untrusted file, drawn on the run's time axis.
 
 The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ...,
-"gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`,
-or "e" with the uJ of a counter, which is drawn as the mean power between two readings. A value that
-the machine does not provide is null and is not drawn.
+"gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`, or "e" with the uJ of a counter, which is
+drawn as the mean power between two readings. A value that the machine does not provide is null and
+is not drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -102,8 +102,7 @@ def has_generated_data(truth: Path, record: RunRecord) -> bool:
     """Return whether the data are the ones that podium generates today.
 
     Their truth has the hash that the round pins. A record that lacks a setting of the row is of an
-    earlier podium, whose images may have been others
-    with the same labels.
+    earlier podium, whose images may have been others with the same labels.
     """
     if record.round not in registry.list_round_names():
         return False

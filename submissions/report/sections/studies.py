@@ -304,9 +304,38 @@ def format_study_number(value: float) -> str:
 
 
 def build_peak_section(study: PeakStudy, name: str) -> Section:
-    """Draw a search: the share over the bound of every probe and run, and what they prove."""
+    """Build the section of a search: its chart, every probe and run, and what they prove."""
     sought, answer = study.sought, study.answer
     unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query"
+    chance = (
+        ()
+        if answer.passes is None
+        else (
+            Note(
+                text=(
+                    f"A run like the best passes in about {100 * answer.passes:.0f} %, with the"
+                    " dispersion seen."
+                )
+            ),
+        )
+    )
+    intro = (
+        f"{study.stamps.workload} within {sought.bound_ns / NS_PER_MS:g} ms at"
+        f" p{sought.percentile:g}. {NO_RESULT_NOTE}"
+    )
+    return Section(
+        id=f"study-{name}",
+        title=f"Peak of {study.stamps.workload}",
+        intro=intro,
+        charts=(build_peak_chart(study, name, unit),),
+        tables=(build_peak_table(study, unit),),
+        notes=chance,
+    )
+
+
+def build_peak_chart(study: PeakStudy, name: str, unit: str) -> Chart:
+    """Draw the share over the bound of every probe and run of a search against its rate."""
+    sought, answer = study.sought, study.answer
     kinds = {
         "probes": [each for each in study.trials if each.purpose != RUN_PURPOSE],
         "VALID runs": [each for each in study.trials if is_full_run_of_verdict(each, True)],
@@ -329,7 +358,7 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
         f"{valid}{f', {answer.invalid:,.4g} INVALID' if answer.invalid else ''}; {answer.runs} full"
         f" runs, {answer.probes} probes."
     )
-    chart = Chart(
+    return Chart(
         id=f"study-{name}-peak",
         title="Late queries against rate",
         description=description,
@@ -338,6 +367,10 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
         lines=lines,
         marks=(Mark(name=f"{allowed:g} % allowed", value=allowed, upright=False),),
     )
+
+
+def build_peak_table(study: PeakStudy, unit: str) -> Table:
+    """List every probe and run of a search."""
     rows = tuple(
         (
             each.purpose,
@@ -348,35 +381,11 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
         )
         for each in study.trials
     )
-    table = Table(
+    return Table(
         title="Probes and runs",
         columns=("kind", unit, "over the bound", "dispersion", "verdict"),
         rows=rows,
         numeric=(1, 2, 3),
-    )
-    chance = (
-        ()
-        if answer.passes is None
-        else (
-            Note(
-                text=(
-                    f"A run like the best passes in about {100 * answer.passes:.0f} %, with the"
-                    " dispersion seen."
-                )
-            ),
-        )
-    )
-    intro = (
-        f"{study.stamps.workload} within {sought.bound_ns / NS_PER_MS:g} ms at"
-        f" p{sought.percentile:g}. {NO_RESULT_NOTE}"
-    )
-    return Section(
-        id=f"study-{name}",
-        title=f"Peak of {study.stamps.workload}",
-        intro=intro,
-        charts=(chart,),
-        tables=(table,),
-        notes=chance,
     )
 
 

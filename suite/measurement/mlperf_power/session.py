@@ -2,8 +2,8 @@
 analyzer's readings. All of it is untrusted.
 
 Source of the formats: mlcommons/power-dev, ptd_client_server/lib/summary.py (client.json,
-server.json), lib/server.py (spl.txt, the lines of one
-mark of SPEC PTDaemon's log) and compliance/check.py (the layout).
+server.json), lib/server.py (spl.txt, the lines of one mark of SPEC PTDaemon's log) and
+compliance/check.py (the layout).
 """
 
 import json

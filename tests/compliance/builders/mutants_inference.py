@@ -1,8 +1,7 @@
 """Breaks real inference entries one rule at a time: what the judge has to find out in each of them.
 
 A kind is a function on the copy of an entry; it gives False where the entry has nothing that it
-could break. Copies are
-hard links: whoever changes a file writes it anew.
+could break. Copies are hard links: whoever changes a file writes it anew.
 """
 
 import json

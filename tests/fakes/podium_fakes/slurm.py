@@ -2,8 +2,7 @@
 of their own.
 
 Its processes, network, host names and /etc/hosts are its own; when its first process ends, the
-kernel ends all others, and that one goes with whoever
-started it. No systemd, no cgroups.
+kernel ends all others, and that one goes with whoever started it. No systemd, no cgroups.
 """
 
 import os

@@ -2,9 +2,9 @@
 hundred numbers.
 
 Dropout, momentum, batch-norm; under torchrun one sum of all gradients a step, with `--set
-fake.ddp=true` DistributedDataParallel. The momentum is
-kept here: torch.optim and DistributedDataParallel load PyTorch's compiler, as much again as PyTorch
-itself in each of hundreds of processes.
+fake.ddp=true` DistributedDataParallel. The momentum is kept here: torch.optim and
+DistributedDataParallel load PyTorch's compiler, as much again as PyTorch itself in each of hundreds
+of processes.
 """
 
 import random

@@ -2,8 +2,7 @@
 each of its starts. All else is torchrun's own.
 
 `python -m podium_fakes.torchrun --nproc-per-node 2 ... -m harness train fake ...`, or `launch` in a
-process that has them. torchrun forks with
-`--run-path --start-method fork`.
+process that has them. torchrun forks with `--run-path --start-method fork`.
 """
 
 import logging

@@ -114,13 +114,13 @@ def test_a_signal_to_the_parent_ends_the_child(tmp_path: Path):
 
 PARENT = """
 import sys
-from harness.children.process import in_child, load_ahead
+from harness.children.process import run_in_child, load_ahead
 from podium_fakes.children import note_and_sleep
 
 if __name__ == "__main__":
     if sys.argv[2:]:
         load_ahead([])
-    in_child(note_and_sleep, sys.argv[1])
+    run_in_child(note_and_sleep, sys.argv[1])
 """
 
 

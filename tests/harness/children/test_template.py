@@ -19,14 +19,14 @@ from harness.children import template
 
 AHEAD = """
 import os, sys
-from harness.children.process import in_child, load_ahead
+from harness.children.process import run_in_child, load_ahead
 from podium_fakes.children import seen
 
 if __name__ == "__main__":
     load_ahead(sys.argv[1:])
     for word in ("first", "second"):
         os.environ["WORD"] = word
-        print(*in_child(seen, "ahead"), flush=True)
+        print(*run_in_child(seen, "ahead"), flush=True)
     print("ahead" in sys.modules)
 """
 DEADLY = (

@@ -16,14 +16,14 @@ LEAST_ROUNDS, MOST_ROUNDS = 2, 5
 STEPS: Final = """
 import os, sys, time
 from suite.process import openmp
-openmp.spin_briefly(os.environ)
+openmp.limit_openmp_spinning(os.environ)
 import torch
 from harness.machine import cpus as cores
-cores.LOOK_S = 0.1
+cores.CPU_PROBE_S = 0.1
 cell, head = torch.nn.LSTMCell(128, 128), torch.nn.Linear(128, 2500)
 token, state = torch.randn(16, 128), (torch.zeros(16, 128), torch.zeros(16, 128))
 for line in sys.stdin:
-    torch.set_num_threads(cores.left(cores.busy_share()))
+    torch.set_num_threads(cores.choose_core_count(cores.measure_busy_share()))
     end, steps = time.monotonic() + 0.4, 0
     while time.monotonic() < end:
         loss = head(cell(token, state)[0]).sum()

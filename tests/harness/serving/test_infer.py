@@ -558,7 +558,7 @@ import click
 @click.argument("limit", type=int)
 def command(results, limit):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    serving.serve("fake", options(Path(results)), scenarios=(Scenario.OFFLINE,), mode="all", checkpoint=None)
+    serving.serve_workload("fake", options(Path(results)), scenarios=(Scenario.OFFLINE,), mode="all", checkpoint=None)
 
 if __name__ == "__main__":
     main(command)

@@ -2,8 +2,7 @@
 judge runs it.
 
 Floating-point sums depend on the batch size, and with them scores, which of two close boxes
-suppresses the other, and
-what just misses a threshold.
+suppresses the other, and what just misses a threshold.
 """
 
 from dataclasses import dataclass

@@ -2,9 +2,8 @@
 framework, since the judge runs it.
 
 Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections per
-picture; crowd regions and detections
-in them are ignored (cocoapi, PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count,
-answered or not.
+picture; crowd regions and detections in them are ignored (cocoapi,
+PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count, answered or not.
 """
 
 from collections.abc import Sequence

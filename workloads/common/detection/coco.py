@@ -2,11 +2,9 @@
 reads the ground truth with it.
 
 `annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. COCO's own
-oddities are treated as the
-reference treats them: crowd regions, boxes without area and boxes beyond the edge stay in the truth
-unchanged; for training,
-boxes are clipped to the picture, and those left without area are dropped. Meaningless annotations
-are rejected with a message.
+oddities are treated as the reference treats them: crowd regions, boxes without area and boxes
+beyond the edge stay in the truth unchanged; for training, boxes are clipped to the picture, and
+those left without area are dropped. Meaningless annotations are rejected with a message.
 """
 
 import math

@@ -20,12 +20,11 @@ def choose_training_memory_format(run: Run, side_px: int) -> torch.memory_format
     side. Evaluation has channels-last pictures, as serving.
 
     Contiguous for large pictures in fp32 on a processor with AVX2 alone, where oneDNN is slow at
-    weights' gradients in channels-last; otherwise
-    channels-last. One core of an AMD EPYC (Zen 3), fp32, SSD's backward pass: one picture of 1,200
-    px 45.0 s in channels-last (n = 1) and 15.2 to 15.6 s
-    contiguous (n = 2); two of 300 px 2.3 to 3.0 s and 2.3 to 2.7 s (n = 6). Other processors were
-    not measured; in bf16 contiguous is the slow one.
-    Several ranks keep channels-last: they have to agree, and may be on different processors.
+    weights' gradients in channels-last; otherwise channels-last. One core of an AMD EPYC (Zen 3),
+    fp32, SSD's backward pass: one picture of 1,200 px 45.0 s in channels-last (n = 1) and 15.2 to
+    15.6 s contiguous (n = 2); two of 300 px 2.3 to 3.0 s and 2.3 to 2.7 s (n = 6). Other processors
+    were not measured; in bf16 contiguous is the slow one. Several ranks keep channels-last: they
+    have to agree, and may be on different processors.
     """
     alone = run.device == "cpu" and run.world_size == 1
     slow = (

@@ -2,16 +2,13 @@
 torchvision`.
 
 With a build of torch for which torchvision's compiled operators do not load (see vision_ops),
-kernels of our own
-are registered under torchvision's names, so that its detection models train and run unchanged. Both
-are sums over
-whole tensors, without a loop over boxes. If the compiled operators load, they are used and nothing
-is registered.
+kernels of our own are registered under torchvision's names, so that its detection models train and
+run unchanged. Both are sums over whole tensors, without a loop over boxes. If the compiled
+operators load, they are used and nothing is registered.
 
 roi_align is a sparse product: each bin of each region is a weighted sum of at most 4 pixels per
-sampling point, which
-`embedding_bag` computes in one pass over the channels of a pixel; its gradient is the same product
-transposed.
+sampling point, which `embedding_bag` computes in one pass over the channels of a pixel; its
+gradient is the same product transposed.
 """
 
 import sys
@@ -41,11 +38,9 @@ def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
     indices, best first.
 
     Boxes are (x1, y1, x2, y2); equal scores keep their order. The best remaining boxes are
-    processed as a block. Within it, each
-    round suppresses what the survivors of the last round overlap, until two rounds agree: by then
-    the decision on each box
-    rests on final decisions about better boxes. The survivors then suppress boxes among all that
-    remain.
+    processed as a block. Within it, each round suppresses what the survivors of the last round
+    overlap, until two rounds agree: by then the decision on each box rests on final decisions about
+    better boxes. The survivors then suppress boxes among all that remain.
     """
     left_N = torch.sort(scores_N, descending=True, stable=True).indices
     boxes, kept_indices = boxes_N4[left_N], [left_N[:0]]

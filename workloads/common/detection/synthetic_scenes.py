@@ -2,10 +2,9 @@
 layout.
 
 Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one
-another; the visible part of an
-object gives its polygon, box and area. Some pictures have a crowd: many small objects of one class
-as one region of run lengths.
-All surfaces are woven (scene_looks.py).
+another; the visible part of an object gives its polygon, box and area. Some pictures have a crowd:
+many small objects of one class as one region of run lengths. All surfaces are woven
+(scene_looks.py).
 """
 
 import hashlib

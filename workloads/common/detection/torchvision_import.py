@@ -2,10 +2,9 @@
 workloads.common.detection.torchvision_import import torchvision`.
 
 torchvision's wheels on PyPI are linked against CUDA libraries. With the CPU build of torch, its
-compiled operators do not load, and its import fails at the first operator that it describes.
-In that case their schemas are declared here before the import, which suffices for models that only
-need
-convolutions. If the compiled operators load, nothing is declared.
+compiled operators do not load, and its import fails at the first operator that it describes. In
+that case their schemas are declared here before the import, which suffices for models that only
+need convolutions. If the compiled operators load, nothing is declared.
 """
 
 import importlib.util

@@ -1,8 +1,8 @@
 """DALI's image processing as one graph: decode the crop, resize it, flip it, change its colours.
 
 Every number is an input, so the graph draws nothing at random. Colours change as in Pillow: a blend
-with black, with the mean grey or
-with the grey picture, truncated to integers; and a rotation of the hue in its hexagon.
+with black, with the mean grey or with the grey picture, truncated to integers; and a rotation of
+the hue in its hexagon.
 """
 
 from typing import Any, Final

@@ -2,11 +2,10 @@
 light.
 
 Every figure has parts darker and parts lighter than its background, in tints that carry no
-information, under uneven light. Rags have the
-same weaves and rotations as figures; the ground has the same threads. No threshold of brightness,
-hue, saturation, local contrast or edge
-direction therefore separates figures from the rest. tests/workloads/resnet50/test_unlearnt.py
-measures how far such rules get.
+information, under uneven light. Rags have the same weaves and rotations as figures; the ground has
+the same threads. No threshold of brightness, hue, saturation, local contrast or edge direction
+therefore separates figures from the rest. tests/workloads/resnet50/test_unlearnt.py measures how
+far such rules get.
 """
 
 import math

@@ -7,9 +7,8 @@ ranked by
     1))
 
 A finished hypothesis keeps its rank and its place in the beam until better ones displace it. A
-sentence is done when no open
-hypothesis could still beat the best finished one, so the answer equals that of an exhaustive
-search.
+sentence is done when no open hypothesis could still beat the best finished one, so the answer
+equals that of an exhaustive search.
 """
 
 from collections.abc import Sequence

@@ -28,8 +28,8 @@ class BleuForm(StrEnum):
     """
     T2T = "t2t"
     """Transformer training: tensor2tensor's uncased BLEU (compute_bleu.py): smoothed and tokenised
-    as above, except next to a numeral that is not a
-    decimal digit: `m².` at the end of a line is one token to `intl` and two to tensor2tensor.
+    as above, except next to a numeral that is not a decimal digit: `m².` at the end of a line is
+    one token to `intl` and two to tensor2tensor.
     """
     TOKENS = "tokens"
     """GNMT inference v0.5: already tokenised texts, no smoothing (process_accuracy.py,

@@ -41,8 +41,7 @@ def plan_bucketed_batches(
     order; `batches.shared` distributes them.
 
     `lengths`: tokens of each sentence, at most the last bound. `size`: bound -> sentences of a
-    global batch, at least 1.
-    ValueError for a sentence that fits no bucket.
+    global batch, at least 1. ValueError for a sentence that fits no bucket.
     """
     if len(lengths) and int(lengths.max()) > bounds[-1]:
         raise ValueError(

@@ -1,12 +1,10 @@
 """The embedded language pair: sentences from a small grammar, with their translations.
 
 A lexicon of pseudo-words, an unlimited supply of names, and rules by which the second language
-differs from the first: adjectives and
-determiners follow their noun and agree with it, prepositions follow their phrase, adverbs and the
-future marker follow the
-verb, and the verb agrees with its subject. In the harder form the verb comes at the end of its
-clause, after all embedded clauses,
-and relative clauses precede their noun. Each word has one meaning; order and forms are what must be
+differs from the first: adjectives and determiners follow their noun and agree with it, prepositions
+follow their phrase, adverbs and the future marker follow the verb, and the verb agrees with its
+subject. In the harder form the verb comes at the end of its clause, after all embedded clauses, and
+relative clauses precede their noun. Each word has one meaning; order and forms are what must be
 learnt.
 """
 

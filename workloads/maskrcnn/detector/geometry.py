@@ -1,12 +1,10 @@
 """Boxes, anchors and pooling as in MLPerf's reference, expressed through torchvision's arithmetic.
 
 The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers (x1, y1, x2, y2)
-are the first and the last pixel, and a
-width is x2 - x1 + 1. Boxes here extend to the far edge of that pixel, (x1, y1, x2 + 1, y2 + 1). So
-widths, areas, overlaps, suppression,
-encoding, decoding and mirroring by torchvision match the reference. Where the reference uses the
-numbers themselves, for pooling, resizing
-and pasting, `numbers` provides them. T: mlcommons/training, object_detection,
+are the first and the last pixel, and a width is x2 - x1 + 1. Boxes here extend to the far edge of
+that pixel, (x1, y1, x2 + 1, y2 + 1). So widths, areas, overlaps, suppression, encoding, decoding
+and mirroring by torchvision match the reference. Where the reference uses the numbers themselves,
+for pooling, resizing and pasting, `numbers` provides them. T: mlcommons/training, object_detection,
 pytorch/maskrcnn_benchmark.
 """
 

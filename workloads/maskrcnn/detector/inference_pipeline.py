@@ -199,9 +199,8 @@ def paste_masks(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) ->
     """Paste each mask into its box, given by its numbers, on an empty picture; [D, H, W].
 
     As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated
-    to whole pixels, bilinear. The
-    interpolation is separable: rows and columns are two matrix products, for all detections at
-    once.
+    to whole pixels, bilinear. The interpolation is separable: rows and columns are two matrix
+    products, for all detections at once.
     """
     side = mask_DMM.shape[-1]
     padded_masks = nn.functional.pad(mask_DMM, (MASK_MARGIN_PX,) * 4)

@@ -75,7 +75,7 @@ def compute_nearest_distances(shape: BoardGeometry, stones_NP: Array) -> Array:
 
 
 def find_simple_eyes(shape: BoardGeometry, boards: Boards) -> Array:
-    """Tell which points have stones of who moves, or the border, on all sides: simple eyes, which
+    """Return which points have stones of who moves, or the border, on all sides: simple eyes, which
     are not filled.
     """
     near_NPK = (

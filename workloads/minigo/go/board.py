@@ -2,9 +2,8 @@
 passes or a limit of moves end a game.
 
 Tromp and Taylor's rules (tromp.github.io/go.html) without suicide, as mlcommons/training,
-reinforcement/tensorflow/minigo, plays them: all
-stones on the board at the end count. Superko is looked up by the Zobrist hash of all earlier
-positions of a game.
+reinforcement/tensorflow/minigo, plays them: all stones on the board at the end count. Superko is
+looked up by the Zobrist hash of all earlier positions of a game.
 """
 
 from dataclasses import dataclass, fields
@@ -203,7 +202,7 @@ def _place_stones(
 
 
 def _slice_neighbour_cells(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
-    """Give the four neighbours of all cells but those of the first and the last row."""
+    """Return the four neighbours of all cells but those of the first and the last row."""
     last = array_NC.shape[1]
     return (
         array_NC[:, : last - 2 * stride],
@@ -238,7 +237,7 @@ def _find_points_with_neighbours(shape: BoardGeometry, cells_NC: Array) -> Array
 
 
 def find_legal_actions(shape: BoardGeometry, boards: Boards) -> Array:
-    """Tell which actions are legal but for superko, legal_NA: empty points where the stone or a
+    """Return which actions are legal but for superko, legal_NA: empty points where the stone or a
     stone beside it keeps a liberty, and the pass.
     """
     own_NC = boards.stones_NC * boards.mover_N[:, None]
@@ -262,7 +261,7 @@ def find_capturing_points(shape: BoardGeometry, boards: Boards) -> Array:
 
 
 def find_repeated_positions(boards: Boards, earlier_hash_NT: Array) -> Array:
-    """Tell which positions stood before, by the hashes of all earlier ones of their games; a pass
+    """Return which positions stood before, by the hashes of all earlier ones of their games; a pass
     repeats nothing.
     """
     found: Array = (earlier_hash_NT == boards.hash_N[:, None]).any(axis=1) & (boards.passes_N == 0)
@@ -272,7 +271,7 @@ def find_repeated_positions(boards: Boards, earlier_hash_NT: Array) -> Array:
 def find_superko_legal_actions(
     shape: BoardGeometry, boards: Boards, earlier_hash_NT: Array
 ) -> Array:
-    """Tell which actions are legal: those that capture are played, the others add a stone to the
+    """Return which actions are legal: those that capture are played, the others add a stone to the
     hash. The search looks when it gets there.
     """
     legal_NA = find_legal_actions(shape, boards)

@@ -26,6 +26,6 @@ def compute_winners(shape: BoardGeometry, rules: GameRules, boards: Boards) -> A
 
 
 def find_ended_games(rules: GameRules, boards: Boards) -> Array:
-    """Tell which games have ended."""
+    """Return which games have ended."""
     found: Array = (boards.passes_N >= 2) | (boards.ply_N >= rules.limit)
     return found

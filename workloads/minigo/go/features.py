@@ -1,9 +1,8 @@
 """What the network sees of a position: bytes 0 or 1, from the view of who moves.
 
 mlcommons/training, reinforcement/tensorflow/minigo, features.py: 17 planes (own and the opponent's
-stones of eight positions, colour) up to
-v0.6, 13 (four positions, colour, groups of one, two and three liberties, points that capture) in
-v0.7.
+stones of eight positions, colour) up to v0.6, 13 (four positions, colour, groups of one, two and
+three liberties, points that capture) in v0.7.
 """
 
 from typing import Final

@@ -2,8 +2,8 @@
 doi:10.1038/nature24270), in many games at once.
 
 Formulas and constants: mlcommons/training v0.6, reinforcement/tensorflow/minigo, cc/mcts_tree.cc
-and cc/constants.h. All games' trees lie in
-flat arrays, a tree's nodes side by side; one readout is done in every game before the next one.
+and cc/constants.h. All games' trees lie in flat arrays, a tree's nodes side by side; one readout is
+done in every game before the next one.
 """
 
 from typing import Final, Protocol
@@ -180,8 +180,8 @@ class SearchForest:
         return path.drop_lost_games()
 
     def _collect_earlier_hashes(self, path: "ReadoutPath") -> Array:
-        """Give the hashes of all positions of the games and of the ways from their roots, seen_NH;
-        0, the empty board's, fills up.
+        """Return the hashes of all positions of the games and of the ways from their roots,
+        seen_NH; 0, the empty board's, fills up.
         """
         path_hash_NH = np.zeros((len(path.games), len(path.steps)), np.uint64)
         for depth, (row_N, node_N, _) in enumerate(path.steps):
@@ -256,11 +256,11 @@ class SearchForest:
         return np.where((found_NA == 1) & (visits_NA > 1), 0, found_NA)
 
     def get_boards(self, node_N: Array) -> Boards:
-        """Give the positions of nodes."""
+        """Return the positions of nodes."""
         return self._board[node_N]
 
     def get_past_stones(self, node_N: Array) -> Array:
-        """Give what is seen of nodes and those before them, past_NTP."""
+        """Return what is seen of nodes and those before them, past_NTP."""
         return self._past_MTP[node_N]
 
     def play_root_actions(self, action_N: Array) -> None:
@@ -375,8 +375,7 @@ class ReadoutPath:
 
     def propagate_values(self, forest: SearchForest, value_N: Array, returned_loss: float) -> None:
         """Bring the leaves' values up, each for who moved there; `returned_loss` takes a virtual
-        loss
-        away.
+        loss away.
         """
         length_N = np.zeros(len(self.games), np.int64)
         for row_N, _, _ in self.steps:
@@ -387,7 +386,7 @@ class ReadoutPath:
 
 
 def compute_exploration_factor(visits_N: Array) -> Array:
-    """Give what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N -
+    """Return what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N -
     1)).
     """
     found: Array = (

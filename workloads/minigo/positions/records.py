@@ -1,10 +1,9 @@
 """Positions of recorded games, each with the move and the winner that are to be found.
 
 A folder has `games/<name>.sgf` and, where not every move of the games is asked for, `labels.csv`:
-file, moves played before the position, move,
-winner. Without it, the moves that were played are the labels (MLPerf v0.5: mlcommons/training v0.5,
-minigo, predict_games.py) and the winner is
-the record's.
+file, moves played before the position, move, winner. Without it, the moves that were played are the
+labels (MLPerf v0.5: mlcommons/training v0.5, minigo, predict_games.py) and the winner is the
+record's.
 """
 
 import csv
@@ -150,8 +149,8 @@ def read_game_records(folder: Path, size: int) -> list[GameRecord]:
 def read_position_labels(
     root: Path, records: Sequence[GameRecord], size: int
 ) -> list[PositionLabel]:
-    """Give what is asked: labels.csv or, without it, every move of the games; RequestError where a
-    label fits no game.
+    """Return what is asked: labels.csv or, without it, every move of the games; RequestError where
+    a label fits no game.
     """
     if not (root / POSITION_LABELS_FILE).exists():
         found = [

@@ -2,9 +2,8 @@
 own layout.
 
 Each picture is a function of (split, class, number) alone: position, size, rotation, colours,
-ground, rags, light and grain come
-from its own generator. A class is an outline and a weave together. The outline alone leaves three
-classes, the weave alone four.
+ground, rags, light and grain come from its own generator. A class is an outline and a weave
+together. The outline alone leaves three classes, the weave alone four.
 tests/workloads/resnet50/test_unlearnt.py and the README show how far rules get that learn nothing.
 """
 

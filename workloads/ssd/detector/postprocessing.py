@@ -2,10 +2,9 @@
 all inside LoadGen's clock.
 
 mlcommons/training, single_stage_detector/ssd, utils.py, Encoder.decode_batch. In MLPerf v0.5's
-inference reference the clamping of
-the overlap of two boxes has no effect, so boxes that lie diagonally apart may suppress one another
-(ssd_r34.py, the result of
-`masked_fill_` on a clone is dropped); the overlap here is correct, as in training.
+inference reference the clamping of the overlap of two boxes has no effect, so boxes that lie
+diagonally apart may suppress one another (ssd_r34.py, the result of `masked_fill_` on a clone is
+dropped); the overlap here is correct, as in training.
 """
 
 from typing import Final

@@ -182,8 +182,7 @@ def reference(entry: InferenceEntry) -> Iterator[Fault]:
 @rule("accuracy.excess", InferenceEntry)
 def excess(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model is not more accurate than its own checkpoint by more than the row allows
-    (default 0.05), or three times that in a lower
-    precision.
+    (default 0.05), or three times that in a lower precision.
 
     Source: house rule: the reference accuracy is the fp32 score of the same weights on the same
     samples; the row's reference_within.
@@ -213,7 +212,7 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def select_reference_scores(entry: InferenceEntry) -> dict[str, float]:
-    """Give the accuracy to hold: by the training logs, the highest where they differ; by the
+    """Return the accuracy to hold: by the training logs, the highest where they differ; by the
     measurements where there is no log.
     """
     found: dict[str, float] = {}
@@ -227,7 +226,7 @@ def select_reference_scores(entry: InferenceEntry) -> dict[str, float]:
 
 
 def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
-    """Give the score of a metric: recomputed, else as told."""
+    """Return the score of a metric: recomputed, else as told."""
     if entry.scores is not None:
         return entry.scores.get(metric, math.nan)
     stated = entry.accuracy_text.get(metric)

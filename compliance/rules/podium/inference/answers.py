@@ -244,7 +244,7 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def is_same_model_answer(run: LoadGenRun, found: bytes, wanted: bytes) -> bool:
-    """Tell whether two answers to one sample may come from one model."""
+    """Return whether two answers to one sample may come from one model."""
     return found == wanted or (
         run.record is not None and registry.load_agreement(run.record.workload)(found, wanted)
     )

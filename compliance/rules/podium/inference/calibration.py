@@ -65,7 +65,7 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def find_network_ranges(description: object) -> list[Any]:
-    """Give the ranges that an engine describes, where each of them is one."""
+    """Return the ranges that an engine describes, where each of them is one."""
     found = (
         [value for name, value in description.items() if name.startswith(RANGE)]
         if isinstance(description, Mapping)
@@ -75,7 +75,7 @@ def find_network_ranges(description: object) -> list[Any]:
 
 
 def is_number_range(value: object) -> bool:
-    """Tell whether a value is a pair of numbers, in order."""
+    """Return whether a value is a pair of numbers, in order."""
     return (
         isinstance(value, list)
         and len(value) == 2
@@ -126,8 +126,7 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
 @rule("entry.calibration_samples", InferenceEntry)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
     """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples
-    of the accuracy set are used only through a list
-    that consists of them.
+    of the accuracy set are used only through a list that consists of them.
 
     Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set;
     house rule: a SHA-256 per sample.

@@ -40,8 +40,7 @@ def runs(entry: InferenceEntry) -> Iterator[Fault]:
     from 1 without a gap.
 
     Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number
-    of runs; the scenario's `runs`. House rule
-    for more: each run is judged, and the slowest counts.
+    of runs; the scenario's `runs`. House rule for more: each run is judged, and the slowest counts.
     Advice: add the missing runs with podium infer --scenario ... --mode ...
     """
     if entry.accuracy is None:
@@ -174,7 +173,9 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def compute_samples_per_second(run: LoadGenRun, record: RunRecord) -> float:
-    """Give the samples/s that a record's value stands for; harness/serving/run_record.py, judge."""
+    """Return the samples/s that a record's value stands for; harness/serving/run_record.py,
+    judge.
+    """
     if record.metric != LATENCY_METRIC:
         return record.value
     return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)

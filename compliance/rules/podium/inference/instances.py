@@ -26,10 +26,9 @@ MIN_BATCHES_PER_INSTANCE: Final = 8
 @rule("loadgen.instances", LoadGenRun)
 def instances(run: LoadGenRun) -> Iterator[Fault]:
     """A system has as many instances as its setting says, on each of the devices that the run
-    names; they share no core with each other or
-    with LoadGen's process, are pinned where the settings say so, and answered the run's batches and
-    samples together; one that answered less than half
-    of an equal share is a warning.
+    names; they share no core with each other or with LoadGen's process, are pinned where the
+    settings say so, and answered the run's batches and samples together; one that answered less
+    than half of an equal share is a warning.
 
     Source: house rule: run.json tells what each process answered; harness/serving/instances.
     Advice: do not edit run.json; where the work is unequal, look at the placement and at what else

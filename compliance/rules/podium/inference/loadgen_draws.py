@@ -43,8 +43,7 @@ DRAW_COUNT_KEYS: Final = (
 @rule("loadgen.library", LoadGenRun, severity=Severity.WARNING)
 def library(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen built with GCC's library would draw the loaded samples from this seed; with another
-    library the draws cannot be repeated, and that is
-    reported.
+    library the draws cannot be repeated, and that is reported.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateLoadableSets; libstdc++ of GCC 11 and
     later.
@@ -137,7 +136,7 @@ def has_known_draw_order(run: LoadGenRun) -> bool:
 
 
 def has_loaded_drawn_samples(run: LoadGenRun, plan: ReplayPlan) -> bool:
-    """Tell whether a run loaded what its seed draws."""
+    """Return whether a run loaded what its seed draws."""
     return [
         record.value for record in run.index.get("loaded_qsl_set", ())
     ] == plan.replay_loaded_sets()

@@ -151,7 +151,7 @@ def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Ite
 def collect_known_latencies(
     run: LoadGenRun, count: int, of_query: str, per_query: str
 ) -> Mapping[int, float] | None:
-    """Give the latencies that are known of `count` sorted ones: place from 0 -> value; None where
+    """Return the latencies that are known of `count` sorted ones: place from 0 -> value; None where
     the log does not have them.
     """
     shares = {
@@ -218,7 +218,9 @@ def check_one_mean_latency(
 
 
 def compute_sum_bounds(known: Mapping[int, float]) -> tuple[float, float]:
-    """Give the least and the most that sorted values come to together, of which some are known."""
+    """Return the least and the most that sorted values come to together, of which some are
+    known.
+    """
     least = most = sum(known.values())
     for left, right in pairwise(known):
         least += (right - left - 1) * known[left]

@@ -276,8 +276,7 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
     after today.
 
     Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted
-    entry of inference v0.5 differs;
-    loadgen/utils.cc, DateTimeStringForPower.
+    entry of inference v0.5 differs; loadgen/utils.cc, DateTimeStringForPower.
     Advice: submit LoadGen's file unmodified.
     """
     for key in ("power_begin", "power_end"):

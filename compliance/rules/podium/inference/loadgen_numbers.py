@@ -134,8 +134,7 @@ def compute_last_query_ms(run: LoadGenRun) -> tuple[float, float]:
 @rule("loadgen.queries", LoadGenRun)
 def queries(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run issues at least the scenario's queries (Offline: samples) and no more than
-    were generated; an accuracy run answers all of
-    them.
+    were generated; an accuracy run answers all of them.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum queries; the scenario's min_queries.
     Advice: raise loadgen.min_queries, or make the run longer.
@@ -191,8 +190,7 @@ def check_answer_count(run: LoadGenRun) -> Iterator[Fault]:
 @rule("loadgen.rate", LoadGenRun)
 def rate(run: LoadGenRun) -> Iterator[Fault]:
     """Rates follow from counts and times: Offline samples divided by latency, Server queries
-    divided by schedule, SingleStream 1 divided by the
-    mean.
+    divided by schedule, SingleStream 1 divided by the mean.
 
     Source: mlcommons/inference, loadgen/results.cc: Offline's rate is that quotient, to six digits;
     the others within 2 %.
@@ -304,9 +302,8 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
     result, and begun as long after the test.
 
     Source: mlcommons/inference, loadgen: generated_query_count, power_begin, power_end,
-    result_validity and test_datetime of one log; of 177
-    published runs of v1.0 to v6.0 results took 2.5 % of the run to compute at most, and stamps are
-    apart by what whole seconds cut off.
+    result_validity and test_datetime of one log; of 177 published runs of v1.0 to v6.0 results took
+    2.5 % of the run to compute at most, and stamps are apart by what whole seconds cut off.
     Advice: hand in LoadGen's file untouched; a stamp that was edited contradicts the times of the
     lines around it.
     """
@@ -336,6 +333,11 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
             f"test_datetime {str(test_datetime)[:60]!r}",
             "year-month-dayThours:minutes:secondsZ",
         )
+    yield from check_wall_clock_begin(run, test_datetime)
+
+
+def check_wall_clock_begin(run: LoadGenRun, test_datetime: object) -> Iterator[Fault]:
+    """Yield a power_begin that is not as long after the test's start as the log's clock says."""
     begin, tested, queries = (
         parse_power_time(run.find_value("power_begin")),
         parse_utc_seconds(get_text_or_none(test_datetime), TEST_DATETIME_FORMAT),
@@ -343,14 +345,13 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
     )
     if begin is None or tested is None or not queries:
         return
-    apart_ms = (begin.replace(tzinfo=UTC).timestamp() - tested) * MS_PER_S - queries[
-        0
-    ].event.time_ms
+    between_ms = (begin.replace(tzinfo=UTC).timestamp() - tested) * MS_PER_S
+    apart_ms = between_ms - queries[0].event.time_ms
+    zone_error_ms = (apart_ms + WALL_STAMP_ERROR_MS) % TIME_ZONE_STEP_MS
     if (
-        apart_ms + WALL_STAMP_ERROR_MS
-    ) % TIME_ZONE_STEP_MS > MS_PER_S + MAX_RESULTS_TIME_MS + WALL_STAMP_ERROR_MS or abs(
-        apart_ms
-    ) > MAX_ZONE_DIFFERENCE_H * S_PER_H * MS_PER_S:
+        zone_error_ms > MS_PER_S + MAX_RESULTS_TIME_MS + WALL_STAMP_ERROR_MS
+        or abs(apart_ms) > MAX_ZONE_DIFFERENCE_H * S_PER_H * MS_PER_S
+    ):
         found = (
             f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log,"
             f" which is of {run.find_value('test_datetime')}"
@@ -363,7 +364,7 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def get_text_or_none(value: object) -> str | None:
-    """Give a text; None for anything else."""
+    """Return a text; None for anything else."""
     return value if isinstance(value, str) else None
 
 
@@ -373,8 +374,7 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     smallest and largest latency.
 
     Source: mlcommons/inference, loadgen/results.cc: one rate ends where the last query was due, the
-    other where it was answered;
-    483 of 483 published runs keep it.
+    other where it was answered; 483 of 483 published runs keep it.
     Advice: submit LoadGen's file unmodified; an edited rate contradicts the latencies.
     """
     found = run.find_numbers(
@@ -408,8 +408,7 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
     the run, and not much shorter.
 
     A tenth of the run between the queries is a warning, and an error if it is half, or if queries
-    on average waited far less than that:
-    a busy machine delays both alike.
+    on average waited far less than that: a busy machine delays both alike.
     Source: mlcommons/inference, loadgen: SingleStream and MultiStream send the next query when the
     last has ended; 382 published runs.
     Advice: submit LoadGen's file unmodified.

@@ -147,7 +147,7 @@ def iterate_derived_settings(run: LoadGenRun) -> Iterator[tuple[str, float | Non
 
 
 def compute_target_rate(run: LoadGenRun) -> float | None:
-    """Give the rate that was requested, in queries/s; of the streams one over the expected
+    """Return the rate that was requested, in queries/s; of the streams one over the expected
     latency.
     """
     requested = run.find_number(REQUESTED_RATE_KEYS[run.scenario]) if run.scenario else None
@@ -398,7 +398,7 @@ def check_loaded_sets(
 
 
 def is_padded_set(samples: Sequence[object], padding: int) -> bool:
-    """Tell whether a loaded set has each sample once, and then, for MultiStream, its first ones
+    """Return whether a loaded set has each sample once, and then, for MultiStream, its first ones
     over again.
     """
     own = samples[: max(len(samples) - padding, 0)]

@@ -174,7 +174,7 @@ def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def split_stopping_words(text: str) -> list[str]:
-    """Give the words of a sentence about early stopping, whatever marks its lines."""
+    """Return the words of a sentence about early stopping, whatever marks its lines."""
     return WHOLE_PERCENTILE_PATTERN.sub(r"\1th", text.replace("*", " ")).split()
 
 

@@ -269,8 +269,8 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
 @rule("entry.legality", InferenceEntry)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
     """In the closed division a system is served with the row's settings, or with others that the
-    row allows in training; batching, engine and
-    LoadGen's rates are free. A setting that the record lacks is a warning, and counts as the row's.
+    row allows in training; batching, engine and LoadGen's rates are free. A setting that the record
+    lacks is a warning, and counts as the row's.
 
     Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and
     what is free by the round.
@@ -301,7 +301,7 @@ def legality(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def resolve_recorded_settings(run: LoadGenRun) -> Mapping[str, Any]:
-    """Give the settings of a run's record; those that an older podium did not know, or that
+    """Return the settings of a run's record; those that an older podium did not know, or that
     somebody left out, with the row's value or the default.
     """
     recorded = {
@@ -330,8 +330,8 @@ def is_echoed_setting(name: str, found: Any, echo: float) -> bool:
 @rule("entry.agreement", InferenceEntry)
 def agreement(entry: InferenceEntry) -> Iterator[Fault]:
     """All runs of an entry and its measurements file have the same settings, except LoadGen's:
-    accuracy runs do not use them, and a repeated
-    performance run changes the one value that the advice names.
+    accuracy runs do not use them, and a repeated performance run changes the one value that the
+    advice names.
 
     Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode;
     house rule: settings are told thrice.
@@ -365,7 +365,7 @@ def agreement(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def get_record_settings(run: LoadGenRun) -> Mapping[str, Any]:
-    """Give the settings of a run's record."""
+    """Return the settings of a run's record."""
     return run.record.settings if run.record else {}
 
 

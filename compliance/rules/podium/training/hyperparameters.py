@@ -106,7 +106,7 @@ def compute_workload_hyperparameters(log: TrainingLog) -> Mapping[str, HyperValu
 
 
 def convert_list_to_tuple(value: Any) -> Any:
-    """Give a list the type that settings have."""
+    """Return a list the type that settings have."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -144,7 +144,7 @@ def select_logged_settings(log: TrainingLog) -> Mapping[str, Setting]:
 
 
 def is_value_of_setting(setting: Setting, value: object) -> bool:
-    """Tell whether a logged value is one of the setting's kind."""
+    """Return whether a logged value is one of the setting's kind."""
     if setting.choices:
         return value in setting.choices
     if setting.kind is SettingKind.FLOAT:

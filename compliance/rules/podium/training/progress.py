@@ -213,7 +213,7 @@ def losses(log: TrainingLog) -> Iterator[Fault]:
 
 
 def get_epoch_number(record: MllogRecord) -> int | None:
-    """Give the epoch that an event is of; None where it names none."""
+    """Return the epoch that an event is of; None where it names none."""
     number = record.event.metadata.get(events.EPOCH_NUM)
     return number if is_logged_count(number) else None
 
@@ -270,7 +270,9 @@ def iterate_epoch_stretches(log: TrainingLog) -> Iterator[EpochStretch]:
 
 
 def count_trained_samples(step: object, batch: object) -> int:
-    """Give the samples of some steps; all that there are, where nobody says how many a step has."""
+    """Return the samples of some steps; all that there are, where nobody says how many a step
+    has.
+    """
     return (
         step * batch if is_logged_count(step) and is_logged_count(batch) else int(MAX_LOGGED_NUMBER)
     )

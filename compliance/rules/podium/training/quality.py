@@ -162,7 +162,7 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
 
 
 def has_null_accuracy(value: object) -> bool:
-    """Tell whether a logged accuracy says that it was no number."""
+    """Return whether a logged accuracy says that it was no number."""
     return value is None or (isinstance(value, dict) and None in value.values())
 
 
@@ -287,7 +287,7 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
 
 
 def has_row_settings(log: TrainingLog, row: TrainingRow) -> bool:
-    """Tell whether a run had the row's own settings; one that its log does not have counts as the
+    """Return whether a run had the row's own settings; one that its log does not have counts as the
     row's.
     """
     settings = log.settings
@@ -344,8 +344,8 @@ def is_sha256(text: object) -> bool:
 @rule("training.reference_level", TrainingLog)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
     """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a
-    tolerance, within it in both directions, so it can
-    neither lower the serving threshold nor fake the final score.
+    tolerance, within it in both directions, so it can neither lower the serving threshold nor fake
+    the final score.
 
     Source: house rule: both are scores of the same weights; the row's reference_within, three times
     that where training is not in fp32.

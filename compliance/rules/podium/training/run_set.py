@@ -208,7 +208,7 @@ def overlap(group: TrainingSet) -> Iterator[Fault]:
 
 
 def has_run_times(log: TrainingLog) -> bool:
-    """Tell whether a log has the beginning and the end of its run."""
+    """Return whether a log has the beginning and the end of its run."""
     return bool(log.list_records(events.RUN_START) and log.list_records(events.RUN_STOP))
 
 

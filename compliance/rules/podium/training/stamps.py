@@ -279,12 +279,11 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
 @rule("training.init", TrainingLog)
 def init(log: TrainingLog) -> Iterator[Fault]:
     """Initialisation, from init_start to run_start, takes at most 20 minutes; more than one of them
-    after init_stop is a warning, in a single process
-    more than ten seconds.
+    after init_stop is a warning, in a single process more than ten seconds.
 
     Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's
-    init_limit_ms. House rule: podium starts the
-    clock as soon as it has logged init_stop, so epochs before the clock would show here.
+    init_limit_ms. House rule: podium starts the clock as soon as it has logged init_stop, so epochs
+    before the clock would show here.
     Advice: start the clock earlier, or prepare data before the run; explain in the submission what
     the time was spent on.
     """

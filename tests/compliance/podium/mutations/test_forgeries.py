@@ -2,8 +2,7 @@
 rule that is there for it.
 
 A forgery changes every file that would contradict it at first sight; what is left is found by
-arithmetic, by LoadGen's own draws, or
-by another document.
+arithmetic, by LoadGen's own draws, or by another document.
 """
 
 import json

@@ -358,9 +358,9 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path, idle: bool):
     """
     program = f"""
         import os, time
-        from harness.machine.telemetry.process import Sampler, plan_for
+        from harness.machine.telemetry.process import RunSampler, plan_sampling
         from pathlib import Path
-        sampler = Sampler(plan_for(Path({str(tmp_path / "t.jsonl")!r}), "cpu"))
+        sampler = RunSampler(plan_sampling(Path({str(tmp_path / "t.jsonl")!r}), "cpu"))
         worker = os.fork()
         if not worker:
             time.sleep(60)

@@ -12,8 +12,8 @@ import pytest
 BODY = """
 import sys, time
 import torch
-from suite.process.signals import Interrupted, leave, raised
-from workloads.common.inputs.batches import Loader
+from suite.process.signals import Interrupted, exit_without_waiting, raised_signals
+from workloads.common.inputs.batches import BatchLoader
 
 class Numbers(torch.utils.data.Dataset):
     def __getitem__(self, index):
@@ -21,9 +21,9 @@ class Numbers(torch.utils.data.Dataset):
         return index
 
 if __name__ == "__main__":
-    loader = Loader(Numbers(), list, 1, pinned=False)
+    loader = BatchLoader(Numbers(), list, 1, pinned=False)
     try:
-        with raised() as signals, signals.postponed():
+        with raised_signals() as signals, signals.postponed():
             batches = iter(loader.read([[number] for number in range(60)]))
             next(batches)
             print("ready", flush=True)
@@ -31,7 +31,7 @@ if __name__ == "__main__":
                 next(batches)
             print("saved after", next(batches), flush=True)
     except Interrupted as error:
-        leave(str(error), error.exit_code)  # as the command does: at a plain end torch waits for the worker for 15 s
+        exit_without_waiting(str(error), error.exit_code)  # as the command does: at a plain end torch waits for the worker for 15 s
 """
 
 

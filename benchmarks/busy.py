@@ -33,7 +33,6 @@ from common.figures import hardware, options  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
 
 from harness.machine import cpus  # noqa: E402
-from harness.thread_count import has_large_training_kernels  # noqa: E402
 from suite import registry  # noqa: E402
 from suite.cli import RunOptions  # noqa: E402
 from suite.process import openmp
@@ -89,7 +88,7 @@ def build(workload: str, folder: Path) -> Any:
 
     request = resolve_request(asked(folder), workload)
     seeds.seed_generators(1, 0, "torch")
-    return request.workload.training(request.build_run(1, Precision.FP32))
+    return request.workload.build_training(request.build_run(1, Precision.FP32))
 
 
 def serving(workload: str, folder: Path) -> Generator[int, None, None]:
@@ -101,7 +100,7 @@ def serving(workload: str, folder: Path) -> Generator[int, None, None]:
     (folder / "checkpoint").mkdir()
     build(workload, folder).export(folder / "checkpoint")
     request = resolve_request(asked(folder), workload, serving=True)
-    system = request.workload.inference(
+    system = request.workload.build_inference(
         request.build_run(1, Precision.FP32), folder / "checkpoint", registry.load_engine("torch")
     )
     predictor, held = (
@@ -193,7 +192,7 @@ def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
             chosen = cpus.choose_core_count(
                 cpus.measure_busy_share(),
                 large_kernels=half == "training"
-                and has_large_training_kernels(registry.load_workload(workload)),
+                and registry.load_workload(workload).has_large_kernels,
             )
             busy.append(
                 (

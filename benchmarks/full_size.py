@@ -162,7 +162,7 @@ def train(asked: Asked, run: Run, checkpoint: Path) -> tuple[float, float]:
     """Give pictures a second and 10^12 operations a picture; leaves a checkpoint."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    training = registry.load_workload(asked.workload).training(run)
+    training = registry.load_workload(asked.workload).build_training(run)
     steps = chain.from_iterable(training.train_epoch(epoch) for epoch in count(1))
     with FlopCounterMode(display=False) as counter:
         counted = next(steps)
@@ -176,7 +176,7 @@ def train(asked: Asked, run: Run, checkpoint: Path) -> tuple[float, float]:
 
 def serve(asked: Asked, run: Run, checkpoint: Path) -> float:
     """Give pictures a second in batches of the size that was asked for."""
-    system = registry.load_workload(asked.workload).inference(
+    system = registry.load_workload(asked.workload).build_inference(
         run, checkpoint, registry.load_engine("torch")
     )
     system.load(range(PICTURES))

@@ -58,7 +58,7 @@ def bare(job: SystemUnderTest, abort: Abort) -> float:
     """Give the samples/s of the engine alone."""
     engine = Tapped()
     # engine and executable in one
-    inference = job.workload.inference(job.run, job.checkpoint, engine)  # type: ignore[arg-type]
+    inference = job.workload.build_inference(job.run, job.checkpoint, engine)  # type: ignore[arg-type]
     predictor = inference.open(0, MAX_BATCH)
     inference.load(range(BATCHES * MAX_BATCH))
     for number in range(BATCHES):

@@ -98,7 +98,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         request = resolve_request(options(Path(folder), given.threads), "resnet50")
         seeds.seed_generators(1, 0, "torch")
-        training = request.workload.training(request.build_run(1, Precision.FP32))
+        training = request.workload.build_training(request.build_run(1, Precision.FP32))
         steps = -(
             -int(str(training.facts()["train_samples"]))
             // int(str(request.settings["global_batch_size"]))

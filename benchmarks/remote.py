@@ -73,7 +73,7 @@ class Workload:
 
     name = MODEL
 
-    def inference(self, *_: Any) -> Samples:
+    def build_inference(self, *_: Any) -> Samples:
         """Make the system under test."""
         return Samples()
 

@@ -43,7 +43,7 @@ def our_steps(threads: int, precision: Precision) -> Iterator[int]:
             "resnet50",
         )
         seeds.seed_generators(1, 0, "torch")
-        training = request.workload.training(request.build_run(1, precision))
+        training = request.workload.build_training(request.build_run(1, precision))
         for epoch in count(1):
             yield from training.train_epoch(epoch)
 

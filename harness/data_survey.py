@@ -20,7 +20,6 @@ from harness import data_manifest
 from harness.data_manifest import DataManifest
 from harness.distributed import Ranks
 from harness.request import RunRequest, resolve_request
-from suite import registry
 from suite.cli import RunOptions
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
@@ -35,7 +34,7 @@ def add_survey_findings(request: RunRequest, run: Run) -> Run:
     """Add the data survey's findings to a run; survey the data now, with a message, if that was not
     done yet.
     """
-    data_set = registry.build_run_data_set(request.workload, run)
+    data_set = request.workload.build_data_set(run)
     if data_set is None:
         return run
     path = data_manifest.build_manifest_path(run.cache, request.name, data_set)
@@ -125,7 +124,7 @@ def run_data_survey(workload: str, options: RunOptions, form: str) -> None:
     """
     request = resolve_request(options, workload)
     run = request.build_run(0, Precision.FP32)
-    data_set = registry.build_run_data_set(request.workload, run)
+    data_set = request.workload.build_data_set(run)
     if data_set is None:
         raise RequestError(f"{workload} has no dataset to survey")
     path = data_manifest.build_manifest_path(run.cache, workload, data_set)

@@ -191,7 +191,7 @@ def choose_served_framework(engine: Engine[Any], requested: str, workload: Workl
     """Return the framework whose networks an engine runs: the one requested, else one that both the
     engine and the workload support.
     """
-    both = sorted(engine.accepts & (registry.find_workload_frameworks(workload) or frozenset()))
+    both = sorted(engine.accepts & (workload.frameworks or frozenset()))
     return requested if requested in engine.accepts or not both else both[0]
 
 

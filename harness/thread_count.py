@@ -5,7 +5,6 @@ import click
 from harness.distributed import Ranks
 from harness.machine import cpus
 from suite.process.launcher import read_launcher_variable
-from suite.workload import Workload
 
 
 def resolve_thread_count(
@@ -29,11 +28,6 @@ def resolve_thread_count(
     if ranks.leads and (sentence := describe_busy_cores(busy, threads)):
         click.echo(sentence)
     return threads
-
-
-def has_large_training_kernels(workload: Workload) -> bool:
-    """Return whether a workload says that its training kernels are large."""
-    return getattr(workload, "trains_large_kernels", False) is True
 
 
 def describe_busy_cores(share: float, threads: int) -> str:

@@ -1,13 +1,13 @@
-"""Example answers that a report shows of a model. Entry points of the groups `podium.examples` and
-`podium.episodes`; they import no framework.
+"""Example answers that a report shows of a model: what the parts `examples` and `episode` of a
+workload (suite.workload.Workload) return; they import no framework.
 
-An entry point is a function of (answers, truth, embedded, cache) that returns an `Examples`.
-`embedded` is true for podium's own data; images and sentences of other data belong to third parties
-and are not shown.
+`examples` is a function of (answers, truth, embedded, cache) that returns an `Examples`. `embedded`
+is true for podium's own data; images and sentences of other data belong to third parties and are
+not shown.
 
-One of `podium.episodes` is a function of what a training log has of one evaluation
-(suite.workload.ExampleTraining) that returns an `Episode`, and
-raises ValueError where it is none: the log may be anybody's.
+`episode` is a function of what a training log has of one evaluation
+(suite.workload.ExampleTraining) that returns an `Episode`, and raises ValueError where it is none:
+the log may be anybody's.
 """
 
 from dataclasses import dataclass

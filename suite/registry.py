@@ -1,26 +1,26 @@
-"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, episodes,
-inputs, schemas and commands.
+"""Loads entry points: workloads with their parts, bare networks, engines, rounds, rules, inputs,
+schemas, sources of power and commands.
 
 The six workloads use the same interface as third-party packages.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from tomllib import TOMLDecodeError
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from suite import plugins
 from suite.errors import MissingError, RequestError, build_unknown_name_error
 from suite.files.layout import compute_file_sha256
-from suite.files.package_files import PackageFile, read_package_files
+from suite.files.package_files import PackageFile, find_point_package, read_package_files
 from suite.process.installation import RUN_EXTRA, format_install_command
 
 if TYPE_CHECKING:  # only names are needed for the command line's help
-    from suite.dataset import DataSet
     from suite.engine import Engine
     from suite.input import Input
     from suite.power import PowerSource
@@ -28,23 +28,17 @@ if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.rounds.inference_mllog import InferenceMllogRound
     from suite.rounds.inference_text import InferenceTextRound
     from suite.rounds.published_training import PublishedTraining
-    from suite.studies.bare_network import BareNetwork
+    from suite.studies.bare_network import BareNetwork, BareNetworkRecord
     from suite.terms import Precision
-    from suite.workload import Run, Scores, Trial, Workload
+    from suite.workload import Scores, Workload
 
 WORKLOAD_GROUP: Final = "podium.workloads"
-SCORER_GROUP: Final = "podium.scorers"
-AGREEMENT_GROUP: Final = "podium.agreements"
-EXAMPLE_GROUP: Final = "podium.examples"
-EPISODE_GROUP: Final = "podium.episodes"
 ROUND_GROUP: Final = "podium.rounds"
 RULE_GROUP: Final = "podium.rules"
 SCHEMA_GROUP: Final = "podium.schemas"
 ENGINE_GROUP: Final = "podium.engines"
 INPUT_GROUP: Final = "podium.inputs"
 NETWORK_GROUP: Final = "podium.networks"
-IMPORT_GROUP: Final = "podium.imports"
-"""Packages with a table of other sources' weights."""
 COMMAND_GROUP: Final = "podium.commands"
 POWER_GROUP: Final = "podium.power"
 
@@ -53,12 +47,16 @@ COMPATIBILITY_STEM: Final = "compatibility"
 """A file among the rounds that is not a round: it states which of them are comparable
 (suite.rounds.compatibility).
 """
-FOREIGN_WEIGHTS_STEM: Final = "foreign-weights"
-"""Another such file, beside a workload: names of other sources' weights
+FOREIGN_WEIGHTS_FILE: Final = "foreign-weights.toml"
+"""A file in a workload's package that is not a round either: names of other sources' weights
 (harness.serving.weights.layouts).
 """
+WORKLOAD_FILES: Final = {ROUND_GROUP: "podium-v*.toml", SCHEMA_GROUP: "training.*.json"}
+"""Group of packages -> names of the files of this kind in a workload's package."""
 PUBLISHED_ROUND_NAME: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
+
+R = TypeVar("R")
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
 Agreement: TypeAlias = Callable[[bytes, bytes], bool]
@@ -83,8 +81,15 @@ def load_entry_point(group: str, kind: str, name: str) -> Any:
     if name not in list_entry_points(group):
         raise build_unknown_name_error(kind, name, list_entry_points(group))
     point = list_entry_points(group)[name]
+    return load_from_package(point, kind, name, point.load)
+
+
+def load_from_package(point: EntryPoint, kind: str, name: str, load: Callable[[], Any]) -> Any:
+    """Load something of an entry point's package; MissingError names what is not installed, or is
+    broken in another package.
+    """
     try:
-        return point.load()
+        return load()
     except ImportError as error:
         if plugins.is_own_entry_point(point):
             raise MissingError(
@@ -137,25 +142,43 @@ def find_required_extra(point: EntryPoint) -> str:
 
 
 def load_workload(name: str) -> "Workload":
-    """Return the workload of that name."""
-    return cast("Workload", build_plugin_object(WORKLOAD_GROUP, "workload", name))
+    """Return the record of the workload of that name."""
+    from suite.workload import Workload
+
+    return load_record(Workload, WORKLOAD_GROUP, "workload", name)
 
 
-def find_workload_frameworks(workload: "Workload") -> frozenset[str] | None:
-    """Return the frameworks of a workload's networks, if it defines `frameworks`."""
-    return getattr(workload, "frameworks", None)
+def load_record(record_class: type[R], group: str, kind: str, name: str) -> R:
+    """Load one entry point that names a record of a class; MissingError if it names another
+    object.
+    """
+    record = load_entry_point(group, kind, name)
+    if not isinstance(record, record_class):
+        point = list_entry_points(group)[name]
+        raise MissingError(
+            f"{kind} '{name}' cannot be loaded: {point.value} of package"
+            f" {plugins.describe_package(point)} is no {record_class.__name__}"
+        )
+    return record
 
 
-def build_workload_trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
-    """Return a workload's tiny networks in a framework, if it defines `trial`."""
-    maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)
-    return maker(framework, device) if maker else None
+def load_workload_part(workload: str, kind: str, part: str) -> Any:
+    """Load a part of a workload that is one function; None if the workload has none, or is not
+    installed.
+    """
+    if workload not in list_entry_points(WORKLOAD_GROUP):
+        return None
+    return load_target(WORKLOAD_GROUP, kind, workload, getattr(load_workload(workload), part))
 
 
-def build_run_data_set(workload: "Workload", run: "Run") -> "DataSet | None":
-    """Return the data set of a run, ready to survey, if the workload defines `data_set`."""
-    maker: Callable[[Run], DataSet] | None = getattr(workload, "data_set", None)
-    return maker(run) if maker else None
+def load_target(group: str, kind: str, name: str, target: str | None) -> Any:
+    """Load the `module:attribute` that a record has, None if it has none; MissingError as for an
+    entry point.
+    """
+    if target is None:
+        return None
+    point = list_entry_points(group)[name]
+    return load_from_package(point, kind, name, partial(resolve_name, target))
 
 
 def load_engine(name: str) -> "Engine[Any]":
@@ -208,25 +231,39 @@ def load_power_source(name: str) -> "PowerSource":
     return cast("PowerSource", build_plugin_object(POWER_GROUP, "power source", name))
 
 
+def load_network_record(name: str) -> "BareNetworkRecord":
+    """Return the record of the bare network of that name."""
+    from suite.studies.bare_network import BareNetworkRecord
+
+    return load_record(BareNetworkRecord, NETWORK_GROUP, "network", name)
+
+
 def load_bare_network(name: str) -> "BareNetwork":
     """Return the bare network of that name."""
-    return cast("BareNetwork", build_plugin_object(NETWORK_GROUP, "network", name))
+    maker = load_target(NETWORK_GROUP, "network", name, load_network_record(name).network)
+    return cast("BareNetwork", maker())
 
 
 def load_scorer(name: str) -> Scorer:
-    """Return the function that turns answers and truth into scores."""
-    return cast(Scorer, load_entry_point(SCORER_GROUP, "scorer", name))
+    """Return the function that turns answers and truth into scores: of a workload, or else of a
+    bare network.
+    """
+    kind = "scorer"
+    if name in list_entry_points(WORKLOAD_GROUP):
+        return cast(Scorer, load_workload_part(name, kind, "score"))
+    if name not in (networks := list_entry_points(NETWORK_GROUP)):
+        raise build_unknown_name_error(kind, name, {*list_entry_points(WORKLOAD_GROUP), *networks})
+    scorer = load_target(NETWORK_GROUP, kind, name, load_network_record(name).score)
+    if scorer is None:
+        raise RequestError(f"the network {name} has no scorer")
+    return cast(Scorer, scorer)
 
 
-def load_agreement(name: str) -> Agreement:
+def load_agreement(workload: str) -> Agreement:
     """Return the function that compares two answers to one sample; workloads without one compare
     bytes.
     """
-    return (
-        cast(Agreement, load_entry_point(AGREEMENT_GROUP, "agreement", name))
-        if name in list_entry_points(AGREEMENT_GROUP)
-        else bytes.__eq__
-    )
+    return load_workload_part(workload, "agreement", "agree") or bytes.__eq__
 
 
 @cache
@@ -325,13 +362,13 @@ def can_join_round(name: str, texts: Sequence[str], file: PackageFile) -> bool:
 
 @cache
 def list_round_files() -> Sequence[PackageFile]:
-    """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning
-    and are skipped.
+    """Return every round file of workloads' packages and of the group `podium.rounds`; broken
+    packages of others cause a warning and are skipped.
     """
     found = (
         file
-        for file in iterate_package_files(ROUND_GROUP, ".toml")
-        if file.round not in (COMPATIBILITY_STEM, FOREIGN_WEIGHTS_STEM)
+        for file in iterate_package_files(ROUND_GROUP, "*.toml")
+        if file.round != COMPATIBILITY_STEM and Path(file.path).name != FOREIGN_WEIGHTS_FILE
     )
     return tuple(
         file
@@ -352,19 +389,38 @@ def has_loadable_rules(point: EntryPoint) -> bool:
     return len(list(iterate_loaded_points(RULE_GROUP, "rules", rules))) == len(rules)
 
 
-def iterate_package_files(group: str, ending: str) -> Iterator[PackageFile]:
-    """Yield the files of the packages of a group, podium's first; warn about packages that cannot
-    be read.
+def iterate_package_files(group: str, pattern: str) -> Iterator[PackageFile]:
+    """Yield the files of the packages of a group whose names match, and the files of this kind of
+    workloads' packages, podium's first.
     """
-    by_package = {point.value: point for point in list_entry_points(group).values()}
-    for point in sorted(
-        by_package.values(), key=lambda point: (not plugins.is_own_entry_point(point), point.value)
+    points = [
+        *((point, pattern) for point in list_entry_points(group).values()),
+        *((point, WORKLOAD_FILES[group]) for point in list_entry_points(WORKLOAD_GROUP).values()),
+    ]
+    return read_point_files(points)
+
+
+def iterate_workload_files(name: str) -> Iterator[PackageFile]:
+    """Yield the files of that name of workloads' packages, podium's first."""
+    return read_point_files([(point, name) for point in list_entry_points(WORKLOAD_GROUP).values()])
+
+
+def read_point_files(points: Iterable[tuple[EntryPoint, str]]) -> Iterator[PackageFile]:
+    """Yield the files of entry points' packages, each package once, podium's first; warn about
+    packages that cannot be read.
+    """
+    seen = {""}
+    for point, pattern in sorted(
+        points, key=lambda each: (not plugins.is_own_entry_point(each[0]), each[0].module)
     ):
         try:
-            yield from read_package_files(point, ending)
+            package = find_point_package(point)
+            if package not in seen:
+                seen.add(package)
+                yield from read_package_files(point, package, pattern)
         except Exception as error:  # reading a package imports it
             if plugins.is_own_entry_point(point):
                 raise
             plugins.warn_about_package(
-                point, f"{group} of {plugins.describe_broken_package(point, error)}"
+                point, f"{point.group} of {plugins.describe_broken_package(point, error)}"
             )

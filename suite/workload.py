@@ -1,15 +1,19 @@
-"""The workload contract: the Protocols that the harness drives, and the description of one run.
+"""The workload contract: the record of a workload, the Protocols that the harness drives, and the
+description of one run.
 
 Protocols, not base classes: a plugin imports types only, and a fake in a test is ten lines.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from pkgutil import resolve_name
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from suite.dataset import DataSet
 from suite.engine import Engine, Network, Precision
+from suite.errors import build_unknown_name_error
 from suite.rounds import HyperValue, Profile, Round
 
 __all__ = [
@@ -18,6 +22,7 @@ __all__ = [
     "HyperValue",
     "Inference",
     "Mode",
+    "Part",
     "PayloadInference",
     "PayloadPredictor",
     "Precision",
@@ -32,6 +37,9 @@ __all__ = [
 
 Scores: TypeAlias = Mapping[str, float]
 """Metric name -> value in the round's unit: top-1, AP and BLEU on 0-1, as in v0.7 logs."""
+
+Part: TypeAlias = str | Mapping[str, str]
+"""`module:attribute`, or one for each framework."""
 
 Block: TypeAlias = range
 """Epochs, counted from 1, trained between two evaluations."""
@@ -124,7 +132,7 @@ class ExampleTraining(Protocol):
 
     def example(self) -> Mapping[str, Any]:
         """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it
-        went; logged, and drawn by `podium.episodes`.
+        went; logged, and drawn by the workload's `episode`.
         """
 
 
@@ -209,41 +217,108 @@ class Trial(Protocol):
         """
 
 
-class Workload(Protocol):
-    """One benchmark, both halves. Registered as an entry point of the group `podium.workloads`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One benchmark, both halves: what an entry point of the group `podium.workloads` names.
 
-    A class may list the frameworks of its networks as `frameworks: ClassVar[frozenset[str]]`;
-    doctor then skips other engines.
-    It may list the modules that serve its networks, `served_by: ClassVar[Mapping[str, tuple[str,
-    ...]]]`, by framework. They are imported once, in a process
-    that LoadGen's are forked from, and not in each of those. A module that starts threads or asks
-    for GPUs when it is imported does not belong there: a fork
-    of a process that has counted GPUs cannot use any, and LoadGen's processes are then new
-    interpreters.
-    One whose training kernels are large may say `trains_large_kernels: ClassVar[bool] = True`:
-    beside other programs it then trains on all cores.
-    It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each
-    number format before reporting it ready.
-    Its Inference and Predictor may be a PayloadInference and a PayloadPredictor too: podium serve
-    and podium infer --endpoint then put a network between.
-    It may have a method `data_set(self, run: Run) -> DataSet` (suite.dataset): the data are then
-    surveyed once, before any clock starts, and
-    each run receives the findings as `Run.found`.
-    Its Training may be an ExampleTraining too: its logs then hold what a report draws of an
-    evaluation.
+    The record imports none of its parts; each is a `module:attribute` that is imported on use. The
+    judge imports `score`, `agree`, `examples` and `episode`, so these import no framework.
+
+    The package that contains the record also contains the workload's row (`podium-v1.toml`) and, if
+    there are any, the schema of its training documents (`training.<round>.<name>.json`) and the
+    names of other sources' weights (`foreign-weights.toml`).
     """
 
-    name: ClassVar[str]
+    name: str
+    training: Part
+    """Function of (run) that returns a Training; RequestError if the data cannot be used."""
+    inference: Part
+    """Function of (run, checkpoint, engine) that returns an Inference; RequestError if the
+    checkpoint is another workload's.
+    """
+    score: str
+    """Function of (answers, truth) that returns Scores: accuracy from the logged answers and the
+    files that `Inference.truth` wrote.
+    """
+    agree: str | None = None
+    """Function of two answers to one sample: whether both may come from the same model. None: if
+    they are equal.
+    """
+    frameworks: frozenset[str] | None = None
+    """Frameworks of its networks: doctor then skips other engines. None: any."""
+    hyperparameters: str | None = None
+    """Function of the settings that returns the hyper-parameters under their log names, without a
+    framework; `check --config` calls it. None: the settings that the row logs.
+    """
+    check_run: str | None = None
+    """Function of (name, run), called before a half is imported: RequestError or MissingError for a
+    run that the workload or this machine does not support.
+    """
+    data_set: str | None = None
+    """Function of (run) that returns a DataSet (suite.dataset): the data are then surveyed once,
+    before any clock starts, and each run receives the findings as `Run.found`.
+    """
+    trial: Part | None = None
+    """Function of (device) that returns a Trial: doctor then tries each number format before it
+    reports it as ready.
+    """
+    examples: str | None = None
+    """Function of (answers, truth, embedded, cache) that returns Examples (suite.examples) for a
+    report.
+    """
+    episode: str | None = None
+    """Function of an ExampleTraining's example that returns an Episode (suite.examples)."""
+    served_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Modules that serve its networks, by framework: imported once, in the process that LoadGen's
+    are forked from. Not for a module that starts threads or counts GPUs when it is imported: no
+    fork of such a process can use a GPU, and LoadGen's processes are then new interpreters.
+    """
+    has_large_kernels: bool = False
+    """Whether its training kernels are large: beside other programs it then trains on all cores."""
 
-    def hyperparameters(
-        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    def select_hyperparameters(
+        self, round: Round, settings: Mapping[str, HyperValue]
     ) -> Mapping[str, HyperValue]:
-        """Return the hyper-parameters under their log names, without importing a framework; checked
-        by `check --config`.
-        """
+        """Return the hyper-parameters under their log names."""
+        if self.hyperparameters is None:
+            logged = round.benchmark(self.name).settings
+            return {key: settings[key] for key, setting in logged.items() if setting.log}
+        selected: Mapping[str, HyperValue] = resolve_name(self.hyperparameters)(settings)
+        return selected
 
-    def training(self, run: Run) -> Training:
+    def build_training(self, run: Run) -> Training:
         """Build model, data and optimizer; RequestError if the data cannot be used."""
+        built: Training = self._import_half(self.training, run)(run)
+        return built
 
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test; RequestError if the checkpoint is another workload's."""
+        built: Inference = self._import_half(self.inference, run)(run, checkpoint, engine)
+        return built
+
+    def build_data_set(self, run: Run) -> DataSet | None:
+        """Return the data set of a run, ready to survey, if the workload has one."""
+        if self.data_set is None:
+            return None
+        data_set: DataSet = resolve_name(self.data_set)(run)
+        return data_set
+
+    def build_trial(self, framework: str, device: str) -> Trial | None:
+        """Return tiny networks in a framework, if the workload has any."""
+        if self.trial is None:
+            return None
+        trial: Trial = resolve_name(self._choose_target(self.trial, framework))(device)
+        return trial
+
+    def _import_half(self, part: Part, run: Run) -> Callable[..., Any]:
+        target = self._choose_target(part, run.framework)
+        if self.check_run:
+            resolve_name(self.check_run)(self.name, run)
+        imported: Callable[..., Any] = resolve_name(target)
+        return imported
+
+    def _choose_target(self, part: Part, framework: str) -> str:
+        known = self.frameworks if isinstance(part, str) else part.keys()
+        if known is not None and framework not in known:
+            raise build_unknown_name_error(f"framework of {self.name}", framework, known)
+        return part if isinstance(part, str) else part[framework]

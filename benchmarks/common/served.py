@@ -72,7 +72,7 @@ class FewPictures:
     def __init__(self, workload: Workload) -> None:
         self.workload, self.name = workload, workload.name
 
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
         from workloads.resnet50.inference import ResNet50Inference
 

@@ -30,6 +30,6 @@ class SleepingWorkload:
     device: Callable[[], NullPredictor]
     """Makes a predictor; a class at the top of its module, since processes import it by name."""
 
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
         """Build the device."""
         return SleepingInference(device=self.device)

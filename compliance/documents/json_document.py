@@ -1,8 +1,8 @@
 """Parsed logs as plain documents, and the published schemas that describe them.
 
-A workload's training document is described by `training.<round>.<workload>.json` in a package of
-the group `podium.schemas`. Importing jsonschema takes a tenth of a second, so a single log is
-judged only by typed rules; tests check that both agree.
+`training.<round>.<workload>.json` in a workload's package describes its training document; packages
+without a workload bring schemas through the group `podium.schemas`. Importing jsonschema takes a
+tenth of a second, so a single log is judged only by typed rules; tests check that both agree.
 """
 
 import json
@@ -51,11 +51,11 @@ def build_training_document(log: TrainingLog) -> dict[str, Any]:
 
 @cache
 def read_published_schemas() -> Mapping[str, Mapping[str, Any]]:
-    """Load every published schema by file name, from all packages of the group; if a name repeats,
-    the first counts, with podium's own before others.
+    """Load every published schema by file name, from all packages that bring any; if a name
+    repeats, the first counts, with podium's own before others.
     """
     found: dict[str, Mapping[str, Any]] = {}
-    for file in registry.iterate_package_files(registry.SCHEMA_GROUP, ".json"):
+    for file in registry.iterate_package_files(registry.SCHEMA_GROUP, "*.json"):
         try:
             found.setdefault(Path(file.path).name, json.loads(file.text))
         except ValueError as error:

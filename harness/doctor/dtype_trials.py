@@ -153,9 +153,7 @@ def run_trial_child(attempts: Sequence[PrecisionTrial], device: str, sender: Con
 def import_trial_framework(attempt: PrecisionTrial, device: str) -> None:
     """Import the framework of the first trial, which tells what is wrong with it."""
     with suppress(Exception):
-        registry.build_workload_trial(
-            registry.load_workload(attempt.workload), attempt.engine, device
-        )
+        registry.load_workload(attempt.workload).build_trial(attempt.engine, device)
 
 
 def run_single_trial(attempt: PrecisionTrial, device: str) -> TrialResult:
@@ -187,9 +185,7 @@ def try_precision(attempt: PrecisionTrial, device: str) -> bool:
         return True
     if engine is not None and engine.name not in engine.accepts:
         return False
-    trial = registry.build_workload_trial(
-        registry.load_workload(attempt.workload), attempt.engine, device
-    )
+    trial = registry.load_workload(attempt.workload).build_trial(attempt.engine, device)
     if trial is None:
         return False
     if engine is None:

@@ -227,7 +227,7 @@ def examine_workload(name: str, device: str) -> Iterator[ReadinessFinding]:
     row = registry.load_round().benchmarks.get(name)
     frameworks = None
     try:
-        frameworks = registry.find_workload_frameworks(registry.load_workload(name))
+        frameworks = registry.load_workload(name).frameworks
     except MissingError as error:
         missing = missing or str(error)
     for framework in sorted(frameworks or {DEFAULT_FRAMEWORK}) if row and row.training else ():
@@ -352,7 +352,7 @@ def find_data_problem(workload: str, data: Path) -> str | None:
         )
         try:
             request = resolve_request(build_reading_options(profile, data, Path(folder)), workload)
-            request.workload.training(request.build_run(0, Precision.FP32))
+            request.workload.build_training(request.build_run(0, Precision.FP32))
         except Exception as error:
             return (
                 describe_exception(error).removeprefix(f"--data {data}: ")

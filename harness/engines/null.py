@@ -1,14 +1,13 @@
 """The null engine, a system under test that does nothing: it measures the harness ceiling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from suite.engine import Engine, Executable, Network, Plan, Precision
 from suite.errors import MissingError
-from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Predictor, Run, Training
+from suite.workload import Predictor, Run
 
 NULL_ANSWER: Final = b"\0\0\0\0"
 """As long as a class number, the smallest answer of any workload."""
@@ -77,20 +76,8 @@ class NullInference:
 
 
 class NullWorkload:
-    """The workload of the harness ceiling; cannot be trained."""
+    """The serving half that the harness ceiling is measured with."""
 
-    name: ClassVar[str] = "null"
-
-    def hyperparameters(
-        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
-    ) -> Mapping[str, HyperValue]:
-        """Return no hyper-parameters."""
-        return {}
-
-    def training(self, run: Run) -> Training:
-        """Refuse."""
-        raise MissingError("the null workload cannot be trained")
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> NullInference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> NullInference:
         """Return the system under test that does nothing."""
         return NullInference()

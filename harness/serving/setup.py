@@ -36,7 +36,7 @@ from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, HyperValue, InferenceRow, ScenarioRow
 from suite.rounds.legality import check_served_settings
 from suite.terms import Precision
-from suite.workload import Run, Workload
+from suite.workload import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ def prepare_serving_run(
     `modules`, before anything forks.
     """
     run = add_survey_findings(request, request.build_run(checkpoint.record.seed, request.precision))
-    load_ahead((*list_serving_modules(request.workload, request.framework), *modules))
+    load_ahead((*request.workload.served_by.get(request.framework, ()), *modules))
     return run
 
 
@@ -200,14 +200,6 @@ def check_serving_precision(serving_setup: ServingSetup) -> None:
         ),
         serving_setup.system.run.device,
     )
-
-
-def list_serving_modules(workload: Workload, framework: str) -> Sequence[str]:
-    """Return the modules that serve a workload's networks in a framework, if it defines
-    `served_by`.
-    """
-    modules: Mapping[str, Sequence[str]] = getattr(workload, "served_by", {})
-    return modules.get(framework, ())
 
 
 def check_serving_legality(request: RunRequest, row: InferenceRow) -> None:

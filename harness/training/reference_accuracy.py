@@ -24,7 +24,7 @@ def score_reference_accuracy(request: RunRequest, checkpoint: Path, seed: int) -
     """
     run = add_survey_findings(request, request.build_run(seed, Precision.FP32))
     run = replace(run, settings={**run.settings, **EAGER_SETTINGS})
-    system = request.workload.inference(run, checkpoint, registry.load_engine(run.framework))
+    system = request.workload.build_inference(run, checkpoint, registry.load_engine(run.framework))
     with closing(system), TemporaryDirectory() as folder:
         answers = collect_reference_answers(system, int(str(run.settings["batching.max_batch"])))
         system.truth(Path(folder))

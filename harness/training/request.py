@@ -39,7 +39,7 @@ def resolve_training_request(workload: str, options: RunOptions) -> TrainingRequ
     request = resolve_request(options, workload, local_rank=read_local_rank())
     check_engine_before_training(request)
     row = require_training_row(request)
-    hyper = request.workload.hyperparameters(request.round, request.profile, request.settings)
+    hyper = request.workload.select_hyperparameters(request.round, request.settings)
     check_hyperparameters(request, row, hyper)
     check_training_legality(request, row, hyper)
     entry = request.build_entry(row.division, request.framework, request.precision)

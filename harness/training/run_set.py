@@ -15,7 +15,7 @@ from harness.doctor.dtype_trials import check_training_precision
 from harness.failures import describe_exception
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
-from harness.thread_count import has_large_training_kernels, resolve_thread_count
+from harness.thread_count import resolve_thread_count
 from harness.training.energy import describe_run_energy
 from harness.training.export import read_stopped_run, seal_training_run
 from harness.training.loop import RunEnding, TrainingOutcome
@@ -95,7 +95,7 @@ def train_run_set(
                 options.threads,
                 ranks,
                 threads_at_start,
-                large_kernels=has_large_training_kernels(request.workload),
+                large_kernels=request.workload.has_large_kernels,
             )
             job = TrainingJob(
                 training=training,

@@ -104,7 +104,7 @@ def set_up_training(
     if fresh:
         log_run_header(log, job.request, job.entry, campaign, index, run)
     seeds.seed_generators(run.seed, run.rank, run.framework)
-    training = job.request.workload.training(run)
+    training = job.request.workload.build_training(run)
     facts = training.facts()
     check_facts(job.request, job.training.row, facts)
     if fresh:

@@ -141,7 +141,7 @@ def iterate_round_descriptors(round: str) -> Iterator[ResourceDescriptor]:
     texts = registry.collect_round_texts(round)
     for file in registry.list_round_files():
         if file.round == round and file.text in texts:
-            name = f"{file.point.value.replace('.', '/')}/{Path(file.path).name}"
+            name = f"{file.package.replace('.', '/')}/{Path(file.path).name}"
             yield ResourceDescriptor(
                 name=name, digest={"sha256": hashlib.sha256(file.text.encode()).hexdigest()}
             )

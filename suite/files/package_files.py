@@ -1,15 +1,19 @@
-"""Files that packages provide through an entry-point group: rounds and schemas."""
+"""Files of packages: the rounds and schemas of entry-point groups, and the files that a workload's
+package has under fixed names.
+"""
 
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageFile:
-    """One file from a package of the group `podium.rounds` or `podium.schemas`."""
+    """One file of a package, and the entry point that names the package or a module in it."""
 
     point: EntryPoint
+    package: str
     path: str
     text: str
 
@@ -19,11 +23,24 @@ class PackageFile:
         return Path(self.path).stem
 
 
-def read_package_files(point: EntryPoint, ending: str) -> list[PackageFile]:
-    """Read the files of one package."""
+def find_point_package(point: EntryPoint) -> str:
+    """Return the package that an entry point names, or that contains its module; "" if it is a
+    module outside any package.
+    """
+    from importlib.util import find_spec
+
+    spec = find_spec(point.module)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {point.module!r}", name=point.module)
+    return spec.parent or ""
+
+
+def read_package_files(point: EntryPoint, package: str, pattern: str) -> list[PackageFile]:
+    """Read the files of one package whose names match a pattern."""
     from importlib.resources import files
 
-    found = [file for file in files(point.value).iterdir() if file.name.endswith(ending)]
+    found = [file for file in files(package).iterdir() if fnmatch(file.name, pattern)]
     return [
-        PackageFile(point=point, path=str(file), text=file.read_text("utf-8")) for file in found
+        PackageFile(point=point, package=package, path=str(file), text=file.read_text("utf-8"))
+        for file in found
     ]

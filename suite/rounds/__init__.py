@@ -1,8 +1,8 @@
 """Rounds as data: every number is in a TOML file, next to its source.
 
-A round is the union of the files `<round>.toml` in all packages of the entry-point group
-`podium.rounds`: the round's own rules lie in `suite.rounds`, each workload's row lies in the
-workload's folder.
+A round is the union of the files `<round>.toml` in the packages of all workloads and of the
+entry-point group `podium.rounds`: the round's own rules are in `suite.rounds`, each workload's row
+is in the workload's folder.
 """
 
 from collections.abc import Mapping

@@ -1,15 +1,31 @@
 """The bare-network contract: networks without training, whose speed `podium sweep` measures, and
 whose score where labelled data is named.
 
-Registered as an entry point of the group `podium.networks`: a callable without arguments that
-returns the object.
+An entry point of the group `podium.networks` names its record.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from suite.engine import Engine
 from suite.workload import Inference, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BareNetworkRecord:
+    """What an entry point of the group `podium.networks` names; imports no framework, since the
+    judge reads it to score a study.
+    """
+
+    network: str
+    """`module:attribute`, imported on use: a callable without arguments that returns the
+    BareNetwork.
+    """
+    score: str | None = None
+    """`module:attribute` of its scorer, which imports no framework either; None for a network that
+    cannot be scored (Labelled).
+    """
 
 
 class BareNetwork(Protocol):
@@ -38,9 +54,7 @@ class ChecksWeights(Protocol):
 
 @runtime_checkable
 class Labelled(Protocol):
-    """Optional for a bare network: it can be scored, by the entry point of its name in the group
-    `podium.scorers`.
-    """
+    """Optional for a bare network: it can be scored, by the scorer of its record."""
 
     def listing(self, data: Path) -> str:
         """Return a line for each labelled sample of a folder, in order: name, tab, bytes;

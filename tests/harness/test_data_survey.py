@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from podium_fakes import fake, records
 from podium_fakes.drive import events, log_path, options
-from podium_fakes.fake import Fake
 
 from harness import data_manifest, data_survey
 from harness.cli import data as command
@@ -73,7 +73,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / WORDS).write_text("one two three")
     (folder / "more" / "deep" / "four.txt").write_text("four")
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(Fake, "data_set", lambda self, run: Words(run), raising=False)
+    monkeypatch.setattr(fake, "Words", Words, raising=False)
+    monkeypatch.setattr(records, "FAKE", replace(records.FAKE, data_set="podium_fakes.fake:Words"))
     monkeypatch.setattr(Words, "looks", 0)
     return folder
 

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import threading
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine as platform_machine
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from podium_fakes import records
 from podium_fakes.engine import FakeEngine
 
 from harness.cli import doctor as command
@@ -135,9 +137,7 @@ def test_each_workload_has_something_to_try_in_every_framework(workload: str):
     """In fp32, which every machine computes in: a training step, and what the framework's own
     engine serves.
     """
-    for framework in sorted(
-        registry.find_workload_frameworks(registry.load_workload(workload)) or ()
-    ):
+    for framework in sorted(registry.load_workload(workload).frameworks or ()):
         if find_spec(framework) is None:
             continue
         for half in report.WorkloadHalf:
@@ -370,9 +370,7 @@ def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(report.registry, "load_engine", lambda name: Engine())
     assert not report.can_accept_networks("tensorflow", frozenset({"torch"}))
     assert report.can_accept_networks("tensorflow", frozenset({"torch", "tensorflow"}))
-    monkeypatch.setattr(
-        report.registry, "find_workload_frameworks", lambda workload: frozenset({"torch"})
-    )
+    monkeypatch.setattr(records, "FAKE", replace(records.FAKE, frameworks=frozenset({"torch"})))
     assert {finding.half for finding in report.examine_workload("fake", "cpu")} == {"training"}
 
 

@@ -19,16 +19,14 @@ metrics = { top1 = "" }
 [moons.training]
 [moons.inference]
 """
-INIT = "class Moons:\n    name = 'moons'\n"
+INIT = """from suite.workload import Workload
+WORKLOAD = Workload(name="moons", training="a:b", inference="a:b", score="a:b")
+"""
 POINTS = """
 [podium.workloads]
-moons = podium_moons:Moons
-[podium.rounds]
-moons = podium_moons
+moons = podium_moons:WORKLOAD
 [podium.rules]
 "moons.rules" = podium_moons.rules
-[podium.schemas]
-moons = podium_moons
 """
 RULES = '"""No rules."""\n'
 
@@ -41,10 +39,14 @@ def plugin(folder: Path, *, points: str = POINTS, **files: str) -> dict[str, str
     (record / "METADATA").write_text("Metadata-Version: 2.1\nName: podium-moons\nVersion: 0.1\n")
     (record / "entry_points.txt").write_text(points.replace('"moons.rules"', "moons.rules"))
     for name, text in {"__init__": INIT, "podium-v1": ROW, "rules": RULES, **files}.items():
-        (
-            package
-            / f"{name}{'.toml' if name.startswith('podium') else '.json' if name == 'schema' else '.py'}"
-        ).write_text(text)
+        ending = (
+            ".toml"
+            if name.startswith("podium")
+            else ".json"
+            if name.startswith("training")
+            else ".py"
+        )
+        (package / f"{name}{ending}").write_text(text)
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join((str(folder), os.environ.get("PYTHONPATH", ""))),
@@ -65,7 +67,7 @@ BROKEN = {
         "podium_moons/__init__.py:1",
     ),
     "a syntax error": (
-        {"__init__": "class Moons(:\n"},
+        {"__init__": "WORKLOAD = (:\n"},
         "package podium-moons 0.1: SyntaxError",
         "podium_moons/__init__.py:1",
     ),
@@ -95,9 +97,9 @@ BROKEN = {
         "podium_moons/rules.py:1",
     ),
     "a broken schema": (
-        {"schema": "{"},
-        "schema.json of package podium-moons 0.1 is left out",
-        "podium_moons/schema.json",
+        {"training.podium-v1.moons": "{"},
+        "training.podium-v1.moons.json of package podium-moons 0.1 is left out",
+        "podium_moons/training.podium-v1.moons.json",
     ),
 }
 

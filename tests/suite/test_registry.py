@@ -124,11 +124,13 @@ def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     offer(
-        monkeypatch, point("far", "stopped_on_import:Far"), point("made", "stopped_when_made:Far")
+        monkeypatch,
+        point("far", "stopped_on_import:Far", registry.ENGINE_GROUP),
+        point("made", "stopped_when_made:Far", registry.ENGINE_GROUP),
     )
     for name in ("far", "made"):
         with pytest.raises(Terminated), raised_signals(), pytest.raises(Terminated):
-            registry.build_plugin_object(registry.WORKLOAD_GROUP, "workload", name)
+            registry.build_plugin_object(registry.ENGINE_GROUP, "engine", name)
 
 
 @pytest.mark.usefixtures("fresh")

@@ -170,10 +170,10 @@ def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
     GPU when it is imported; nor is gRPC, which has threads.
     """
     program = (
-        "from importlib import import_module\nfrom harness.children.template import COMMON_MODULES,"
-        " can_fork\nfrom harness.serving.setup import list_serving_modules\nfrom suite import registry\nnames"
+        "from importlib import import_module\nfrom harness.children.template import"
+        " COMMON_MODULES, can_fork\nfrom suite import registry\nnames"
         " = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\nmodules ="
-        " [list_serving_modules(registry.load_workload(name), 'torch') for name in names]\nmodules +="
+        " [registry.load_workload(name).served_by['torch'] for name in names]\nmodules +="
         " [(type(registry.load_bare_network('alexnet')).__module__,),"
         " ('harness.serving.network.setup',)]\nassert all(modules), modules\nfor module in"
         " (*COMMON_MODULES, *sum(modules, ())): import_module(module)\nimport sys, torch\nassert can_fork()"

@@ -66,11 +66,11 @@ def test_loaded_samples_are_the_host_s_and_calls_are_the_device_s(
     run = a_run(workload, None, small / "cache", SETTINGS[workload], serving=True)
     (small / "weights").mkdir()
     made = registry.load_workload(workload)
-    made.training(
+    made.build_training(
         replace(run, settings=a_run(workload, None, small / "cache", SETTINGS[workload]).settings)
     ).export(small / "weights")
     engine = Asking()
-    system: Any = made.inference(replace(run, device=DEVICE), small / "weights", engine)
+    system: Any = made.build_inference(replace(run, device=DEVICE), small / "weights", engine)
     system.load([0, 1])
     samples = list(held(system))
     assert len(samples) == 2

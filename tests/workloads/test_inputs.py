@@ -19,7 +19,7 @@ from workloads.common.inputs import dali
 from workloads.common.inputs.dali_random_draws import compute_dali_cut
 from workloads.common.inputs.default import resize_picture
 from workloads.common.pictures.files import PictureFiles
-from workloads.resnet50 import ResNet50, data
+from workloads.resnet50 import WORKLOAD, data
 
 MakeRun = Callable[..., Run]
 EXTENT = (500, 400)
@@ -49,7 +49,7 @@ def test_what_is_missing_is_said_before_anything_is_looked_at(
     monkeypatch.setattr(dali, "find_spec", lambda name: None)
     run = replace(make_run(), input="dali", data=tmp_path / "nowhere")
     with pytest.raises(MissingError, match="nvidia-dali is not installed"):
-        ResNet50().training(run)
+        WORKLOAD.build_training(run)
 
 
 def test_a_missing_extra_is_named(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def looked(workload: str, *words: str) -> Result:
 
 def data_set(workload: str, small: Path, **settings: Any) -> tuple[Run, DataSet]:
     run = a_run(workload, None, small / "cache", SETTINGS[workload], **settings)
-    found = registry.build_run_data_set(registry.load_workload(workload), run)
+    found = registry.load_workload(workload).build_data_set(run)
     assert found is not None
     return run, found
 
@@ -89,7 +89,7 @@ def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Pat
     empty.write_bytes(b"")
     assert looked(workload, "--set", SKIP).exception is None
     run, own = data_set(workload, small, **{"data__skip_broken": True})
-    training: Any = registry.load_workload(workload).training(run)
+    training: Any = registry.load_workload(workload).build_training(run)
     train, val = PICTURES[workload]
     assert val - 1 == training.facts()["eval_samples"] == len(training._val)
     assert len(training._train) == training.facts()["train_samples"] <= train
@@ -108,7 +108,7 @@ def test_a_folder_without_training_pictures_can_be_served(workload: str, small: 
     done = looked(workload)
     assert done.exception is None and f"{PICTURES[workload][1]} val samples" in done.stdout
     with pytest.raises(RequestError, match="train"):
-        registry.load_workload(workload).training(run)
+        registry.load_workload(workload).build_training(run)
 
 
 def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:

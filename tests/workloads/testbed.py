@@ -190,7 +190,7 @@ def trained(workload: str, run: Run, folder: Path, around: Around = nullcontext)
     evaluate.
     """
     with around():
-        training: Any = registry.load_workload(workload).training(run)
+        training: Any = registry.load_workload(workload).build_training(run)
     steps = [(samples, training.loss()) for samples in training.train_epoch(1)]
     training.save(folder)
     if run.world_size > 1:

@@ -1,15 +1,19 @@
 """Looks up a run's rows, engine plan and supported framework. Imports no framework."""
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any, Final
 
 from suite.dataset import DataSet
 from suite.engine import Calibration, Plan
-from suite.errors import RequestError, build_unknown_name_error
+from suite.errors import MissingError, RequestError, build_unknown_name_error
+from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.rounds import InferenceRow, TrainingRow
 from suite.workload import Run
 from workloads.common.inputs import require_input_pipeline
 from workloads.common.setting_values import require_positive_setting
+
+DEFAULT_INPUT: Final = "default"
 
 
 def require_run_training_row(run: Run, name: str) -> TrainingRow:
@@ -66,21 +70,20 @@ def list_warm_up_batch_sizes(run: Run, most: int) -> range:
     return range(most if run.settings.get("batching.only_full") else 1, most + 1)
 
 
-def check_implemented(
-    run: Run,
-    name: str,
-    frameworks: Collection[str] = ("torch",),
-    inputs: Collection[str] = ("default",),
-) -> None:
-    """Reject frameworks and input pipelines that are not implemented, or that this machine lacks
-    something for: RequestError, MissingError.
-
-    Silently using another would make the log untrue.
+def check_default_input(name: str, run: Run) -> None:
+    """Check a run of a workload that reads its data itself: RequestError for an input pipeline,
+    since silently reading without it would make the log untrue.
     """
-    for kind, requested, known in (
-        ("framework", run.framework, frameworks),
-        ("input", run.input, inputs),
-    ):
-        if requested not in known:
-            raise build_unknown_name_error(f"{kind} of {name}", requested, known)
+    if run.input != DEFAULT_INPUT:
+        raise build_unknown_name_error(f"input of {name}", run.input, (DEFAULT_INPUT,))
+    check_input(name, run)
+
+
+def check_input(name: str, run: Run) -> None:
+    """MissingError if this machine lacks something for the run's input pipeline or framework."""
     require_input_pipeline(run)
+    if find_spec(run.framework) is None:
+        extra = RUN_EXTRA if run.framework == "torch" else run.framework
+        raise MissingError(
+            f"{name}: {run.framework} is not installed: {format_install_command(extra)}"
+        )

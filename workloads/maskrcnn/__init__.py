@@ -2,56 +2,22 @@
 Imports no framework.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Final
 
-from suite.dataset import DataSet
-from suite.engine import Engine
-from suite.rounds import HyperValue, Profile, Round
-from suite.workload import Inference, Run, Training, Trial
-from workloads.common.run_request import check_implemented
-from workloads.maskrcnn import recipe
+from suite.workload import Workload
 
-
-class MaskRCNN:
-    """The benchmark's training and inference halves, imported on use."""
-
-    name: ClassVar[str] = "maskrcnn"
-    frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
-    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "torch": ("workloads.maskrcnn.inference",)
-    }
-    trains_large_kernels: ClassVar[bool] = True
-
-    def hyperparameters(
-        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
-    ) -> Mapping[str, HyperValue]:
-        """Return the hyperparameters under their v0.7 log names."""
-        return recipe.select_maskrcnn_hyperparameters(settings)
-
-    def training(self, run: Run) -> Training:
-        """Build model, data and optimizer."""
-        check_implemented(run, self.name)
-        from workloads.maskrcnn.training import MaskRCNNTraining
-
-        return MaskRCNNTraining(run)
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
-        """Build the system under test."""
-        check_implemented(run, self.name)
-        from workloads.maskrcnn.inference import MaskRCNNInference
-
-        return MaskRCNNInference(run, checkpoint, engine)
-
-    def data_set(self, run: Run) -> DataSet:
-        """Return the data folder that a run reads, for the data survey."""
-        from workloads.maskrcnn.survey import build_maskrcnn_data_set
-
-        return build_maskrcnn_data_set(run)
-
-    def trial(self, framework: str, device: str) -> Trial:
-        """Return tiny networks of its kind; PyTorch is its only framework."""
-        from workloads.maskrcnn.trial import build_maskrcnn_trial
-
-        return build_maskrcnn_trial(device)
+WORKLOAD: Final = Workload(
+    name="maskrcnn",
+    frameworks=frozenset({"torch"}),
+    hyperparameters="workloads.maskrcnn.recipe:select_maskrcnn_hyperparameters",
+    check_run="workloads.common.run_request:check_default_input",
+    training="workloads.maskrcnn.training:MaskRCNNTraining",
+    inference="workloads.maskrcnn.inference:MaskRCNNInference",
+    data_set="workloads.maskrcnn.survey:build_maskrcnn_data_set",
+    trial="workloads.maskrcnn.trial:build_maskrcnn_trial",
+    score="workloads.maskrcnn.scoring:score",
+    agree="workloads.maskrcnn.agreement:agree",
+    examples="workloads.maskrcnn.examples:examples",
+    has_large_kernels=True,
+    served_by={"torch": ("workloads.maskrcnn.inference",)},
+)

@@ -44,7 +44,7 @@ and change the run's settings.
 class ServableWorkload(Protocol):
     """The serving half of a workload, all that a session needs."""
 
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
 
 
@@ -119,7 +119,7 @@ class SystemUnderTest:
         """Build the system under test in this process."""
         recorder = EngineRecorder(self.engine)
         return (
-            self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)),
+            self.workload.build_inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)),
             recorder,
         )
 

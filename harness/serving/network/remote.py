@@ -55,7 +55,7 @@ class RemoteSystem(SystemUnderTest):
 
     def open_inference(self) -> tuple[Inference, EngineRecorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
-        inference = self.workload.inference(
+        inference = self.workload.build_inference(
             self.run, self.checkpoint, cast("Engine[Any]", ElsewhereEngine())
         )
         facts = self.remote.description

@@ -68,7 +68,7 @@ class ServedNetwork:
     network: BareNetwork
     weights: Path | None
 
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
         return self.network.inference(run, self.weights, engine)
 
@@ -81,7 +81,7 @@ class LabelledNetwork:
     weights: Path
     data: Path
 
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
         return self.network.over_data(run, self.data, self.weights, engine)
 

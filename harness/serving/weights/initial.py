@@ -43,7 +43,7 @@ def export_initial_weights(workload: str, options: RunOptions, folder: Path) -> 
         add_survey_findings(request, request.build_run(UNTRAINED_SEED, Precision.FP32)),
         settings=settings,
     )
-    request.workload.training(run).export(folder)
+    request.workload.build_training(run).export(folder)
     return request
 
 

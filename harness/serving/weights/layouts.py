@@ -4,7 +4,6 @@ a state dict.
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +11,6 @@ import msgspec
 from suite import registry
 from suite.errors import RequestError
 
-LAYOUT_TABLE_FILE: Final = "foreign-weights.toml"
 DATA_PARALLEL_PREFIX: Final = "module."
 """Prefix of names that were saved from PyTorch's DistributedDataParallel."""
 BATCH_NORM_COUNTER: Final = "num_batches_tracked"
@@ -55,14 +53,16 @@ class LayoutTable(msgspec.Struct, frozen=True):
 
 def read_weight_layouts(workload: str) -> tuple[WeightLayout, ...]:
     """Read a workload's layouts; RequestError if it has none."""
-    point = registry.list_entry_points(registry.IMPORT_GROUP).get(workload)
-    if point is None:
+    tables = {
+        file.point.name: file.text
+        for file in registry.iterate_workload_files(registry.FOREIGN_WEIGHTS_FILE)
+    }
+    if workload not in tables:
         raise RequestError(
             f"{workload} has no table of other sources' weights; with one:"
-            f" {', '.join(registry.list_entry_points(registry.IMPORT_GROUP))}"
+            f" {', '.join(sorted(tables))}"
         )
-    text = files(point.value).joinpath(LAYOUT_TABLE_FILE).read_text("utf-8")
-    return msgspec.toml.decode(text, type=LayoutTable).layout
+    return msgspec.toml.decode(tables[workload], type=LayoutTable).layout
 
 
 def translate_state_dict(

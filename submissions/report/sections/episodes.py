@@ -2,7 +2,8 @@
 own estimate, and the metric over epochs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from compliance.documents.podium.training import TrainingLog, is_finite_number, read_training_log
 from submissions.report.document import Axis, Chart, Gallery, Line, Mark, Note, Section, Tone
@@ -11,6 +12,7 @@ from submissions.result_index import IndexedResult
 from submissions.score.score import Score
 from submissions.tables import format_score_value
 from suite import registry
+from suite.errors import MissingError
 from suite.events import EPOCH_NUM, EXAMPLE
 from suite.examples import Episode, ExampleKind
 from suite.rounds import RoundKind
@@ -23,10 +25,8 @@ def build_episode_section(result: IndexedResult, score: Score) -> Section | None
     """Draw the last evaluation's example of the first run; None where the workload shows none, or
     the logs are of a published round or an earlier podium.
     """
-    if (
-        score.workload not in registry.list_entry_points(registry.EPISODE_GROUP)
-        or registry.load_round_kind(score.round) is not RoundKind.PODIUM
-    ):
+    build_episode = load_episode_builder(score.workload)
+    if build_episode is None or registry.load_round_kind(score.round) is not RoundKind.PODIUM:
         return None
     runs = [
         read_training_log(log, registry.load_round(score.round), None)
@@ -37,9 +37,7 @@ def build_episode_section(result: IndexedResult, score: Score) -> Section | None
         return None
     where = f"episode-{score.workload}-{score.system}"
     try:
-        episode: Episode = registry.load_entry_point(
-            registry.EPISODE_GROUP, "episodes of workload", score.workload
-        )(example_records[-1].value)
+        episode = build_episode(example_records[-1].value)
     except ValueError as error:
         return Section(
             id=where,
@@ -68,6 +66,19 @@ def build_episode_section(result: IndexedResult, score: Score) -> Section | None
             ),
         ),
     )
+
+
+def load_episode_builder(workload: str) -> Callable[[Any], Episode] | None:
+    """Return the function that draws an evaluation's example; None if the workload has none, or its
+    package is broken.
+    """
+    try:
+        builder: Callable[[Any], Episode] | None = registry.load_workload_part(
+            workload, "episodes of workload", "episode"
+        )
+    except MissingError:
+        return None
+    return builder
 
 
 def build_winning_estimate_chart(episode: Episode, where: str) -> Chart:

@@ -1,7 +1,7 @@
 """Example answers of the accuracy run: some drawn by the campaign's nonce, and the worst ones."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -58,15 +58,16 @@ def build_examples_section(
         ),
         None,
     )
-    if accuracy_result is None or workload not in registry.list_entry_points(
-        registry.EXAMPLE_GROUP
-    ):
+    if accuracy_result is None:
         return None
     result, score = accuracy_result
     where = f"examples-{workload}-{score.system}"
     try:
+        build_examples = registry.load_workload_part(workload, "examples of workload", "examples")
+        if build_examples is None:
+            return None
         record = log_values.read_loadgen_run_record(result.accuracy_folder)
-        gallery, notes = collect_accuracy_examples(result, record, workload)
+        gallery, notes = collect_accuracy_examples(result, record, build_examples)
     except (PodiumError, ValueError, OSError) as error:
         return Section(
             id=where,
@@ -78,16 +79,14 @@ def build_examples_section(
 
 
 def collect_accuracy_examples(
-    result: IndexedResult, record: RunRecord, workload: str
+    result: IndexedResult, record: RunRecord, build_examples: Callable[..., Examples]
 ) -> tuple[Gallery | None, list[Note]]:
     """Choose and show examples of one accuracy run."""
     if result.organisation_folder is None or not result.truth_folder.is_dir():
         return None, [Note(text=NO_TRUTH_NOTE)]
     embedded = has_generated_data(result.truth_folder, record)
     answers = accuracy_log.index_accuracy_log(SourceFile(result.accuracy_folder / ACCURACY_LOG))
-    examples: Examples = registry.load_entry_point(
-        registry.EXAMPLE_GROUP, "examples of workload", workload
-    )(answers, result.truth_folder, embedded, locate_cache_folder())
+    examples = build_examples(answers, result.truth_folder, embedded, locate_cache_folder())
     picked = [examples.example(sample) for sample in select_example_samples(examples, record.nonce)]
     notes = [] if embedded else [Note(text=NO_PICTURE_NOTE)]
     if (

@@ -187,8 +187,8 @@ def training_events(
         ),
         Event("init_start"),
     ]
-    hyper = registry.load_workload(subject.workload).hyperparameters(
-        ROUND, profile, resolve_settings(ROUND, subject.workload, profile, {})
+    hyper = registry.load_workload(subject.workload).select_hyperparameters(
+        ROUND, resolve_settings(ROUND, subject.workload, profile, {})
     )
     events += [Event(key, value) for key, value in hyper.items()]
     sizes = {

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any, NoReturn
 
 from compliance.loadgen_replay import MersenneTwister
 from podium_fakes.fake import probe_briefly
@@ -23,7 +23,6 @@ from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import read_audit_rules
 from suite.engine import Engine
-from suite.rounds import HyperValue, Profile, Round
 from suite.workload import Mode, Run, Scores
 
 SAMPLES = 2048
@@ -139,21 +138,11 @@ class AuditedInference:
         """Hold nothing."""
 
 
-class Audited:
-    """Implements suite.workload.Workload as far as it is served."""
+def refuse_training(run: Run) -> NoReturn:
+    """Train nothing."""
+    raise NotImplementedError
 
-    name: ClassVar[str] = "audited"
 
-    def hyperparameters(
-        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
-    ) -> Mapping[str, HyperValue]:
-        """Name none."""
-        return {}
-
-    def training(self, run: Run) -> Any:
-        """Refuse."""
-        raise NotImplementedError
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> AuditedInference:
-        """Make the system under test."""
-        return AuditedInference(run)
+def build_inference(run: Run, checkpoint: Path, engine: Engine[Any]) -> AuditedInference:
+    """Make the system under test."""
+    return AuditedInference(run)

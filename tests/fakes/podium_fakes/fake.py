@@ -11,13 +11,13 @@ import struct
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from harness.machine import cpus
 from podium_fakes import STEP_MS
 from suite.engine import Engine, Network, Plan
 from suite.errors import RequestError
-from suite.rounds import HyperValue, Profile, Round
+from suite.rounds import HyperValue
 from suite.terms import Precision
 from suite.workload import Block, Run, Scores
 
@@ -301,30 +301,15 @@ class FakeTrial:
             os.kill(os.getpid(), signal.SIGSTOP if fault == "hang" else signal.Signals[fault])
 
 
-class Fake:
-    """Implements suite.workload.Workload."""
+def build_training(run: Run) -> FakeTraining:
+    """Make the training half."""
+    if run.settings["fake.torch"]:
+        from podium_fakes.tiny import TinyTraining
 
-    name: ClassVar[str] = "fake"
+        return TinyTraining(run)
+    return FakeTraining(run)
 
-    def hyperparameters(
-        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
-    ) -> Mapping[str, HyperValue]:
-        """Name the settings that are logged."""
-        row = round.benchmark(self.name)
-        return {key: settings[key] for key, setting in row.settings.items() if setting.log}
 
-    def training(self, run: Run) -> FakeTraining:
-        """Make the training half."""
-        if run.settings["fake.torch"]:
-            from podium_fakes.tiny import TinyTraining
-
-            return TinyTraining(run)
-        return FakeTraining(run)
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> FakeInference:
-        """Make the inference half."""
-        return FakeInference(run, checkpoint, engine)
-
-    def trial(self, framework: str, device: str) -> FakeTrial:
-        """Make something to try."""
-        return FakeTrial()
+def build_trial(device: str) -> FakeTrial:
+    """Make something to try."""
+    return FakeTrial()

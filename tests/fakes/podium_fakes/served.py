@@ -5,7 +5,7 @@ where it is told to.
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,7 +25,7 @@ from suite import registry
 from suite.engine import Engine
 from suite.errors import RequestError
 from suite.loadgen.scenario import Scenario
-from suite.rounds import HyperValue, Profile, Round, ScenarioRow
+from suite.rounds import HyperValue, Profile, ScenarioRow
 from suite.terms import Precision
 from suite.workload import Mode, Run
 
@@ -44,7 +44,7 @@ def content(sample: int) -> bytes:
 
 @dataclass(frozen=True)
 class Served:
-    """Implements Workload as far as it is served."""
+    """Implements ServableWorkload."""
 
     name: ClassVar[str] = "served"
     samples: int = 50
@@ -55,17 +55,7 @@ class Served:
     """So many calls, the first ones, take 40 ms longer."""
     lengths: int = 1
 
-    def hyperparameters(
-        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
-    ) -> Mapping[str, HyperValue]:
-        """Name none."""
-        return {}
-
-    def training(self, run: Run) -> Any:
-        """Refuse."""
-        raise NotImplementedError
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> "ServedInference":
+    def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> "ServedInference":
         """Make the system under test."""
         if self.fault == "request":
             raise RequestError("asked wrongly on purpose")

@@ -100,7 +100,7 @@ def test_a_workload_says_that_its_kernels_are_large(
     """
     host += [0.5, 0.5, 0.5]
     large = {
-        name: thread_count.has_large_training_kernels(registry.load_workload(name))
+        name: registry.load_workload(name).has_large_kernels
         for name in ("ssd", "maskrcnn", "gnmt", "resnet50")
     }
     assert large == {"ssd": True, "maskrcnn": True, "gnmt": False, "resnet50": False}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.null import NULL_ANSWER, NullEngine, NullInference, NullWorkload
+from harness.engines.null import NULL_ANSWER, NullEngine, NullInference
 from harness.serving import harness_ceiling
 from harness.serving.harness_ceiling import format_host_key, get_harness_ceiling
 from suite.errors import MissingError
@@ -193,11 +193,6 @@ def test_the_null_system_does_nothing_and_says_so(tmp_path: Path):
         and system.open(0, 1)([1, 2]) == [NULL_ANSWER, NULL_ANSWER]
         and not list(tmp_path.iterdir())
     )
-    assert (
-        NullWorkload().hyperparameters(None, None, {}) == {}
-        and NullEngine().missing("cpu", None) is None
-    )  # type: ignore[arg-type]
-    with pytest.raises(MissingError, match="cannot be trained"):
-        NullWorkload().training(None)  # type: ignore[arg-type]
+    assert NullEngine().missing("cpu", None) is None  # type: ignore[arg-type]
     with pytest.raises(MissingError, match="no networks"):
         NullEngine().compile(None, None)  # type: ignore[arg-type]

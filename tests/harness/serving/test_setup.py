@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from podium_fakes import records
 from podium_fakes.drive import options
 from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import NONCE, keep_checkpoint
@@ -147,28 +148,12 @@ def test_an_engine_gets_networks_of_a_framework_that_it_takes(
         accepts = frozenset({"second", "third"})
 
     monkeypatch.setattr(registry, "load_engine", lambda name: Two())
-    monkeypatch.setattr(
-        registry, "find_workload_frameworks", lambda workload: frozenset({"first", "second"})
-    )
-    assert (
-        choose_served_framework(
-            registry.load_engine("two"), "first", registry.load_workload("fake")
-        )
-        == "second"
-    )
-    assert (
-        choose_served_framework(
-            registry.load_engine("two"), "third", registry.load_workload("fake")
-        )
-        == "third"
-    )
-    monkeypatch.setattr(registry, "find_workload_frameworks", lambda workload: frozenset({"first"}))
-    assert (
-        choose_served_framework(
-            registry.load_engine("two"), "first", registry.load_workload("fake")
-        )
-        == "first"
-    )
+    both = replace(records.FAKE, frameworks=frozenset({"first", "second"}))
+    two = registry.load_engine("two")
+    assert choose_served_framework(two, "first", both) == "second"
+    assert choose_served_framework(two, "third", both) == "third"
+    one = replace(records.FAKE, frameworks=frozenset({"first"}))
+    assert choose_served_framework(two, "first", one) == "first"
 
 
 def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -176,9 +161,7 @@ def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pyt
     it was settled.
     """
     monkeypatch.setattr(
-        engine_choice.registry,
-        "find_workload_frameworks",
-        lambda workload: frozenset({"torch", "fake"}),
+        records, "FAKE", replace(records.FAKE, frameworks=frozenset({"torch", "fake"}))
     )
     bench = ready(tmp_path, framework="torch")
     assert bench.system.run.framework == bench.request.framework == "fake"

@@ -14,8 +14,8 @@ from harness.request import resolve_request
 from harness.training.plugin_values import check_hyperparameters
 from harness.training.request import require_training_row
 from harness.training.run_set import train_run_set
-from suite import registry
 from suite.errors import RequestError
+from suite.workload import Workload
 
 GOOD: dict[str, Any] = {"train_samples": 40, "eval_samples": 64, "metric_signature": "top1"}
 
@@ -43,7 +43,7 @@ def test_hyperparameters_are_checked_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: object, problem: str
 ) -> None:
     """One sentence that names package and key; no folder is made."""
-    monkeypatch.setattr(type(registry.load_workload("fake")), "hyperparameters", lambda *_: given)
+    monkeypatch.setattr(Workload, "select_hyperparameters", lambda *_: given)
     with pytest.raises(RequestError) as caught:
         train_run_set("fake", options(tmp_path), seed=1)
     assert str(caught.value).startswith(

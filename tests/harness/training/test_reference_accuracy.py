@@ -59,9 +59,9 @@ def test_it_is_fp32_and_eager_whatever_was_trained(
 ):
     """99 % of an already lossy score would be too little to ask for."""
     seen = []
-    usual = fake.Fake.inference
+    usual = fake.FakeInference
     monkeypatch.setattr(
-        fake.Fake, "inference", lambda self, run, *rest: seen.append(run) or usual(self, run, *rest)
+        fake, "FakeInference", lambda run, *rest: seen.append(run) or usual(run, *rest)
     )
     score_reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1)
     assert (

@@ -293,7 +293,7 @@ def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(
         monkeypatch.context() as patch,
         pytest.raises(JudgedError, match="could not be scored: OSError: no memory"),
     ):
-        patch.setattr(fake.Fake, "inference", broken)
+        patch.setattr(fake, "FakeInference", broken)
         train_run_set("fake", options(tmp_path, power="off"), seed=1)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
     before = keys(partial(log_path(tmp_path)))
@@ -559,7 +559,7 @@ def test_a_refused_request_leaves_earlier_results_where_they_were(
     def refused(*_: object) -> None:
         raise RequestError("no pictures")
 
-    monkeypatch.setattr("podium_fakes.fake.Fake.training", refused)
+    monkeypatch.setattr("podium_fakes.fake.build_training", refused)
     with pytest.raises(RequestError, match="no pictures"):
         train_run_set("fake", options(tmp_path), seed=2)
     assert log_path(tmp_path).read_bytes() == before

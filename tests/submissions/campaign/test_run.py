@@ -37,6 +37,7 @@ from suite.loadgen.scenario import Scenario
 from suite.process.signals import Interrupted, Terminated
 from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
 from suite.terms import Division, Profile
+from suite.workload import Workload
 
 
 class Stage:
@@ -198,7 +199,7 @@ def stage(
 
     def resolve(group: str, kind: str, name: str) -> Any:
         if group == registry.WORKLOAD_GROUP and name in registry.list_entry_points(group):
-            return object
+            return Workload(name=name, training="", inference="", score="")
         if group != registry.COMMAND_GROUP or name == "pack":
             return real(group, kind, name)
 

@@ -71,14 +71,14 @@ class Fixed:
 def examples_of(
     workload: str, answers: dict[int, bytes], truth: Path, embedded: bool = True
 ) -> Examples:
-    found: Examples = registry.load_entry_point(registry.EXAMPLE_GROUP, "examples", workload)(
+    found: Examples = registry.load_workload_part(workload, "examples", "examples")(
         answers, truth, embedded, truth / "cache"
     )
     return found
 
 
 def test_every_workload_has_examples() -> None:
-    assert set(WORKLOADS) <= set(registry.list_entry_points(registry.EXAMPLE_GROUP))
+    assert all(registry.load_workload(workload).examples for workload in WORKLOADS)
 
 
 def test_the_nonce_decides_and_the_worst_follow() -> None:

@@ -13,7 +13,7 @@ from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.text.token_answers import pack_token_ids, unpack_token_ids
-from workloads.gnmt import GNMT, data, decoding, model, scoring
+from workloads.gnmt import WORKLOAD, data, decoding, model, scoring
 from workloads.gnmt.inference import GNMTInference
 from workloads.gnmt.training import GNMTTraining
 
@@ -188,11 +188,11 @@ def test_a_checkpoint_of_another_framework_is_refused(
     path = checkpoint / "model.json"
     path.write_text(path.read_text().replace('"torch"', '"tensorflow"'))
     with pytest.raises(RequestError, match="framework is tensorflow"):
-        GNMT().inference(make_run(), checkpoint, engine)
+        WORKLOAD.build_inference(make_run(), checkpoint, engine)
 
 
 def test_what_there_is_no_code_for_is_refused(
     make_run: MakeRun, checkpoint: Path, engine: PlainEngine
 ) -> None:
     with pytest.raises(RequestError, match="unknown framework of gnmt 'tensorflow'"):
-        GNMT().inference(replace(make_run(), framework="tensorflow"), checkpoint, engine)
+        WORKLOAD.build_inference(replace(make_run(), framework="tensorflow"), checkpoint, engine)

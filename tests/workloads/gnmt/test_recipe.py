@@ -9,7 +9,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.rounds.settings import resolve_settings
 from suite.workload import Run
-from workloads.gnmt import GNMT
+from workloads.gnmt import WORKLOAD
 from workloads.gnmt.recipe import GNMT_LOGGED_HYPERPARAMETERS, GNMTRecipe, build_gnmt_schedule
 
 MakeRun = Callable[..., Run]
@@ -40,7 +40,7 @@ def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> No
     round = registry.load_round()
     settings = resolve_settings(round, "gnmt", profile, {})
     GNMTRecipe.build_from_settings(settings)
-    logged = GNMT().hyperparameters(round, profile, settings)
+    logged = WORKLOAD.select_hyperparameters(round, settings)
     assert (
         set(logged)
         == set(GNMT_LOGGED_HYPERPARAMETERS)

@@ -15,7 +15,7 @@ from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.text import synthetic_language
 from workloads.common.text.bleu import BleuForm, compute_bleu
-from workloads.gnmt import GNMT, model
+from workloads.gnmt import WORKLOAD, model
 from workloads.gnmt.training import GNMTTraining
 
 MakeRun = Callable[..., Run]
@@ -64,7 +64,7 @@ def test_facts(make_run: MakeRun) -> None:
 
 def test_the_workload_makes_it(make_run: MakeRun) -> None:
     """The entry point's class imports the rest when it is asked; blocks follow the round."""
-    training = GNMT().training(make_run())
+    training = WORKLOAD.build_training(make_run())
     assert isinstance(training, GNMTTraining)
     assert next(training.blocks()) == range(1, 2)
 

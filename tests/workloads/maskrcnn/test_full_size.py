@@ -17,7 +17,7 @@ from testbed import quickest_format
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
-from workloads.maskrcnn import MaskRCNN, data, model, scoring
+from workloads.maskrcnn import WORKLOAD, data, model, scoring
 
 
 @pytest.mark.slow
@@ -66,13 +66,13 @@ def test_one_step_and_one_prediction(
         precision=quickest_format(),
         **chosen,
     )
-    training = MaskRCNN().training(run)
+    training = WORKLOAD.build_training(run)
     with closing(training.train_epoch(1)) as steps:
         assert next(steps) == 1
     assert np.isfinite(training.loss())
     (tmp_path / "checkpoint").mkdir()
     training.export(tmp_path / "checkpoint")
-    system = MaskRCNN().inference(run, tmp_path / "checkpoint", engine)
+    system = WORKLOAD.build_inference(run, tmp_path / "checkpoint", engine)
     system.load([0])
     (answer,) = system.open(0, 1)([0])
     assert scoring.split_maskrcnn_answer(answer) is not None

@@ -13,7 +13,7 @@ from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common import weights
 from workloads.common.detection import coco
-from workloads.maskrcnn import MaskRCNN, model, scoring
+from workloads.maskrcnn import WORKLOAD, model, scoring
 from workloads.maskrcnn.agreement import agree
 from workloads.maskrcnn.inference import MaskRCNNInference
 from workloads.maskrcnn.training import MaskRCNNTraining
@@ -124,7 +124,7 @@ def test_other_classes_are_refused(
     """A checkpoint of other data would answer with labels that mean something else."""
     weights.write_exported_weights(network, replace(described, classes=("a", "b", "c")), tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
-        MaskRCNN().inference(make_run(), tmp_path, engine)
+        WORKLOAD.build_inference(make_run(), tmp_path, engine)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from suite.rounds import Profile
 from suite.rounds.legality import check_hyperparameter_constraints
 from suite.rounds.settings import resolve_settings
 from workloads.common.detection import coco, synthetic_scenes
-from workloads.maskrcnn import MaskRCNN, recipe
+from workloads.maskrcnn import WORKLOAD, recipe
 from workloads.maskrcnn.agreement import agree
 from workloads.maskrcnn.data import MASKRCNN_SCENES
 from workloads.maskrcnn.model import RegionCounts
@@ -30,9 +30,7 @@ TARGET = {"box_ap": 0.377, "mask_ap": 0.339}
 
 def logged(profile: Profile, **chosen: int) -> dict[str, object]:
     return dict(
-        MaskRCNN().hyperparameters(
-            ROUND, profile, resolve_settings(ROUND, "maskrcnn", profile, chosen)
-        )
+        WORKLOAD.select_hyperparameters(ROUND, resolve_settings(ROUND, "maskrcnn", profile, chosen))
     )
 
 

@@ -20,7 +20,7 @@ from suite.workload import Run
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.optimisation.step import set_learning_rate
 from workloads.common.weights import SkippedInitialisation
-from workloads.maskrcnn import MaskRCNN, model, recipe
+from workloads.maskrcnn import WORKLOAD, model, recipe
 from workloads.maskrcnn.settings import build_region_counts
 from workloads.maskrcnn.training import MaskRCNNTraining, build_maskrcnn_optimizer
 
@@ -98,7 +98,7 @@ def test_blocks_follow_the_round(make_run: MakeRun) -> None:
     run = make_run()
     row = registry.load_round().benchmark("maskrcnn").training[run.profile]
     with SkippedInitialisation():
-        training = MaskRCNN().training(run)
+        training = WORKLOAD.build_training(run)
     assert list(training.blocks()) == [
         range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)
     ]
@@ -191,9 +191,7 @@ def test_hyperparameters_are_those_of_a_log(make_run: MakeRun) -> None:
     """closed_maskrcnn.yaml's keys, all of them, as the judge asks for them."""
     run = make_run()
     row = run.round.benchmark("maskrcnn").training[run.profile]
-    assert set(MaskRCNN().hyperparameters(run.round, run.profile, run.settings)) == set(
-        row.required
-    )
+    assert set(WORKLOAD.select_hyperparameters(run.round, run.settings)) == set(row.required)
 
 
 @pytest.mark.parametrize("sizes", [(16, 32), (16, 32, 64, 128, 0)])

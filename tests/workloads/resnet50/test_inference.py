@@ -15,7 +15,7 @@ from suite.workload import Run
 from workloads.common import weights
 from workloads.common.inputs.default import draw_picture_view
 from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
-from workloads.resnet50 import ResNet50, data, model, scoring
+from workloads.resnet50 import WORKLOAD, data, model, scoring
 from workloads.resnet50.inference import ResNet50Inference, TorchTensors
 from workloads.resnet50.training import ResNet50Training
 
@@ -167,7 +167,7 @@ def test_each_profile_serves_what_it_exports(
 @pytest.mark.slow
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """By the entry point's class."""
-    assert ResNet50().inference(make_run(), checkpoint, engine).sample_count == 12
+    assert WORKLOAD.build_inference(make_run(), checkpoint, engine).sample_count == 12
 
 
 def test_another_workload_s_checkpoint_is_refused(

@@ -12,7 +12,7 @@ from suite.errors import RequestError
 from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import check_hyperparameter_constraints
 from suite.rounds.settings import resolve_settings
-from workloads.resnet50 import ResNet50
+from workloads.resnet50 import WORKLOAD
 from workloads.resnet50.recipe import (
     RESNET50_LOGGED_HYPERPARAMETERS,
     ResNet50Recipe,
@@ -171,7 +171,7 @@ def test_what_the_rules_forbid_is_seen(key: str, value: float) -> None:
 def test_the_workload_logs_the_recipe() -> None:
     """The entry point gives the same names, and no key of one optimizer in the other's log."""
     for chosen, other in (("sgd", "lars"), ("lars", "sgd")):
-        logged = ResNet50().hyperparameters(ROUND, Profile.SMOKE, settled(opt_name=chosen))
+        logged = WORKLOAD.select_hyperparameters(ROUND, settled(opt_name=chosen))
         assert logged["opt_name"] == chosen
         assert not [key for key in logged if key.startswith(other)]
 
@@ -179,7 +179,7 @@ def test_the_workload_logs_the_recipe() -> None:
 def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed."""
     code = (
-        "import sys; import workloads.resnet50, workloads.resnet50.scoring; assert not {'torch',"
+        "import sys; import workloads.resnet50.recipe, workloads.resnet50.scoring; assert not {'torch',"
         " 'numpy', 'PIL'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -13,7 +13,7 @@ from suite.engine import Plan, Precision
 from suite.errors import RequestError
 from suite.workload import Run
 from workloads.common import weights
-from workloads.resnet50 import ResNet50 as Workload
+from workloads.resnet50 import WORKLOAD
 from workloads.resnet50 import model as torch_model
 from workloads.resnet50.inference import ResNet50Inference as TorchInference
 
@@ -143,7 +143,7 @@ class Keen:
 def test_the_engine_is_told_pictures_with_channels_last(run: Run, checkpoint: Path) -> None:
     """Shapes in PyTorch's order would be prepared for, and never come."""
     engine = Keen()
-    made = Workload().inference(run, checkpoint, engine)  # type: ignore[arg-type]
+    made = WORKLOAD.build_inference(run, checkpoint, engine)  # type: ignore[arg-type]
     assert isinstance(made, ResNet50Inference)
     assert (engine.network.framework, engine.plan.precision) == ("tensorflow", Precision.FP32)
     assert (tuple(engine.network.inputs[0].shape), engine.network.shapes.maximum) == (
@@ -167,4 +167,4 @@ def test_every_weight_is_carried_over_but_the_counters() -> None:
 def test_it_is_trained_in_pytorch(run: Run) -> None:
     """Said before any data is made."""
     with pytest.raises(RequestError, match="tensorflow"):
-        Workload().training(run)
+        WORKLOAD.build_training(run)

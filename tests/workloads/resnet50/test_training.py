@@ -16,7 +16,7 @@ from testbed import a_run, shallow
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run, Scores
-from workloads.resnet50 import ResNet50, model
+from workloads.resnet50 import WORKLOAD, model
 from workloads.resnet50.training import ResNet50Training
 
 MakeRun = Callable[..., Run]
@@ -105,7 +105,7 @@ def test_blocks_follow_the_round(make_run: MakeRun) -> None:
 
 def test_the_workload_makes_it(make_run: MakeRun) -> None:
     """The entry point's class imports the rest when it is asked."""
-    assert isinstance(ResNet50().training(make_run()), ResNet50Training)
+    assert isinstance(WORKLOAD.build_training(make_run()), ResNet50Training)
 
 
 @pytest.mark.slow
@@ -286,7 +286,7 @@ def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
 def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
     """Asking for DALI and quietly getting something else would make the record wrong."""
     with pytest.raises(RequestError, match=f"unknown {name} of resnet50 '{value}'"):
-        ResNet50().training(replace(make_run(), **{name: value}))
+        WORKLOAD.build_training(replace(make_run(), **{name: value}))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from suite.input import Means, Place
 from suite.workload import Run
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import SampleKey
-from workloads.ssd import SSD, data
+from workloads.ssd import WORKLOAD, data
 from workloads.ssd.detector.default_boxes import SMALL_128
 
 pytest.importorskip(
@@ -54,7 +54,7 @@ def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -
 
 def test_it_trains_and_evaluates(make_run: MakeRun) -> None:
     """Through the workload's own entrance."""
-    training = SSD().training(replace(make_run(), input="dali"))
+    training = WORKLOAD.build_training(replace(make_run(), input="dali"))
     assert next(training.train_epoch(1)) == 4
     assert 0 < training.loss() < 100
     assert 0 <= training.evaluate()["box_ap"] <= 1

@@ -15,7 +15,7 @@ from workloads.common import weights
 from workloads.common.detection import coco
 from workloads.common.inputs.default import draw_picture_view
 from workloads.common.pictures.decoding import normalise_pictures, read_rgb_picture
-from workloads.ssd import SSD, data, model, scoring
+from workloads.ssd import WORKLOAD, data, model, scoring
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import SMOKE_64, build_default_boxes
 from workloads.ssd.inference import SSDInference
@@ -153,4 +153,4 @@ def test_each_profile_serves_what_it_exports(
 @pytest.mark.slow
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """By the entry point's class."""
-    assert SSD().inference(make_run(), checkpoint, engine).sample_count == 5
+    assert WORKLOAD.build_inference(make_run(), checkpoint, engine).sample_count == 5

@@ -20,7 +20,7 @@ from workloads.common.inputs.batches import SampleKey
 from workloads.common.inputs.default import DefaultReader
 from workloads.common.optimisation import collectives, gradient_exchange
 from workloads.common.weights import SkippedInitialisation
-from workloads.ssd import SSD, data, model
+from workloads.ssd import WORKLOAD, data, model
 from workloads.ssd.detector.default_boxes import SMALL_128
 from workloads.ssd.training import SSDTraining
 
@@ -200,7 +200,7 @@ def test_a_broken_picture_stops_the_run_before_it_starts(
 def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
     """Asking for DALI and quietly getting something else would make the record wrong."""
     with pytest.raises(RequestError, match=f"unknown {name} of ssd '{value}'"):
-        SSD().training(replace(make_run(), **{name: value}))
+        WORKLOAD.build_training(replace(make_run(), **{name: value}))
 
 
 def test_real_data_needs_start_weights(make_run: MakeRun) -> None:
@@ -216,7 +216,7 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
     run = make_run()
     row = run.round.benchmark("ssd").training[run.profile]
     with SkippedInitialisation():
-        training = SSD().training(run)
+        training = WORKLOAD.build_training(run)
     assert [list(block) for block in training.blocks()] == [
         [epoch] for epoch in range(1, row.max_epochs + 1)
     ]

@@ -17,7 +17,7 @@ from suite.workload import Run
 from workloads.common import weights_description
 from workloads.common.text.parallel_text import ParallelCorpus
 from workloads.common.text.token_answers import pack_token_ids, unpack_token_ids
-from workloads.transformer import Transformer, scoring
+from workloads.transformer import WORKLOAD, scoring
 from workloads.transformer.inference import TransformerInference
 from workloads.transformer.training import TransformerTraining
 from workloads.transformer.translation.beam_search import TranslationBeams
@@ -188,7 +188,7 @@ def test_each_profile_serves_what_it_exports(
 @pytest.mark.slow
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """By the entry point's class."""
-    assert Transformer().inference(make_run(), checkpoint, engine).sample_count == 12
+    assert WORKLOAD.build_inference(make_run(), checkpoint, engine).sample_count == 12
 
 
 def test_another_workload_s_checkpoint_is_refused(

@@ -15,7 +15,7 @@ from suite.rounds import HyperValue, Profile
 from suite.rounds.legality import check_hyperparameter_constraints
 from suite.rounds.settings import collect_workload_settings, resolve_settings
 from workloads.common.text import synthetic_language
-from workloads.transformer import Transformer, scoring, subwords
+from workloads.transformer import WORKLOAD, scoring, subwords
 from workloads.transformer.recipe import (
     TRANSFORMER_LOGGED_HYPERPARAMETERS,
     DecodingParameters,
@@ -130,11 +130,11 @@ def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed; the log's names come from the entry
     point.
     """
-    assert Transformer().hyperparameters(
-        ROUND, Profile.SMOKE, settled()
-    ) == select_transformer_hyperparameters(settled())
+    assert WORKLOAD.select_hyperparameters(ROUND, settled()) == select_transformer_hyperparameters(
+        settled()
+    )
     code = (
-        "import sys; import workloads.transformer; assert not {'torch', 'numpy', 'tensorflow'} &"
+        "import sys; import workloads.transformer.recipe; assert not {'torch', 'numpy', 'tensorflow'} &"
         " set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

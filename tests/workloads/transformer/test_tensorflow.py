@@ -18,9 +18,9 @@ import torch
 
 from suite.errors import MissingError, RequestError
 from suite.workload import Precision, Run
-from workloads import transformer
+from workloads.common import run_request
 from workloads.common.weights_description import WEIGHTS_FILE
-from workloads.transformer import Transformer as Workload
+from workloads.transformer import WORKLOAD
 from workloads.transformer import model as torch_model
 from workloads.transformer.recipe import DecodingParameters, TransformerRecipe, TransformerShape
 from workloads.transformer.training import TransformerTraining as TorchTraining
@@ -300,9 +300,9 @@ def test_weights_that_do_not_fit_are_named(checkpoints: tuple[Path, Path], run: 
 
 def test_the_workload_makes_both_halves(run: Run, checkpoints: tuple[Path, Path]) -> None:
     """`--framework tensorflow` is all that a user says."""
-    assert isinstance(Workload().training(run), training.TransformerTraining)
+    assert isinstance(WORKLOAD.build_training(run), training.TransformerTraining)
     assert isinstance(
-        Workload().inference(run, checkpoints[1], TensorFlowEngine()), TransformerInference
+        WORKLOAD.build_inference(run, checkpoints[1], TensorFlowEngine()), TransformerInference
     )
 
 
@@ -325,9 +325,9 @@ def test_what_there_is_no_code_for_is_refused(run: Run, field: str, value: Any, 
 
 def test_a_missing_tensorflow_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """That names the extra."""
-    monkeypatch.setattr(transformer, "find_spec", lambda name: None)
+    monkeypatch.setattr(run_request, "find_spec", lambda name: None)
     with pytest.raises(MissingError, match=r"\[tensorflow\]'"):
-        Workload().training(run)
+        WORKLOAD.build_training(run)
 
 
 @pytest.mark.parametrize(("device", "name"), [("cpu", "/CPU:0"), ("cuda:1", "/GPU:1")])

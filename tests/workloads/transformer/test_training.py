@@ -18,7 +18,7 @@ from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run
 from workloads.common.weights_description import WEIGHTS_FILE
-from workloads.transformer import Transformer, data
+from workloads.transformer import WORKLOAD, data
 from workloads.transformer.recipe import (
     TransformerRecipe,
     build_inverse_root_schedule,
@@ -247,7 +247,7 @@ def test_bf16_trains(make_run: MakeRun) -> None:
 def test_what_there_is_no_code_for_is_refused(make_run: MakeRun) -> None:
     """Asking for DALI and quietly getting something else would make the record wrong."""
     with pytest.raises(RequestError, match="unknown input of transformer 'dali'"):
-        Transformer().training(replace(make_run(), input="dali"))
+        WORKLOAD.build_training(replace(make_run(), input="dali"))
 
 
 @pytest.mark.slow

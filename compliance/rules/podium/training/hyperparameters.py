@@ -52,7 +52,7 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     One that is derived and that the row does not require is a warning where it is missing: an older
     workload did not log it.
     Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`;
-    Workload.hyperparameters.
+    Workload.select_hyperparameters.
     Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its
     clock starts.
     """
@@ -94,9 +94,7 @@ def compute_workload_hyperparameters(log: TrainingLog) -> Mapping[str, HyperValu
     ):
         return {}
     try:
-        return registry.load_workload(log.workload).hyperparameters(
-            log.round, log.profile, log.settings
-        )
+        return registry.load_workload(log.workload).select_hyperparameters(log.round, log.settings)
     except (
         PodiumError,
         LookupError,

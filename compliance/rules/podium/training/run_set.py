@@ -216,7 +216,7 @@ def has_run_times(log: TrainingLog) -> bool:
 def schema(group: TrainingSet) -> Iterator[Fault]:
     """The facts of each log match the workload's published schema.
 
-    Source: the file training.<round>.<workload>.json of a package in the group podium.schemas.
+    Source: the file training.<round>.<workload>.json of the workload's package.
     Advice: submit the log exactly as the run wrote it.
     """
     for log in group.logs:

@@ -92,7 +92,9 @@ def test_a_missing_file_and_a_workload_without_a_table(tmp_path: Path) -> None:
         imported(tmp_path / "r", tmp_path / "none.pth")
     with pytest.raises(RequestError, match="fake has no table of other sources' weights"):
         read_weight_layouts("fake")
-    assert set(registry.list_entry_points(registry.IMPORT_GROUP)) == {
+    assert {
+        file.point.name for file in registry.iterate_workload_files(registry.FOREIGN_WEIGHTS_FILE)
+    } == {
         "gnmt",
         "maskrcnn",
         "resnet50",

@@ -59,7 +59,7 @@ def test_a_step_comes_to_the_same_in_both(
             "choose_training_memory_format",
             lambda run, side_px, wanted=wanted: wanted,
         )
-        training: Any = registry.load_workload(workload).training(
+        training: Any = registry.load_workload(workload).build_training(
             a_run(workload, None, small / "cache", SETTINGS[workload])
         )
         convolutions = [

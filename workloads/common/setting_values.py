@@ -10,7 +10,7 @@ from suite.rounds import HyperValue
 Settings = Mapping[str, HyperValue]
 
 
-def _require_setting(settings: Settings, key: str) -> HyperValue:
+def _require_setting_value(settings: Settings, key: str) -> HyperValue:
     if key not in settings:
         raise RequestError(
             f"setting {key} has no value in this profile: set it with --set {key}=VALUE"
@@ -20,7 +20,7 @@ def _require_setting(settings: Settings, key: str) -> HyperValue:
 
 def require_integer_setting(settings: Settings, key: str) -> int:
     """Return an integer setting that may not be negative."""
-    value = _require_setting(settings, key)
+    value = _require_setting_value(settings, key)
     if type(value) is not int or value < 0:
         raise RequestError(f"setting {key}: {value!r} is not a whole number of at least 0")
     return value
@@ -36,7 +36,7 @@ def require_positive_setting(settings: Settings, key: str) -> int:
 
 def require_number_setting(settings: Settings, key: str) -> float:
     """Return a numeric setting."""
-    value = _require_setting(settings, key)
+    value = _require_setting_value(settings, key)
     if type(value) not in (int, float):
         raise RequestError(f"setting {key}: {value!r} is not a number")
     return float(value)  # type: ignore[arg-type]  # the check above leaves int and float
@@ -44,7 +44,7 @@ def require_number_setting(settings: Settings, key: str) -> float:
 
 def require_flag_setting(settings: Settings, key: str) -> bool:
     """Return a boolean setting."""
-    value = _require_setting(settings, key)
+    value = _require_setting_value(settings, key)
     if type(value) is not bool:
         raise RequestError(f"setting {key}: {value!r} is neither true nor false")
     return value
@@ -52,12 +52,12 @@ def require_flag_setting(settings: Settings, key: str) -> bool:
 
 def require_text_setting(settings: Settings, key: str) -> str:
     """Return a text setting."""
-    return str(_require_setting(settings, key))
+    return str(_require_setting_value(settings, key))
 
 
 def require_numbers_setting(settings: Settings, key: str) -> tuple[float, ...]:
     """Return a setting that is a list of numbers."""
-    value = _require_setting(settings, key)
+    value = _require_setting_value(settings, key)
     if not isinstance(value, tuple | list):
         raise RequestError(f"setting {key}: {value!r} is not a list of numbers")
     return tuple(float(entry) for entry in value)

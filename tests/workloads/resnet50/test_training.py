@@ -285,7 +285,7 @@ def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
 @pytest.mark.parametrize(("name", "value"), [("framework", "tensorflow"), ("input", "dally")])
 def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, value: str) -> None:
     """Asking for DALI and quietly getting something else would make the record wrong."""
-    with pytest.raises(RequestError, match=f"unknown {name} of resnet50 '{value}'"):
+    with pytest.raises(RequestError, match=f"unknown {name}( pipeline| of resnet50) '{value}'"):
         WORKLOAD.build_training(replace(make_run(), **{name: value}))
 
 

@@ -1,18 +1,18 @@
-"""The commands check and explain; thin, so that `--help` loads neither parsers nor rules."""
+"""The commands `check` and `explain`; thin, so that `--help` loads neither parsers nor rules."""
 
 from pathlib import Path
 from typing import Final
 
 import click
 
-from suite.cli import PATH_TYPE
-from suite.console.parameters import ROUND_TYPE, NameType
+from suite.console.options import build_format_option
+from suite.console.parameters import PATH_TYPE, ROUND_TYPE, NameType
 
 REPORT_FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
 
 def list_rule_ids() -> list[str]:
-    """Name the rules, for the shell."""
+    """Return the ids of all rules, for shell completion."""
     from compliance.rules import load_rules
 
     return sorted(load_rules())
@@ -25,29 +25,26 @@ def list_rule_ids() -> list[str]:
     "round_name",
     type=ROUND_TYPE,
     metavar="ROUND",
-    help="Round to judge by; without it, the one that each PATH's content tells.",
+    help="Round to judge by (default: detected from each PATH).",
 )
 @click.option(
-    "--truth", type=PATH_TYPE, help="Folder with labels or references where the tree has none."
+    "--truth",
+    type=PATH_TYPE,
+    help="Folder of labels or references, for results trees that have none.",
 )
 @click.option(
     "--config",
     type=PATH_TYPE,
     help=(
-        "Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules."
+        "Check hyper-parameter files (TOML or JSON; this one and every PATH) against the closed"
+        " division."
     ),
 )
 @click.option(
-    "--workload", help="With --config: the workload; without it, the file's own `workload`."
+    "--workload",
+    help="With --config: the workload (default: the value of `workload` in the file).",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(REPORT_FORMATS),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@build_format_option(*REPORT_FORMATS)
 def check(
     paths: tuple[str, ...],
     round_name: str | None,
@@ -56,15 +53,14 @@ def check(
     workload: str | None,
     form: str,
 ) -> int:
-    """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on
-    its own.
+    """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
+    PATH separately.
 
-    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are
-    judged by their own rounds; results of any other round are neither valid nor broken: they are
-    unknown.
+    podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, or podium-v1. Results
+    of any other round are reported as unknown, neither valid nor invalid.
 
-    Exit code 0: all are valid; 1: one is not, or cannot be read, or is of an unknown round; 3: a
-    workload's package is not installed.
+    Exit code 0: every PATH is valid. 1: a PATH is invalid, unreadable, or of an unknown round. 3:
+    the package of a workload is not installed.
 
     Example: podium check results --format json
     """
@@ -79,16 +75,9 @@ def check(
 
 @click.command()
 @click.argument("rule", required=False, type=NameType(list_rule_ids), metavar="[RULE]")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@build_format_option("text", "json")
 def explain(rule: str | None, form: str) -> None:
-    """Say what RULE of the judge asks, where it stands, and what to do; without RULE, list all
+    """Explain what RULE requires, its source, and how to fix a violation; without RULE, list all
     rules.
 
     Example: podium explain training.target

@@ -1,6 +1,6 @@
 """`podium run`: train, infer, check and pack as separate commands; finished steps are skipped."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -26,6 +26,8 @@ from suite.process.signals import Interrupted, raised_signals
 RESUME_NOTE: Final = "what is finished is kept, and the same command goes on"
 LOADGEN_VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
+METERING_FIELDS: Final = ("power", "meter")
+"""Fields of options that `podium audit` does not have: runs of compliance tests are not metered."""
 
 
 def run_campaigns(
@@ -272,7 +274,7 @@ def run_audit_step(campaign: Campaign) -> None:
     )
     if not missing:
         print_campaign_step(campaign, "audit: finished already")
-    unmetered, failed = replace(campaign.options, power="off", meter=None), []
+    failed = []
     for scenario, test in (
         (scenario, test) for scenario, tests in missing.items() for test in tests
     ):
@@ -284,7 +286,7 @@ def run_audit_step(campaign: Campaign) -> None:
             run_podium_command(
                 "audit",
                 campaign.workload,
-                *format_common_arguments(unmetered),
+                *format_common_arguments(campaign.options, METERING_FIELDS),
                 "--scenario",
                 scenario.value,
                 "--test",
@@ -330,10 +332,14 @@ def run_pack_step(campaign: Campaign, results: Sequence[IndexedResult]) -> Path:
     return bundle
 
 
-def format_common_arguments(options: RunOptions) -> list[str]:
-    """Format the common options as a user would type them."""
+def format_common_arguments(options: RunOptions, omitted: Collection[str] = ()) -> list[str]:
+    """Format the common options as a user would type them, without those that a command does not
+    have.
+    """
     command_words: list[str] = []
     for name, value in asdict(options).items():
+        if name in omitted:
+            continue
         if name == "assignments":
             command_words += [word for assignment in value for word in ("--set", assignment)]
         elif value is not None:

@@ -1,13 +1,10 @@
-"""`podium scaling`: the published table, and a step on the devices that are asked for."""
+"""`podium scaling`: the published table, and a step on the requested devices."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
-
-import click
 
 from compliance.documents.podium.training import is_finite_number, read_training_log
 from submissions.result_index import IndexedResult, open_results
@@ -22,8 +19,6 @@ from submissions.scaling.model import (
     read_scaling_data,
 )
 from suite import events, registry
-from suite.cli import PATH_TYPE
-from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 from suite.errors import JudgedError, RequestError
 
 DEFAULT_NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
@@ -42,70 +37,6 @@ class DeviceRate:
     batch: int
     """Samples of one device."""
     throughput: float
-
-
-@click.command()
-@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@click.option(
-    "--devices",
-    type=click.IntRange(min=1, max=1_000_000),
-    required=True,
-    help="Devices that train together.",
-)
-@click.option(
-    "--batch",
-    type=click.IntRange(min=1),
-    required=True,
-    help="Samples of a step, over all devices.",
-)
-@click.option(
-    "--kind",
-    type=click.Choice(["V100", "V100-450W", "A100"]),
-    default="V100",
-    show_default=True,
-    help="Device, where no results are named.",
-)
-@click.option(
-    "--per-node",
-    type=click.IntRange(min=1),
-    default=8,
-    show_default=True,
-    help="Devices of a node.",
-)
-@click.option(
-    "--node-gb-per-s",
-    type=FiniteRange(min=0, min_open=True),
-    help="Network cards of a node, one way; without it, as published systems have.",
-)
-@click.option(
-    "--from",
-    "results",
-    type=PATH_TYPE,
-    help="Results folder with a training of yours: the rate of one device is taken from its log.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
-def scaling(
-    workload: str, devices: int, batch: int, results: Path | None, form: str, **node: Any
-) -> None:
-    """Predict a training step of WORKLOAD on many devices, by a model that is fitted to published
-    ResNet-50 trainings.
-
-    The table shows each published point beside the model's prediction from the others. A figure on
-    paper: never a result.
-
-    Example: podium scaling resnet50 --devices 2048 --batch 81920
-    """
-    document = predict_training_step(workload, devices, batch, results, **node)
-    click.echo(
-        json.dumps(document, indent=1) if form == "json" else format_scaling_tables(document)
-    )
 
 
 def predict_training_step(
@@ -128,7 +59,7 @@ def predict_training_step(
             f" {', '.join(sorted(read_scaling_data().parameters))}"
         )
     if batch % devices:
-        raise RequestError(f"--batch {batch} is no multiple of {devices} devices")
+        raise RequestError(f"--batch {batch} is not a multiple of {devices} devices")
     fit, own = fit_published_points(), read_device_rate(results, workload) if results else None
     if own is None and workload != "resnet50":
         raise RequestError(

@@ -1,9 +1,10 @@
-"""Parameter types: names, listed in a command's help and completed by the shell, and finite
-numbers.
+"""Parameter types: names, which a command's help lists and the shell completes, finite numbers and
+paths.
 """
 
 import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -35,7 +36,7 @@ class NameType(click.ParamType[str]):
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range; click takes nan for one, since it compares with nothing."""
+    """A number in a range; click accepts nan, since every comparison with nan is false."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse nan and infinity."""
@@ -43,10 +44,26 @@ class FiniteRange(click.FloatRange):
         return (
             number
             if math.isfinite(number)
-            else self.fail(f"{value!r} is no finite number.", param, ctx)
+            else self.fail(f"{value!r} is not a finite number", param, ctx)
         )
 
 
+class PathType(click.Path):
+    """A path as the user typed it; an empty path, which would mean the current folder, is
+    refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty path: a shell variable that is not set."""
+        if value == "":
+            self.fail("the path is empty; use . for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH_TYPE: Final = PathType()
 WORKLOAD_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.WORKLOAD_GROUP))
 WORKLOAD_OR_ALL_TYPE: Final = NameType(
     lambda: [*registry.list_entry_points(registry.WORKLOAD_GROUP), "all"]

@@ -46,7 +46,7 @@ QUIET_OPTION: Final = click.option(
     is_flag=True,
     expose_value=False,
     callback=set_screen,
-    help="Results and errors alone.",
+    help="Print only results and errors.",
 )
 VERBOSE_OPTION: Final = click.option(
     "-v",
@@ -54,7 +54,7 @@ VERBOSE_OPTION: Final = click.option(
     is_flag=True,
     expose_value=False,
     callback=set_screen,
-    help="Say more, where a command has more to say.",
+    help="Show more detail.",
 )
 
 

@@ -19,8 +19,8 @@ from podium_fakes import fake, records
 from podium_fakes.drive import events, log_path, options
 
 from harness import data_manifest, data_survey
-from harness.cli import data as command
-from harness.cli import infer
+from harness.commands.data import data as command
+from harness.commands.infer import infer
 from harness.data_survey import add_findings_on_ranks, add_survey_findings
 from harness.request import resolve_request
 from harness.training.run_set import train_run_set

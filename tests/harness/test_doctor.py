@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from podium_fakes import records
 from podium_fakes.engine import FakeEngine
 
-from harness.cli import doctor as command
+from harness.commands.doctor import doctor as command
 from harness.doctor import dtype_trials, findings, report, screen
 from suite import registry
 from suite.errors import MissingError, RequestError

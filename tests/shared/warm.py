@@ -29,10 +29,10 @@ ENGINES = (
     "harness.engines.tensorrt.engine",
 )
 RUN = (
-    "harness.cli",
+    "harness.commands.train",
+    "harness.commands.infer",
     "harness.training.run_set",
     "harness.serving.infer",
-    "harness.serving.network.cli",
     "harness.serving.loadgen.session",
     "psutil",
     *ENGINES,
@@ -48,7 +48,8 @@ JUDGE = (
 COMMANDS = (
     *RUN,
     *JUDGE,
-    "submissions.cli",
+    "submissions.commands.run",
+    "submissions.commands.report",
     "submissions.campaign.run",
     "submissions.report.command",
     "submissions.report.page",

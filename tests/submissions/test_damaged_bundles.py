@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from submissions import compliance_check
-from submissions.cli import compare, score
+from submissions.commands.compare import compare
+from submissions.commands.score import score
 from submissions.pack import bundle as package
 from submissions.pack.bundle import list_packed_bundle_problems, pack_results
 from suite.errors import JudgedError

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from compliance.bundle.archive import unpack_bundle
 from compliance.bundle.seal import SEAL_BYTES, build_bundle_seal
 from compliance.verdict import Finding
-from submissions.cli import verify as verify_command
+from submissions.commands.verify import verify as verify_command
 from submissions.pack import seal as sealing
 from submissions.pack.bundle import list_packed_bundle_problems, pack_results
 from submissions.pack.manifest import build_bundle_manifest

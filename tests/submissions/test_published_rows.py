@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from corpus import CORPUS, needs_corpus
 
-from submissions.cli import published
+from submissions.commands.published import published
 from submissions.published_rows import (
     PUBLISHED_COLUMNS,
     list_published_files,

@@ -15,7 +15,7 @@ from compliance.judge import Judge
 from compliance.recognition.path_kind import PathKind
 from compliance.verdict import Finding
 from submissions import compliance_check
-from submissions.cli import score
+from submissions.commands.score import score
 from submissions.metrics import compute_olympic_mean
 from submissions.pack.bundle import pack_results
 from submissions.result_index import IndexedResult, open_results

@@ -15,7 +15,7 @@ from corpus import CORPUS, needs_corpus
 
 from compliance.judge import Judge
 from compliance.verdict import Finding
-from submissions.cli import score
+from submissions.commands.score import score
 from submissions.score.published import find_most_frequent_division
 from suite.errors import JudgedError
 

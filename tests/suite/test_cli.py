@@ -12,6 +12,7 @@ import pytest
 from warm import Warm
 
 from suite import cli, registry
+from suite.console.options import ORGANISATION_NAME
 from suite.errors import JudgedError, MissingError, RequestError, build_unknown_name_error
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -253,7 +254,7 @@ def test_an_organisation_is_one_folder_of_the_results(
 
 @pytest.mark.parametrize("org", ["acme", "Acme-2.0_x", "..a", "_"])
 def test_a_plain_organisation_is_taken(org: str) -> None:
-    assert cli.ORGANISATION_NAME.fullmatch(org)
+    assert ORGANISATION_NAME.fullmatch(org)
 
 
 @pytest.mark.parametrize(
@@ -319,3 +320,32 @@ def test_a_profile_about_real_data_wants_them(
             and wanted in told
         )
     assert not list(Path(str(tmp_path)).iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [
+        (
+            "import",
+            {
+                "--engine",
+                "--precision",
+                "--input",
+                "--org",
+                "--system",
+                "--system-file",
+                "--power",
+                "--meter",
+            },
+        ),
+        ("serve", {"--org", "--power", "--meter"}),
+        ("audit", {"--power", "--meter"}),
+        ("train", set()),
+    ],
+)
+def test_a_command_offers_only_options_that_it_uses(command: str, missing: set[str]) -> None:
+    """`import --meter`, `serve --power` were accepted, and did nothing."""
+    loaded = registry.load_entry_point(registry.COMMAND_GROUP, "command", command)
+    offered = {name for parameter in loaded.params for name in parameter.opts}
+    every = {f"--{name.replace('_', '-')}" for name in cli.RunOptions.__dataclass_fields__}
+    assert (every - {"--assignments"} | {"--set"}) - offered == missing

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from testbed import SETTINGS, a_run
 
-from harness.cli import data as command
+from harness.commands.data import data as command
 from suite import registry
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 PROGRAM_NAME: Final = "podium"
 ONE_PROFILE_COMMANDS: Final = frozenset({"train", "infer", "run"})
-"""Commands that take one profile, `smoke` where none is named: harness/cli.py."""
+"""Commands that take one profile, `smoke` by default: suite/console/options.py."""
 DEFAULT_PROFILE: Final = "smoke"
 BOOLEAN_WORDS: Final = {"true": True, "false": False}
 TYPED_SETTING_TOLERANCE: Final = 1e-9

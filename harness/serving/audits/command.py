@@ -21,7 +21,7 @@ from harness.serving.staging import build_staging_entry, finish_interrupted_move
 from suite.audits.names import AuditTest
 from suite.audits.rules import require_audit_rules
 from suite.cli import RunOptions
-from suite.errors import JudgedError, RequestError
+from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
 from suite.files.superseded import supersede
 from suite.ledger.steps import AttemptKind, StepKind
@@ -30,8 +30,6 @@ from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised_signals
 from suite.records import AuditRecord
 
-UNMETERED_POWER_CHOICES: Final = ("auto", "off")
-"""Values of --power that ask for no source by name."""
 AUDIT_VERDICTS: Final = {True: "passed", False: "failed"}
 
 
@@ -51,7 +49,6 @@ def audit_workload(
     interrupted audit stay.
     """
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
-    refuse_metered_audit(options)
     serving_setup = set_up_serving(workload, options, checkpoint)
     try:
         with raised_signals(), exclusive(serving_setup.entry.results):
@@ -75,15 +72,6 @@ def audit_workload(
         raise JudgedError(
             f"{workload}: the audit failed: {', '.join(failed)}; the result does not count"
         )
-
-
-def refuse_metered_audit(options: RunOptions) -> None:
-    """RequestError for a request to read power: compliance tests compare speeds and answers, and
-    file no watts.
-    """
-    option = f"--meter {options.meter}" if options.meter is not None else f"--power {options.power}"
-    if options.meter is not None or options.power not in UNMETERED_POWER_CHOICES:
-        raise RequestError(f"{option}: the runs of compliance tests are not metered; leave it out")
 
 
 def run_compliance_tests(

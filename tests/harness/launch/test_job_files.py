@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from podium_fakes import STEP_MS
 from podium_fakes.drive import events, log_path
 
+from harness.commands.launch import launch
 from harness.launch import job_file
-from harness.launch.command import launch
 from suite.errors import RequestError
 
 SHARED = "/shared/results"
@@ -276,7 +276,7 @@ def test_what_no_cluster_could_run_is_refused(words: tuple[str, ...], reason: st
 def test_a_range_of_nodes_is_refused_with_the_reason() -> None:
     """torchrun takes 2:4; podium's batches depend on the number of ranks."""
     done = CliRunner().invoke(launch, ["slurm", *FAKE, "--results", SHARED, "--nodes", "2:4"])
-    assert done.exit_code == 2 and "fixed for a run" in done.output
+    assert done.exit_code == 2 and "must be fixed" in done.output
 
 
 def test_a_results_folder_of_this_machine_alone_is_refused_for_several_nodes(

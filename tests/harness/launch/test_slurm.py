@@ -15,7 +15,7 @@ from podium_fakes import slurm
 from podium_fakes.drive import log_path, marks, options, partial, until, valid_events, weights
 from podium_fakes.slurm import ASKED_S, Cluster
 
-from harness.launch.command import launch
+from harness.commands.launch import launch
 from harness.launch.job_file import MAX_SLURM_REQUEUES
 from harness.training.run_set import train_run_set
 from harness.training.state.checkpointing import list_checkpoint_numbers

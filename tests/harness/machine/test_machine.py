@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from podium_fakes.drive import entry, options
 
-from harness.cli import doctor as command
+from harness.commands.doctor import doctor as command
 from harness.doctor import report
 from harness.doctor.report import (
     ReadinessState,

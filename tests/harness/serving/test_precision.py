@@ -18,7 +18,7 @@ from podium_fakes.drive import options, words
 from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
-from harness.cli import precision as command
+from harness.commands.precision import precision as command
 from harness.request import resolve_request
 from harness.serving import precision as module
 from suite.errors import JudgedError, MissingError

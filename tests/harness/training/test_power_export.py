@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mlperf_logging.compliance_checker.mlp_parser import parse_file
 from podium_fakes.drive import events, log_path, options
 
-from harness.cli import power
+from harness.commands.power import power
 from harness.training.run_set import train_run_set
 from suite.errors import JudgedError, PodiumError, RequestError
 

@@ -27,7 +27,7 @@ from submissions import compliance_check
 from submissions.campaign import audits as campaign_audits
 from submissions.campaign import run as campaign
 from submissions.campaign.run import format_common_arguments, list_outermost_folders
-from submissions.cli import run
+from submissions.commands.run import run
 from submissions.result_index import UNPACKED_BUNDLES
 from suite import registry
 from suite.cli import RunOptions
@@ -546,7 +546,7 @@ def test_a_failing_audit_does_not_keep_the_next_from_running(
     assert [words[-3:] for words in called] == [
         (each.value, "--test", test) for each, tests in lacked.items() for test in tests
     ]
-    assert not any("--meter" in words for words in called)
+    assert not any({"--meter", "--power"} & set(words) for words in called)
 
 
 def test_what_this_machine_lacks_is_told_with_its_own_exit_code(

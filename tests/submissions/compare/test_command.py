@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.verdict import Finding
-from submissions.cli import compare
+from submissions.commands.compare import compare
 from submissions.pack.bundle import pack_results
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from submissions.cli import compare
+from submissions.commands.compare import compare
 from submissions.pack.bundle import pack_results
 from submissions.published_rows import read_published_rows
 from suite.errors import JudgedError, RequestError

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from compliance.verdict import Finding
-from submissions.cli import cost
+from submissions.commands.cost import cost
 from suite.errors import JudgedError, RequestError
 from suite.records import EnergyRecord
 

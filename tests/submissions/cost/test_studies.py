@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from submissions.cli import cost
+from submissions.commands.cost import cost
 from suite.errors import JudgedError
 
 BASE = Path(__file__).parents[2] / "examples" / "base"

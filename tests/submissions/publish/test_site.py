@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from submissions.cli import publish
+from submissions.commands.publish import publish
 from suite.errors import JudgedError, MissingError, RequestError
 
 MLCOMMONS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from submissions.cli import publish
+from submissions.commands.publish import publish
 
 if TYPE_CHECKING:
     from browser import Browser

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from submissions.cli import report
+from submissions.commands.report import report
 from submissions.report import command
 from suite.errors import JudgedError, MissingError, RequestError
 

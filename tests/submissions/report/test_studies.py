@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from submissions.cli import report
+from submissions.commands.report import report
 from submissions.report.document import Tone
 from submissions.report.sections import studies
 from suite.studies.documents import Study, StudyRow, select_best_batches

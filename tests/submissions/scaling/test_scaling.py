@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from submissions.scaling.command import scaling
+from submissions.commands.scaling import scaling
 from submissions.scaling.model import (
     compute_exchange_ms,
     fit_published_points,
@@ -105,7 +105,7 @@ def test_the_rate_of_a_device_is_taken_from_a_training_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("resnet50", "--devices", "7", "--batch", "100"), "no multiple of 7"),
+        (("resnet50", "--devices", "7", "--batch", "100"), "not a multiple of 7"),
         (("gnmt", "--devices", "8", "--batch", "64"), "--from RESULTS"),
         (("ssd", "--devices", "8", "--batch", "64"), "--from RESULTS"),
     ],

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from submissions import cli
 from submissions.pack.bundle import pack_results
+from suite import registry
 from suite.errors import PodiumError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record"
@@ -83,7 +83,9 @@ def podium() -> Callable[..., Result]:
 
     def call(name: str, *arguments: object) -> Result:
         outcome = CliRunner().invoke(
-            getattr(cli, name), [str(each) for each in arguments], standalone_mode=False
+            registry.load_entry_point(registry.COMMAND_GROUP, "command", name),
+            [str(each) for each in arguments],
+            standalone_mode=False,
         )
         if isinstance(outcome.exception, PodiumError):
             outcome.exit_code = outcome.exception.exit_code

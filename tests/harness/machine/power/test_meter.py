@@ -486,8 +486,8 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
         (["--listen", "foo"], "write HOST:PORT"),
         (["--listen", "127.0.0.1:99999"], "write HOST:PORT"),
         (["--listen", "127.0.0.1:-1"], "write HOST:PORT"),
-        (["--watts", "nan"], "no finite number"),
-        (["--watts", "inf"], "no finite number"),
+        (["--watts", "nan"], "not a finite number"),
+        (["--watts", "inf"], "not a finite number"),
     ],
 )
 def test_a_meter_of_nothing_is_refused(words: list[str], sentence: str) -> None:

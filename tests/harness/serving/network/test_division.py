@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from podium_fakes.served import schedule
 
-from harness.cli import infer
+from harness.commands.infer import infer
 from harness.serving.network.qdl import choose_silence_limit_s
 from harness.serving.network.setup import choose_network_division
 from harness.serving.network.wire import compute_machine_id, decode_bytes_elements, parse_endpoint
@@ -99,11 +99,11 @@ def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
     [
         (
             ("--endpoint", "grpc://h1:1", "--engine", "torch"),
-            "--engine: podium serve has chosen it",
+            "--engine: podium serve has set it already",
         ),
-        (("--endpoint", "grpc://h1:1", "--peak"), "--peak: it does not go with --endpoint"),
-        (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "Server and Offline only"),
-        (("--ca", "ca.pem"), "--ca needs --endpoint"),
+        (("--endpoint", "grpc://h1:1", "--peak"), "--peak: cannot be combined with --endpoint"),
+        (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "only Server and Offline"),
+        (("--ca", "ca.pem"), "--ca requires --endpoint"),
     ],
 )
 def test_options_that_belong_to_the_other_side_are_refused(

@@ -13,9 +13,9 @@ from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
+from harness.commands.peak import peak
 from harness.serving.peak import command as driven
 from harness.serving.peak.multi_stream import choose_multi_stream_step
-from harness.weights_and_peak_cli import peak
 from suite.errors import JudgedError, RequestError
 from suite.files.layout import STATE_FOLDER
 from suite.studies import peak_search
@@ -142,7 +142,7 @@ def test_nan_is_no_number(option: str, tmp_path: Path) -> None:
     found = CliRunner().invoke(peak, ["fake", option, "nan", "--results", str(tmp_path / "n")])
     assert (
         found.exit_code == 2
-        and "no finite number" in found.output
+        and "not a finite number" in found.output
         and not (tmp_path / "n").exists()
     )
 

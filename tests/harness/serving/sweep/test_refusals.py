@@ -7,7 +7,7 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import save_file
 
-from harness.cli import sweep
+from harness.commands.sweep import sweep
 from suite.errors import RequestError
 
 
@@ -24,13 +24,13 @@ def invoked(*arguments: object) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "what is to be measured"),
-        (("fake", "--batches", "0"), "write batch sizes from 1 to"),
-        (("fake", "--batches", "1,x"), "write batch sizes from 1 to"),
+        ((), "nothing to measure"),
+        (("fake", "--batches", "0"), "batch sizes from 1 to"),
+        (("fake", "--batches", "1,x"), "batch sizes from 1 to"),
         (("fake", "--within-ms", "0"), "not in the range"),
-        (("fake", "--within-ms", "nan"), "no finite number"),
-        (("fake", "--seconds", "nan"), "no finite number"),
-        (("fake", "--seconds", "inf"), "no finite number"),
+        (("fake", "--within-ms", "nan"), "not a finite number"),
+        (("fake", "--seconds", "nan"), "not a finite number"),
+        (("fake", "--seconds", "inf"), "not a finite number"),
     ],
 )
 def test_a_request_without_sense_is_a_usage_error(
@@ -43,7 +43,9 @@ def test_a_request_without_sense_is_a_usage_error(
 
 def test_options_of_one_subject_want_one(tmp_path: Path) -> None:
     """Weights for two networks are weights of another network for one of them."""
-    with pytest.raises(RequestError, match="--weights belongs to one --network: alexnet, vgg19"):
+    with pytest.raises(
+        RequestError, match="--weights requires exactly one --network: alexnet, vgg19"
+    ):
         invoked(
             "--network",
             "alexnet",

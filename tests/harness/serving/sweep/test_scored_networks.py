@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
-from harness.cli import sweep
+from harness.commands.sweep import sweep
 from harness.request import build_reading_options
 from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points, subjects
@@ -169,7 +169,7 @@ def test_a_score_that_would_say_nothing_is_refused(
         (("--data", data), f"a score of {NETWORK} needs --weights; random ones know nothing"),
         (
             ("--network", "vgg19", "--data", data),
-            f"--data belongs to one --network: {NETWORK}, vgg19",
+            f"--data requires exactly one --network: {NETWORK}, vgg19",
         ),
         (("--weights", weights, "--data", tmp_path), r"expected val/<class>/<name>\.JPEG"),
     ):

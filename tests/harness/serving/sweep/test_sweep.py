@@ -18,7 +18,7 @@ from podium_fakes.kept import keep_checkpoint
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
-from harness.cli import sweep
+from harness.commands.sweep import sweep
 from harness.machine import cpus
 from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points

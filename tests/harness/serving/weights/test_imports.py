@@ -10,9 +10,9 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 
-from harness.cli import infer
+from harness.commands.import_weights import import_command
+from harness.commands.infer import infer
 from harness.serving.weights.layouts import read_weight_layouts
-from harness.weights_and_peak_cli import import_command
 from suite import registry
 from suite.errors import RequestError
 from workloads.common.detection.torchvision_import import torchvision
@@ -105,7 +105,7 @@ def test_a_missing_file_and_a_workload_without_a_table(tmp_path: Path) -> None:
 
 def test_weights_and_accuracy_exclude_each_other(tmp_path: Path) -> None:
     """Of weights that nobody trained no accuracy is told."""
-    with pytest.raises(RequestError, match="leave out --mode accuracy"):
+    with pytest.raises(RequestError, match="omit --mode accuracy"):
         CliRunner().invoke(
             infer,
             ["resnet50", "--weights", "random", "--mode", "accuracy", "--results", str(tmp_path)],

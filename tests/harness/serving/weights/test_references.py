@@ -18,9 +18,10 @@ from click.testing import CliRunner
 from safetensors.torch import save_file
 from torch import nn
 
+from harness.commands.import_weights import import_command
 from harness.serving.weights.initial import export_random_weights
-from harness.weights_and_peak_cli import import_command
-from suite.cli import RunOptions, add_common_options
+from suite.cli import RunOptions, add_run_options
+from suite.console.options import RUN_OPTIONS
 from suite.files.layout import CHECKPOINT_RECORD
 from workloads.common import weights, weights_description
 from workloads.gnmt import model as gnmt
@@ -65,7 +66,7 @@ def imported(workload: str, file: Path, *more: str) -> Path:
 
 @click.command()
 @click.argument("workload")
-@add_common_options
+@add_run_options(*RUN_OPTIONS)
 def untrained(workload: str, options: RunOptions) -> None:
     """Print the folder of random weights of the same network."""
     click.echo(export_random_weights(workload, options), nl=False)

@@ -1,4 +1,4 @@
-"""The command audit; thin, so that `--help` loads no framework."""
+"""The command `audit`."""
 
 from pathlib import Path
 
@@ -6,40 +6,44 @@ import click
 
 from harness.installed import installed
 from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
-from suite.cli import PATH_TYPE, RunOptions, add_common_options
+from suite.cli import RunOptions, add_run_options
+from suite.console.options import (
+    CHECKPOINT_OPTION,
+    DATA_OPTIONS,
+    ENGINE_OPTIONS,
+    FILING_OPTIONS,
+    MACHINE_OPTIONS,
+    MODEL_OPTIONS,
+)
 from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.loadgen.scenario import parse_scenarios
 
 
 @click.command("audit")
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_common_options
+@add_run_options(*MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *MACHINE_OPTIONS, *FILING_OPTIONS)
 @click.option(
     "--scenario",
     type=SCENARIO_TYPE,
     default="all",
     show_default=True,
-    help="Whose results to audit.",
+    help="Scenario whose results are audited.",
 )
 @click.option(
     "--test",
     type=click.Choice(["all", *AuditTest]),
     default="all",
     show_default=True,
-    help="Which compliance test.",
+    help="Compliance test to run.",
 )
 @click.option(
     "--rules",
     type=click.Choice(AUDIT_RULE_NAMES),
     default=AUDIT_RULE_NAMES[0],
     show_default=True,
-    help="Whose settings and limits: podium's own, or a round's.",
+    help="Source of the settings and limits: podium's own rules, or those of a round.",
 )
-@click.option(
-    "--checkpoint",
-    type=PATH_TYPE,
-    help="Folder of exported weights; without it, the newest that reached the target.",
-)
+@CHECKPOINT_OPTION
 def audit_command(
     workload: str,
     options: RunOptions,
@@ -48,11 +52,10 @@ def audit_command(
     rules: str,
     checkpoint: Path | None,
 ) -> None:
-    """Run MLPerf's compliance tests of the results of WORKLOAD, each in turns with reference runs.
+    """Run MLPerf's compliance tests on the results of WORKLOAD, alternating with reference runs.
 
-    TEST01 compares the answers of performance runs with the accuracy run's, TEST04 issues one
-    sample again and again, TEST05 takes other
-    seeds. A test that fails makes the result one that does not count.
+    TEST01 compares the answers of performance runs with those of the accuracy run. TEST04 issues
+    one sample repeatedly. TEST05 uses other seeds. A failed test invalidates the result.
 
     Example: podium audit resnet50 --scenario offline --test TEST04
     """

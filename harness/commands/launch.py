@@ -1,31 +1,32 @@
-"""`podium launch`: the command line; it prints a job file and runs nothing."""
+"""The command `launch`: prints a job file and runs nothing."""
 
 import click
 
-from suite.cli import PATH_TYPE
-from suite.console.parameters import WORKLOAD_TYPE
+from suite.console.options import build_profile_option
+from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 from suite.process.devices import is_gpu_list
 from suite.terms import Profile
 
 
 def parse_positive_count(_: click.Context, parameter: click.Parameter, text: str) -> int:
-    """Read a number from 1; a range, as torchrun takes it, is refused."""
+    """Parse a positive number; a range, which torchrun accepts, is refused."""
     if ":" in text:
         why = (
-            "is fixed for a run, since its batches depend on it; a lost node is replaced, not"
-            " left out"
+            "must be fixed, since a run's batches depend on it; a lost node is replaced, never"
+            " dropped"
         )
         raise click.BadParameter(f"{text!r}: the number of {parameter.name} {why}")
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000):
-        raise click.BadParameter(f"{text!r} is not a number from 1")
+        raise click.BadParameter(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def require_single_device(_: click.Context, __: click.Parameter, device: str) -> str:
-    """Refuse a list of GPUs: --devices counts them."""
+    """Refuse a list of GPUs: --devices is their number."""
     if is_gpu_list(device):
         raise click.BadParameter(
-            f"{device}: each rank takes a GPU of its own: write cuda, and their number as --devices"
+            f"{device}: each rank uses its own GPU; give --device cuda, and the number of GPUs per"
+            " machine as --devices"
         )
     return device
 
@@ -34,29 +35,32 @@ def require_single_device(_: click.Context, __: click.Parameter, device: str) ->
 @click.argument("scheduler", type=click.Choice(["slurm", "kubernetes", "apptainer"]))
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF podium train]")
-@click.option("--nodes", default="1", callback=parse_positive_count, help="Machines.")
+@click.option(
+    "--nodes",
+    default="1",
+    show_default=True,
+    callback=parse_positive_count,
+    help="Number of machines.",
+)
 @click.option(
     "--devices",
     default="1",
+    show_default=True,
     callback=parse_positive_count,
-    help="Devices of each machine; one rank for each.",
+    help="Number of devices per machine; each runs one rank.",
 )
 @click.option(
     "--results",
     type=PATH_TYPE,
     required=True,
-    help="Results folder, an absolute path that all nodes share.",
+    help="Results folder: an absolute path on storage that all nodes share.",
 )
 @click.option(
-    "--data", type=PATH_TYPE, help="Folder with the real data set, an absolute path on every node."
+    "--data",
+    type=PATH_TYPE,
+    help="Folder of the real data set: an absolute path that is valid on every node.",
 )
-@click.option(
-    "--profile",
-    type=click.Choice([profile.value for profile in Profile]),
-    default="full",
-    show_default=True,
-    help="How much of the round is run.",
-)
+@build_profile_option("How much of the round to run.", Profile.FULL)
 @click.option(
     "--device",
     default="cuda",
@@ -67,19 +71,19 @@ def require_single_device(_: click.Context, __: click.Parameter, device: str) ->
 @click.option(
     "--container",
     metavar="IMAGE",
-    help="Image: for pyxis (Slurm), for pods, or to build on (Apptainer).",
+    help="Container image: for pyxis (Slurm), for pods (Kubernetes), or as base image (Apptainer).",
 )
-@click.option("--partition", help="Slurm's partition.")
-@click.option("--time", "limit", help="Slurm's time limit, as in 04:00:00.")
+@click.option("--partition", help="Slurm partition.")
+@click.option("--time", "limit", help="Slurm time limit, as in 04:00:00.")
 @click.option(
     "--trainjob",
     is_flag=True,
-    help="Kubernetes: a TrainJob of Kubeflow Trainer v2 instead of an Indexed Job.",
+    help="Kubernetes: print a TrainJob of Kubeflow Trainer v2 instead of an Indexed Job.",
 )
 @click.option(
     "--shared",
     is_flag=True,
-    help="All nodes see the results folder, although it looks like a disk of this machine.",
+    help="Assert that all nodes share the results folder, although it looks like a local disk.",
 )
 def launch(
     scheduler: str,
@@ -91,10 +95,10 @@ def launch(
     **rest: object,
 ) -> None:
     """Print the file that starts the training of WORKLOAD on a cluster: a batch script, manifests,
-    or the recipe of a container.
+    or a container recipe.
 
-    Nothing is run. Restarts after a lost rank are torchrun's; a job that is preempted goes on from
-    its last checkpoint.
+    Nothing is run. torchrun restarts the job if a rank is lost. A preempted job resumes from its
+    last checkpoint.
 
     Example: podium launch slurm resnet50 --nodes 4 --devices 8 --results /shared/results --data
     /shared/imagenet > job.sh
@@ -103,7 +107,7 @@ def launch(
 
     kind = "trainjob" if trainjob and scheduler == "kubernetes" else scheduler
     if trainjob and scheduler != "kubernetes":
-        raise click.UsageError("--trainjob belongs to kubernetes")
+        raise click.UsageError("--trainjob requires the scheduler kubernetes")
     request = JobRequest(
         scheduler=kind,
         workload=workload,
@@ -114,4 +118,7 @@ def launch(
     )
     click.echo(render_job_file(request), nl=False)
     if program := find_missing_program(scheduler):
-        click.echo(f"{program} is not on this machine: give the file to one that has it", err=True)
+        click.echo(
+            f"{program} is not on this machine: submit the file from a machine that has it",
+            err=True,
+        )

@@ -1,0 +1,1 @@
+"""The commands that run, one file each; thin, so that `--help` loads no framework."""

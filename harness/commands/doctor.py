@@ -1,0 +1,29 @@
+"""The command `doctor`."""
+
+from pathlib import Path
+
+import click
+
+from harness.installed import installed
+from suite.console.options import build_format_option
+from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
+from suite.console.screen import VERBOSE_OPTION
+
+
+@click.command()
+@click.argument("workload", required=False, type=WORKLOAD_TYPE, metavar="[WORKLOAD]")
+@click.option(
+    "--data", type=PATH_TYPE, help="Folder of the real data set, to check whether it can be used."
+)
+@build_format_option("text", "json")
+@VERBOSE_OPTION
+def doctor(workload: str | None, data: Path | None, form: str) -> None:
+    """Show versions, what this machine can run, and how to add what is missing; -v shows every
+    reason.
+
+    Example: podium doctor resnet50
+    """
+    with installed():
+        from harness.doctor.report import print_readiness_report
+
+        print_readiness_report(workload, data, form)

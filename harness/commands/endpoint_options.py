@@ -1,0 +1,88 @@
+"""The options of `infer` that name servers behind a network, and what they exclude."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from suite.console.parameters import PATH_TYPE
+from suite.errors import RequestError
+from suite.loadgen.scenario import Scenario, parse_scenarios
+
+if TYPE_CHECKING:
+    from harness.serving.network.setup import EndpointOptions
+
+REMOTE_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SERVER)
+"""inference_rules.adoc, Network Division: the datacenter suite only."""
+
+SERVER_OPTIONS: Final = ("engine", "precision", "device", "threads", "framework")
+"""Options that belong to `podium serve`."""
+LOCAL_ONLY_OPTIONS: Final = ("power", "meter", "weights", "peak")
+
+
+def add_endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name servers."""
+    for option in (
+        click.option(
+            "--token-file", type=PATH_TYPE, help="File with the token that the servers require."
+        ),
+        click.option(
+            "--ca", type=PATH_TYPE, help="PEM file with the trusted certificates, for grpcs://."
+        ),
+        click.option(
+            "--endpoint",
+            "endpoints",
+            multiple=True,
+            metavar="grpc[s]://HOST:PORT",
+            help="Server started by podium serve; repeatable.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def build_endpoint_options(values: Mapping[str, Any]) -> "EndpointOptions | None":
+    """Build the options that name servers; None without --endpoint."""
+    from harness.serving.network.setup import EndpointOptions
+
+    return (
+        EndpointOptions(
+            endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"]
+        )
+        if values["endpoints"]
+        else None
+    )
+
+
+def resolve_infer_scenarios(values: Mapping[str, Any], scenario: str) -> tuple[Scenario, ...]:
+    """Return the scenarios to run; RequestError for options and scenarios that contradict
+    --endpoint, or require it.
+    """
+    given = click.get_current_context().get_parameter_source
+    if not values["endpoints"]:
+        if values["ca"] or values["token_file"]:
+            raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} requires --endpoint")
+        return tuple(parse_scenarios(scenario))
+    reasons = dict.fromkeys(SERVER_OPTIONS, "podium serve has set it already") | dict.fromkeys(
+        LOCAL_ONLY_OPTIONS, "cannot be combined with --endpoint"
+    )
+    for name, reason in reasons.items():
+        if given(name) is not ParameterSource.DEFAULT:
+            raise RequestError(f"--{name}: {reason}; omit it")
+    return parse_network_scenarios(scenario)
+
+
+def parse_network_scenarios(text: str) -> tuple[Scenario, ...]:
+    """Return Offline and Server for `all`; RequestError for a scenario that the Network Division
+    does not have.
+    """
+    if text == "all":
+        return REMOTE_SCENARIOS
+    found = tuple(parse_scenarios(text))
+    if strange := [scenario.label for scenario in found if scenario not in REMOTE_SCENARIOS]:
+        raise RequestError(
+            f"--scenario {strange[0]}: only Server and Offline are possible over a network"
+            " (inference_rules.adoc, Network Division)"
+        )
+    return found

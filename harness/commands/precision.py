@@ -1,0 +1,39 @@
+"""The command `precision`."""
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from harness.installed import installed
+from suite.cli import RunOptions, add_run_options
+from suite.console.options import CHECKPOINT_OPTION, RUN_OPTIONS, build_format_option
+from suite.console.parameters import WORKLOAD_TYPE
+
+
+@click.command()
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_run_options(*RUN_OPTIONS)
+@CHECKPOINT_OPTION
+@build_format_option("text", "json")
+def precision(workload: str, options: RunOptions, checkpoint: Path | None, form: str) -> None:
+    """Compare accuracy and speed of every available engine and precision for WORKLOAD.
+
+    --engine and --precision restrict the comparison to one engine or precision.
+
+    Example: podium precision resnet50 --format json
+    """
+    with installed():
+        from harness.serving.precision import compare_precisions
+
+        named = (
+            click.get_current_context().get_parameter_source("engine")
+            is not ParameterSource.DEFAULT
+        )
+        compare_precisions(
+            workload,
+            options,
+            engine=options.engine if named else None,
+            checkpoint=checkpoint,
+            form=form,
+        )

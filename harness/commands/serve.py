@@ -1,0 +1,66 @@
+"""The command `serve`."""
+
+from pathlib import Path
+
+import click
+
+from harness.installed import installed
+from suite.cli import RunOptions, add_run_options
+from suite.console.options import (
+    CHECKPOINT_OPTION,
+    DATA_OPTIONS,
+    ENGINE_OPTIONS,
+    MACHINE_OPTIONS,
+    MODEL_OPTIONS,
+    SYSTEM_OPTIONS,
+)
+from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
+
+
+@click.command("serve")
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_run_options(*MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *MACHINE_OPTIONS, *SYSTEM_OPTIONS)
+@CHECKPOINT_OPTION
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    required=True,
+    help="Address to listen on; port 0 selects a free port.",
+)
+@click.option(
+    "--server",
+    type=click.Choice(["builtin", "triton"]),
+    default="builtin",
+    show_default=True,
+    help="podium's own server, or Triton.",
+)
+@click.option("--tls-cert", type=PATH_TYPE, help="PEM file with the server's certificate chain.")
+@click.option("--tls-key", type=PATH_TYPE, help="PEM file with the certificate's private key.")
+@click.option("--token-file", type=PATH_TYPE, help="File with the token that clients must send.")
+def serve_command(
+    workload: str,
+    options: RunOptions,
+    checkpoint: Path | None,
+    listen: str,
+    server: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
+) -> None:
+    """Serve WORKLOAD to other machines until stopped, with KServe's protocol v2 over gRPC.
+
+    To measure this server from another machine: podium infer WORKLOAD --endpoint grpc://HOST:PORT.
+
+    Example: podium serve resnet50 --listen 0.0.0.0:8001
+    """
+    with installed():
+        from harness.serving.network.command import serve_over_network
+
+        serve_over_network(
+            workload,
+            options,
+            checkpoint=checkpoint,
+            listen=listen,
+            server=server,
+            files=(tls_cert, tls_key, token_file),
+        )

@@ -1,0 +1,60 @@
+"""The command `train`."""
+
+import click
+from click.core import ParameterSource
+
+from harness.installed import installed
+from suite.cli import RunOptions, add_run_options
+from suite.console.options import RUN_OPTIONS
+from suite.console.parameters import WORKLOAD_TYPE
+
+
+@click.command()
+@click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
+@add_run_options(*RUN_OPTIONS)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Seed of the first run (default: drawn at random and logged).",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    help="Number of runs in the set (default: as many as the round requires).",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help=(
+        "Resume an unfinished set from its last checkpoint, with the options it was started with."
+    ),
+)
+@click.option(
+    "--challenge",
+    hidden=True,
+    help="Hexadecimal digits from which the nonce is made; podium run passes them on.",
+)
+def train(
+    workload: str,
+    options: RunOptions,
+    seed: int | None,
+    runs: int | None,
+    resume: bool,
+    challenge: str | None,
+) -> None:
+    """Train WORKLOAD until it reaches its target quality.
+
+    Example: podium train resnet50 --seed 1
+    """
+    with installed():
+        from harness.training.run_set import train_run_set
+
+        context = click.get_current_context()
+        given = {
+            name
+            for name in RunOptions.__dataclass_fields__
+            if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        }
+        train_run_set(
+            workload, options, seed=seed, runs=runs, resume=resume, given=given, challenge=challenge
+        )

@@ -1,0 +1,66 @@
+"""The command `compare`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from suite.console.options import build_format_option
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="A B...")
+@click.option(
+    "--baseline",
+    type=PATH_TYPE,
+    metavar="PATH",
+    help="Path that the others are compared with (default: the first result of each kind).",
+)
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Confidence level of intervals and verdicts, from 0.5 to 0.999.",
+)
+@click.option(
+    "--runs-for",
+    metavar="PERCENT",
+    help="Report how many runs each side needs to detect such a difference, as in 5%.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(["accelerator", "dollar", "watt"]),
+    help="Add derived figures. They are not official metrics; latencies have none.",
+)
+@click.option(
+    "--prices", type=PATH_TYPE, metavar="FILE", help="TOML file of prices, for --per dollar."
+)
+@click.option(
+    "--scaling", is_flag=True, help="Show speed-up and efficiency by number of accelerators."
+)
+@click.option(
+    "--published",
+    multiple=True,
+    metavar="ROUND|documents|FILE.csv",
+    help="Show published results beside yours; repeatable.",
+)
+@click.option(
+    "--require",
+    type=click.Choice(["comparable", "separable"]),
+    help="Exit with 1 if results are not comparable, or no difference is significant.",
+)
+@build_format_option("text", "json", "markdown")
+def compare(paths: tuple[Path, ...], **options: Any) -> None:
+    """Compare results folders or bundles: ratios with confidence intervals and verdicts, or the
+    reason why two results are not comparable.
+
+    A verdict is faster, slower, not separable or not tested. A test requires three runs on each
+    side. A ratio in brackets was not tested.
+
+    Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
+    """
+    from submissions.compare import command
+
+    command.run_compare_command(paths, command.CompareOptions(**options))

@@ -1,0 +1,32 @@
+"""The command `cost`."""
+
+from pathlib import Path
+
+import click
+
+from suite.console.options import build_format_option
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
+@click.option(
+    "--prices",
+    type=PATH_TYPE,
+    required=True,
+    metavar="FILE",
+    help="TOML file of prices, each with its source.",
+)
+@build_format_option("text", "json", "csv")
+def cost(paths: tuple[Path, ...], prices: Path, form: str) -> None:
+    """Compute the cost of a million samples and of a training run at your prices: a derived figure,
+    never part of a score.
+
+    Energy counts only if the result contains measured power. Latencies have no cost. Rows of a
+    sweep are marked as such; the sweep must pass podium check.
+
+    Example: podium cost results --prices prices.toml
+    """
+    from submissions.cost.command import report_costs
+
+    report_costs(paths, prices, form)

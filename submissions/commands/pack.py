@@ -1,0 +1,31 @@
+"""The command `pack`."""
+
+from pathlib import Path
+
+import click
+
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("results", type=PATH_TYPE)
+@click.option(
+    "-o",
+    "--output",
+    "bundle",
+    type=PATH_TYPE,
+    required=True,
+    metavar="BUNDLE",
+    help="Bundle to write (.tar.zst).",
+)
+@click.option("--workload", "workloads", multiple=True, help="Pack only this workload; repeatable.")
+@click.option("--system", "systems", multiple=True, help="Pack only this system; repeatable.")
+def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple[str, ...]) -> None:
+    """Seal RESULTS into a bundle. Results that podium check rejects are not packed.
+
+    Example: podium pack results -o mine.tar.zst
+    """
+    from submissions.pack.bundle import pack_results
+
+    packed = pack_results(results, bundle, workloads, systems)
+    click.echo(f"{packed}: {packed.stat().st_size} bytes, sealed")

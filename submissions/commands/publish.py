@@ -1,0 +1,66 @@
+"""The command `publish`."""
+
+from pathlib import Path
+
+import click
+
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("bundles", nargs=-1, required=True, type=PATH_TYPE, metavar="BUNDLE...")
+@click.option(
+    "-o",
+    "--output",
+    "site",
+    type=PATH_TYPE,
+    required=True,
+    metavar="SITE",
+    help="Folder of the site; a site that podium built there is rebuilt.",
+)
+@click.option("--title", default="Results", show_default=True, help="Title of the site.")
+@click.option(
+    "--published",
+    is_flag=True,
+    help="Add podium's list of published results, each with its source; without ratios.",
+)
+@click.option(
+    "--signers",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="Trusted signers: an allowed_signers file of ssh-keygen. Rows then name their signers.",
+)
+@click.option(
+    "--bundles",
+    "copies",
+    type=click.Choice(["copy", "link", "none"]),
+    default="copy",
+    show_default=True,
+    help="Add the bundles to the site as copies or hard links, or leave them out.",
+)
+def publish(
+    bundles: tuple[Path, ...],
+    site: Path,
+    title: str,
+    published: bool,
+    signers: Path | None,
+    copies: str,
+) -> None:
+    """Build a static site of results. It works on any host, below any path, and from a local disk.
+
+    Every bundle is checked again. A bundle that does not count is left out and named, and the
+    command exits with 1. Results that no test can separate share a letter; there are no ranks.
+    data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
+
+    Example: podium publish bundles/*.tar.zst -o site
+    """
+    from submissions.publish import command
+
+    command.publish_site(
+        bundles,
+        site,
+        title=title,
+        published=published,
+        bundles=command.BundleMode(copies),
+        signers=signers,
+    )

@@ -1,0 +1,44 @@
+"""The command `report`."""
+
+from pathlib import Path
+
+import click
+
+from suite.console.options import build_format_option
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="Page to write (default: BUNDLE.html or report.html in the current folder).",
+)
+@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@click.option(
+    "--against",
+    multiple=True,
+    type=PATH_TYPE,
+    metavar="PATH",
+    help="Compare with these results, the first of which is the baseline; repeatable.",
+)
+@build_format_option("html", "json", "markdown", "trace", default="html")
+def report(
+    paths: tuple[Path, ...], output: Path | None, show: bool, against: tuple[Path, ...], form: str
+) -> None:
+    """Write one page about results folders or bundles: verdict, figures, examples of the model's
+    answers, findings, provenance.
+
+    The page is a single file that loads nothing and needs no scripts. It marks information that a
+    bundle does not contain. The JSON format contains every number of the page; the trace format is
+    for ui.perfetto.dev. If a result is invalid, its page gives the reason, and the command exits
+    with 1.
+
+    Example: podium report mine.tar.zst --open
+    """
+    from submissions.report import command
+
+    command.write_results_report(paths, output=output, against=against, form=form, show=show)

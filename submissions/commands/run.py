@@ -1,0 +1,62 @@
+"""The command `run`."""
+
+import click
+
+from suite.cli import RunOptions, add_run_options
+from suite.console.options import RUN_OPTIONS
+from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
+
+
+@click.command()
+@click.argument("workload", type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
+@add_run_options(*RUN_OPTIONS)
+@click.option(
+    "--seed", type=int, help="Seed of the first run (default: drawn at random and logged)."
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    help=(
+        "Number of training runs, and of performance runs per scenario (default: as many as the"
+        " round requires)."
+    ),
+)
+@click.option(
+    "--challenge",
+    metavar="HEX",
+    help=(
+        "8 to 64 bytes chosen by another party. The campaign's nonce is derived from them, so the"
+        " campaign cannot be older."
+    ),
+)
+@click.option(
+    "--audit", is_flag=True, help="Run MLPerf's compliance tests before packing; see podium audit."
+)
+@click.option(
+    "--peak",
+    is_flag=True,
+    help=(
+        "Search for Server's highest rate within the round's latency bound; the best run is the"
+        " result."
+    ),
+)
+def run(
+    workload: str,
+    options: RunOptions,
+    seed: int | None,
+    runs: int | None,
+    challenge: str | None,
+    audit: bool,
+    peak: bool,
+) -> None:
+    """Run the whole campaign of WORKLOAD, or of all workloads: train, infer, check, pack.
+
+    Finished steps are skipped, so the same command resumes an interrupted campaign.
+
+    Example: podium run resnet50
+    """
+    from submissions.campaign.run import run_campaigns
+
+    run_campaigns(
+        workload, options, seed=seed, runs=runs, challenge=challenge, audit=audit, peak=peak
+    )

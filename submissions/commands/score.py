@@ -1,0 +1,26 @@
+"""The command `score`."""
+
+from pathlib import Path
+
+import click
+
+from suite.console.options import build_format_option
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
+@build_format_option("text", "json", "csv")
+def score(paths: tuple[Path, ...], form: str) -> None:
+    """Score results folders, parts of them, or bundles: the minutes of each training set and the
+    metric of each scenario.
+
+    A folder of logs outside a results tree counts as a set; its logs identify the organisation and
+    system. A single training log is scored as one run: to score the set, give its folder. A path
+    inside a scenario stands for the whole scenario.
+
+    Example: podium score results --format json
+    """
+    from submissions.score.score import run_score_command
+
+    run_score_command(paths, form)

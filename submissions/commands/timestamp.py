@@ -1,0 +1,43 @@
+"""The command `timestamp`."""
+
+from pathlib import Path
+
+import click
+
+from suite.console.parameters import PATH_TYPE
+
+
+@click.command()
+@click.argument("bundle", type=PATH_TYPE)
+@click.option(
+    "--query",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="Write the request to FILE; send it to any RFC 3161 authority.",
+)
+@click.option(
+    "--reply",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="The authority's reply, to be appended after the seal.",
+)
+@click.option(
+    "--ca",
+    "authorities",
+    type=PATH_TYPE,
+    metavar="FILE",
+    help="The authority's certificates (PEM); required with --reply.",
+)
+def timestamp(
+    bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None
+) -> None:
+    """Time-stamp BUNDLE (RFC 3161), which proves that it existed at that time.
+
+    First write the request with --query, and send it to an authority; podium sends nothing. Then
+    add the authority's answer with --reply and --ca.
+
+    Example: podium timestamp mine.tar.zst --query q.tsq
+    """
+    from submissions.signatures.command import run_timestamp_command
+
+    run_timestamp_command(bundle, query, reply, authorities)

@@ -1,0 +1,1 @@
+"""The commands `help`, `list` and `new-workload`, one file each."""

@@ -1,0 +1,171 @@
+"""Options that several commands share, alone and in groups: a command offers the groups that it
+uses.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from suite.console.parameters import ENGINE_TYPE, FRAMEWORK_TYPE, INPUT_TYPE, PATH_TYPE
+from suite.terms import Precision, Profile
+
+OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+ORGANISATION_NAME: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
+"""An organisation's name is a folder of the results tree and an argument of commands: it must not
+leave the tree, and must not look like an option.
+"""
+
+
+def require_valid_organisation(_: click.Context, __: click.Parameter, name: str) -> str:
+    """Refuse a name that is not a plain folder name."""
+    if not ORGANISATION_NAME.fullmatch(name):
+        raise click.BadParameter(
+            f"{name!r} is not a valid name: use only A-Z, a-z, 0-9, '.', '_' and '-', do not begin"
+            " with '-', and do not use '.' or '..' alone"
+        )
+    return name
+
+
+def require_available_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
+    """Refuse more threads than there are cores: they would only wait for one another."""
+    if threads > (cores := len(os.sched_getaffinity(0))):
+        raise click.BadParameter(
+            f"{threads} is more than the {cores} CPU cores available to podium; 0 uses all idle"
+            " cores"
+        )
+    return threads
+
+
+def build_profile_option(text: str, default: Profile = Profile.SMOKE) -> OptionDecorator:
+    """Return the option --profile, with the help text of a command."""
+    return click.option(
+        "--profile",
+        type=click.Choice([profile.value for profile in Profile]),
+        default=default.value,
+        show_default=True,
+        help=text,
+    )
+
+
+def build_format_option(*formats: str, default: str = "text") -> OptionDecorator:
+    """Return the option --format, which a command gets as `form`."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(formats),
+        default=default,
+        show_default=True,
+        help="Output format.",
+    )
+
+
+PROFILE_OPTION: Final = build_profile_option("How much of the round to run.")
+FRAMEWORK_OPTION: Final = click.option(
+    "--framework",
+    type=FRAMEWORK_TYPE,
+    default="torch",
+    show_default=True,
+    help="Framework of the model.",
+)
+CONFIG_OPTION: Final = click.option("--config", type=PATH_TYPE, help="TOML file of settings.")
+SET_OPTION: Final = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one setting; repeatable.",
+)
+ENGINE_OPTION: Final = click.option(
+    "--engine", type=ENGINE_TYPE, help="Inference engine (default: the framework's own)."
+)
+PRECISION_OPTION: Final = click.option(
+    "--precision",
+    type=click.Choice(list(map(str, Precision))),
+    help="Number format (default: the workload's own for training, fp32 for serving).",
+)
+INPUT_OPTION: Final = click.option(
+    "--input", type=INPUT_TYPE, default="default", show_default=True, help="Input pipeline."
+)
+DATA_OPTION: Final = click.option(
+    "--data", type=PATH_TYPE, help="Folder of the real data set (default: the embedded data)."
+)
+RESULTS_OPTION: Final = click.option(
+    "--results",
+    type=PATH_TYPE,
+    default=Path("results"),
+    show_default=True,
+    help="Results folder.",
+)
+DEVICE_OPTION: Final = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help=(
+        "cpu, cuda, cuda:1, or auto: a GPU if there is one. infer also accepts several GPUs:"
+        " cuda:0-7,9 or cuda:all."
+    ),
+)
+THREADS_OPTION: Final = click.option(
+    "--threads",
+    type=click.IntRange(min=0),
+    default=0,
+    callback=require_available_threads,
+    help="CPU threads; 0 uses all idle cores.",
+)
+ORGANISATION_OPTION: Final = click.option(
+    "--org",
+    default="unaffiliated",
+    show_default=True,
+    callback=require_valid_organisation,
+    help="Name of the organisation in the results tree.",
+)
+SYSTEM_OPTION: Final = click.option(
+    "--system", help="Name of the system (default: derived from the detected hardware)."
+)
+SYSTEM_FILE_OPTION: Final = click.option(
+    "--system-file",
+    type=PATH_TYPE,
+    help="TOML file of system description fields that cannot be detected.",
+)
+POWER_OPTION: Final = click.option(
+    "--power",
+    default="auto",
+    show_default=True,
+    metavar="auto|off|NAME,...",
+    help="Power sources to read; podium power lists them.",
+)
+METER_OPTION: Final = click.option(
+    "--meter",
+    metavar="tcp://HOST:PORT|COMMAND",
+    help="External power meter; see docs/POWER.md.",
+)
+CHECKPOINT_OPTION: Final = click.option(
+    "--checkpoint",
+    type=PATH_TYPE,
+    help="Folder of exported weights (default: the newest checkpoint that reached the target).",
+)
+
+MODEL_OPTIONS: Final = (PROFILE_OPTION, FRAMEWORK_OPTION, CONFIG_OPTION, SET_OPTION)
+"""Which network, with which settings."""
+ENGINE_OPTIONS: Final = (ENGINE_OPTION, PRECISION_OPTION, INPUT_OPTION)
+"""How the network runs and how its samples are read."""
+DATA_OPTIONS: Final = (DATA_OPTION, RESULTS_OPTION)
+MACHINE_OPTIONS: Final = (DEVICE_OPTION, THREADS_OPTION)
+SYSTEM_OPTIONS: Final = (SYSTEM_OPTION, SYSTEM_FILE_OPTION)
+FILING_OPTIONS: Final = (ORGANISATION_OPTION, *SYSTEM_OPTIONS)
+"""Where the results are filed, and how their system is described."""
+POWER_OPTIONS: Final = (POWER_OPTION, METER_OPTION)
+RUN_OPTIONS: Final = (
+    *MODEL_OPTIONS,
+    *ENGINE_OPTIONS,
+    *DATA_OPTIONS,
+    *MACHINE_OPTIONS,
+    *FILING_OPTIONS,
+    *POWER_OPTIONS,
+)
+"""All of them: for commands that measure and file results."""

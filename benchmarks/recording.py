@@ -28,6 +28,7 @@ from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen
 from suite.files.layout import TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
+from suite.units import NS_PER_MS
 
 BATCH: Final = 256
 SAMPLES: Final = 1_000_000
@@ -39,7 +40,6 @@ RATES: Final = {
 }
 ALONE_S: Final = 20.0
 """The sampler's use of a core is taken over as long, beside nothing else of ours."""
-NS_PER_MS: Final = 1e6
 
 
 class PlainGatherer(QueryGatherer):

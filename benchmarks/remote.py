@@ -46,6 +46,7 @@ from harness.serving.network.wire import Endpoint, compute_machine_id
 from harness.serving.network.wire import ServerDescription as ServerFacts
 from suite.loadgen.scenario import Scenario
 from suite.records import NetworkRecord
+from suite.units import NS_PER_MS, US_PER_S
 
 PAYLOAD: Final = bytes(3 * 32 * 32 * 4)
 MODEL: Final = "null"
@@ -54,8 +55,6 @@ IN_FLIGHT: Final = 64
 SAMPLES: Final = 6000
 STREAM_MS: Final = 1500
 START_S: Final = 120.0
-NS_PER_MS: Final = 1e6
-US_PER_S: Final = 1e6
 GOAL_QPS: Final = 1500.0
 GOAL_MS: Final = 1.0
 

@@ -17,6 +17,7 @@ from itertools import cycle, islice
 from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
+from suite.units import NS_PER_S
 
 TWISTER_STATE_WORDS: Final = 624
 """Words in the generator's state."""
@@ -29,7 +30,6 @@ logged (InitAccLogRng is never called); accuracy_log_rng_seed only rotates it by
 WORD_MASK: Final = 0xFFFFFFFF
 BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 BYTES_PER_REAL: Final = 8
-NS_PER_S: Final = 1e9
 GENERATED_DURATION_FACTOR: Final = 2
 """loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the
 duration.

@@ -12,7 +12,6 @@ import sys
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -25,9 +24,8 @@ from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.terms import Precision
+from suite.units import MIB
 from suite.workload import Run
-
-MIB: Final = 2**20
 
 
 def add_survey_findings(request: RunRequest, run: Run) -> Run:

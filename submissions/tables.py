@@ -12,11 +12,11 @@ from rich.table import Table
 
 from submissions.metrics import LATENCY_PREFIX
 from suite.files.untrusted_files import replace_unprintable
+from suite.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from submissions.score.score import Score
 
-NS_PER_MS: Final = 1e6
 SCORE_COLUMNS: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 SCORE_COLUMN_GAP: Final = "  "
 NAMING_RATE_UNITS: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")

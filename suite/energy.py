@@ -12,11 +12,10 @@ from itertools import pairwise
 from typing import Final
 
 from suite.power import Quantity
+from suite.units import NS_PER_MS, NS_PER_S
 
 MICROS_PER_UNIT: Final = 1e6
 """uJ per J, uW per W."""
-NS_PER_S: Final = 1e9
-NS_PER_MS: Final = 1_000_000
 MAX_GAP_PERIODS, MAX_GAP_MS = 5, 2000
 """Longest gap between two readings: five periods or two seconds, whichever is longer. Source: house
 rule.

@@ -14,7 +14,6 @@ from fuzzing.seeds import EXAMPLES, named
 from submissions.score import energy
 from submissions.signatures import armor, bundled, statement
 from suite import registry
-from suite.energy import NS_PER_S
 from suite.files.layout import RUN_RECORD, TELEMETRY_FILE
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
@@ -26,6 +25,7 @@ from suite.measurement.mlperf_power.session import (
     find_imported_session,
 )
 from suite.measurement.power_readings import MeasuredWork
+from suite.units import NS_PER_S
 from suite.workload import Mode
 
 ROUND: Final = registry.load_round()

@@ -6,14 +6,13 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from compliance.verdict import Severity
+from suite.units import S_PER_HOUR
 
 MAX_ZONE_DIFFERENCE_H: Final = 26
 """Largest difference in hours between two clocks that show local time anywhere: from UTC-12 to
 UTC+14.
 """
-S_PER_H: Final = 3600
-NS_PER_S: Final = 1_000_000_000
-S_PER_YEAR: Final = 365.25 * 24 * S_PER_H
+S_PER_YEAR: Final = 365.25 * 24 * S_PER_HOUR
 USUAL_DISTANCE_YEARS: Final = 2
 """Usual distance from a round's publication date: results were made in the months before it."""
 MAX_DISTANCE_YEARS: Final = 10
@@ -41,7 +40,7 @@ def find_date_problem(seconds: float, published: date | None = None) -> DateProb
     publication is reported: a round's rules can be used later, but not decades before they were
     written.
     """
-    if seconds > time.time() + MAX_ZONE_DIFFERENCE_H * S_PER_H:
+    if seconds > time.time() + MAX_ZONE_DIFFERENCE_H * S_PER_HOUR:
         return DateProblem(
             f"dated {format_utc_day(seconds)}", "a date that is not in the future", Severity.ERROR
         )
@@ -90,5 +89,5 @@ def compute_unexplained_gap_h(one: float, other: float) -> float | None:
     """Return the hours between two stamps of the same moment if time zones cannot explain them,
     else None.
     """
-    hours = abs(one - other) / S_PER_H
+    hours = abs(one - other) / S_PER_HOUR
     return hours if hours > MAX_ZONE_DIFFERENCE_H else None

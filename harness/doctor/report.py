@@ -39,8 +39,8 @@ from suite.process.installation import (
 )
 from suite.rounds import Profile
 from suite.terms import Precision
+from suite.units import GIB
 
-GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 DISK_NEEDED_GIB: Final = 3.0

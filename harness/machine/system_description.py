@@ -28,8 +28,8 @@ from suite.process.devices import expand_device_name
 from suite.process.launcher import read_launcher_variable
 from suite.rounds import Profile
 from suite.terms import COUNTED_FIELDS
+from suite.units import GIB
 
-GIB: Final = 2**30
 CPU_INFO_FILE: Final = Path("/proc/cpuinfo")
 GOVERNOR_FILE: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NO_ACCELERATOR: Final = "N/A"

@@ -36,9 +36,9 @@ from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.scenario import Scenario
 from suite.terms import Precision, Profile
+from suite.units import NS_PER_S
 from suite.workload import Mode, Run
 
-NS_PER_S: Final = 1e9
 NULL_BATCH_SIZE: Final = 256
 MULTI_STREAM_QUERY_SAMPLES: Final = 8
 """LoadGen's samples per MultiStream query: mlperf.conf, *.MultiStream.samples_per_query."""

@@ -39,11 +39,11 @@ from suite.records import RunRecord
 from suite.rounds import HyperValue, ScenarioRow
 from suite.rounds.settings import PERFORMANCE_PREFIXES
 from suite.terms import Precision
+from suite.units import NS_PER_MS
 from suite.workload import Scores
 
 PRECISION_SCENARIOS: Final = (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
 """Samples per second come from Offline, latencies from SingleStream."""
-NS_PER_MS: Final = 1e6
 OFFLINE_RATE_KEY: Final = "result_samples_per_second"
 SHOWN_PERCENTILES: Final = (50, 90, 99)
 

@@ -26,10 +26,9 @@ from suite.loadgen.headline import HEADLINE_METRICS, LATENCY_METRIC
 from suite.loadgen.scenario import Scenario
 from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
+from suite.units import NS_PER_MS, NS_PER_S
 from suite.workload import Mode, Scores
 
-NS_PER_S: Final = 1e9
-NS_PER_MS: Final = 1e6
 SAVED_RUN_DECODER: Final = msgspec.json.Decoder(RunRecord)
 STREAM_LATENCY_KEYS: Final = {
     Scenario.SINGLE_STREAM: ("result_mean_latency_ns", "result_50.00_percentile_latency_ns"),

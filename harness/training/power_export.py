@@ -25,6 +25,7 @@ from suite.files.untrusted_files import UnreadableError, replace_unprintable
 from suite.measurement import power_readings
 from suite.measurement.power_readings import PowerTrack
 from suite.power import SYSTEM, Grade, Quantity
+from suite.units import UW_PER_W
 
 TRAINING_LOG_NAME: Final = re.compile(r"result_([0-9]+)\.txt")
 POWER_START_KEY, POWER_READING_KEY, POWER_STOP_KEY = (
@@ -32,7 +33,6 @@ POWER_START_KEY, POWER_READING_KEY, POWER_STOP_KEY = (
     "power_reading",
     "power_measurement_stop",
 )
-UW_PER_W: Final = 1e6
 
 
 def export_node_power(logs: Sequence[Path], target: Path) -> None:

@@ -41,6 +41,7 @@ from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF, find_podium_workload
+from suite.units import S_PER_MINUTE
 
 TASK_EVENTS: Final = {
     "target": QUALITY_TARGET,
@@ -57,7 +58,6 @@ REPORTED_TRAIT_EVENTS: Final = {
 }
 """Properties that may differ between two training sets -> the event that logs them."""
 TARGET_QPS_SETTING: Final = "server.target_qps"
-SECONDS_PER_MINUTE: Final = 60
 SHOWN_HASH_DIGITS: Final = 12
 """Digits of a checkpoint's hash."""
 
@@ -188,7 +188,7 @@ def compute_training_throughput(runs: Sequence[log_values.TrainingLogValues]) ->
     """
     run_values = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
     rates = [
-        samples * epochs / (minutes * SECONDS_PER_MINUTE)
+        samples * epochs / (minutes * S_PER_MINUTE)
         for samples, epochs, minutes in run_values
         if is_finite_number(samples) and epochs and minutes and minutes > 0
     ]

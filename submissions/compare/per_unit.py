@@ -16,11 +16,9 @@ from submissions.cost.prices import Prices
 from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN
 from suite.files.untrusted_files import replace_unprintable
 from suite.records import EnergyRecord
+from suite.units import J_PER_KJ, MINUTES_PER_HOUR, S_PER_HOUR
 
-J_PER_KJ: Final = 1000
 DERIVABLE_RATE_UNITS: Final = ("samples/s", "queries/s")
-MINUTES_PER_HOUR: Final = 60
-SECONDS_PER_HOUR: Final = 3600
 
 
 class FigureBasis(StrEnum):
@@ -124,5 +122,5 @@ def compute_money_figure(
             value=value / MINUTES_PER_HOUR * hourly, unit=f"{currency} per training"
         )
     return DerivedFigure(
-        value=value * SECONDS_PER_HOUR / hourly, unit=f"{unit.partition('/')[0]} per {currency}"
+        value=value * S_PER_HOUR / hourly, unit=f"{unit.partition('/')[0]} per {currency}"
     )

@@ -13,10 +13,9 @@ from enum import Enum
 from typing import Final
 
 from submissions.cost.prices import Amount, EnergyPrice, SystemPrice
+from suite.units import MINUTES_PER_HOUR, S_PER_HOUR
 
 MILLION: Final = 1_000_000
-SECONDS_PER_HOUR: Final = 3600
-MINUTES_PER_HOUR: Final = 60
 W_PER_KW: Final = 1000
 
 
@@ -92,9 +91,7 @@ class HourlyCost:
         low, high = interval or (per_second, per_second)
         rates = {RangeEnd.VALUE: per_second, RangeEnd.LOW: high, RangeEnd.HIGH: low}
         return compute_money_range(
-            lambda end: (
-                self.compute_useful_hour_price(end) * count / (SECONDS_PER_HOUR * rates[end])
-            )
+            lambda end: self.compute_useful_hour_price(end) * count / (S_PER_HOUR * rates[end])
         )
 
     def compute_training_price(self, minutes: float) -> Money:
@@ -109,7 +106,7 @@ class HourlyCost:
         """Return the billed hours."""
         unit_s = end.select_value(self.price.billing_s)
         return (
-            math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR
+            math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / S_PER_HOUR
             if unit_s
             else minutes / MINUTES_PER_HOUR
         )

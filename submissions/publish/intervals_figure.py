@@ -13,7 +13,7 @@ from submissions.report.drawing.svg import (
     draw_text,
     format_tick,
 )
-from submissions.tables import NS_PER_MS
+from suite.units import NS_PER_MS
 
 FIGURE_WIDTH_PX: Final = 720
 LEFT, RIGHT = 230, 704

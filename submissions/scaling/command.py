@@ -9,7 +9,6 @@ from typing import Any, Final
 from compliance.documents.podium.training import is_finite_number, read_training_log
 from submissions.result_index import IndexedResult, open_results
 from submissions.scaling.model import (
-    MS_PER_S,
     ScalingFit,
     StepParts,
     TrainingPoint,
@@ -20,6 +19,7 @@ from submissions.scaling.model import (
 )
 from suite import events, registry
 from suite.errors import JudgedError, RequestError
+from suite.units import MS_PER_S
 
 DEFAULT_NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
 """Devices of a node -> the network cards of the published systems with as many; a default, which

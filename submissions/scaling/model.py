@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any, Final
 
 from suite.rounds.load import build_typed_value, strip_sources
+from suite.units import MS_PER_S
 
 BACKWARD_SHARE: Final = 2 / 3
 """Of a step's work: gradients of weights and of activations beside one forward pass."""
@@ -26,7 +27,6 @@ GRID_LATENCIES_US: Final = (0.0, 100.0, 200.0, 400.0, 800.0)
 GRID_WIRE_SHARES: Final = (0.3, 0.5, 0.8)
 GRID_OVERLAPS: Final = (0.0, 0.1, 0.3)
 """The grid of the fit: 13 points tell no finer values apart."""
-MS_PER_S: Final = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

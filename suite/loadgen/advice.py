@@ -13,6 +13,7 @@ from typing import Final
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
+from suite.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 SERVER_RATE_SETTING: Final = "server.target_qps"
 LATENCY_BOUND_RULE: Final = "latency bound"
@@ -44,9 +45,6 @@ are enough queries for a run four times as fast, and eight times where LoadGen's
 on top (loadgen.cc, GenerateQueries:
 duration_multiplier). A query takes some 300 bytes."""
 SIGNIFICANT_DIGITS: Final = 3
-NS_PER_US: Final = 1e3
-NS_PER_MS: Final = 1e6
-NS_PER_S: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

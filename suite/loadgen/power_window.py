@@ -8,8 +8,9 @@ completion; UTC, month first, truncated to milliseconds.
 from datetime import UTC, datetime
 from typing import Final
 
+from suite.units import NS_PER_US
+
 LOADGEN_POWER_TIME_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
-NS_PER_US: Final = 1000
 
 
 def parse_power_time_ns(text: object) -> int | None:

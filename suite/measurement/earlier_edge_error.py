@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from suite.energy import (
     MICROS_PER_UNIT,
-    NS_PER_S,
     NoEnergyError,
     select_covering_readings,
     unwrap_energy_counter,
@@ -15,6 +14,7 @@ from suite.energy import (
 from suite.measurement.power_readings import COMPONENTS_SOURCE, PowerTrack, select_outermost_parts
 from suite.power import Quantity
 from suite.records import EnergyRecord
+from suite.units import NS_PER_S
 
 
 def recompute_earlier_edge_j(

@@ -11,16 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from suite.energy import (
-    NS_PER_S,
-    ChannelReadings,
-    NoEnergyError,
-    WindowEnergy,
-    compute_window_energy,
-)
+from suite.energy import ChannelReadings, NoEnergyError, WindowEnergy, compute_window_energy
 from suite.files.untrusted_files import UnreadableError, describe_parse_failure, open_regular_file
 from suite.power import PERIOD_MS, ROOT, SYSTEM, Grade, Quantity, is_overlapping
 from suite.records import EnergyRecord
+from suite.units import NS_PER_S
 
 QUANTITY_BY_KEY: Final = {"e": Quantity.ENERGY, "p": Quantity.POWER}
 MAX_TELEMETRY_LINE_BYTES: Final = 1 << 20

@@ -14,6 +14,7 @@ from typing import Any, Final
 from suite.measurement.student import compute_t_quantile
 from suite.measurement.widest import select_widest_energies
 from suite.records import EnergyRecord
+from suite.units import NS_PER_MS, NS_PER_S
 
 STUDIES_FOLDER: Final = "studies"
 SWEEP_KIND: Final = "sweep"
@@ -59,8 +60,6 @@ class PointIdentity:
     """Which records beside the run were lost, and why; no part of the identity."""
 
 
-NS_PER_S: Final = 1_000_000_000
-NS_PER_MS: Final = 1_000_000
 P90_MIN_QUERIES: Final = 64
 P99_MIN_QUERIES: Final = 662
 """Minimum number of queries from which LoadGen estimates the percentile with 99 % confidence.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import NS_PER_S
 from suite.studies.peak_search import (
     PeakAim,
     PeakSearch,
@@ -17,6 +16,7 @@ from suite.studies.peak_search import (
     compute_dispersion,
     estimate_pass_chance,
 )
+from suite.units import NS_PER_S
 
 SPEED_KIND: Final = "speed"
 NOT_SUBMITTABLE: Final = "speed alone: no accuracy was asked for, and it is no result"

@@ -7,7 +7,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from suite.energy import (
-    NS_PER_S,
     ChannelReadings,
     NoEnergyError,
     WindowEnergy,
@@ -15,6 +14,7 @@ from suite.energy import (
     unwrap_energy_counter,
 )
 from suite.power import Quantity
+from suite.units import NS_PER_S
 
 MS = 1_000_000
 RANGE = 262_143_328_850

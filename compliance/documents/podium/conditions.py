@@ -5,7 +5,7 @@ rate was.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.training import TrainingLog, is_finite_number
@@ -14,8 +14,7 @@ from compliance.verdict import Fault
 from compliance.within_run import compute_half_rates
 from suite import events
 from suite.rounds import NoiseRules, Round
-
-NS_PER_MS: Final = 1_000_000
+from suite.units import NS_PER_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork, TelemetryReadings
 from suite.records import EnergyRecord
 from suite.studies.documents import IDLE_TELEMETRY_FILE, STUDY_FILE, StudyRow
+from suite.units import NS_PER_MS
 
 STREAM_SCENARIOS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
-NS_PER_MS: Final = 1_000_000
 MIN_TRAINING_READINGS: Final = 60
 """Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at
 1 Hz or faster.

@@ -15,6 +15,7 @@ from suite import events
 from suite.rounds import Benchmark, Round, TrainingRow
 from suite.rounds.settings import resolve_settings
 from suite.terms import Profile
+from suite.units import MS_PER_MINUTE
 
 HEADER_EVENTS: Final = (
     events.SUBMISSION_BENCHMARK,
@@ -51,7 +52,6 @@ OPTIONAL_INIT_EVENTS: Final = (events.CORPUS_SAMPLES,)
 AFTER_RUN_EVENTS: Final = (events.CHECKPOINT, events.REFERENCE_ACCURACY, events.ENERGY)
 """Events after run_stop, of a run that succeeded; energy only if power was read."""
 MAX_LOGGED_NUMBER: Final = 1e30
-MS_PER_MINUTE: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

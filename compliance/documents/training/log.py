@@ -25,9 +25,8 @@ from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
 from suite.rounds.published_training import QualityTarget as PublishedTarget
+from suite.units import NS_PER_S, S_PER_MINUTE
 
-NS_PER_S: Final = 1_000_000_000
-S_PER_MINUTE: Final = 60
 BLOCK_EVENTS: Final = (events.BLOCK_START, events.BLOCK_STOP)
 EPOCH_EVENTS: Final = (
     events.EPOCH_START,

@@ -33,6 +33,7 @@ from compliance.logs.mllog.record_json import (
 from compliance.logs.source_file import ParseErrorKind, SourceFile, format_excerpt
 from compliance.verdict import Severity
 from suite.files.untrusted_files import is_nested_too_deep
+from suite.units import NS_PER_MS
 
 MLL_MARK: Final = b":::MLL"
 """Common start of both record dialects."""
@@ -48,7 +49,6 @@ MAX_LETTER_HITS: Final = 1_000
 MAX_LETTER_RECORDS: Final = 16
 """... and records, after which the regular expression takes over."""
 CLOSING_BRACE_ENDS: Final = {b"}"}
-NS_PER_MS: Final = 1_000_000
 RECORD_TIME_LIMIT_MS: Final = 4_102_444_800_000
 """The year 2100: a later clock was never set."""
 EMPTY_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from compliance.documents.inference_mllog.run import MllogRun
 from compliance.documents.timestamps import (
     MAX_ZONE_DIFFERENCE_H,
-    S_PER_H,
     compute_unexplained_gap_h,
     find_date_problem,
     format_utc_day,
@@ -21,6 +20,7 @@ from compliance.logs.loadgen.summary import LogValue, parse_printed_number
 from compliance.rules import rule
 from compliance.rules.inference_mllog.run import has_detail_records
 from compliance.verdict import Fault, Severity
+from suite.units import MS_PER_S, NS_PER_S, S_PER_HOUR
 
 SINGLE_EVENT_PREFIXES: Final = (
     "requested_",
@@ -108,8 +108,6 @@ DERIVED_RATE_TOLERANCE: Final = 0.02
 """Relative: rates against what they are made of."""
 MLLOG_TEST_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 MLLOG_POWER_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
-NS_PER_S: Final = 1e9
-MS_PER_S: Final = 1e3
 
 
 class RequiredSpan(NamedTuple):
@@ -394,7 +392,7 @@ def date(run: MllogRun) -> Iterator[Fault]:
         for record in run.index.get(key, ()):
             at, hours_in = (
                 parse_utc_seconds(str(record.value), MLLOG_POWER_STAMP_FORMAT),
-                float(record.event.time_ms) / MS_PER_S / S_PER_H,
+                float(record.event.time_ms) / MS_PER_S / S_PER_HOUR,
             )
             hours = compute_unexplained_gap_h(at, tested) if at is not None else None
             if hours and hours - hours_in > MAX_ZONE_DIFFERENCE_H:

@@ -20,6 +20,7 @@ from suite.files.untrusted_files import parse_document_count
 from suite.loadgen.scenario import Scenario
 from suite.process.devices import CUDA, expand_device_name
 from suite.process.installation import DISTRIBUTION_NAME
+from suite.units import MS_PER_S
 from suite.workload import Mode
 
 RESULT_RATE: Final = "result"
@@ -31,7 +32,6 @@ MAX_THREADS_PER_CORE: Final = 8
 """No processor has more hardware threads a core than IBM's POWER; a run that is told to use more
 only gets in its own way.
 """
-MS_PER_S: Final = 1000
 HOUR_S: Final = 3_600.0
 SAME_HOST_CLOCK_ERROR_S: Final = 60.0
 """What two clocks of one machine, or one that was set back by NTP, may differ by."""

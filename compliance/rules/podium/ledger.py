@@ -22,6 +22,7 @@ from suite.ledger.steps import (
     compute_campaign_nonce,
     find_challenge_fault,
 )
+from suite.units import MS_PER_S
 
 FIRST_FORMAT_WITH_LEDGER: Final = 2
 """The first format of a manifest whose bundles hold ledgers."""
@@ -29,7 +30,6 @@ STEP_TIME_TOLERANCE_S: Final = 60.0
 """House rule: a step is written when a log has its last line; clocks that a time server sets may
 differ by less.
 """
-MS_PER_S: Final = 1000
 ENDING_STEP_KINDS: Final = frozenset(
     {StepKind.TRAINED, StepKind.MISSED, StepKind.ABORTED, StepKind.SERVED}
 )

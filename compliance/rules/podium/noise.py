@@ -11,8 +11,8 @@ from compliance.documents.podium.conditions import RunConditions
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.measurement import student
+from suite.units import NS_PER_S
 
-NS_PER_S: Final = 1e9
 SLOWDOWN_REASON_BITS: Final = 0x20 | 0x40 | 0x80
 """NVML, nvml.h: nvmlClocksEventReasonSwThermalSlowdown, ...HwThermalSlowdown,
 ...HwPowerBrakeSlowdown.

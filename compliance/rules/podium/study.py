@@ -13,7 +13,6 @@ from suite.files.layout import convert_to_slug, is_inside_folder
 from suite.studies.documents import (
     LATENCY_PERCENTILES,
     MEAN_LATENCY_KEY,
-    NS_PER_MS,
     POINT_FILE,
     QUERY_COUNT_KEY,
     RateDrift,
@@ -24,6 +23,7 @@ from suite.studies.documents import (
     format_percentile_key,
     select_best_batches,
 )
+from suite.units import NS_PER_MS
 
 MAX_BATCH_SETTING: Final = "batching.max_batch"
 CELL_TOLERANCE: Final = 1e-9

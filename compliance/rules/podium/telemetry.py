@@ -10,8 +10,8 @@ from compliance.documents.podium.conditions import RunConditions
 from compliance.logs.telemetry import SampledSegment
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
+from suite.units import NS_PER_S
 
-NS_PER_S: Final = 1e9
 MAX_TELEMETRY_MARGIN_NS: Final = 60 * NS_PER_S
 """House rule: the sampler of a training run starts with its log and ends with its clock, on a busy
 machine within seconds.

@@ -11,8 +11,8 @@ from compliance.rules import rule
 from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
+from suite.units import NS_PER_S
 
-NS_PER_S: Final = 1_000_000_000
 EARLIEST_CLOCK_NS: Final = 1_483_228_800 * NS_PER_S
 """January 2017, before the first MLPerf round: an earlier clock was never set."""
 START_TOLERANCE_NS: Final = NS_PER_S

@@ -9,12 +9,13 @@ from compliance.documents.timestamps import (
     format_utc_day,
     parse_utc_seconds,
 )
-from compliance.documents.training.log import NS_PER_S, S_PER_MINUTE, PublishedLog
+from compliance.documents.training.log import PublishedLog
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_clock import EARLIEST_CLOCK_NS
 from compliance.verdict import Fault, Severity
 from suite import events
+from suite.units import NS_PER_S, S_PER_MINUTE
 
 SCRIPT_START_FORMAT: Final = "%Y-%m-%d %I:%M:%S %p"
 """How the reference's run scripts write when they began."""

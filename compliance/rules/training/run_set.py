@@ -10,12 +10,12 @@ from typing import Any, Final
 from compliance.documents.training.bypass import SEEDS_BYPASS_OPTION, find_checker_bypass
 from compliance.documents.training.log import PublishedLog, PublishedSet
 from compliance.rules import rule
-from compliance.rules.training.log_clock import NS_PER_S
 from compliance.rules.training.log_hyperparameters import BATCH_SIZE_KEYS, collect_constant_settings
 from compliance.rules.training.log_identity import format_short_value
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import fold_name
+from suite.units import NS_PER_S
 
 MIN_DISTINCT_SCORES: Final = 3
 """Evaluations from which on two runs with the same results are one."""

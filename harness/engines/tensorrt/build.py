@@ -19,8 +19,8 @@ from harness.engines.tensorrt import plan
 from harness.engines.tensorrt.plan import EngineRequest
 from suite.errors import MissingError
 from suite.files.layout import written
+from suite.units import MIB
 
-MIB: Final = 1 << 20
 MAX_TENSORRT_MESSAGE_LENGTH: Final = 300
 """Characters of TensorRT's message that an error quotes."""
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from suite.files.untrusted_files import replace_unprintable
 from suite.power import SYSTEM, Channel, Grade, PowerReading, Quantity
+from suite.units import UW_PER_W
 
 METER_PROTOCOL: Final = "podium-meter 1"
 TCP_PREFIX: Final = "tcp://"
@@ -39,8 +40,6 @@ MAX_SILENT_PERIODS, MIN_SILENCE_S = 5, 2.0
 """A meter without a sample for this long counts as silent."""
 MAX_METER_LINE_BYTES: Final = 4096
 MAX_METER_W: Final = 1e7
-UW_PER_W: Final = 1e6
-NS_PER_S: Final = 1e9
 
 
 class MeterError(Exception):

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final
 from harness.machine.power import sysfs
 from harness.machine.power.boards import identify_board, resolve_rail_scope
 from suite.power import Channel, Grade, PowerReading, Quantity
+from suite.units import UW_PER_MW
 
 INA3221_DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
 CHIP_CHANNELS: Final = (1, 2, 3)
 """Channels of a chip; higher numbers are sums of these."""
 UNCONNECTED_LABELS: Final = frozenset({"NC", ""})
 RAIL_LABEL: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
-UW_PER_MW: Final = 1000
 
 
 class Rails:

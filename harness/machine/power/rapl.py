@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Final
 
 from harness.machine.power import sysfs
 from suite.power import Channel, Grade, PowerReading, Quantity
+from suite.units import UW_PER_W
 
 POWERCAP_FOLDER: Final = "sys/class/powercap"
 ZONE_NAME: Final = re.compile(r"intel-rapl:(\d+)(?::(\d+))?")
 """Control type intel-rapl, also on AMD; intel-rapl-mmio repeats the same counters."""
 CONSTRAINT_FILE: Final = re.compile(r"constraint_\d+_(?:max_power|power_limit)_uw")
 PACKAGE_ZONE: Final = re.compile(r"package-(\d+)(?:-die-(\d+))?")
-UW_PER_W: Final = 1e6
 
 
 class Rapl:

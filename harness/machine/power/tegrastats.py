@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final
 from harness.machine.power.boards import RailBoard, identify_board, resolve_rail_scope
 from harness.machine.power.rails import Rails
 from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
+from suite.units import UW_PER_MW
 
 TEGRASTATS_PROGRAM: Final = "tegrastats"
 JETPACK_BIN_FOLDER: Final = "usr/bin"
@@ -28,7 +29,6 @@ RAIL_READING: Final = re.compile(
 )
 TEGRASTATS_LIMIT_S: Final = 2.0
 """Time limit of the first line."""
-UW_PER_MW: Final = 1000
 MAX_PIPE_READ_BYTES: Final = 1 << 16
 
 

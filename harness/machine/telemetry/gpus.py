@@ -5,7 +5,7 @@ event reasons, ECC errors.
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from harness.machine.telemetry.sampled import (
     STATE_PERIOD_MS,
@@ -13,8 +13,7 @@ from harness.machine.telemetry.sampled import (
     SampledChannel,
     SampledReading,
 )
-
-MW_PER_W: Final = 1000
+from suite.units import MW_PER_W
 
 
 def open_gpus(ordinals: Sequence[int]) -> "GpuSource | None":

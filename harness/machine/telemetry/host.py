@@ -23,11 +23,10 @@ from harness.machine.telemetry.sampled import (
     SampledReading,
 )
 from suite.process.names import TEMPLATE_PROCESS_NAME
+from suite.units import MIB, NS_PER_US
 
 T = TypeVar("T")
 
-NS_PER_US: Final = 1000
-MIB: Final = 2**20
 MAX_FIELD_CPU_SHARE: Final = 0.0005
 """House rule: the share of one core that one costly field may take."""
 MAX_SEARCH_CPU_SHARE: Final = 0.003

@@ -24,9 +24,8 @@ from harness.machine.telemetry.sampled import (
     SourceOpening,
 )
 from suite.files.layout import PARTIAL_SUFFIX, sync_to_disk
+from suite.units import NS_PER_MS, NS_PER_S
 
-NS_PER_MS: Final = 1_000_000
-NS_PER_S: Final = 1e9
 TELEMETRY_VERSION: Final = 1
 """File format version."""
 READING_KEYS: Final = {ChannelKind.ENERGY: "e", ChannelKind.POWER: "p"}

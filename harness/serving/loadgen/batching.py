@@ -25,12 +25,11 @@ from typing import Any, Final, TypeAlias
 from harness.children.process import Abort
 from harness.serving.loadgen.query_times import WorkerCompletions
 from suite.errors import JudgedError
+from suite.units import NS_PER_S, NS_PER_US
 from suite.workload import Inference, Predictor
 
 COMPLETION_CHUNK_SIZE: Final = 256
 """Answers per completion: LoadGen processes one chunk while podium prepares the next."""
-NS_PER_US: Final = 1000
-NS_PER_S: Final = 1e9
 
 IssuedQuery: TypeAlias = tuple[list[int], list[int], int]
 """Response ids and sample indexes, in parallel lists, and when it was issued (monotonic ns)."""

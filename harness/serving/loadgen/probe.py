@@ -15,6 +15,7 @@ from harness.serving.loadgen.session import SystemUnderTest
 from harness.serving.loadgen.test_settings import ProbedSpeed
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
+from suite.units import NS_PER_S
 from suite.workload import Inference, Predictor
 
 PROBE_TURNS: Final = 3
@@ -24,7 +25,6 @@ slow for a while, and then is not.
 RATE_PROBE_S: Final = 1.0
 """Seconds of full batches over all repetitions together; at least one batch in each."""
 LATENCY_PROBE_S: Final = 0.3
-NS_PER_S: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,15 +13,13 @@ from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.percentiles import convert_to_fraction
 from suite.loadgen.scenario import Scenario
 from suite.rounds import HyperValue, Round, ScenarioRow
+from suite.units import MS_PER_S, NS_PER_S, NS_PER_US
 from suite.workload import Mode
 
 OFFLINE_MARGIN: Final = 1.2
 """Offline's one query is sized from a rate probed for a second; LoadGen itself adds 1.1
 (test_settings_internal.cc, kSlack).
 """
-NS_PER_US: Final = 1000
-NS_PER_S: Final = 1e9
-MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,6 @@ from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """For each step before a run: house rule, many times the round trip around the world."""
-NS_PER_S: Final = 1e9
 
 
 class ServerConnection:

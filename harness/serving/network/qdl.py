@@ -34,6 +34,7 @@ from harness.serving.network.connection import ServerConnection
 from harness.serving.network.remote import RemoteInference, RemoteSystem
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
+from suite.units import MS_PER_S, NS_PER_S
 from suite.workload import Mode
 
 SUT_NAME_PREFIX: Final = "Network SUT"
@@ -45,8 +46,6 @@ MIN_SILENCE_LIMIT_S: Final = 10.0
 frozen does not.
 """
 SILENCE_CHECK_INTERVAL_S: Final = 0.1
-MS_PER_S: Final = 1000
-NS_PER_S: Final = 1e9
 
 
 def choose_silence_limit_s(schedule: LoadGenSchedule, wanted_ms: int | None) -> float:

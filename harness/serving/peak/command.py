@@ -39,7 +39,7 @@ from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised_signals
 from suite.records import SearchRecord
-from suite.studies.documents import NS_PER_MS, STUDIES_FOLDER, STUDY_FILE
+from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.peak_search import NextRun
 from suite.studies.rates import (
     PEAK_KIND,
@@ -51,6 +51,7 @@ from suite.studies.rates import (
     compute_peak_answer,
     replay_peak_search,
 )
+from suite.units import NS_PER_MS
 
 DEFAULT_BUDGET_S: Final = 600.0
 DEFAULT_PEAK_TOLERANCE: Final = 0.02

@@ -25,7 +25,6 @@ from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
 from suite.studies.documents import (
     MEAN_LATENCY_KEY,
-    NS_PER_S,
     POINT_FILE,
     WIDE_INTERVAL_SHARE,
     PointIdentity,
@@ -36,6 +35,7 @@ from suite.studies.documents import (
     compute_rate_interval,
     compute_row_cells,
 )
+from suite.units import NS_PER_S
 from suite.workload import Mode
 
 NO_MEMORY_PHRASE: Final = "memory does not suffice"

@@ -21,7 +21,6 @@ from suite.files.layout import PARTIAL_SUFFIX
 from suite.files.superseded import supersede
 from suite.studies.documents import (
     IDLE_TELEMETRY_FILE,
-    NS_PER_S,
     STUDY_ACCURACY_FOLDER,
     STUDY_FILE,
     STUDY_TRUTH_FOLDER,
@@ -36,6 +35,7 @@ from suite.studies.documents import (
     order_sweep_points,
     select_best_batches,
 )
+from suite.units import NS_PER_S
 from suite.workload import Scores
 
 PointKey = tuple[str, str, int]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from suite.studies.documents import Study, StudyRow, select_shown_energy
+from suite.units import NS_PER_MS
 
-NS_PER_MS: Final = 1e6
 COLUMN_GAP: Final = "  "
 SWEEP_TABLE_HEAD: Final = (
     "engine",

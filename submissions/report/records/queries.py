@@ -15,6 +15,7 @@ import numpy.typing as npt
 from suite.errors import JudgedError
 from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
+from suite.units import NS_PER_MS, NS_PER_S
 
 # Legend: Q queries in order of issue, B bins, G groups.
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -23,8 +24,6 @@ LATENCY_BINS: Final = 48
 """Bins of the distribution, on a logarithmic axis."""
 RATE_SLICES: Final = 25
 """Slices of a run's duration, for rates."""
-NS_PER_MS: Final = 1e6
-NS_PER_S: Final = 1e9
 LOADGEN_PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 """Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
 MAX_SINGLE_QUERIES: Final = 400

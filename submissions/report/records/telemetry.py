@@ -18,6 +18,7 @@ from compliance.documents.podium.training import is_finite_number
 from submissions.report.document import Axis, Chart, Line
 from suite.errors import JudgedError
 from suite.files.untrusted_files import open_regular_file
+from suite.units import NS_PER_MINUTE, NS_PER_MS, NS_PER_S, UW_PER_W
 
 MAX_LINE_BYTES: Final = 1 << 20
 MAX_TELEMETRY_LINES: Final = 2_000_000
@@ -26,12 +27,8 @@ ignored.
 """
 MAX_LINE_POINTS: Final = 240
 """Maximum number of points in a line of a chart; more are averaged."""
-NS_PER_S: Final = 1e9
-NS_PER_MS: Final = 1_000_000
 MAX_TIME_NS: Final = 2**63
 """ns; later times are none that a clock tells."""
-NS_PER_MIN: Final = 60e9
-UW_PER_W: Final = 1e6
 MINUTES_AXIS_UNIT: Final = "minutes"
 
 
@@ -232,7 +229,7 @@ class DrawnSpan:
     @property
     def unit_ns(self) -> float:
         """Size of the axis's unit."""
-        return NS_PER_MIN if self.axis.unit == MINUTES_AXIS_UNIT else NS_PER_S
+        return NS_PER_MINUTE if self.axis.unit == MINUTES_AXIS_UNIT else NS_PER_S
 
     def has_time(self, t: int) -> bool:
         """Return whether a reading was taken during the run."""

@@ -18,6 +18,7 @@ from suite.errors import JudgedError
 from suite.events import RUN_START
 from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
 from suite.rounds import RoundKind
+from suite.units import NS_PER_MINUTE, NS_PER_MS
 
 NO_TELEMETRY_NOTE: Final = (
     "There is no telemetry: clocks, temperatures, power, memory, and what else ran on the machine,"
@@ -28,8 +29,6 @@ NO_READING_NOTE: Final = (
     " known."
 )
 MACHINE_SILENT_NOTE: Final = "not known, since the machine did not tell."
-NS_PER_MS: Final = 1_000_000
-NS_PER_MINUTE: Final = 60_000_000_000
 
 
 def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload: str) -> Section:

@@ -15,7 +15,7 @@ from submissions.metrics import LATENCY_PREFIX as METRIC
 from submissions.metrics import is_higher_better
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records import queries as recorded
-from submissions.report.records.queries import LOADGEN_PERCENTILES, NS_PER_MS, RecordedQueries
+from submissions.report.records.queries import LOADGEN_PERCENTILES, RecordedQueries
 from submissions.result_index import IndexedResult
 from submissions.score import log_values
 from submissions.score.score import Score
@@ -26,6 +26,7 @@ from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind, ScenarioRow
+from suite.units import NS_PER_MS, NS_PER_S
 
 LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
 QUERY_SHARE_AXIS: Final = Axis(name="share of the queries", unit="%", low=0.0)
@@ -222,7 +223,7 @@ def build_serving_time_axis(queries: RecordedQueries) -> Axis:
         name="time since the first query",
         unit="s",
         low=0.0,
-        high=queries.duration_ns / recorded.NS_PER_S,
+        high=queries.duration_ns / NS_PER_S,
     )
 
 

@@ -12,7 +12,7 @@ from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, 
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import NS_PER_MS, STUDY_FILE, Study, StudyRow, select_shown_energy
+from suite.studies.documents import STUDY_FILE, Study, StudyRow, select_shown_energy
 from suite.studies.rates import (
     PEAK_KIND,
     RUN_PURPOSE,
@@ -22,6 +22,7 @@ from suite.studies.rates import (
     RateAttempt,
     SpeedStudy,
 )
+from suite.units import NS_PER_MS
 
 BATCH_AXIS: Final = Axis(name="batch", unit="samples", log=True, whole=True)
 RATE_AXIS: Final = Axis(name="throughput", unit="samples/s", low=0.0)

@@ -5,12 +5,7 @@ judge's own readers.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.podium.training import (
-    MS_PER_MINUTE,
-    TrainingLog,
-    is_finite_number,
-    read_training_log,
-)
+from compliance.documents.podium.training import TrainingLog, is_finite_number, read_training_log
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from submissions.report.records.telemetry import MINUTES_AXIS_UNIT
 from submissions.result_index import IndexedResult
@@ -19,6 +14,7 @@ from submissions.tables import format_score_value
 from suite import registry
 from suite.events import EPOCH_NUM, RUN_START, SEED, SUCCESS, THROUGHPUT
 from suite.rounds import RoundKind
+from suite.units import MS_PER_MINUTE
 
 EPOCH_AXIS: Final = Axis(name="epoch", whole=True)
 THROUGHPUT_KEY: Final = "throughput"

@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import fsum
 from typing import Final
 
-from suite.energy import NS_PER_S, NoEnergyError, compute_window_energy
+from suite.energy import NoEnergyError, compute_window_energy
 from suite.files.untrusted_files import UnreadableError, describe_parse_failure, open_regular_file
 from suite.measurement.mlperf_power.session import (
     ANALYZER_CHANNEL,
@@ -29,6 +29,7 @@ from suite.measurement.mlperf_power.session import (
     PowerSession,
     parse_server_time_ns,
 )
+from suite.units import NS_PER_S
 
 ANALYZER_NUMBERS: Final[Mapping[str, int]] = {
     "YokogawaWT210": 8,

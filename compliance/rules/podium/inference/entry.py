@@ -17,8 +17,8 @@ from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds.legality import is_same_value
 from suite.terms import Precision, Profile
+from suite.units import NS_PER_S
 
-NS_PER_S: Final = 1e9
 MEASURED_RECORD_FIELDS: Final = (
     "workload",
     "round",

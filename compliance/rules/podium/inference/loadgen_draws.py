@@ -7,13 +7,14 @@ from typing import Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.training import is_logged_count
-from compliance.loadgen_replay import NS_PER_S, ReplayPlan, take_first_values
+from compliance.loadgen_replay import ReplayPlan, take_first_values
 from compliance.logs.source_file import ParseErrorKind
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import compute_planned_samples
 from compliance.verdict import Fault, Severity
 from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
+from suite.units import NS_PER_S
 
 MAX_REPLAYED_DRAWS: Final = 1 << 22
 """Queries and samples that are drawn again, from the first; of longer runs the rest is not looked

@@ -8,11 +8,12 @@ from typing import Final
 
 from compliance.documents.podium.inference import LoadGenRun, parse_power_time
 from compliance.documents.podium.training import is_logged_count
-from compliance.documents.timestamps import MAX_ZONE_DIFFERENCE_H, S_PER_H, parse_utc_seconds
+from compliance.documents.timestamps import MAX_ZONE_DIFFERENCE_H, parse_utc_seconds
 from compliance.rules import rule
 from compliance.rules.podium.inference.loadgen_summary import LOGGED_NUMBER_TOLERANCE
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
+from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S, S_PER_HOUR
 
 COUNTED_RATE_TOLERANCE: Final = 0.02
 """Relative: what a rate may differ from its counts; no accepted entry of inference v0.5 differs by
@@ -58,9 +59,6 @@ MAX_RESULTS_MS_PER_SAMPLE: Final = 0.05
 TEST_DATETIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 TIME_ZONE_STEP_MS: Final = 900_000.0
 """Time zones differ by quarters of an hour."""
-MS_PER_S: Final = 1000.0
-NS_PER_S: Final = 1e9
-NS_PER_MS: Final = 1e6
 
 
 @rule("loadgen.duration", LoadGenRun)
@@ -350,7 +348,7 @@ def check_wall_clock_begin(run: LoadGenRun, test_datetime: object) -> Iterator[F
     zone_error_ms = (apart_ms + WALL_STAMP_ERROR_MS) % TIME_ZONE_STEP_MS
     if (
         zone_error_ms > MS_PER_S + MAX_RESULTS_TIME_MS + WALL_STAMP_ERROR_MS
-        or abs(apart_ms) > MAX_ZONE_DIFFERENCE_H * S_PER_H * MS_PER_S
+        or abs(apart_ms) > MAX_ZONE_DIFFERENCE_H * S_PER_HOUR * MS_PER_S
     ):
         found = (
             f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log,"

@@ -21,8 +21,8 @@ from compliance.verdict import Fault, Severity
 from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS
 from suite.loadgen.scenario import Scenario
+from suite.units import NS_PER_MS
 
-NS_PER_MS: Final = 1e6
 LATE_ARRIVAL_SHARE: Final = 0.25
 """Of the way that arrivals drawn from another seed walk away from the schedule: the root of their
 number, in mean gaps.

@@ -23,6 +23,7 @@ from suite.rounds.settings import (
     resolve_settings,
 )
 from suite.terms import Division, Precision, Profile
+from suite.units import NS_PER_US
 from suite.workload import Mode
 
 EQUAL_RECORD_FIELDS: Final = (
@@ -48,7 +49,6 @@ EQUAL_RECORD_FIELDS: Final = (
 """Fields that all records of an entry have alike."""
 ACCURACY_RUN_VERDICT: Final = "ACCURACY"
 """Stands in the record of an accuracy run: harness/serving/infer.py."""
-NS_PER_US: Final = 1000
 MIN_QUERIES_SETTING: Final = "loadgen.min_queries"
 LOGGED_SETTING_KEYS: Final = {
     "loadgen.min_duration_ms": ("requested_min_duration_ms", 1),

@@ -14,6 +14,7 @@ from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
+from suite.units import MS_PER_S, US_PER_MS
 
 VOID_EVENTS: Final = frozenset(
     {
@@ -31,8 +32,6 @@ VOID_EVENTS: Final = frozenset(
     }
 )
 """What a checkpoint may leave behind itself in a log."""
-US_PER_MS: Final = 1000
-MS_PER_S: Final = 1000
 BATCH_SIZE_KEY: Final = "global_batch_size"
 """The hyper-parameter that says how many samples a step has."""
 OUTSTANDING_RATE_FACTOR: Final = 10

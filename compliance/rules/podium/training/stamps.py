@@ -12,12 +12,12 @@ from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import fold_name
 from suite.terms import Precision, Profile
+from suite.units import MS_PER_S
 
 BENCHMARK_ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
 """Names of benchmarks that mean the same, folded."""
 EARLIEST_CLOCK_MS: Final = 1_500_000_000_000
 """July 2017, before the first MLPerf round: an earlier clock was never set."""
-MS_PER_S: Final = 1000
 MAX_IDLE_MS: Final = 60_000
 """Between init_stop and run_start all ranks wait for one another ..."""
 MAX_IDLE_ALONE_MS: Final = 10_000

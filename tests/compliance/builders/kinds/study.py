@@ -10,7 +10,8 @@ from making_study import SYSTEM, write_study
 from spoiling import Builder, put, setting, then
 
 from suite.files.layout import DETAIL_LOG
-from suite.studies.documents import MEAN_LATENCY_KEY, NS_PER_S, POINT_FILE, STUDY_FILE
+from suite.studies.documents import MEAN_LATENCY_KEY, POINT_FILE, STUDY_FILE
+from suite.units import NS_PER_S
 
 TABLE: Final = f"**/{STUDY_FILE}"
 FIRST: Final = f"**/{SYSTEM}/batch-8/"

@@ -179,5 +179,6 @@ def test_a_job_file_counts_its_devices(
         cli.main()
     assert (
         ended.value.code == 2
-        and "write cuda, and their number as --devices" in capsys.readouterr().err
+        and "give --device cuda, and the number of GPUs per machine as --devices"
+        in capsys.readouterr().err
     )

@@ -78,7 +78,7 @@ def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
     Network Division.
     """
     results, log = folder / "results", folder / "far.log"
-    common = ["fake", "--results", str(results), "--org", "tests"]
+    common = ["fake", "--results", str(results)]
     serve = [
         "serve",
         *common,
@@ -104,6 +104,8 @@ def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
             infer = [
                 "infer",
                 *common,
+                "--org",
+                "tests",
                 "--endpoint",
                 url,
                 "--system",

@@ -243,8 +243,8 @@ def test_the_next_command_has_the_options_of_this_one(
     )
     (line,) = [line for line in invoked(tmp_path).stdout.splitlines() if line.startswith("next: ")]
     words = (
-        f"--framework fake --engine fake --results {tmp_path / 'r'} --threads 1 --set"
-        " batching.max_batch=1 --set fake.sleep_ms=2"
+        "--framework fake --set batching.max_batch=1 --set fake.sleep_ms=2 --engine fake"
+        f" --results {tmp_path / 'r'} --threads 1"
     )
     assert line == f"next: podium infer fake --scenario server --peak {words}"
     assert "--peak" not in invoked(tmp_path, "--within-ms", "500").stdout, "a study of its own"

@@ -134,6 +134,40 @@ def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(
 
 
 @pytest.mark.usefixtures("fresh")
+def test_what_is_no_record_is_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package may still name a class, as it once did."""
+    offer(monkeypatch, point("old", "suite.files.layout:fold_name"))
+    with pytest.raises(
+        MissingError,
+        match="workload 'old' cannot be loaded: suite.files.layout:fold_name of package"
+        " suite.files.layout is no Workload",
+    ):
+        registry.load_workload("old")
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_broken_part_names_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The record is fine, its scorer is not; one that a record lacks is none, and bytes are
+    compared.
+    """
+    (tmp_path / "far_parts.py").write_text(
+        "from suite.workload import Workload\n"
+        'FAR = Workload(name="far", training="a:b", inference="a:b", score="no_such_package:score")'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    offer(monkeypatch, point("far", "far_parts:FAR"))
+    with pytest.raises(
+        MissingError,
+        match="scorer 'far' cannot be loaded: package far_parts: ModuleNotFoundError: No module"
+        " named 'no_such_package'",
+    ):
+        registry.load_scorer("far")
+    assert registry.load_workload_part("far", "examples", "examples") is None
+    assert registry.load_workload_part("nobody", "examples", "examples") is None
+    assert registry.load_agreement("far")(b"1", b"1")
+
+
+@pytest.mark.usefixtures("fresh")
 def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of installation decides nothing else: names come sorted."""
     offer(
@@ -206,6 +240,38 @@ def test_a_third_partys_row_joins_the_round(
     )
     assert set(registry.load_round().benchmarks) == {"toy"}
     assert "notes" not in registry.list_round_names()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_workload_s_files_have_fixed_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its package may hold any other file; a package of two workloads is read once, and a module
+    outside any package has no files.
+    """
+    package = tmp_path / "third_workload"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (tmp_path / "lone_module.py").write_text("")
+    for name in ("podium-v1.toml", "settings.toml", "training.podium-v1.toy.json", "cache.json"):
+        (package / name).write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    offer(
+        monkeypatch,
+        point("lone", "lone_module:LONE"),
+        point("toy", "third_workload:TOY"),
+        point("toys", "third_workload.more:TOYS"),
+    )
+    (package / "more.py").write_text("raise AssertionError('a record was imported for its row')")
+
+    def names(group: str, pattern: str) -> list[str]:
+        return [Path(each.path).name for each in registry.iterate_package_files(group, pattern)]
+
+    assert names(registry.ROUND_GROUP, "*.toml") == ["podium-v1.toml"]
+    assert names(registry.SCHEMA_GROUP, "*.json") == ["training.podium-v1.toy.json"]
+    assert [each.package for each in registry.iterate_workload_files("cache.json")] == [
+        "third_workload"
+    ]
 
 
 @pytest.mark.parametrize(

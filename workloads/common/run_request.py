@@ -1,9 +1,10 @@
 """Looks up a run's rows, engine plan and supported framework. Imports no framework."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.util import find_spec
 from typing import Any, Final
 
+from suite import registry
 from suite.dataset import DataSet
 from suite.engine import Calibration, Plan
 from suite.errors import MissingError, RequestError, build_unknown_name_error
@@ -70,17 +71,23 @@ def list_warm_up_batch_sizes(run: Run, most: int) -> range:
     return range(most if run.settings.get("batching.only_full") else 1, most + 1)
 
 
-def check_default_input(name: str, run: Run) -> None:
-    """Check a run of a workload that reads its data itself: RequestError for an input pipeline,
-    since silently reading without it would make the log untrue.
+def check_run_without_input(name: str, run: Run) -> None:
+    """Check a run of a workload that reads its data without an input pipeline."""
+    check_run_input(name, run, (DEFAULT_INPUT,))
+
+
+def check_run_with_input(name: str, run: Run) -> None:
+    """Check a run of a workload that reads its data through any input pipeline."""
+    check_run_input(name, run, registry.list_entry_points(registry.INPUT_GROUP))
+
+
+def check_run_input(name: str, run: Run, inputs: Collection[str]) -> None:
+    """RequestError for an input pipeline that is not implemented, since silently using another
+    would make the log untrue; MissingError if this machine lacks something for the pipeline or the
+    framework.
     """
-    if run.input != DEFAULT_INPUT:
-        raise build_unknown_name_error(f"input of {name}", run.input, (DEFAULT_INPUT,))
-    check_input(name, run)
-
-
-def check_input(name: str, run: Run) -> None:
-    """MissingError if this machine lacks something for the run's input pipeline or framework."""
+    if run.input not in inputs:
+        raise build_unknown_name_error(f"input of {name}", run.input, inputs)
     require_input_pipeline(run)
     if find_spec(run.framework) is None:
         extra = RUN_EXTRA if run.framework == "torch" else run.framework

@@ -10,7 +10,7 @@ WORKLOAD: Final = Workload(
     name="resnet50",
     frameworks=frozenset({"torch", "tensorflow"}),
     hyperparameters="workloads.resnet50.recipe:select_resnet50_hyperparameters",
-    check_run="workloads.common.run_request:check_input",
+    check_run="workloads.common.run_request:check_run_with_input",
     training={"torch": "workloads.resnet50.training:ResNet50Training"},
     inference={
         "torch": "workloads.resnet50.inference:ResNet50Inference",

@@ -36,6 +36,6 @@ def describe_busy_cores(share: float, threads: int) -> str:
         return ""
     cores = cpus.count_available_cores()
     return (
-        f"others use {share * cores:.1f} of {cores} cores: times will not mean much; CPU threads"
-        f" taken: {threads} (--threads takes another number)"
+        f"other programs use {share * cores:.1f} of {cores} cores, so timings are unreliable; using"
+        f" {threads} CPU {'thread' if threads == 1 else 'threads'} (override with --threads)"
     )

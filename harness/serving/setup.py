@@ -210,7 +210,7 @@ def check_serving_legality(request: RunRequest, row: InferenceRow) -> None:
         request.round, request.name, request.profile, request.settings
     )
     if found := [
-        f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in violations
+        f"{breach.key} is {breach.found!r}; it must be {breach.required}" for breach in violations
     ]:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 

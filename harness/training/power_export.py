@@ -111,8 +111,8 @@ def select_whole_node_track(path: Path, begin_ns: int, end_ns: int) -> PowerTrac
             or "nothing"
         )
         raise JudgedError(
-            f"{path}: no readings of a whole node, which MLPerf asks for, but of {present}; --meter"
-            " names a meter at the wall"
+            f"{path}: MLPerf requires readings of a whole node, and these are of {present};"
+            " --meter names a meter at the wall"
         )
     best = min(tracks, key=lambda track: grades.index(track.grade))
     measured, reasons = power_readings.compute_channel_energies(readings, begin_ns, end_ns)

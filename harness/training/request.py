@@ -95,7 +95,7 @@ def check_training_legality(
             f"{request.name}.training.{request.profile}.constraints.{index}"
         )
         found += [
-            f"{violation.key} is {violation.found!r}, has to be {violation.required} ({source})"
+            f"{violation.key} is {violation.found!r}; it must be {violation.required} ({source})"
             for violation in check_hyperparameter_constraints(
                 [constraint], {**request.settings, **hyper}
             )

@@ -139,7 +139,7 @@ def find_size_differences(job: TrainingJob, facts: Mapping[str, HyperValue]) -> 
         found = facts.get(key)
         if not (isinstance(found, int) and fewest <= found <= most):
             wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-            yield f"{key} {found}, and profile {job.request.profile} asks for {wanted}"
+            yield f"{key} {found}, and profile {job.request.profile} requires {wanted}"
 
 
 @contextmanager

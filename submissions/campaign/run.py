@@ -125,8 +125,8 @@ def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = 
     if campaign.working_folder != campaign.destination_folder:
         print_campaign_step(
             campaign,
-            f"what stands in {campaign.destination_folder} stays until this campaign is whole; it"
-            f" is made in {campaign.working_folder}",
+            f"results in {campaign.destination_folder} stay until this campaign is complete; it"
+            f" runs in {campaign.working_folder}",
         )
     run_training_step(campaign)
     run_serving_step(campaign, peak)

@@ -129,8 +129,8 @@ def describe_recomputed_figures(bundle: Path) -> str:
     """Describe what was recomputed for a valid bundle, and what it does not contain."""
     rules = [finding.rule for finding in compliance_check.judge_path(bundle)]
     unscored, undrawn = rules.count(compliance_check.UNSCORED_RULE), rules.count(UNDRAWN_RULE)
-    gaps = [f"{unscored} accuracies, which are told and not recomputed"] if unscored else []
-    gaps += [f"{undrawn} LoadGen runs, whose draws could not be done again"] if undrawn else []
+    gaps = [f"{unscored} accuracies, which are reported but not recomputed"] if unscored else []
+    gaps += [f"{undrawn} LoadGen runs, whose random draws could not be repeated"] if undrawn else []
     recomputed = f" but for {' and '.join(gaps)}" if gaps else ""
     lacking = (
         f"; not in it: {', '.join(missing)}"

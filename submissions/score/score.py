@@ -120,8 +120,7 @@ def read_result_values(result: IndexedResult) -> ResultValues:
     round_name = compliance_check.resolve_result_round(result)
     if round_name == UNKNOWN_ROUND:
         raise JudgedError(
-            f"{result.single_log or result.folder}: of a round that is not known here; podium check"
-            " says more"
+            f"{result.single_log or result.folder}: unknown round; run podium check for details"
         )
     match registry.load_round_kind(round_name):
         case RoundKind.TRAINING:

@@ -87,7 +87,7 @@ def check_not_signed_twice(
         try:
             other = armor.parse_ssh_signature(each.signature).key
         except JudgedError as error:
-            raise JudgedError(f"{bundle}: holds a signature that is none: {error}") from error
+            raise JudgedError(f"{bundle}: contains an invalid signature: {error}") from error
         if other == mine:
             raise RequestError(f"{bundle}: the key {key} has signed it already")
 

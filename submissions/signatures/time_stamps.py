@@ -112,7 +112,7 @@ def read_time_stamp_reply(file: Path, digest: bytes) -> TimeStamp:
     text = done.stdout.decode("utf-8", "replace")
     time = STAMP_TIME_PATTERN.search(text)
     if done.returncode or not time:
-        raise JudgedError("its time stamp is no reply of RFC 3161 that grants one")
+        raise JudgedError("the reply does not grant an RFC 3161 time stamp")
     if parse_stamped_digest(text) != digest:
         raise JudgedError("its time stamp is of another bundle")
     authority = STAMP_AUTHORITY_PATTERN.search(text)

@@ -80,7 +80,7 @@ class Ledger:
         except UnreadableError as error:
             if error.missing:
                 return b""
-            raise LedgerError(f"{error}; the ledger of all attempts has to be readable") from error
+            raise LedgerError(f"{error}; the ledger of all attempts must be readable") from error
 
     def read_steps(self) -> list[LedgerStep]:
         """Return all readable steps."""

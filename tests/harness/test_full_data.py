@@ -24,16 +24,16 @@ WEIGHTS = "model.start_weights=resnet34-333f7ec4.pth"
         (
             (WEIGHTS,),
             (
-                "train_samples [0-9], and profile full asks for 117266; eval_samples 5, and profile"
-                " full asks for 5000: in the closed division"
+                "train_samples [0-9], and profile full requires 117266; eval_samples 5, and profile"
+                " full requires 5000: in the closed division"
             ),
         ),
-        ((WEIGHTS, "model.configuration=1200"), "model.configuration is '1200', has to be 300"),
+        ((WEIGHTS, "model.configuration=1200"), "model.configuration is '1200'; it must be 300"),
         (
             ("model.start_weights=random",),
-            "model.start_weights is 'random', has to be anything but 'random'",
+            "model.start_weights is 'random'; it must be anything but 'random'",
         ),
-        ((WEIGHTS, "data.skip_broken=true"), "data.skip_broken is True, has to be False"),
+        ((WEIGHTS, "data.skip_broken=true"), "data.skip_broken is True; it must be False"),
     ],
 )
 def test_a_campaign_that_cannot_count_is_refused_before_it_trains(

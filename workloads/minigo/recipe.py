@@ -150,8 +150,8 @@ class MiniGoRecipe:
             or self.eval_games_per_group % 2
         ):
             raise RequestError(
-                "games are played in whole groups: games per generation and eval_games are"
-                " multiples of their groups, eval's of an even one"
+                "games per generation must be a multiple of selfplay's group size, and eval_games"
+                " of eval's, which must be even"
             )
         if len(self.rates) != len(self.boundaries) + 1:
             raise RequestError(

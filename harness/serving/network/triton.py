@@ -148,7 +148,7 @@ def check_triton_request(listen: Endpoint, guard: ServerCredentials) -> None:
             " it, or take --server builtin"
         )
     if listen.port == 0:
-        raise RequestError("--listen: Triton takes no free port by itself; name one")
+        raise RequestError("--listen: Triton cannot choose a free port; specify one")
     import_pytriton()
 
 

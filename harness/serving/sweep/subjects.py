@@ -210,7 +210,7 @@ def set_up_network_scoring(
         raise RequestError(f"--data {data}: the network {name} has no score")
     if served.weights is None:
         raise RequestError(
-            f"--data {data}: a score of {name} needs --weights; random ones know nothing"
+            f"--data {data} needs --weights: random weights of {name} cannot be scored"
         )
     registry.load_scorer(name)  # one that is missing is said now, and not after all points
     samples, known = (

@@ -155,7 +155,7 @@ def build_examples_gallery(
     run = result.scenario.label if result.scenario else "inference"
     text = (
         f"{min(DRAWN_EXAMPLES, len(picked))} of {len(examples):,} samples of the accuracy run of"
-        f" {run}, drawn by the campaign's nonce {record.nonce[:12]} so that nobody picks them;"
+        f" {run}, drawn by the campaign's nonce {record.nonce[:12]} so that they cannot be picked;"
         f" {good} answered exactly as expected.{worst}"
     )
     text = " ".join(filter(None, [text, getattr(examples, "legend", "")]))

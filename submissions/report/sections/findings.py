@@ -58,7 +58,7 @@ def build_findings_section(findings: Sequence[Finding], problems: Sequence[str])
                 )
             )
     intro = (
-        "podium explain RULE says more of a rule."
+        "podium explain RULE explains a rule."
         if findings
         else ""
         if problems

@@ -57,7 +57,7 @@ def test_what_others_use_is_said_in_cores(host: list[float]):
     worth a line.
     """
     assert thread_count.describe_busy_cores(0.475, 2).startswith(
-        "others use 1.9 of 4 cores: times will not mean much; CPU threads taken: 2 "
+        "other programs use 1.9 of 4 cores, so timings are unreliable; using 2"
     )
     assert thread_count.describe_busy_cores(0.1, 4) == ""
 
@@ -106,7 +106,7 @@ def test_a_workload_says_that_its_kernels_are_large(
     assert large == {"ssd": True, "maskrcnn": True, "gnmt": False, "resnet50": False}
     assert thread_count.resolve_thread_count(0, SingleRank(), large_kernels=True) == 4
     assert (
-        "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4"
+        "other programs use 2.0 of 4 cores, so timings are unreliable; using 4"
         in capsys.readouterr().out
     )
 
@@ -131,8 +131,8 @@ def test_what_is_asked_for_or_begun_stays(
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(neighbours))
     assert thread_count.resolve_thread_count(asked, SingleRank(), begun) == threads
     told = (
-        f"others use 2.0 of 4 cores: times will not mean much; CPU threads taken: {threads}"
-        " (--threads takes another number)\n"
+        f"other programs use 2.0 of 4 cores, so timings are unreliable; using {threads} CPU"
+        f" {'thread' if threads == 1 else 'threads'} (override with --threads)\n"
     )
     assert capsys.readouterr().out == told
 

@@ -120,7 +120,7 @@ def test_both_modes_of_a_scenario_run_on_as_many_threads(
     monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.5)
     serve(tmp_path / "results", *SHORT, mode="performance", threads=0)
     assert (
-        "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4"
+        "other programs use 2.0 of 4 cores, so timings are unreliable; using 4"
         in capsys.readouterr().out
     )
     serve(tmp_path / "results", *SHORT, scenario=Scenario.SINGLE_STREAM, threads=0)

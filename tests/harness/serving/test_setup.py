@@ -77,10 +77,10 @@ def test_a_profile_without_inference_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("workload", "assignment", "words"),
     [
-        ("ssd", "model.configuration=1200", "model.configuration is '1200', has to be 300"),
-        ("transformer", "decode.beam=1", "decode.beam is 1, has to be 4"),
-        ("maskrcnn", "roi.detections=8", "roi.detections is 8, has to be 100"),
-        ("resnet50", "data.skip_broken=true", "data.skip_broken is True, has to be False"),
+        ("ssd", "model.configuration=1200", "model.configuration is '1200'; it must be 300"),
+        ("transformer", "decode.beam=1", "decode.beam is 1; it must be 4"),
+        ("maskrcnn", "roi.detections=8", "roi.detections is 8; it must be 100"),
+        ("resnet50", "data.skip_broken=true", "data.skip_broken is True; it must be False"),
     ],
 )
 def test_what_the_closed_division_does_not_allow_is_refused_before_anything_is_looked_for(

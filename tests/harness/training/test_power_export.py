@@ -98,7 +98,7 @@ def test_each_node_has_a_file(own: Path, tmp_path: Path) -> None:
         (
             '"scope":["system"]',
             '"scope":["package0"]',
-            "no readings of a whole node, which MLPerf asks for, but of meter (package0)",
+            "MLPerf requires readings of a whole node, and these are of meter (package0)",
         ),
         ('{"end"', '{"ende"', "has no energy"),
         ('"channels"', '"Channels"', "telemetry_0.jsonl"),

@@ -419,7 +419,7 @@ def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
     source.
     """
     with pytest.raises(
-        RequestError, match=r"sgd_opt_momentum is 0.8, has to be 0.9.*training_rules"
+        RequestError, match=r"sgd_opt_momentum is 0.8; it must be 0.9.*training_rules"
     ) as caught:
         train_run_set(
             "fake", options(tmp_path, "sgd_opt_momentum=0.8", profile=Profile.FULL), seed=1
@@ -430,7 +430,7 @@ def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("profile", "counts"),
-    [(Profile.FULL, "train_samples 80, and profile full asks for 81"), (Profile.SMOKE, "")],
+    [(Profile.FULL, "train_samples 80, and profile full requires 81"), (Profile.SMOKE, "")],
 )
 def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
     tmp_path: Path,
@@ -453,7 +453,7 @@ def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
         return
     train_run_set("fake", options(tmp_path, profile=profile), seed=1)
     assert (
-        "fake: train_samples 80, and profile smoke asks for 81: the judge will reject this run"
+        "fake: train_samples 80, and profile smoke requires 81: the judge will reject this run"
         in capsys.readouterr().out
     )
 
@@ -480,7 +480,7 @@ def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
         nullcontext()
         if found in (4, 5)
         else pytest.raises(
-            RequestError, match=f"corpus_samples {found}, and profile full asks for 4 to 5"
+            RequestError, match=f"corpus_samples {found}, and profile full requires 4 to 5"
         )
     ):
         check_data_sizes(job, facts)

@@ -168,7 +168,7 @@ def test_a_reply_that_is_none_is_refused(
     outcome = podium(
         "timestamp", bundle, "--reply", tmp_path / "r.tsr", "--ca", authority.certificate
     )
-    assert outcome.exit_code == 1 and "no reply of RFC 3161" in str(outcome.exception)
+    assert outcome.exit_code == 1 and "does not grant an RFC 3161" in str(outcome.exception)
 
 
 @pytest.mark.parametrize(
@@ -292,4 +292,4 @@ def test_a_spoilt_time_stamp_is_no_part_of_a_valid_bundle(
     }[command]
     refused = podium(command, bundle, *words)
     shown = (tmp_path / "page.html").read_text() if command == "report" else str(refused.exception)
-    assert refused.exit_code == 1 and "its time stamp is no reply of RFC 3161" in shown
+    assert refused.exit_code == 1 and "the reply does not grant an RFC 3161 time stamp" in shown

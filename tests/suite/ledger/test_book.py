@@ -149,7 +149,7 @@ def test_a_link_and_a_folder_in_its_place_are_refused(ledger: Ledger, tmp_path: 
         ledger.append(StepKind.CHECKED)
     ledger.path.unlink()
     ledger.path.mkdir()
-    with pytest.raises(LedgerError, match="has to be readable"):
+    with pytest.raises(LedgerError, match="must be readable"):
         ledger.settle()
     assert other.read_text() == ""
 

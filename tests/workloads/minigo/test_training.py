@@ -167,8 +167,8 @@ def test_a_match_without_a_loss_is_logged_below_one(
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"selfplay__games_per_group": 3}, "whole groups"),
-        ({"eval__games_per_group": 1}, "whole groups"),
+        ({"selfplay__games_per_group": 3}, "group size"),
+        ({"eval__games_per_group": 1}, "group size"),
         ({"lr_boundaries": (5,)}, "one rate more than steps"),
         ({"board__size": 20}, "boards of 2 to 19"),
         ({"model__planes": 14}, "13 or 17"),

@@ -166,7 +166,7 @@ def test_a_score_that_would_say_nothing_is_refused(
     classes.
     """
     for arguments, words in (
-        (("--data", data), f"a score of {NETWORK} needs --weights; random ones know nothing"),
+        (("--data", data), f"needs --weights: random weights of {NETWORK} cannot be scored"),
         (
             ("--network", "vgg19", "--data", data),
             f"--data requires exactly one --network: {NETWORK}, vgg19",

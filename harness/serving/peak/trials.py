@@ -13,11 +13,11 @@ import msgspec
 
 from harness.progress import WaitProgress
 from harness.serving.energy import compute_loadgen_energy
-from harness.serving.infer import build_mode_schedule
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import DetailLog, read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, LoadGenOutcome, run_loadgen_in_child
 from harness.serving.loadgen.test_settings import LoadGenSchedule
+from harness.serving.performance_runs import build_mode_schedule
 from harness.serving.run_record import RunResult, write_run_record
 from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError

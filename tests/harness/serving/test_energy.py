@@ -13,7 +13,7 @@ from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
-from harness.serving import infer, setup
+from harness.serving import infer, performance_runs, setup
 from harness.serving.loadgen.result_files import DetailLog
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
@@ -178,7 +178,7 @@ def test_readings_that_cannot_be_read_cost_the_energy_in_one_sentence(tmp_path: 
     (tmp_path / "telemetry.jsonl").write_text(
         json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n"
     )
-    found = infer.compute_loadgen_energy(tmp_path, Scenario.OFFLINE, DetailLog(values={}))
+    found = performance_runs.compute_loadgen_energy(tmp_path, Scenario.OFFLINE, DetailLog(values={}))
     (reason,) = found.reasons
     assert (
         found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120

@@ -13,7 +13,7 @@ from podium_fakes.drive import entry, options
 from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders, run_record
 
 from harness.machine import cpus
-from harness.serving import harness_ceiling, infer, staging
+from harness.serving import harness_ceiling, infer, performance_runs, staging
 from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.run_record import LoadGenVerdict
 from harness.serving.setup import set_up_serving
@@ -407,9 +407,9 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
             hints=() if valid else hints,
         )
 
-    monkeypatch.setattr(infer, "run_performance_once", attempt)
+    monkeypatch.setattr(performance_runs, "run_performance_once", attempt)
     seen = infer.probe_system(bench, [Scenario.SERVER], tmp_path / "truth")
-    assert list(infer.measure_performance(bench, Scenario.SERVER, 1, seen)) == problems
+    assert list(performance_runs.measure_performance(bench, Scenario.SERVER, 1, seen)) == problems
     assert (
         rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1]
         and "repeating with server.target_qps=99\n" in capsys.readouterr().out

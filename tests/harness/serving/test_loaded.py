@@ -11,7 +11,7 @@ from podium_fakes.busy import loops
 from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_record
 
-from harness.serving import infer
+from harness.serving import infer, performance_runs
 from harness.serving.loadgen.test_settings import ProbedSpeed
 from harness.serving.run_record import LoadGenVerdict
 from harness.serving.setup import set_up_serving
@@ -99,7 +99,7 @@ def test_a_slow_look_before_a_fast_run_ends_nothing(
     bench = set_up_serving("fake", options(tmp_path, LONGER), None)
     slow = ProbedSpeed(samples_per_second=2000.0, latency_ns=1e9, query_latency_ns=8e9)
     seen = replace(infer.probe_system(bench, [scenario], tmp_path / "truth"), probe=slow)
-    assert list(infer.measure_performance(bench, scenario, 1, seen)) == []
+    assert list(performance_runs.measure_performance(bench, scenario, 1, seen)) == []
     knob = {**KNOBS, Scenario.OFFLINE: "offline.expected_qps"}.get(scenario)
     assert (f"repeating with {knob}=" in capsys.readouterr().out) is (
         scenario is not Scenario.SERVER
@@ -125,11 +125,13 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
         LoadGenVerdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
     ]
     monkeypatch.setattr(
-        infer, "run_performance_once", lambda bench, schedule, number, probe=None: verdicts.pop(0)
+        performance_runs,
+        "run_performance_once",
+        lambda bench, schedule, number, probe=None: verdicts.pop(0),
     )
     assert (
         list(
-            infer.measure_performance(
+            performance_runs.measure_performance(
                 bench,
                 Scenario.OFFLINE,
                 1,

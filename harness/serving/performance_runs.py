@@ -1,0 +1,254 @@
+"""Performance runs of a scenario: a run, its verdict, and repeats of an INVALID one with advised
+settings.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import click
+
+from harness.progress import WaitProgress
+from harness.serving.adoption import copy_searched_run
+from harness.serving.attempts import record_attempt
+from harness.serving.energy import compute_loadgen_energy, describe_measured_energy
+from harness.serving.harness_ceiling import get_harness_ceiling
+from harness.serving.loadgen.probe import ProbeResult
+from harness.serving.loadgen.result_files import read_detail_log
+from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
+from harness.serving.loadgen.test_settings import (
+    LoadGenSchedule,
+    ProbedSpeed,
+    build_loadgen_schedule,
+    estimate_minimum_s,
+)
+from harness.serving.run_record import (
+    LoadGenVerdict,
+    RunResult,
+    format_run_verdict,
+    judge_performance_run,
+    write_run_record,
+)
+from harness.serving.setup import (
+    ServingSetup,
+)
+from harness.serving.staging import (
+    VALID_RUN,
+)
+from suite.files.cache import locate_cache_folder
+from suite.files.superseded import supersede
+from suite.ledger.steps import AttemptKind
+from suite.loadgen.advice import (
+    EARLY_STOPPING_RULE,
+    LATENCY_BOUND_RULE,
+    SERVER_RATE_SETTING,
+    Hint,
+    format_without_exponent,
+    round_to_significant,
+)
+from suite.loadgen.scenario import Scenario
+from suite.rounds import HyperValue, ScenarioRow
+from suite.workload import Mode
+
+MAX_INVALID_RETRIES: Final = 4
+"""House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures
+the user decides.
+"""
+
+
+def build_mode_schedule(
+    serving_setup: ServingSetup,
+    scenario: Scenario,
+    mode: Mode,
+    probe_result: ProbeResult,
+    changed: Mapping[str, HyperValue],
+) -> LoadGenSchedule:
+    """Build the schedule of one LoadGen run."""
+    request = serving_setup.request
+    return build_loadgen_schedule(
+        request.round,
+        serving_setup.require_scenario_rules(scenario),
+        scenario,
+        mode,
+        {**request.settings, **changed},
+        probe_result.probe,
+        serving_setup.log_seed,
+    )
+
+
+def measure_performance(
+    serving_setup: ServingSetup, scenario: Scenario, number: int, probe_result: ProbeResult
+) -> Iterator[str]:
+    """Run a performance run; repeat an INVALID one a few times with the advised settings, except
+    settings that the user chose.
+
+    A run that is void only because of the machine is repeated unchanged. The best run of a search
+    stands for the first.
+    """
+    changed: dict[str, float] = {}
+    if serving_setup.searched_run and scenario is Scenario.SERVER:
+        changed = {SERVER_RATE_SETTING: serving_setup.searched_run.rate}
+        if number == 1:
+            copy_searched_run(
+                serving_setup,
+                serving_setup.searched_run,
+                build_mode_schedule(
+                    serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed
+                ),
+            )
+            return
+    verdict = run_performance_once(
+        serving_setup,
+        build_mode_schedule(serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed),
+        number,
+        probe_result.probe,
+    )
+    for _ in range(MAX_INVALID_RETRIES):
+        advice = select_advised_settings(serving_setup, verdict.hints)
+        if verdict.valid or not (advice or verdict.is_repeatable):
+            break
+        changed |= lower_missed_rate(advice, changed, verdict.hints)
+        settings = ", ".join(
+            f"{key}={format_without_exponent(value)}" for key, value in changed.items()
+        )
+        click.echo(
+            f"{scenario.label} performance: repeating with {settings or 'the same settings'}"
+        )
+        supersede(
+            serving_setup.request.options.results.absolute(),
+            [
+                serving_setup.entry.locate_performance_run(
+                    serving_setup.request.row.inference_name, scenario, number
+                )
+            ],
+            serving_setup.entry.results,
+        )
+        serving_setup.ledger.settle()
+        verdict = run_performance_once(
+            serving_setup,
+            build_mode_schedule(serving_setup, scenario, Mode.PERFORMANCE, probe_result, changed),
+            number,
+            probe_result.probe,
+        )
+    if not verdict.valid:
+        reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
+        yield f"{scenario.label} performance run {number} is INVALID{reason}"
+
+
+def lower_missed_rate(
+    advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]
+) -> dict[str, float]:
+    """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts
+    little about the next.
+    """
+    missed = any(
+        hint.knob == SERVER_RATE_SETTING and hint.rule in (LATENCY_BOUND_RULE, EARLY_STOPPING_RULE)
+        for hint in hints
+    )
+    if not (missed and SERVER_RATE_SETTING in advice and SERVER_RATE_SETTING in changed):
+        return dict(advice)
+    return {
+        **advice,
+        SERVER_RATE_SETTING: min(
+            advice[SERVER_RATE_SETTING], round_to_significant(changed[SERVER_RATE_SETTING] / 2)
+        ),
+    }
+
+
+def is_below_round_minimum(schedule: LoadGenSchedule, row: ScenarioRow) -> bool:
+    """Check whether the user's settings require less of LoadGen than the round does."""
+    return schedule.min_duration_ms < row.min_duration_ms or schedule.min_queries < row.min_queries
+
+
+def select_advised_settings(serving_setup: ServingSetup, hints: Sequence[Hint]) -> dict[str, float]:
+    """Return the settings that the hints name, except the user's own; the most pressing hint
+    wins.
+    """
+    return {
+        hint.knob: hint.value
+        for hint in reversed(hints)
+        if hint.value is not None and hint.knob not in serving_setup.request.chosen
+    }
+
+
+def run_performance_once(
+    serving_setup: ServingSetup, schedule: LoadGenSchedule, number: int, probe: ProbedSpeed
+) -> LoadGenVerdict:
+    """Run one performance run, report its verdict, and keep it."""
+    name = serving_setup.request.row.inference_name
+    run_folder, idle_s = (
+        serving_setup.entry.locate_performance_run(name, schedule.scenario, number),
+        serving_setup.get_idle_reading_s(schedule.scenario, number),
+    )
+    job = LoadGenJob(
+        system=serving_setup.system,
+        schedule=schedule,
+        folder=run_folder,
+        power=serving_setup.power,
+        idle_s=idle_s,
+    )
+    ceiling = get_harness_ceiling(
+        locate_cache_folder(), schedule.scenario, instances=len(serving_setup.system.placement)
+    )
+    title, what = f"{schedule.scenario.label} performance", AttemptKind.PERFORMANCE
+    with (
+        WaitProgress(title, idle_s + estimate_minimum_s(schedule, probe)) as shown,
+        record_attempt(serving_setup, what, job.folder) as ledger_attempt,
+        run_loadgen_in_child(job, shown.show_elapsed) as (folder, outcome),
+    ):
+        detail_log = read_detail_log(folder)
+        verdict = judge_performance_run(serving_setup, schedule, detail_log)
+        measured = compute_loadgen_energy(
+            folder,
+            schedule.scenario,
+            detail_log,
+            outcome.lost * serving_setup.power.requested,
+            idle=idle_s > 0,
+        )
+        if ceiling is not None and verdict.valid and verdict.rate > ceiling:
+            ceiling = get_harness_ceiling(
+                locate_cache_folder(),
+                schedule.scenario,
+                verdict.rate,
+                len(serving_setup.system.placement),
+            )
+        above = (
+            ceiling is not None
+            and verdict.rate > serving_setup.request.round.loadgen.ceiling_share * ceiling
+        )
+        word = VALID_RUN if verdict.valid else "INVALID"
+        result = RunResult(
+            verdict=word,
+            metric=verdict.metric,
+            value=verdict.value,
+            ceiling=ceiling,
+            is_above_ceiling=above,
+            hints=verdict.hints,
+            measured=measured,
+        )
+        write_run_record(serving_setup, schedule, outcome, result, folder)
+        ledger_attempt.record_completion(folder, word)
+    click.echo(format_run_verdict(schedule, verdict, ceiling))
+    print_performance_remarks(serving_setup, schedule, verdict, result, outcome.lost)
+    return verdict
+
+
+def print_performance_remarks(
+    serving_setup: ServingSetup,
+    schedule: LoadGenSchedule,
+    verdict: LoadGenVerdict,
+    result: RunResult,
+    lost: Sequence[str],
+) -> None:
+    """Print what a performance run measured besides its figure, and why it may not count."""
+    for sentence in describe_measured_energy(result.measured):
+        click.echo(f"  {sentence}")
+    if is_below_round_minimum(schedule, serving_setup.require_scenario_rules(schedule.scenario)):
+        click.echo("  shorter than the round requires: this run does not count")
+    if result.is_above_ceiling and verdict.valid:
+        click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
+    for sentence in (
+        *lost,
+        *(f"LoadGen: {error}" for error in verdict.errors),
+        *(hint.sentence for hint in verdict.hints),
+    ):
+        click.echo(f"  {sentence}")

@@ -310,17 +310,33 @@ def documents(results: Path, work: Path) -> Iterator[Reader]:
 def logs(results: Path, work: Path) -> Iterator[Reader]:
     """LoadGen's files and training logs."""
     seeds = partial(named, results)
-    for name, patterns, modules in (
-        ("training-log", ("result_*.txt",), (mllog_lines, published)),
-        ("detail-log", (DETAIL_LOG,), (mllog_lines, legacy_detail)),
-        ("summary", (SUMMARY_LOG,), (summary, legacy_summary)),
-        ("accuracy-log", (ACCURACY_LOG,), (accuracy_log, accuracy_counts)),
+    for name, patterns, parsers in (
+        (
+            "training-log",
+            ("result_*.txt",),
+            (mllog_lines.read_mllog_records, published.read_published_records),
+        ),
+        (
+            "detail-log",
+            (DETAIL_LOG,),
+            (mllog_lines.read_mllog_records, legacy_detail.read_legacy_detail),
+        ),
+        (
+            "summary",
+            (SUMMARY_LOG,),
+            (summary.read_loadgen_summary, legacy_summary.read_legacy_summary),
+        ),
+        (
+            "accuracy-log",
+            (ACCURACY_LOG,),
+            (accuracy_log.index_accuracy_log, accuracy_counts.count_accuracy_answers),
+        ),
     ):
         yield Reader(
             name=name,
             file=work / name / "log.txt",
             seeds=seeds(*patterns),
-            read=each(*(parsed(module.read) for module in modules)),
+            read=each(*map(parsed, parsers)),
             share=2,
         )
     for name in (DETAIL_LOG, ACCURACY_LOG):

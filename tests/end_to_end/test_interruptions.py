@@ -371,9 +371,9 @@ for moment in count():
         beside.settle_campaign(copy, "fake")
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    found = [Judge().result(str(copy)).verdict.value if list(copy.glob("open/*/results/*/*/*")) else "empty"]
+    found = [Judge().judge_path(str(copy)).verdict.value if list(copy.glob("open/*/results/*/*/*")) else "empty"]
     beside.settle_campaign(copy, "fake")
-    print(code, *found, Judge().result(str(copy)).verdict.value, file=sys.stderr)
+    print(code, *found, Judge().judge_path(str(copy)).verdict.value, file=sys.stderr)
     if code == 0:
         break
 """
@@ -389,8 +389,8 @@ def test_a_campaign_that_is_killed_on_its_way_to_its_place_is_never_broken(
     results = tmp_path / "results"
     shutil.copytree(campaign[0], results)
     keep = (
-        "import submissions.campaign.run as at; from suite.cli import main; real = at.settle;"
-        " at.settle = lambda *given: None; main()"
+        "import submissions.campaign.run as at; from suite.cli import main; real = at.settle_campaign;"
+        " at.settle_campaign = lambda *given: None; main()"
     )
     words = ["run", "fake", "--results", str(results), "--seed", "7", *fake]
     assert (

@@ -91,9 +91,9 @@ def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Pat
     run, own = data_set(workload, small, **{"data__skip_broken": True})
     training: Any = registry.load_workload(workload).build_training(run)
     train, val = PICTURES[workload]
-    assert val - 1 == training.facts()["eval_samples"] == len(training._val)
-    assert len(training._train) == training.facts()["train_samples"] <= train
-    assert truncated not in map(training._val.path, range(len(training._val)))
+    assert val - 1 == training.facts()["eval_samples"] == len(training._val_split)
+    assert len(training._train_split) == training.facts()["train_samples"] <= train
+    assert truncated not in map(training._val_split.path, range(len(training._val_split)))
 
 
 @pytest.mark.parametrize("workload", PICTURES)

@@ -33,7 +33,7 @@ def recomputed() -> tuple[Counter[tuple[str, bool]], list[Finding]]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in (
             (audit_figures, "compare_audit_run"),
-            (later, "compare_served_test"),
+            (later, "compare_mllog_audit_test"),
         ):
             patch.setattr(module, name, counted(getattr(module, name), seen))
         trees = sorted(CORPUS.glob("inference_v*"))

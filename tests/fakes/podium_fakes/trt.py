@@ -341,25 +341,25 @@ class Gpu:
     def __init__(self) -> None:
         self.streams = 0
 
-    def stream(self) -> int:
+    def create_stream(self) -> int:
         self.streams += 1
         return self.streams
 
-    def handle(self, stream: int) -> int:
+    def get_stream_handle(self, stream: int) -> int:
         return 100 + stream
 
-    def on(self, stream: int) -> Any:
+    def enter_stream(self, stream: int) -> Any:
         return nullcontext()
 
-    def place(self, tensor: Any) -> Any:
+    def place_tensor(self, tensor: Any) -> Any:
         return tensor.contiguous()
 
-    def empty(self, shape: Sequence[int], dtype: str) -> Any:
+    def allocate_tensor(self, shape: Sequence[int], dtype: str) -> Any:
         import torch
 
         return torch.empty(tuple(shape), dtype=getattr(torch, dtype))
 
-    def record(self, stream: int, work: Callable[[], None]) -> Callable[[], None]:
+    def record_graph(self, stream: int, work: Callable[[], None]) -> Callable[[], None]:
         calls.append(("record", stream))
         work()
         return work

@@ -259,14 +259,14 @@ def test_a_damaged_file_is_named(size: int, tmp_path: Path) -> None:
 def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> None:
     """Its messages are made for a terminal; ours go into JSON as well."""
 
-    def by_paint(*_: object) -> None:
+    def export_by_paint(*_: object) -> None:
         raise ValueError("\x1b[96mno function\x1b[0m\n for this")
 
     with pytest.raises(
         MissingError,
         match=r"small cannot be exported to ONNX \(paint\): ValueError: no function for this$",
     ):
-        export.try_exporter(small(), Small(), tmp_path / "x.onnx", by_paint)
+        export.try_exporter(small(), Small(), tmp_path / "x.onnx", export_by_paint)
 
 
 def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:

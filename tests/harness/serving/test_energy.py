@@ -33,7 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def soon_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second of the idle machine, where five are not what is shown."""
     for module in (setup, power_readings):
-        monkeypatch.setattr(module, "IDLE_S", 0.5)
+        monkeypatch.setattr(module, "IDLE_POWER_S", 0.5)
 
 
 def served(
@@ -178,7 +178,9 @@ def test_readings_that_cannot_be_read_cost_the_energy_in_one_sentence(tmp_path: 
     (tmp_path / "telemetry.jsonl").write_text(
         json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n"
     )
-    found = performance_runs.compute_loadgen_energy(tmp_path, Scenario.OFFLINE, DetailLog(values={}))
+    found = performance_runs.compute_loadgen_energy(
+        tmp_path, Scenario.OFFLINE, DetailLog(values={})
+    )
     (reason,) = found.reasons
     assert (
         found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120

@@ -234,7 +234,7 @@ def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(
     ) -> None:
         """A signal comes while the last step is taken."""
         if (epoch, number) == (2, last):
-            monkeypatch.setattr(keeper, "_received", lambda: "interrupted by SIGTERM")
+            monkeypatch.setattr(keeper, "_describe_signal", lambda: "interrupted by SIGTERM")
             keeper._countdown = 0
         step(keeper, training, epoch, number, samples, at)
 

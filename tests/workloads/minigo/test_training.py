@@ -159,7 +159,7 @@ def test_a_match_without_a_loss_is_logged_below_one(
         points_N = np.ones(8)
 
     monkeypatch.setattr(training, "_played", training._played)  # other tests look at it
-    monkeypatch.setattr(training._workers, "evaluation", lambda *_: [Won()])
+    monkeypatch.setattr(training._workers, "play_evaluation_groups", lambda *_: [Won()])
     assert training.evaluate() == {"win_rate": 7.5 / 8}
 
 

@@ -33,7 +33,7 @@ def recomputed() -> tuple[Counter[tuple[str, bool]], list[Finding]]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in (
             (audit_figures, "compare_audit_run"),
-            (later, "compare_served_test"),
+            (later, "compare_mllog_audit_test"),
         ):
             patch.setattr(module, name, counted(getattr(module, name), seen))
         trees = sorted(CORPUS.glob("inference_v*"))
@@ -83,6 +83,6 @@ def test_what_does_not_hold_is_known(
     )
     assert (
         OTHER_ANSWERS in answers.file
-        and answers.found.startswith("other answers to 805 of 1024 samples")
+        and answers.found.startswith("different answers to 805 of 1024 samples")
         and "top-1 of the first answers 21.1 %" in answers.found
     )

@@ -12,7 +12,7 @@ REPORT_FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
 
 def list_rule_ids() -> list[str]:
-    """Name the rules, for the shell."""
+    """List the rules, for shell completion."""
     from compliance.rules import load_rules
 
     return sorted(load_rules())
@@ -25,21 +25,22 @@ def list_rule_ids() -> list[str]:
     "round_name",
     type=ROUND_TYPE,
     metavar="ROUND",
-    help="Round to judge by; without it, the one that each PATH's content tells.",
+    help="Round to judge by (default: detected from each PATH).",
 )
 @click.option(
-    "--truth", type=PATH_TYPE, help="Folder with labels or references where the tree has none."
+    "--truth",
+    type=PATH_TYPE,
+    help="Folder with labels or references, if the tree does not contain them.",
 )
 @click.option(
     "--config",
     type=PATH_TYPE,
     help=(
-        "Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules."
+        "Check hyperparameter files (this TOML or JSON file and every PATH) against the"
+        " closed division."
     ),
 )
-@click.option(
-    "--workload", help="With --config: the workload; without it, the file's own `workload`."
-)
+@click.option("--workload", help="Workload for --config (default: the file's own `workload`).")
 @click.option(
     "--format",
     "form",
@@ -56,15 +57,14 @@ def check(
     workload: str | None,
     form: str,
 ) -> int:
-    """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on
-    its own.
+    """Check logs, sets, entries, systems, organisations, results trees and bundles, each PATH
+    separately.
 
-    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are
-    judged by their own rounds; results of any other round are neither valid nor broken: they are
-    unknown.
+    Detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, podium-v1. Results of any
+    other round are neither valid nor broken: they are unknown.
 
-    Exit code 0: all are valid; 1: one is not, or cannot be read, or is of an unknown round; 3: a
-    workload's package is not installed.
+    Exit code 0: all are valid; 1: one is not, or cannot be read, or belongs to an unknown round; 3:
+    a workload's package is not installed.
 
     Example: podium check results --format json
     """
@@ -73,7 +73,7 @@ def check(
     if config is not None:
         return check_config([config, *map(Path, paths)], workload, round_name, form)
     if not paths:
-        raise click.UsageError("nothing to judge: give a PATH")
+        raise click.UsageError("nothing to judge: name a PATH")
     return check_paths(paths, round_name, truth, form)
 
 
@@ -88,7 +88,7 @@ def check(
     help="Output format.",
 )
 def explain(rule: str | None, form: str) -> None:
-    """Say what RULE of the judge asks, where it stands, and what to do; without RULE, list all
+    """Explain what a rule requires, its source, and how to fix a violation; without RULE, list all
     rules.
 
     Example: podium explain training.target

@@ -1,1 +1,1 @@
-"""The judge: decides from a result's files alone whether it is compliant."""
+"""Decide from a result's files alone whether it is compliant."""

@@ -1,4 +1,4 @@
-"""Runs the judge as `python -m compliance`."""
+"""Run the judge as `python -m compliance`."""
 
 from suite.cli import main
 

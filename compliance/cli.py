@@ -69,7 +69,7 @@ def check(
     if config is not None:
         return check_config([config, *map(Path, paths)], workload, round_name, form)
     if not paths:
-        raise click.UsageError("nothing to judge: give a PATH")
+        raise click.UsageError("nothing to judge: name a PATH")
     return check_paths(paths, round_name, truth, form)
 
 

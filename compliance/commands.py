@@ -1,4 +1,4 @@
-"""Implements the judge's commands."""
+"""Implement the judge's commands."""
 
 import difflib
 import json
@@ -29,9 +29,7 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
     RequestError for an unknown round or truth folder.
     """
     if "" in paths:
-        raise RequestError(
-            "an empty PATH: give a log, a folder or a bundle; `.` is the folder that you stand in"
-        )
+        raise RequestError("PATH is empty; use `.` for the current directory")
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
     judge = Judge(round_name, truth)
@@ -41,9 +39,7 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
 def check_config(
     configs: Sequence[Path], workload: str | None, round_name: str | None, form: str
 ) -> int:
-    """Judge files of hyperparameters by the closed division's rules; return 0 if all are legal,
-    else 1.
-    """
+    """Check hyperparameter files against the closed division; return 0 if all are legal, else 1."""
     from compliance.hyperparameter_check import judge_config
 
     return print_judge_report([judge_config(path, workload, round_name) for path in configs], form)
@@ -68,7 +64,7 @@ def format_rule_list(form: str) -> str:
         f" {textwrap.shorten(rule.text, RULE_LIST_WIDTH - width - 1, placeholder=' ...')}"
         for rule in rules
     ]
-    return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE says more"])
+    return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE shows details"])
 
 
 def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
@@ -101,7 +97,7 @@ def explain_rule(id: str, form: str = "text") -> str:
         hint = (
             f"did you mean {' or '.join(repr(name) for name in near)}?"
             if near
-            else "podium check names the rules that a result breaks"
+            else "podium check names the rules that a result violates"
         )
         raise RequestError(f"unknown rule '{id}'; {hint}")
     if form == "json":
@@ -116,7 +112,7 @@ def describe_rule(rule: Rule[Any]) -> Iterator[str]:
     """Yield the paragraphs of a rule's explanation."""
     from compliance.rules.example_findings import find_example_finding
 
-    yield f"{rule.id} ({rule.severity}; about {rule.document.document_name})"
+    yield f"{rule.id} ({rule.severity}; for {rule.document.document_name})"
     if rule.former:
         yield f"Formerly: {rule.former}"
     yield rule.text
@@ -124,7 +120,7 @@ def describe_rule(rule: Rule[Any]) -> Iterator[str]:
     yield f"What to do: {rule.advice}"
     yield f"Rounds: {', '.join(list_rule_rounds(rule))}"
     yield (
-        "Verdict where it is broken:"
+        "Verdict if violated:"
         f" {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
     )
     if rule.workload:
@@ -134,7 +130,9 @@ def describe_rule(rule: Rule[Any]) -> Iterator[str]:
 
 
 def list_rule_rounds(rule: Rule[Any]) -> Sequence[str]:
-    """Return the rounds that a rule applies to: its own, else all of the kinds that load it."""
+    """Return the rounds that a rule applies to: its own, or all rounds of the kinds that load
+    it.
+    """
     if rule.rounds is not None:
         return sorted(rule.rounds)
     return [

@@ -1,5 +1,5 @@
-"""`podium check --config`: checks hyperparameters in a TOML or JSON file against a round's closed
-division; imports no framework.
+"""Implement `podium check --config`: check hyperparameters in a TOML or JSON file against a round's
+closed division, without importing a framework.
 """
 
 import json
@@ -34,7 +34,7 @@ LEGALITY_RULES: Final = {RoundKind.PODIUM: "training.legality", RoundKind.TRAINI
 run.
 """
 LEGALITY_ADVICE: Final = "choose an allowed value, or submit to the open division"
-UNREADABLE_FILE_ADVICE: Final = "give a file with one `name = value` on each line, or a JSON object"
+UNREADABLE_FILE_ADVICE: Final = "use a file with one `name = value` on each line, or a JSON object"
 OPTIMIZER_KEY: Final = "opt_name"
 TOML_TABLE_PATTERN: Final = re.compile(r"\s*\[([^\[\]]+)\]")
 TOML_KEY_PATTERN: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
@@ -59,13 +59,13 @@ class HyperparameterFile:
     """Key (dotted if it is inside a table) -> value."""
 
     def find_text(self, key: str) -> str | None:
-        """Return what the file says about itself: its workload or round."""
+        """Return a text in the file: its workload or round."""
         value = self.table.get(key)
         return value if isinstance(value, str) else None
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The hyperparameters, without the other keys."""
+        """Return the hyperparameters, without the other keys."""
         return {key: value for key, value in self.table.items() if key not in NON_PARAMETER_KEYS}
 
     def find_line(self, key: str) -> int | None:
@@ -103,7 +103,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
         case RoundKind.TRAINING:
             findings = judge_published_config(config, name, named)
         case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG:
-            raise RequestError(f"round {name} has no hyper-parameters: it is about inference")
+            raise RequestError(f"round {name} has no hyperparameters: it covers inference")
     return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
 
 
@@ -163,7 +163,7 @@ def judge_published_config(
             key,
             Severity.WARNING,
             found,
-            f"a hyper-parameter of {canonical} in {name}",
+            f"a hyperparameter of {canonical} in {name}",
             closed.source,
             LEGALITY_RULES[RoundKind.TRAINING],
         )
@@ -237,7 +237,7 @@ def parse_hyperparameter_file(path: Path, content: bytes) -> HyperparameterFile:
 
 
 def build_unreadable_file_finding(path: Path, problem: str) -> Finding:
-    """Build the finding for an unreadable file, worded as the file rule does."""
+    """Build the finding for an unreadable file, in the words of the file rule."""
     rule = load_rules()["file.readable"]
     return rule.build_finding(
         Fault(
@@ -269,11 +269,11 @@ def parse_strict_json(text: str) -> dict[str, Any]:
         return table
 
     def reject_constant(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no finite number")
+        raise ValueError(f"{name} is not a finite number")
 
     table = json.loads(text, object_pairs_hook=build_unique_table, parse_constant=reject_constant)
     if not isinstance(table, dict):
-        raise ValueError("no object of hyper-parameters")
+        raise ValueError("not an object of hyperparameters")
     return require_bounded_integers(table)
 
 

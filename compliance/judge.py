@@ -1,6 +1,4 @@
-"""Judges a PATH: recognises what it is and which round it belongs to, then calls that round's
-judge.
-"""
+"""Judge a PATH: recognise its kind and its round, then call that round's judge."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,8 +24,8 @@ from suite import registry
 from suite.rounds import RoundKind
 
 MAX_CACHED_FOLDERS: Final = 4_096
-"""How many folders a judge remembers as being an organisation's or not; many paths lie below few
-folders.
+"""Maximum number of folders for which a judge remembers whether they are an organisation's; many
+paths are below few folders.
 """
 
 
@@ -54,7 +52,7 @@ class Judge:
         self.last_recognised: tuple[RecognisedPath, RoundEvidence | None] | None = None
         """Cache: the last path recognised and its round, since both are needed more than once."""
         self.tried_findings: dict[tuple[RecognisedPath, str], tuple[Finding, ...]] = {}
-        """Findings by a round that was tried, until they are asked for."""
+        """Findings under a round that was tried, until they are requested."""
         self.find_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
             match_organisation_folder
         )
@@ -89,8 +87,8 @@ class Judge:
         """Judge a tree that is broken as a whole once more, each organisation by its own logs'
         round; None unless all of them are then valid.
 
-        A tree whose folder's name tells the round stays whole: only days and benchmarks may
-        mislead.
+        A tree whose folder name contains the round stays whole, since only days and benchmarks can
+        be misleading.
         """
         if (
             target.kind is not PathKind.TREE
@@ -149,8 +147,8 @@ class Judge:
             )
 
     def resolve_round_name(self, target: RecognisedPath) -> str:
-        """Return the round by which to judge a path; UNKNOWN if its content points to a round that
-        is not known.
+        """Return the round by which to judge a path; UNKNOWN if its content points to an unknown
+        round.
         """
         seen = self.recognise_round(target)
         return (seen.round or UNKNOWN_ROUND) if seen else self.round_name or registry.DEFAULT_ROUND
@@ -174,8 +172,8 @@ class Judge:
         return self.last_recognised[1]
 
     def choose_accepting_round(self, target: RecognisedPath, seen: RoundEvidence) -> RoundEvidence:
-        """Decide between the rounds that a set outside of any tree may have been filed in: the
-        first one, unless a later one alone accepts it.
+        """Choose between the rounds that a set outside of any tree may belong to: the first one,
+        unless only a later one accepts it.
         """
         possible = list_candidate_rounds(seen.logs)
         if seen.round not in possible:
@@ -184,7 +182,7 @@ class Judge:
         for name in possible if len(possible) > 1 else ():
             if self.judge_by_round(name, target) is not Verdict.BROKEN:
                 evidence_text = (
-                    f"{seen.indicated_by}; by {seen.round} it is broken"
+                    f"{seen.indicated_by}; round {seen.round} would reject it"
                     if name != seen.round
                     else seen.indicated_by
                 )
@@ -197,7 +195,7 @@ class Judge:
 
     def judge_by_round(self, round_name: str, target: RecognisedPath) -> Verdict:
         """Return the verdict on a path by one of the rounds that it may belong to; the findings are
-        kept for the case that this is its round.
+        kept in case this is its round.
         """
         self.tried_findings[target, round_name] = tuple(
             self.get_round_judge(round_name).judge_target(target, target.path)

@@ -39,12 +39,12 @@ MAX_CACHED_SHUFFLE_SIZE: Final = 1 << 16
 and sizes.
 """
 MAX_CACHED_SHUFFLES: Final = 8
-"""Shuffled orders, and states of the generator, that are kept."""
+"""Maximum number of cached shuffled orders and generator states."""
 
 
 @lru_cache(maxsize=MAX_CACHED_SHUFFLES)
 def compute_twister_state(seed: int) -> tuple[int, ...]:
-    """Return the state that C++ derives from a seed, as Python's generator takes it."""
+    """Return the state that C++ derives from a seed, in the form of Python's generator."""
     state = [seed]
     for position in range(1, TWISTER_STATE_WORDS):
         state.append((MT19937_MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + position) & WORD_MASK)
@@ -116,14 +116,14 @@ def generate_shuffled_order(seed: int, size: int) -> Sequence[int]:
 
 @lru_cache(maxsize=MAX_CACHED_SHUFFLES)
 def generate_cached_shuffled_order(seed: int, size: int) -> tuple[int, ...]:
-    """Return the same, and remember it."""
+    """Return the same order, and cache it."""
     return tuple(MersenneTwister(seed).shuffle(list(range(size))))
 
 
 @lru_cache(maxsize=MAX_CACHED_SHUFFLES)
 def compute_state_after_shuffles(seed: int, size: int, again: int, times: int) -> tuple[Any, ...]:
-    """Return the state of a generator that has shuffled so many elements once, and so many others
-    so many times.
+    """Return the state of a generator that has shuffled two sizes, each the given number of
+    times.
     """
     draw = MersenneTwister(seed)
     draw.shuffle(list(range(size)))
@@ -222,12 +222,12 @@ class ReplayPlan:
 
     @property
     def period_ns(self) -> int:
-        """Return the gap between two queries of a scenario that draws none."""
+        """Return the gap between two queries in a scenario without random gaps."""
         return int(NS_PER_S / self.rate)
 
     def compute_last_due_ns(self) -> tuple[int, int, int]:
-        """Return when the last query but one is due, the last one, and one more would be; -1 for a
-        query that is not there.
+        """Return the due times of the last query but one, of the last one, and of one more; -1 for
+        a missing query.
         """
         if self.scenario is Scenario.SERVER:
             before, last, end = [-1, *take_first_values(self.replay_due_ns(), self.queries + 1)][
@@ -241,7 +241,7 @@ class ReplayPlan:
         )
 
     def compute_generation_end_ns(self) -> float:
-        """Return the time up to which queries are generated."""
+        """Return the time at which the generation of queries ends."""
         return (
             self.duration_ms
             * 1e6

@@ -1,4 +1,4 @@
-"""Findings, and the verdict that they add up to."""
+"""Define findings, and the verdict that follows from them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     """Accepted, but worth a review."""
     INFO = "info"
-    """For information: what could not be recomputed, what was left out."""
+    """For information: values that could not be recomputed, files that were left out."""
 
 
 class Verdict(StrEnum):
@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     NOT_CONVERGED = "not-converged"
     """A legal training run, or set, that missed its target."""
     UNKNOWN = "unknown"
-    """The round's rules are not known here, or the workload is not installed, so the result was not
+    """The round's rules are unknown, or the workload is not installed, so the result was not
     judged.
     """
     BROKEN = "broken"
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 INSTALLED_RULE: Final = "tree.installed"
 """Id of the rule that fires if a result's workload is not installed."""
 UNKNOWN_ROUND: Final = "unknown"
-"""Placeholder for a round that is not known."""
+"""Placeholder for an unknown round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Finding:
     found: str
     required: str
     source: str
-    """Where the rule is written down."""
+    """Source of the rule."""
     advice: str
     """How to fix it."""
     weight: Verdict = Verdict.BROKEN
@@ -82,18 +82,18 @@ class PathJudgement:
     round: str
     findings: tuple[Finding, ...]
     recognised_by: str = ""
-    """By what the round was recognised; empty if it was named, or each part has its own."""
+    """Evidence for the round; empty if it was named, or if each part has its own."""
     other_rounds: tuple[str, ...] = ()
-    """Other rounds that the result may have been filed in."""
+    """Other rounds that the result may belong to."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict that any error leads to."""
+        """Return the worst verdict that any error leads to."""
         return compute_verdict(self.findings)
 
     @property
     def lacks_workload(self) -> bool:
-        """Whether the only obstacle to judging the result is a workload package that is not
+        """Return whether the only obstacle to judging the result is a workload package that is not
         installed.
         """
         return self.verdict is Verdict.UNKNOWN and any(

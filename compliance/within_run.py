@@ -108,7 +108,7 @@ def estimate_offline_rate(queries: QueryTimes, by_length: bool) -> WithinRunInte
             value=value,
             low=None,
             high=None,
-            problem="its batches are sorted by length, so slices differ by what is in them",
+            problem="its batches are sorted by length, so slices have different content",
         )
     if min(rows) < MIN_COMPLETIONS_PER_SLICE:
         return WithinRunInterval(
@@ -117,8 +117,8 @@ def estimate_offline_rate(queries: QueryTimes, by_length: bool) -> WithinRunInte
             low=None,
             high=None,
             problem=(
-                f"too few completions: {min(rows)} in a slice, {MIN_COMPLETIONS_PER_SLICE} are"
-                " needed"
+                f"too few completions: {min(rows)} in a slice, at least"
+                f" {MIN_COMPLETIONS_PER_SLICE} required"
             ),
         )
     return estimate_slice_interval(found, value)

@@ -1,1 +1,1 @@
-"""Reads a sealed bundle without trusting it: archive, manifest, seal."""
+"""Read a sealed bundle without trusting it: archive, manifest, seal."""

@@ -1,4 +1,4 @@
-"""Unpacks an untrusted bundle, a zstd-compressed tar, as regular files below one folder, or rejects
+"""Unpack an untrusted bundle, a zstd-compressed tar, as regular files below one folder, or reject
 it.
 
 Nothing is created before it passes the checks: no links, no devices, no absolute or `..` paths, no
@@ -24,7 +24,7 @@ MAX_EXPANSION_RATIO: Final = 4000
 equal answers.
 """
 MAX_UNPACKED_BYTES: Final = 256 << 30
-"""Maximum size in bytes when unpacked; a full campaign holds logs and answers, no weights."""
+"""Maximum size in bytes when unpacked; a full campaign contains logs and answers, no weights."""
 SMALL_ARCHIVE_BYTES: Final = 64 << 20
 """Size in bytes up to which any archive may unpack, however small it is."""
 MAX_ARCHIVE_MEMBERS: Final = 200_000
@@ -64,7 +64,7 @@ class ZstdFrameReader(io.BufferedIOBase):
         """Unpack a few more bytes of input, since each may expand to 32 KiB."""
         data = self.packed.read(PACKED_CHUNK_BYTES)
         if not data:
-            raise JudgedError(f"{self.name}: cut short")
+            raise JudgedError(f"{self.name}: truncated")
         piece = self.frame.decompress(data)
         self.left -= len(piece)
         if self.left < 0:
@@ -102,8 +102,8 @@ def unpack_bundle(bundle: Path, folder: Path) -> None:
     except OSError as error:
         if error.errno in DISK_FULL_ERRORS:
             raise MissingError(
-                f"{bundle.name}: no room to unpack it below {folder.parent}: {error.strerror};"
-                " TMPDIR may name another folder"
+                f"{bundle.name}: not enough space to unpack it below {folder.parent}:"
+                f" {error.strerror}; TMPDIR can name another folder"
             ) from error
         raise JudgedError(
             f"{bundle.name}: cannot be unpacked: {error.strerror or describe_parse_failure(error)}"
@@ -122,8 +122,8 @@ def unpack_bundle(bundle: Path, folder: Path) -> None:
 
 
 def extract_archive_members(stream: ZstdFrameReader, folder: Path, name: str) -> None:
-    """Write each member that passes the checks, then check that only zeros follow; in blocks of 512
-    bytes, so that every byte is seen.
+    """Write each member that passes the checks, then check that only zeros follow. Read in blocks
+    of 512 bytes, so that every byte is checked.
     """
     extracted_paths: set[PurePosixPath] = set()
     with tarfile.open(
@@ -133,7 +133,7 @@ def extract_archive_members(stream: ZstdFrameReader, folder: Path, name: str) ->
             path = PurePosixPath(member.name)
             if path in extracted_paths or len(extracted_paths) >= MAX_ARCHIVE_MEMBERS:
                 raise JudgedError(
-                    f"{name}: '{replace_unprintable(member.name)}' stands in it twice"
+                    f"{name}: contains '{replace_unprintable(member.name)}' twice"
                     if path in extracted_paths
                     else f"{name}: more than {MAX_ARCHIVE_MEMBERS} members"
                 )
@@ -155,14 +155,14 @@ def iterate_safe_members(archive: tarfile.TarFile, name: str) -> Iterator[tarfil
                 raise JudgedError(f"{name}: '{replace_unprintable(member.name)}' {problem}")
             yield member
     except UnicodeError as error:
-        raise JudgedError(f"{name}: a member's name is no UTF-8") from error
+        raise JudgedError(f"{name}: a member's name is not UTF-8") from error
 
 
 def find_member_problem(member: tarfile.TarInfo) -> str | None:
     """Return why a member is rejected; None if it is accepted."""
     path = PurePosixPath(member.name)
     if not (member.isreg() or member.isdir()) or member.issparse():
-        return "is a link, a device or something else that is no plain file"
+        return "is a link, a device or something else that is not a plain file"
     if path.is_absolute() or "\\" in member.name or any(":" in part for part in path.parts[:1]):
         return "has an absolute or foreign path"
     if not path.parts or ".." in member.name.split("/"):
@@ -185,4 +185,4 @@ def write_archive_member(archive: tarfile.TarFile, member: tarfile.TarInfo, path
         while piece := source.read(UNPACKED_CHUNK_BYTES):
             target.write(piece)
     if path.stat().st_size != member.size:
-        raise JudgedError(f"'{replace_unprintable(member.name)}' is cut short")
+        raise JudgedError(f"'{replace_unprintable(member.name)}' is truncated")

@@ -91,7 +91,7 @@ def parse_trailer(rest: bytes) -> tuple[bytes, tuple[TrailerFrame, ...]]:
     if not rest:
         raise JudgedError("no seal at its end")
     if not rest.startswith(seal.SEAL_FRAME_HEADER) or len(rest) < seal.SEAL_BYTES:
-        raise JudgedError("bytes follow the end of the archive, and they are no whole seal")
+        raise JudgedError("bytes after the end of the archive that are not a complete seal")
     frames, offset = [], seal.SEAL_BYTES
     while offset < len(rest):
         frames.append(parse_trailer_frame(rest, offset))
@@ -114,7 +114,7 @@ def parse_trailer_frame(rest: bytes, offset: int) -> TrailerFrame:
         or size > MAX_FRAME_CONTENT_BYTES
         or len(content) < size
     ):
-        raise JudgedError("bytes follow the seal that are no signature and no time stamp")
+        raise JudgedError("bytes after the seal that are neither a signature nor a time stamp")
     return TrailerFrame(kind=FrameKind(magic), content=content)
 
 
@@ -150,7 +150,7 @@ def compute_archive_bytes(stream: BinaryIO) -> int:
         stream.seek(offset)
         block = stream.read(BLOCK_HEADER_BYTES)
         if len(block) < BLOCK_HEADER_BYTES:
-            raise JudgedError("cut short")
+            raise JudgedError("truncated")
         last, kind = block[0] & 1, block[0] >> 1 & 3
         offset += BLOCK_HEADER_BYTES + (
             1 if kind == RLE_BLOCK_TYPE else int.from_bytes(block, "little") >> 3
@@ -169,7 +169,7 @@ def find_seal_problem(bundle: Path) -> str | None:
     return (
         None
         if hash_leading_bytes(bundle, found.sealed) == found.digest
-        else "some byte was changed after it was sealed"
+        else "changed after it was sealed"
     )
 
 

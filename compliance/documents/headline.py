@@ -1,5 +1,5 @@
-"""The headline value of a performance run, from LoadGen's detail log; the judge, scores,
-comparisons and reports all take it from here.
+"""Read the headline value of a performance run from LoadGen's detail log; the judge, scores,
+comparisons and reports all use this one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ class LoggedHeadline:
 
 def group_records_by_key(records: Iterable[MllogRecord]) -> dict[str, list[MllogRecord]]:
     """Group records by key, in order; if a key repeats, the first record counts, and the judge
-    objects.
+    reports it.
     """
     index: dict[str, list[MllogRecord]] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Names of organisations: in folders, logs and system descriptions of published rounds."""
+"""Match names of organisations: in folders, logs and system descriptions of published rounds."""
 
 from typing import Final
 

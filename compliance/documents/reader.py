@@ -1,4 +1,4 @@
-"""Reads a location in a submission tree once, together with the files elsewhere in the tree that it
+"""Read a location in a submission tree once, together with the files elsewhere in the tree that it
 refers to.
 """
 
@@ -96,9 +96,7 @@ class DocumentLibrary:
         )
 
     def read_conditions(self, folder: Path) -> Iterator[tuple[SourceFile, RunConditions | None]]:
-        """Read the telemetry of a set, one per run and node; None if there is no log of that
-        number.
-        """
+        """Read the telemetry of a set, one per run and node; None if no log has that number."""
         logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
         for path in list_training_telemetry(folder):
             source = SourceFile(path, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
@@ -108,8 +106,8 @@ class DocumentLibrary:
             if log is None:
                 source.add_parse_error(
                     ParseErrorKind.FOREIGN,
-                    "telemetry of a run that has no log",
-                    "the log of the same number beside it",
+                    "telemetry of a run without a log",
+                    "the log with the same number beside it",
                 )
             yield (
                 source,
@@ -119,7 +117,7 @@ class DocumentLibrary:
             )
 
     def read_run_powers(self, group: TrainingSet) -> Iterator[RunPower]:
-        """Read the power of a set's runs: of each log the first node's, which the log tells, then
+        """Read the power of a set's runs: for each log the first node's, which the log claims, then
         the other nodes'.
         """
         for log in group.logs:
@@ -286,11 +284,14 @@ def score_inference_entry(entry: InferenceEntry) -> tuple[Scores | None, str | N
     if entry.accuracy is None or entry.workload is None:
         return None, "no accuracy run with a record"
     if entry.truth is None:
-        return None, "no ground truth in the tree, and none given with --truth"
+        return None, "no ground truth in the tree or from --truth"
     if odd := [
         path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)
     ]:
-        return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would block forever
+        return (
+            None,
+            f"{odd[0]} in the ground truth is not a plain file",
+        )  # opening a pipe would block forever
     try:
         scorer = registry.load_scorer(entry.workload)
         return dict(scorer(entry.accuracy.answers, entry.truth)), None

@@ -1,4 +1,4 @@
-"""Checks timestamps against the round's dates, the current date, and one another."""
+"""Check timestamps against the round's dates, the current date, and one another."""
 
 import time
 from datetime import UTC, date, datetime
@@ -34,7 +34,7 @@ class DateProblem(NamedTuple):
 
 
 def find_date_problem(seconds: float, published: date | None = None) -> DateProblem | None:
-    """Check a time in seconds since 1970, in any time zone; None if nothing is wrong with it.
+    """Check a time in seconds since 1970, in any time zone; None if it has no problem.
 
     A time in the future cannot be the time of a run. One that is years away from the round's
     publication is reported: a round's rules can be used later, but not decades before they were
@@ -55,7 +55,7 @@ def find_date_problem(seconds: float, published: date | None = None) -> DateProb
     )
     if years <= USUAL_DISTANCE_YEARS:
         return None
-    required = f"a day near the round's, whose results were published on {published}"
+    required = f"a day near the round, whose results were published on {published}"
     return DateProblem(
         f"dated {format_utc_day(seconds)}",
         required,
@@ -86,7 +86,7 @@ def parse_utc_seconds(text: str | None, form: str) -> float | None:
 
 
 def compute_unexplained_gap_h(one: float, other: float) -> float | None:
-    """Return the hours between two stamps of the same moment if time zones cannot explain them,
+    """Return the hours between two timestamps of the same moment if time zones cannot explain them,
     else None.
     """
     hours = abs(one - other) / S_PER_HOUR

@@ -1,4 +1,4 @@
-"""Lists files that belong to no result (notes, backups, runs under other names), so that the judge
+"""List files that belong to no result (notes, backups, runs under other names), so that the judge
 can report them.
 """
 
@@ -56,7 +56,7 @@ def is_unfinished_path(path: Path) -> bool:
 
 
 def find_unexpected_run_files(folder: Path, mode: Mode) -> Iterator[Path]:
-    """Yield whatever is not one of the run files in the folder of a LoadGen run."""
+    """Yield everything except run files in the folder of a LoadGen run."""
     names = LOADGEN_RUN_FILES | (
         {ACCURACY_TEXT}
         if mode is Mode.ACCURACY
@@ -66,7 +66,7 @@ def find_unexpected_run_files(folder: Path, mode: Mode) -> Iterator[Path]:
 
 
 def find_unexpected_entry_files(folder: Path) -> Iterator[Path]:
-    """Yield whatever is not a run in the folders of an inference entry."""
+    """Yield everything except runs in the folders of an inference entry."""
     yield from find_unknown_paths(
         folder, lambda path: is_unfinished_path(path) or (path.name in [*Mode] and is_folder(path))
     )
@@ -153,7 +153,7 @@ def find_symlinks_below(root: Path) -> Iterator[Path]:
 
 
 def find_unread_files(folder: Path, read: Iterable[Path], truths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files of a bundle that were not read while judging it and lie in no truth
+    """Yield the files of a bundle that were not read while judging it and are not in a truth
     folder.
     """
     known, open_folders = {folder / MANIFEST_FILE, *read}, set(truths)

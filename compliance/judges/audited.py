@@ -1,5 +1,5 @@
-"""Which rules about LoadGen runs do not hold for the runs of a compliance test, because the test
-changes what they ask for.
+"""List the rules about LoadGen runs that do not apply to the runs of a compliance test, because the
+test changes the required settings.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ UNIQUE_SAMPLE_RULES: Final = frozenset(
     f"loadgen.{name}"
     for name in ("settings", "draws", "valid", "queries", "duration", "effective", "summary")
 )
-"""A run of unique samples ends with the last of them, however many LoadGen was asked for."""
+"""A run of unique samples ends with the last sample, whatever number LoadGen was given."""
 RULES_REPLACED_BY_SETTING: Final[Mapping[str, frozenset[str]]] = {
     "accuracy_log_rng_seed": frozenset({"loadgen.binding"}),
     "accuracy_log_sampling_target": frozenset({"loadgen.sampling"}),
@@ -18,12 +18,12 @@ RULES_REPLACED_BY_SETTING: Final[Mapping[str, frozenset[str]]] = {
     "performance_issue_same": frozenset({"loadgen.settings", "loadgen.draws"}),
     "performance_issue_unique": UNIQUE_SAMPLE_RULES,
 }
-"""LoadGen's setting -> rules; rules/podium/audits.py asks for its value instead."""
+"""LoadGen's setting -> rules; rules/podium/audits.py checks its value instead."""
 
 
 def collect_replaced_rules(settings: Mapping[str, object]) -> frozenset[str]:
-    """Return the rules that these settings replace; only those of a test are in it, and its rules
-    say which it may have.
+    """Return the rules that these settings replace; only settings of a test are in it, and the
+    test's rules decide which it may have.
     """
     return frozenset[str]().union(
         *(RULES_REPLACED_BY_SETTING.get(name, frozenset()) for name in settings)

@@ -1,4 +1,4 @@
-"""Judges a bundle: its bytes against its manifest, and the results folder in it."""
+"""Judge a bundle: its bytes against its manifest, and the results folder in it."""
 
 from collections.abc import Iterator
 from pathlib import Path

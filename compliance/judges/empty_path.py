@@ -1,16 +1,16 @@
-"""The result for a path without anything to judge."""
+"""Build the result for a path that contains nothing to judge."""
 
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 
 
 def describe_empty_target(target: RecognisedPath) -> tuple[str, str]:
-    """Return what was found and what is required, for a path with nothing to judge."""
+    """Return the found and required texts for a path that contains nothing to judge."""
     if target.kind is PathKind.EMPTY:
         return "an empty folder", "results; if a run should have written here, check its output"
     if target.kind is PathKind.DOCUMENT:
         return (
             "an unrecognised JSON file",
-            "a file of LoadGen's, or systems/<system>.json or measurements/... in a results tree",
+            "a LoadGen file, or systems/<system>.json or measurements/... in a results tree",
         )
     return (
         "nothing that the judge recognises",

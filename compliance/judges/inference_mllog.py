@@ -1,5 +1,5 @@
-"""Judges published inference results since v1.0: a LoadGen run, an entry, a system, an
-organisation, a whole submission.
+"""Judge published inference results since v1.0: a LoadGen run, an entry, a system, an organisation,
+a whole submission.
 """
 
 from collections.abc import Iterator
@@ -130,7 +130,7 @@ class InferenceMllogJudge:
         )
 
     def judge_filing(self, entry: MllogEntry, place: TreePosition) -> Iterator[Finding]:
-        """Judge what is filed beside an entry."""
+        """Judge the documents submitted with an entry."""
         filing = read_entry_documents(entry.folder, place, self.round)
         if filing.source:
             yield from self.apply_rules(filing.source)
@@ -143,8 +143,8 @@ class InferenceMllogJudge:
     def judge_organisations(
         self, target: RecognisedPath, organisations: list[Path]
     ) -> Iterator[Finding]:
-        """Judge the organisations of a tree; of one without any entry there is nothing to say but
-        that, and it is an error where that is all.
+        """Judge the organisations of a tree. One without any entry yields only that finding, an
+        error if there is no other organisation.
         """
         filled = [home for home in organisations if has_entry(home / "results")]
         for home in organisations:
@@ -154,7 +154,7 @@ class InferenceMllogJudge:
             if home not in filled and is_folder(home / "results"):
                 yield from self.report_path_fault(
                     home / "results",
-                    "no scenario's folder",
+                    "no scenario folder",
                     "<system>/<benchmark>/<Scenario>",
                     Severity.WARNING,
                 )
@@ -164,8 +164,8 @@ class InferenceMllogJudge:
     def judge_entries_below(
         self, path: Path, place: TreePosition | None, depth: int = 3
     ) -> Iterator[Finding]:
-        """Judge the entries in a folder and its subfolders, and of closed benchmarks whether all
-        scenarios are there.
+        """Judge the entries in a folder and its subfolders, and whether closed benchmarks have all
+        scenarios.
         """
         if parse_scenario_folder(path.name):
             yield from self.judge_entry_folder(path, place)
@@ -196,5 +196,5 @@ def has_entry(path: Path, depth: int = 3) -> bool:
 
 
 def is_path_below(path: Path, folder: Path) -> bool:
-    """Return whether a path lies below a folder."""
+    """Return whether a path is below a folder."""
     return folder in path.parents

@@ -1,4 +1,4 @@
-"""Judges published inference results: a LoadGen run, an entry, a system, an organisation, a whole
+"""Judge published inference results: a LoadGen run, an entry, a system, an organisation, a whole
 submission.
 """
 
@@ -48,8 +48,8 @@ from suite.workload import Mode
 NOTHING_RECOGNISED: Final = "nothing that the judge recognises"
 JUDGED_INFERENCE_PATHS: Final = "a LoadGen run, entry, system, organisation or submission"
 COMPLIANCE_TEST_LENIENCY: Final = dict.fromkeys(FlawKind, Severity.WARNING)
-"""Severity of flaws in a compliance test's files: warnings, since the entry stands without the
-test.
+"""Severity of parse errors in a compliance test's files: warnings, since the entry is valid without
+the test.
 """
 
 
@@ -132,7 +132,7 @@ class InferenceTextJudge:
         yield from self.apply_rules(run)
 
     def judge_entry_folder(self, path: Path, place: TreePosition | None) -> Iterator[Finding]:
-        """Judge an entry with everything that was filed for it."""
+        """Judge an entry with all its submitted files."""
         entry = read_text_entry(
             path, parse_entry_position(place, path) if place else None, self.round, self.truth
         )
@@ -141,7 +141,7 @@ class InferenceTextJudge:
             yield from self.judge_system_file(entry.system_file, place)
 
     def judge_entry(self, entry: TextEntry) -> Iterator[Finding]:
-        """Judge an entry that has been read."""
+        """Judge a parsed entry."""
         for run in entry.runs:
             yield from self.judge_run(run)
         if entry.accuracy is not None:
@@ -189,9 +189,7 @@ class InferenceTextJudge:
             yield from self.judge_organisation(TreePosition(organisation_folder=home))
 
     def judge_loose_entries(self, path: Path, depth: int = 2) -> Iterator[Finding]:
-        """Judge the entries below a system's or benchmark's folder that lies outside a submission
-        tree.
-        """
+        """Judge the entries below a system's or benchmark's folder outside a submission tree."""
         for folder in list_subfolders(path) if depth else ():
             if match_scenario_folder(folder.name):
                 yield from self.judge_entry_folder(folder, None)

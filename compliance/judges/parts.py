@@ -1,4 +1,4 @@
-"""Collects what a judge finds below an organisation's folder, to be judged together."""
+"""Collect what a judge finds below an organisation's folder, to judge it together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,4 @@
-"""Judges results of round podium-v1: training sets, inference entries, results trees and
-bundles.
-"""
+"""Judge results of round podium-v1: training sets, inference entries, results trees and bundles."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -56,7 +54,7 @@ class PodiumJudge:
         self.round = round
         self.library = DocumentLibrary(round, truth)
         self.cached_findings: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
-        """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as a
+        """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as
         part of its organisation.
         """
 
@@ -151,8 +149,8 @@ class PodiumJudge:
     def judge_set(
         self, folder: Path, place: TreePosition | None, parts: OrganisationParts
     ) -> Iterator[Finding]:
-        """Judge a set: each log alone, where a run that did not converge is not yet an error, then
-        all together.
+        """Judge a set: first each log alone, in which a run that did not converge is not yet an
+        error, then all together.
         """
         group = self.library.read_set(folder, place)
         parts.sets.append(group)
@@ -222,7 +220,7 @@ class PodiumJudge:
     def cache_findings(
         self, folder: Path, workload: str | None, found: Iterable[Finding]
     ) -> Iterator[Finding]:
-        """Yield the findings about a folder, which are looked for once."""
+        """Yield the findings about a folder, which is checked only once."""
         if (folder, workload) not in self.cached_findings:
             self.cached_findings[folder, workload] = tuple(found)
         yield from self.cached_findings[folder, workload]
@@ -269,8 +267,8 @@ class PodiumJudge:
             yield from self.judge_system_file(place.system_file, place, parts)
 
     def judge_audit(self, audit: Audit) -> Iterator[Finding]:
-        """Judge a compliance test: its runs like any other, but for what the test changes, then
-        what they come to.
+        """Judge a compliance test: its runs like any other, except for what the test changes, then
+        its outcome.
         """
         yield from self.judge_files(audit.sources)
         workload = audit.record.workload if audit.record else None
@@ -291,7 +289,7 @@ class PodiumJudge:
         yield from self.apply_rules(audit, workload)
 
     def judge_audit_folder(self, path: Path, place: TreePosition) -> Iterator[Finding]:
-        """Judge compliance tests by judging what they are about."""
+        """Judge compliance tests by judging the results that they check."""
         folder = place.organisation_folder.joinpath("results", *place.list_parts_below(path)[1:4])
         if place.scenario and is_folder(folder):
             yield from self.judge_entry_folder(folder, place, OrganisationParts())
@@ -394,7 +392,7 @@ class PodiumJudge:
         yield from self.judge_ledgers(submissions[-1], sealed) if place.system is None else ()
 
     def judge_ledgers(self, submission: Submission, sealed: bool) -> Iterator[Finding]:
-        """Judge the ledgers of an organisation; results older than ledgers have none."""
+        """Judge the ledgers of an organisation; results that predate ledgers have none."""
         for path in sorted((submission.organisation_folder / LEDGER_FOLDER).glob("*.jsonl")):
             ledger = self.library.read_ledger(path, submission, sealed)
             yield from self.judge_files([ledger.source])
@@ -428,8 +426,8 @@ class PodiumJudge:
             parts.unexpected_paths.append(folder)
 
     def judge_loose_results(self, folder: Path, kind: PathKind) -> Iterator[Finding]:
-        """Judge the sets and entries in a benchmark's or system's folder that lies outside a
-        submission tree.
+        """Judge the sets and entries in a benchmark's or system's folder outside a submission
+        tree.
         """
         parts = OrganisationParts()
         for benchmark in [folder] if kind is PathKind.BENCHMARK else list_subfolders(folder):

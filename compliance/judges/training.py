@@ -1,4 +1,4 @@
-"""Judges published training logs: a log, a set, a system, an organisation, a tree of
+"""Judge published training logs: a log, a set, a system, an organisation, a tree of
 organisations.
 """
 
@@ -111,8 +111,8 @@ class TrainingJudge:
             )
 
     def judge_set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: each log alone, where a run that did not converge or was stopped is not yet
-        an error, then all together.
+        """Judge a set: first each log alone, in which a run that did not converge or was stopped is
+        not yet an error, then all together.
         """
         pardoned = [log.path for log in group.pardoned]
         for log in group.logs:
@@ -135,8 +135,8 @@ class TrainingJudge:
         runs a set may contain.
         """
         allowed = (
-            f"{finding.required}; a set may have {allowed_runs} run without, which counts as its"
-            " slowest"
+            f"{finding.required}; a set may have {allowed_runs} run without, which counts"
+            " as its slowest"
         )
         return replace(finding, severity=Severity.WARNING, required=allowed)
 
@@ -189,7 +189,7 @@ class TrainingJudge:
         )
 
     def judge_loose_sets(self, path: Path) -> Iterator[Finding]:
-        """Judge the sets in a folder that lies outside a submission tree."""
+        """Judge the sets in a folder outside a submission tree."""
         for folder in (path, *list_subfolders(path)):
             if any(list_published_logs(folder)):
                 yield from self.judge_set(read_published_set(folder, self.round))
@@ -213,8 +213,8 @@ class TrainingJudge:
 
 
 def find_system_description(home: Path, system: str) -> Path:
-    """Return the path of a system's description: the file of its name, or one that differs only in
-    case and punctuation.
+    """Return the path of a system's description: the file with its name, or one whose name differs
+    only in case and punctuation.
     """
     exact = home / "systems" / f"{system}.json"
     alike = (
@@ -224,5 +224,5 @@ def find_system_description(home: Path, system: str) -> Path:
 
 
 def list_system_descriptions(home: Path) -> list[Path]:
-    """List the system descriptions that an organisation filed."""
+    """List an organisation's system descriptions."""
     return sorted((home / "systems").glob("*.json"))

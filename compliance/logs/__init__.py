@@ -1,1 +1,3 @@
-"""Streaming parsers with true line numbers; problems in a file become flaws, never tracebacks."""
+"""Parse logs as streams with true line numbers; problems in a file become parse errors, never
+tracebacks.
+"""

@@ -1,4 +1,4 @@
-"""Line numbers of a file, counted on demand: most logs are valid and need none."""
+"""Count the line numbers of a file on demand: most logs are valid and need none."""
 
 import re
 from bisect import bisect_right

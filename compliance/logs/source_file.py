@@ -1,9 +1,8 @@
-"""A file read by the judge: flaws in its bytes, with line numbers, and strict JSON on top of
+"""Read a file for the judge: parse errors in its bytes, with line numbers, and strict JSON based on
 msgspec.
 
 msgspec decodes fast and checks types, but accepts repeated keys and cannot distinguish NaN from
-garbage: a slow second pass
-checks for both on suspicious lines.
+garbage: a slow second pass checks for both on suspicious lines.
 """
 
 import errno
@@ -33,14 +32,12 @@ T = TypeVar("T")
 EXCERPT_CHARACTERS: Final = 120
 """Characters of a bad line shown in a finding."""
 JSON_STRING_PATTERN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
-"""A string, in which digits are a hash."""
+"""A string; digits in it are a hash, not a number."""
 HUGE_INTEGER_PATTERN: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Integers larger than any valid count; arithmetic on them may overflow."""
 DIGITS_TO_ZEROS: Final = bytes.maketrans(b"123456789", b"0" * 9)
 HUGE_INTEGER_ZEROS: Final = b"0" * 25
-"""Such an integer with all digits alike, which is found in a tenth of the time: few lines have
-one.
-"""
+"""Such an integer with equal digits; it is found in a tenth of the time, and few lines have one."""
 UTF16_BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16 text."""
 JSON_KEY_PATTERN: Final = re.compile(rb'"([^"\\]*+)"\s*+:')
@@ -48,7 +45,7 @@ JSON_KEY_PATTERN: Final = re.compile(rb'"([^"\\]*+)"\s*+:')
 
 
 class ParseErrorKind(StrEnum):
-    """Flaws that a file can have before its content is interpreted."""
+    """Defects that a file can have before its content is interpreted."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -67,7 +64,7 @@ class LinePosition(Protocol):
 
     @property
     def line(self) -> int:
-        """Counted from 1."""
+        """Return the line, counted from 1."""
         ...
 
 
@@ -76,7 +73,7 @@ LineOrPosition: TypeAlias = int | LinePosition | None
 
 @dataclass(frozen=True, slots=True)
 class ParseError:
-    """One flaw in a file."""
+    """One parse error in a file."""
 
     kind: ParseErrorKind
     found: str
@@ -86,7 +83,7 @@ class ParseError:
 
 @dataclass(slots=True)
 class SourceFile:
-    """A file that was opened, and its flaws."""
+    """A file that was opened, and its parse errors."""
 
     document_name: ClassVar[str] = "any file"
 
@@ -99,17 +96,17 @@ class SourceFile:
     size: int = 0
     """... and its size."""
     leniency: Mapping[ParseErrorKind, Severity] = field(default_factory=dict)
-    """Severity of flaws that count less than an error in this kind of file: published logs may
-    contain what podium's own may not.
+    """Severity of parse errors that count less than an error in this kind of file: published logs
+    may contain what podium's own may not.
     """
     counts: Counter[ParseErrorKind] = field(default_factory=Counter)
-    """Number of flaws of each kind, including those that were dropped."""
+    """Number of parse errors of each kind, including those that were dropped."""
 
     def add_parse_error(
         self, kind: ParseErrorKind, found: str, required: str, line: LineOrPosition = None
     ) -> None:
-        """Record one flaw; beyond a hundred of a kind the rest is dropped, so that garbage takes no
-        memory and no line lookups.
+        """Record one parse error; beyond a hundred of a kind the rest is dropped, so that garbage
+        takes no memory and no line lookups.
         """
         self.counts[kind] += 1
         if self.counts[kind] <= 100:
@@ -129,19 +126,19 @@ class SourceFile:
         self.add_parse_error(
             ParseErrorKind.MISSING if missing else ParseErrorKind.UNREADABLE,
             "no such file" if missing else reason,
-            f"the file {self.path.name}, readable",
+            f"a readable file {self.path.name}",
         )
 
     def has_parse_error(self, *kinds: ParseErrorKind) -> bool:
-        """Return whether the file has a flaw of one of these kinds."""
+        """Return whether the file has a parse error of one of these kinds."""
         return any(parse_error.kind in kinds for parse_error in self.parse_errors)
 
 
 def read_json_document(
     source: SourceFile, decoder: msgspec.json.Decoder[T], known: frozenset[str] | None = None
 ) -> T | None:
-    """Read a whole JSON document; None with a flaw if that fails, the value with a flaw if it has
-    an unknown field.
+    """Read a whole JSON document; None with a parse error if that fails, the value with a parse
+    error if it has an unknown field.
     """
     try:
         with open_regular_file(source.path) as stream:
@@ -153,7 +150,7 @@ def read_json_document(
         source.add_parse_error(
             ParseErrorKind.UNREADABLE,
             f"more than {MAX_DOCUMENT_BYTES} bytes",
-            "a document below that limit",
+            "a smaller document",
         )
         return None
     value = decode_strict_json(source, decoder, text, None)
@@ -174,8 +171,8 @@ def read_json_document(
 
 
 def read_source_text(source: SourceFile, limit: int = MAX_DOCUMENT_BYTES) -> str:
-    """Read a whole text file, empty with a flaw if that fails; invalid UTF-8 becomes replacement
-    characters.
+    """Read a whole text file, empty with a parse error if that fails; invalid UTF-8 becomes
+    replacement characters.
     """
     try:
         with open_regular_file(source.path) as stream:
@@ -199,8 +196,8 @@ def decode_strict_json(
     line: int | None,
     limit: int = MAX_DOCUMENT_BYTES,
 ) -> T | None:
-    """Decode strict JSON of one type; None with a flaw if that fails, the value with a flaw if a
-    key repeats.
+    """Decode strict JSON of one type; None with a parse error if that fails, the value with a parse
+    error if a key repeats.
     """
     if len(text) > limit:
         source.add_parse_error(
@@ -218,7 +215,7 @@ def decode_strict_json(
         source.add_parse_error(
             ParseErrorKind.NUMBER,
             f"a number of 25 digits or more: {format_excerpt(text)}",
-            "numbers that something counts",
+            "shorter numbers",
             line,
         )
         return None
@@ -244,7 +241,7 @@ def decode_strict_json(
 
 
 def report_excess_nesting(source: SourceFile, text: bytes, line: LineOrPosition) -> bool:
-    """Return whether a text is nested deeper than any record; a flaw if so."""
+    """Return whether a text is nested deeper than any record; a parse error if so."""
     deep = is_nested_too_deep(text)
     if deep:
         source.add_parse_error(

@@ -1,4 +1,4 @@
-"""Reads `telemetry.jsonl`: the state of host and GPUs during a run, and the readings of power
+"""Read `telemetry.jsonl`: the state of host and GPUs during a run, and the readings of power
 sources, in segments from channels to end.
 
 Source of the format: harness/machine/telemetry. An interrupted run has one segment per
@@ -152,12 +152,12 @@ class TelemetryFile:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the lines are such as a sampler writes."""
+        """Return whether the lines have a sampler's form."""
         return bool(self.segments) and not self.source.parse_errors
 
 
 def read_telemetry_file(source: SourceFile) -> TelemetryFile:
-    """Read a telemetry file; problems in its lines are recorded as flaws of its source."""
+    """Read a telemetry file; problems in its lines are recorded as parse errors of its source."""
     telemetry = TelemetryFile(source=source)
     try:
         with open_regular_file(source.path) as stream:
@@ -176,7 +176,7 @@ def read_telemetry_file(source: SourceFile) -> TelemetryFile:
 
 
 def iterate_sampler_lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines; unterminated, overlong and excess lines are flaws."""
+    """Yield the lines; unterminated, overlong and excess lines are parse errors."""
     number = 0
     while text := stream.readline(MAX_SAMPLER_LINE_BYTES + 1):
         number += 1
@@ -194,7 +194,7 @@ def iterate_sampler_lines(stream: BinaryIO, source: SourceFile) -> Iterator[tupl
                 ParseErrorKind.CUT,
                 f"{'a line of more than' if long else 'a last line of'}"
                 f" {min(len(text), MAX_SAMPLER_LINE_BYTES)} bytes",
-                "lines that end",
+                "lines with an end",
                 number,
             )
             return
@@ -237,7 +237,7 @@ def has_valid_channels(source: SourceFile, head: SegmentHead, number: int) -> bo
     if not valid:
         source.add_parse_error(
             ParseErrorKind.SHAPE,
-            "channels that are not numbered from 0, or of one name",
+            "channels that are not numbered from 0, or share a name",
             "each channel once",
             number,
         )
@@ -274,7 +274,7 @@ def store_channel_reading(
     if t is None or value is None:
         source.add_parse_error(
             ParseErrorKind.SHAPE,
-            f"a line of {', '.join(sorted(fields)) or 'nothing'}",
+            f"a line with {', '.join(sorted(fields)) or 'nothing'}",
             "t and one channel's state, or t, i and e or p",
             number,
         )

@@ -1,1 +1,1 @@
-"""Recognises what a PATH is, where it lies in a submission tree, and which round judges it."""
+"""Recognise the kind of a PATH, its position in a submission tree, and the round that judges it."""

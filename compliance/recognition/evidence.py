@@ -89,15 +89,15 @@ class RoundEvidence(NamedTuple):
     """The evidence in a file."""
 
     round: str | None
-    """A known round; None if it is none of them."""
+    """A known round; None for an unknown one."""
     indicated_by: str
-    """What indicates it."""
+    """Description of the evidence."""
     sure: bool = True
     """False if it rests only on convention; then other files of the same result are read first."""
     logs: tuple[TrainingLogEvidence, ...] = ()
     """Facts of training logs that could belong to several rounds."""
     others: tuple[str, ...] = ()
-    """Other rounds that a set outside of any tree may have been filed in."""
+    """Other rounds that a set outside of any tree may belong to."""
 
 
 def read_round_evidence(path: Path) -> RoundEvidence | None:
@@ -124,15 +124,15 @@ def read_round_evidence(path: Path) -> RoundEvidence | None:
             else parse_training_evidence(head, path)
         )
     if head.startswith((b":::MLL ", b"MLPerf: ")):
-        return RoundEvidence("training-v0.6", "a training log of v0.6's form")
+        return RoundEvidence("training-v0.6", "a training log in v0.6's format")
     if head.startswith(b":::MLPv"):
         return RoundEvidence(None, f"a training log that begins with '{format_excerpt(head[:12])}'")
     return parse_loadgen_evidence(head, path.name == SUMMARY_LOG)
 
 
 def resolve_stamped_round(name: str) -> str:
-    """Return a stamped round if it can be run here, else podium's own: the judge then objects to
-    the stamp.
+    """Return a stamped round if it can be run here, else podium's own: the judge then reports the
+    stamp.
     """
     return (
         name
@@ -192,7 +192,7 @@ def parse_training_evidence(head: bytes, path: Path) -> RoundEvidence:
     logs = (TrainingLogEvidence(began, normalise_benchmark_name(name), unset, str(path.parent)),)
     return RoundEvidence(
         choose_training_round(logs),
-        indicated_by + " whose clock was not set" * unset,
+        indicated_by + " with a clock that was not set" * unset,
         sure=began is not None,
         logs=logs,
     )

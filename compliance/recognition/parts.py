@@ -1,5 +1,5 @@
-"""Splits a tree or an organisation whose results are of several rounds: by organisation, and within
-one by system or set.
+"""Split a tree or an organisation with results of several rounds: by organisation, and within an
+organisation by system or set.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,23 +18,23 @@ from compliance.recognition.training_rounds import can_belong_to_round
 from compliance.recognition.tree_path import list_published_logs, list_subfolders
 
 RoundLookup = Callable[[RecognisedPath], str]
-"""Returns the round by which a path is judged."""
+"""Function that returns the round of a path."""
 INFERENCE_ROUND_PREFIX: Final = "inference-"
-"""Beginning of the names of rounds that LoadGen's seeds tell."""
+"""Prefix of the names of rounds that LoadGen's seeds indicate."""
 MAX_SYSTEM_LOGS: Final = 4
-"""Number of a system's LoadGen logs that are read."""
+"""Maximum number of a system's LoadGen logs that are read."""
 
 
 def split_by_round(
     target: RecognisedPath, evidence: RoundEvidence | None, find_round: RoundLookup
 ) -> Sequence[Path]:
-    """Return the paths to be judged one by one in place of a tree or organisation; none if one
-    round holds all of its results.
+    """Return the paths to be judged one by one instead of a tree or organisation; none if all of
+    its results belong to one round.
 
     Args:
-        target: what is to be judged.
-        seen: its round as a whole, and by what.
-        round_of: gives the round of a part.
+        target: the tree or organisation.
+        seen: its round as a whole, and the evidence.
+        round_of: returns the round of a part.
     """
     if target.kind not in MULTI_ROUND_KINDS or evidence is None:
         return ()
@@ -64,13 +64,13 @@ def split_by_round(
 
 
 def has_several_rounds(paths: Sequence[Path], find_round: RoundLookup) -> bool:
-    """Return whether paths are of more than one round."""
+    """Return whether paths belong to more than one round."""
     return len({find_round(recognise_path(path)) for path in paths}) > 1
 
 
 def list_training_sets(organisation_folder: Path) -> list[Path]:
-    """Return the benchmarks' folders of an organisation, and the systems that have logs of their
-    own or no such folder.
+    """Return the benchmarks' folders of an organisation, and the systems that have their own logs
+    or no such folder.
     """
     training_sets = []
     for system in list_subfolders(organisation_folder / "results"):
@@ -80,7 +80,7 @@ def list_training_sets(organisation_folder: Path) -> list[Path]:
 
 
 def has_several_seed_rounds(organisation_folder: Path) -> bool:
-    """Return whether LoadGen's seeds tell several rounds in one organisation's systems."""
+    """Return whether LoadGen's seeds indicate several rounds in one organisation's systems."""
     evidence = [
         decide_round_by_files(iterate_system_logs(system), MAX_SYSTEM_LOGS)
         for system in list_subfolders(organisation_folder / "results")

@@ -1,4 +1,4 @@
-"""Recognises what a PATH is, from its position in a submission tree or from its content."""
+"""Recognise the kind of a PATH, from its position in a submission tree or from its content."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -39,9 +39,9 @@ MAX_TREE_LOGS: Final = 8_192
 another benchmark.
 """
 MULTI_ROUND_KINDS: Final = (PathKind.TREE, PathKind.ORGANISATION)
-"""Kinds that may hold results of several rounds."""
+"""Kinds that may contain results of several rounds."""
 LATER_ROUND_SHARE: Final = 0.25
-"""Share of the logs from which on a result belongs to the later round that they indicate."""
+"""Minimum share of the logs at which a result belongs to the later round that they indicate."""
 OWN_ROUND_KINDS: Final = (
     PathKind.BUNDLE,
     PathKind.CHECKPOINT,
@@ -49,7 +49,7 @@ OWN_ROUND_KINDS: Final = (
     PathKind.EMPTY,
     PathKind.STUDY,
 )
-"""Kinds judged by podium's own round wherever they lie."""
+"""Kinds that podium's own round judges in any place."""
 ROUND_FOLDER_PATTERN: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
 """A folder named like the published repositories."""
 
@@ -71,7 +71,7 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
     ):
         own = (
             decide_round_by_files(iterate_neighbour_files(target)) or own
-        )  # it is one of its set's all the same
+        )  # it still belongs to its set
     found = recognise_by_context(target, own) or own
     named, logs = (
         find_round_in_names(target),
@@ -93,16 +93,14 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
 
 
 def recognise_by_context(target: RecognisedPath, own: RoundEvidence | None) -> RoundEvidence | None:
-    """Recognise a path by its organisation's other results too, or a tree by all of its sets; None
-    if they say nothing about it.
+    """Recognise a path by its organisation's other results as well, or a tree by all of its sets;
+    None if they give no evidence.
     """
     if target.kind in MULTI_ROUND_KINDS and own and own.logs:
         return decide_round_by_files(iterate_set_logs(target), MAX_TREE_LOGS)
     if target.position and (own is None or not own.sure):
         return decide_round_by_files(iterate_organisation_evidence(target.position))
-    if (
-        target.position and own and own.logs
-    ):  # an older log may have been filed again with newer ones
+    if target.position and own and own.logs:  # an older log may be submitted again with newer ones
         around = decide_round_by_files(
             iterate_distinct_files(
                 chain(

@@ -1,9 +1,9 @@
-"""Determines which training round logs belong to: they do not name it, but their dates and
+"""Determine which training round logs belong to: they do not name it, but their dates and
 benchmarks indicate it.
 
 A tree or set belongs to the first round that was published after its newest logs and has its
-benchmarks; old logs alone prove little, since results of earlier rounds may be filed again. Source
-of dates and benchmarks: each round's own file.
+benchmarks; old logs alone prove little, since results of earlier rounds may be submitted again.
+Source of dates and benchmarks: each round's own file.
 """
 
 import re
@@ -34,14 +34,14 @@ PUBLICATION_MARGIN_S: Final = 31 * 86_400
 MAX_CLOCK_LEAD_S: Final = 10 * 366 * 86_400
 """A clock that is decades ahead was set by hand."""
 MAX_REFILING_DELAY_S: Final = 2 * 366 * 86_400
-"""For this long results may be filed again. Source: mlcommons/training_policies#559; one in ten
-published logs is of an earlier round's time.
+"""Time during which results may be submitted again. Source: mlcommons/training_policies#559; one in
+ten published logs dates from an earlier round.
 """
 UNKNOWN_BENCHMARK_SHARE: Final = 0.25
-"""Share of the logs with an unknown benchmark from which on all belong to an unknown round."""
+"""Minimum share of logs with an unknown benchmark at which all belong to an unknown round."""
 MIN_LOGS_FOR_SECOND_NEWEST: Final = 3
-"""Number of logs from which on the newest one alone does not decide, since its clock may be wrong;
-no benchmark since v1.0 has fewer runs.
+"""Minimum number of logs at which the newest one alone does not decide, since its clock may be
+wrong; no benchmark since v1.0 has fewer runs.
 """
 
 
@@ -55,7 +55,7 @@ class TrainingLogEvidence(NamedTuple):
     unset: bool = False
     """Whether it has times from a clock that was never set."""
     folder: str = ""
-    """The folder of its set; empty if not known."""
+    """The folder of its set; empty if unknown."""
 
 
 class RoundWindow(NamedTuple):
@@ -111,8 +111,8 @@ def normalise_benchmark_name(name: str) -> str:
 
 
 def align_set_benchmarks(logs: Sequence[TrainingLogEvidence]) -> list[TrainingLogEvidence]:
-    """Give each log the benchmark of its set, which one log of another benchmark does not change:
-    that of most logs, or else the folder's name.
+    """Give each log the benchmark of its set: that of most logs, or else the folder's name. One log
+    of another benchmark does not change it.
     """
     sets: dict[str, Counter[str]] = {}
     for log in logs:
@@ -139,7 +139,7 @@ def is_known_benchmark(benchmark: str) -> bool:
 
 
 def is_of_other_benchmark(log: TrainingLogEvidence) -> bool:
-    """Return whether a log names another benchmark than the folder that it lies in."""
+    """Return whether a log names a benchmark other than its folder's."""
     name = normalise_benchmark_name(PurePath(log.folder).name)
     return bool(log.benchmark) and log.benchmark != name and is_known_benchmark(name)
 
@@ -200,8 +200,8 @@ def can_belong_to_round(name: str, logs: Sequence[TrainingLogEvidence]) -> bool:
 
 
 def list_candidate_rounds(logs: Sequence[TrainingLogEvidence]) -> tuple[str, ...]:
-    """Return the rounds that logs may belong to in chronological order: published behind the newest
-    log, by two years at most, with all benchmarks.
+    """Return the rounds that logs may belong to in chronological order: published after the newest
+    log, by at most two years, with all benchmarks.
     """
     day, benchmarks = (
         find_decisive_date(logs),

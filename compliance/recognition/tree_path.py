@@ -1,4 +1,4 @@
-"""Locates a path in a submission tree in MLCommons' layout, with or without a division level.
+"""Locate a path in a submission tree in MLCommons' layout, with or without a division level.
 
   <results>/<division>/<org>/results/<system>/<benchmark>/[<Scenario>/{accuracy,performance/run_n}]
 
@@ -132,13 +132,13 @@ def is_organisation_folder(folder: Path) -> bool:
 
 
 def is_in_division_folder(folder: Path) -> bool:
-    """Return whether a folder lies in one named like a division."""
+    """Return whether a folder is in one named like a division."""
     return len(folder.parts) > 1 and folder.parts[-2].casefold() in DIVISION_FOLDERS
 
 
 def has_filed_logs(results: Path) -> bool:
-    """Return whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`,
-    or flat below the system.
+    """Return whether training logs are in their places: `<system>/<benchmark>/result_N.txt`, or
+    flat below the system.
     """
     return any(
         any(list_published_logs(folder))
@@ -152,7 +152,7 @@ def is_among_organisations(folder: Path) -> bool:
     organisation's.
 
     Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without such a sign, the
-    folder's name does not show who filed.
+    folder's name does not show the submitter.
     """
     if any(is_file(system / "entry.json") for system in list_subfolders(folder / "results")):
         return True
@@ -199,7 +199,7 @@ def match_scenario_folder(folder: str | None) -> Scenario | None:
 def list_subfolders(path: Path) -> Iterator[Path]:
     """Yield the subfolders of a folder, sorted; none if it cannot be read."""
     try:
-        with os.scandir(path) as entries:  # tells plain files without asking for each
+        with os.scandir(path) as entries:  # recognises plain files without a call for each
             found = [
                 entry.name
                 for entry in entries

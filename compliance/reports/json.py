@@ -41,6 +41,6 @@ def build_result_document(result: PathJudgement) -> dict[str, Any]:
 
 
 def build_finding_document(finding: Finding) -> dict[str, Any]:
-    """Convert one finding to the schema's form; `former_rule` only where the rule had one."""
+    """Convert one finding to the schema's form; `former_rule` only if the rule had one."""
     document = {name: getattr(finding, name) for name in FINDING_FIELDS}
     return {**document, "former_rule": finding.former_rule} if finding.former_rule else document

@@ -1,4 +1,4 @@
-"""Limits machine-readable reports to the first findings of a rule in one file, plus a count of the
+"""Limit machine-readable reports to the first findings of a rule in one file, plus a count of the
 rest.
 """
 

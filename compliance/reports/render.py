@@ -1,4 +1,4 @@
-"""Renders the judge's report in each format; a format's module is loaded on demand."""
+"""Render the judge's report in each format; a format's module is loaded on demand."""
 
 from collections.abc import Sequence
 from importlib import import_module

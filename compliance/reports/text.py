@@ -1,5 +1,5 @@
-"""The text report: the first screen says what to fix; long lists are truncated, and JSON has them
-in full.
+"""Render the text report: the first screen shows what to fix; long lists are truncated, and JSON
+has them in full.
 """
 
 from collections import Counter
@@ -32,8 +32,8 @@ def render_text_report(results: Sequence[PathJudgement]) -> str:
     )
     if len(with_findings) > MAX_DETAILED_PATHS:
         text += (
-            f"\n{len(with_findings) - MAX_DETAILED_PATHS} more PATHs have findings: pass one of"
-            " them alone, or use --format json\n"
+            f"\n{len(with_findings) - MAX_DETAILED_PATHS} more PATHs have findings: check"
+            " one of them separately, or use --format json\n"
         )
     return text
 
@@ -46,8 +46,8 @@ def join_report_lines(texts: Iterator[str]) -> str:
 
 
 def replace_control_characters(text: str) -> str:
-    """Replace control characters; what stands for a byte of a file's name in another encoding
-    stays.
+    """Replace control characters; lone surrogates, which represent bytes of a file name in another
+    encoding, stay.
     """
     return "".join(
         letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else "?" for letter in text
@@ -57,7 +57,7 @@ def replace_control_characters(text: str) -> str:
 def summarise_results(
     results: Sequence[PathJudgement], ordered: Sequence[PathJudgement]
 ) -> Iterator[str]:
-    """Count the verdicts, say what to fix first, and list the PATHs, worst first."""
+    """Count the verdicts, show what to fix first, and list the PATHs, worst first."""
     verdicts = Counter(result.verdict for result in results)
     counted = (
         f"{verdicts[verdict]} {verdict}" for verdict in reversed(Verdict) if verdicts[verdict]
@@ -106,12 +106,12 @@ def format_severity_count(count: int, severity: Severity) -> str:
 
 
 def format_result_lines(result: PathJudgement) -> Iterator[str]:
-    """Yield the lines of one result: the verdict, then what to do, worst first."""
+    """Yield the lines of one result: the verdict, then the findings, worst first."""
     yield format_result_headline(result)
     if result.other_rounds:
         yield (
-            f"  {result.round} is told by {result.recognised_by}; also possible:"
-            f" {', '.join(result.other_rounds)} (--round ROUND decides)"
+            f"  {result.round} was recognised by {result.recognised_by}; also possible:"
+            f" {', '.join(result.other_rounds)} (use --round ROUND)"
         )
     for severity in Severity:
         for rule in dict.fromkeys(
@@ -127,7 +127,7 @@ def format_result_lines(result: PathJudgement) -> Iterator[str]:
 
 
 def format_rule_findings(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the findings of one rule: what, where, and once what to do."""
+    """Yield the findings of one rule: values, locations, and once the advice."""
     yield f"  {findings[0].severity} {findings[0].rule}"
     left = MAX_SHOWN_FINDINGS
     for found, alike in group_equal_findings(findings).items():

@@ -33,20 +33,20 @@ from suite.rounds import RoundKind
 
 
 class JudgedDocument(Protocol):
-    """What a rule is about."""
+    """A document that rules check."""
 
     document_name: ClassVar[str]
-    """What `podium explain` calls it, with its article."""
+    """Name in `podium explain`, with its article."""
 
 
 D = TypeVar("D", bound=JudgedDocument)
 MAX_QUOTED_CHARACTERS: Final = 1000
-"""Characters of a value that a finding quotes."""
+"""Maximum characters of a value in a finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(Generic[D]):
-    """One rule: what it asks, of which kind of document, and the function that looks."""
+    """One rule: its text, the kind of document that it checks, and its function."""
 
     id: str
     former: str
@@ -55,9 +55,9 @@ class Rule(Generic[D]):
     severity: Severity
     weight: Verdict
     rounds: frozenset[str] | None
-    """Names of rounds, None for all."""
+    """Names of rounds; None for all."""
     workload: str | None
-    """The one workload that it is about, None for all."""
+    """The only workload that it applies to; None for all."""
     text: str
     source: str
     advice: str
@@ -69,7 +69,7 @@ class Rule(Generic[D]):
             yield self.build_finding(fault)
 
     def build_finding(self, fault: Fault) -> Finding:
-        """Add what the rule knows to what it found."""
+        """Add the rule's source and advice to a fault."""
         return Finding(
             rule=self.id,
             former_rule=self.former,
@@ -85,7 +85,7 @@ class Rule(Generic[D]):
 
 
 def truncate_quoted_text(text: str) -> str:
-    """Cut what a finding quotes: values in a file may have any length."""
+    """Truncate a quoted text: values in a file may have any length."""
     return text if len(text) <= MAX_QUOTED_CHARACTERS else f"{text[:MAX_QUOTED_CHARACTERS]}..."
 
 
@@ -99,8 +99,8 @@ def rule(
     rounds: Iterable[str] | None = None,
     workload: str | None = None,
 ) -> Callable[[Callable[[D], Iterable[Fault]]], Rule[D]]:
-    """Make a rule of a function; its docstring must hold `Source:` and `Advice:`, or it is a
-    TypeError at import.
+    """Turn a function into a rule. Its docstring must contain `Source:` and `Advice:`; otherwise
+    the import raises TypeError.
     """
 
     def build_rule(check: Callable[[D], Iterable[Fault]]) -> Rule[D]:
@@ -141,11 +141,11 @@ def parse_rule_docstring(docstring: str) -> dict[str, str]:
 
 @cache
 def load_rules(kind: str | None = None) -> Mapping[str, Rule[Any]]:
-    """Load all rules by id, or those that a kind of round needs; two of one id are a TypeError.
+    """Load all rules by id, or those of one kind of round. Two rules with one id raise TypeError.
 
-    Those of one module come in its order, so that what explains the rest is said first: an encoding
-    before what it garbled. A rule of another package that has the id of one of podium's is warned
-    of and passed over.
+    The rules of one module keep their order, so that causes come first: an encoding before the text
+    that it garbled. A rule of another package with the id of one of podium's rules is left out with
+    a warning.
     """
     found: dict[str, Rule[Any]] = {}
     for name in list_rule_modules(kind):
@@ -196,12 +196,12 @@ def judge_document(document: object, round: str, workload: str | None = None) ->
             yield each.build_finding(fault)
 
 
-@lru_cache(maxsize=64)  # whoever wrote a log chose the name of its workload
+@lru_cache(maxsize=64)  # bounded: the workload's name comes from an untrusted log
 def group_rules_by_document(
     round: str, workload: str | None
 ) -> Mapping[type[Any], Sequence[Rule[Any]]]:
-    """Return a round's rules by the kind of document that they are about; those of other workloads
-    are left out.
+    """Return a round's rules by the kind of document that they check, without those of other
+    workloads.
     """
     kind = registry.load_round_kind(round) if round in registry.list_round_names() else None
     found: dict[type[Any], list[Rule[Any]]] = {}

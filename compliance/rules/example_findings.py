@@ -20,5 +20,7 @@ def load_example_findings() -> dict[str, str]:
 
 
 def find_example_finding(rule: str) -> str | None:
-    """Return what a rule found in its example; None for a rule without one, as a third party's."""
+    """Return the finding of a rule's example; None for a rule without one, such as a third
+    party's.
+    """
     return load_example_findings().get(rule)

@@ -8,15 +8,15 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
 LENIENT_FILE_ADVICE: Final = (
-    "nothing has to be done where the file is as the run wrote it: accepted results have such; a"
-    " copy that was cut or edited is copied again"
+    "not required if the file is as the run wrote it, since some accepted results have"
+    " this; otherwise copy the file again"
 )
-"""Where something is said for completeness."""
+"""Advice for findings that are only informative."""
 
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:
-    """Yield a file's flaws of one kind, with the weight and the advice that they have in this kind
-    of file.
+    """Yield a file's parse errors of one kind, with the weight and the advice for this kind of
+    file.
     """
     advice = LENIENT_FILE_ADVICE if source.leniency.get(kind) is Severity.INFO else None
     for parse_error in source.parse_errors:
@@ -33,7 +33,7 @@ def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fau
 
 @rule("file.present", SourceFile)
 def present(source: SourceFile) -> Iterator[Fault]:
-    """Every file that a result consists of exists.
+    """Every file of a result exists.
 
     Source: mlcommons/policies submission_rules.adoc, Directory structure; house rule for podium's
     own files.
@@ -46,7 +46,7 @@ def present(source: SourceFile) -> Iterator[Fault]:
 def readable(source: SourceFile) -> Iterator[Fault]:
     """Each file can be opened and read, and is a regular file.
 
-    Source: house rule: what cannot be read cannot be judged.
+    Source: house rule: the judge cannot check a file that it cannot read.
     Advice: check permissions and links; pass the file itself, not a folder or a link.
     """
     yield from check_parse_errors(source, ParseErrorKind.UNREADABLE)
@@ -87,7 +87,7 @@ def shape(source: SourceFile) -> Iterator[Fault]:
 def number(source: SourceFile) -> Iterator[Fault]:
     """Numbers are finite: JSON has no NaN and no Infinity.
 
-    Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is no number reaches no
+    Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is not a number reaches no
     target.
     Advice: a run that reaches NaN is aborted and does not count; repeat it with other settings.
     """
@@ -119,7 +119,7 @@ def glued(source: SourceFile) -> Iterator[Fault]:
 
 @rule("file.cut", SourceFile)
 def cut(source: SourceFile) -> Iterator[Fault]:
-    """A file is complete: it ends the way its writer ends it.
+    """A file is complete: it ends as its writer ends it.
 
     Source: podium and LoadGen end each log with a newline, accuracy logs with a bracket.
     Advice: the run was interrupted or the copy was truncated: copy it again, or resume the run with

@@ -1,4 +1,4 @@
-"""The round of a result must be a known one."""
+"""Check that the round of a result is known."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,20 @@ from suite import registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnjudgedPath:
-    """A path whose content tells a round that is none of those known."""
+    """A path whose content indicates an unknown round."""
 
     document_name: ClassVar[str] = "a result of an unknown round"
 
     path: Path
     evidence: str
-    """By what it is told."""
+    """The evidence for the round."""
 
 
 @rule("round.known", UnjudgedPath, weight=Verdict.UNKNOWN)
 def known(result: UnjudgedPath) -> Iterator[Fault]:
-    """A result belongs to a round whose rules are known; another round's rules say nothing about
-    it.
+    """A result belongs to a known round; another round's rules do not apply to it.
 
-    Source: house rule: a result is judged by the rules of its own round, or not at all.
+    Source: house rule: a result is judged by the rules of its own round or not at all.
     Advice: use the checker of that round; if the result was made for a known round, name it with
     --round.
     """

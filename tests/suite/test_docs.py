@@ -103,7 +103,7 @@ def test_every_rule_has_its_section_with_source_advice_and_example(
                 "Source",
                 "What to do",
                 "Rounds",
-                "Verdict where it is broken",
+                "Verdict if violated",
                 "For example",
             )
         ), rule.id

@@ -1,5 +1,5 @@
-"""What is filed with results of published inference rounds since v1.0: measurements, system
-description, compliance tests, scenarios.
+"""Read the documents of published inference results since v1.0: measurements, system description,
+compliance tests, scenarios.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ SYSTEM_CATEGORIES: Final = {
 set_type.
 """
 TEST_FOLDER_PREFIX: Final = "TEST"
-"""Beginning of the name of a compliance test's folder."""
+"""Prefix of the name of a compliance test's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MllogEntryDocuments:
-    """What is filed beside an entry of the closed division: its measurements and its tests."""
+    """The documents of a closed entry: its measurements and its tests."""
 
     document_name: ClassVar[str] = "the documents of an inference entry"
 
@@ -49,7 +49,7 @@ class MllogEntryDocuments:
     names: Sequence[str]
     """Files in it."""
     document: Path | None
-    """The file that says how the model was made."""
+    """The file that describes how the model was made."""
     source: SourceFile | None
     fields: Mapping[str, Any]
     tests: Path
@@ -61,7 +61,7 @@ class MllogEntryDocuments:
     def build_fault(
         self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
     ) -> Fault:
-        """Build a Fault for this entry's papers."""
+        """Build a Fault for this entry's documents."""
         return Fault(
             file=file or self.measurements, found=found, required=required, severity=severity
         )
@@ -75,10 +75,10 @@ class MllogAuditTest:
 
     folder: Path
     name: str
-    """TEST01, or TEST04-A."""
+    """Name such as TEST01 or TEST04-A."""
     run: MllogRun | None
     compared_run: MllogRun | None
-    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's
+    """The run that the test is compared with: TEST04-A's for TEST04-B; None means the entry's
     runs.
     """
     entry: Sequence[MllogRun]
@@ -109,7 +109,7 @@ class MllogSystem:
 
     @property
     def category(self) -> str | None:
-        """datacenter, edge or both; None if the description does not tell."""
+        """Return datacenter, edge or both; None if the description does not state it."""
         stated = (self.fields or {}).get("system_type")
         return (
             SYSTEM_CATEGORIES.get(stated.casefold().replace(" ", ""))
@@ -124,7 +124,7 @@ class MllogSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MllogBenchmark:
-    """A benchmark's folder of a closed system, with the scenarios that were filed."""
+    """A benchmark's folder of a closed system, with the submitted scenarios."""
 
     document_name: ClassVar[str] = "a benchmark of an inference system"
 
@@ -139,7 +139,7 @@ class MllogBenchmark:
 def read_entry_documents(
     entry: Path, place: TreePosition, round: InferenceMllogRound
 ) -> MllogEntryDocuments:
-    """Read the papers of an entry, from the folder of its results or from trees of their own."""
+    """Read the documents of an entry, from the folder of its results or from separate trees."""
     below = entry.relative_to(place.organisation_folder / "results")
     measurements = (
         entry if round.rules.together else place.organisation_folder / "measurements" / below
@@ -171,7 +171,7 @@ def read_entry_documents(
 def find_model_document(
     folder: Path, names: Sequence[str], system: str, round: InferenceMllogRound
 ) -> Path | None:
-    """Find the file that says how the model was made: measurements.json, or
+    """Find the file that describes how the model was made: measurements.json, or
     `<system>[_<implementation>][_<Scenario>].json`.
     """
     found = [
@@ -238,7 +238,7 @@ def read_mllog_system(path: Path, place: TreePosition, round: InferenceMllogRoun
 def read_mllog_benchmark(
     folder: Path, place: TreePosition, round: InferenceMllogRound
 ) -> MllogBenchmark:
-    """Read which scenarios a benchmark's folder has, and of which category its system is."""
+    """Read the scenarios of a benchmark's folder, and the category of its system."""
     benchmark = round.find_benchmark(folder.name)
     category = read_mllog_system(
         place.organisation_folder / "systems" / f"{folder.parent.name}.json", place, round
@@ -257,7 +257,7 @@ def read_mllog_benchmark(
 
 
 def read_json_object(source: SourceFile) -> Mapping[str, Any] | None:
-    """Read a JSON object; None, with a flaw, if it is something else."""
+    """Read a JSON object; None, with a parse error, if it is something else."""
     fields: Any = read_json_document(source, ANY_JSON_DECODER)
     if fields is not None and not isinstance(fields, dict):
         source.add_parse_error(ParseErrorKind.SHAPE, f"a {type(fields).__name__}", "a JSON object")

@@ -1,5 +1,5 @@
-"""The result of a performance run since v1.0: which value of LoadGen's detail log it is, and in
-which unit; for scores, comparisons and reports alike.
+"""Read the result of a performance run since v1.0: its value in LoadGen's detail log, and its unit;
+for scores, comparisons and reports alike.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
-"""Results of published inference rounds since v1.0: a LoadGen run from its detail log, and an entry
-with everything filed with it.
+"""Read results of published inference rounds since v1.0: a LoadGen run from its detail log, and an
+entry with all its documents.
 """
 
 import re
@@ -26,7 +26,7 @@ from suite.workload import Mode
 MLLOG_FILE_LENIENCY: Final[Mapping[ParseErrorKind, Severity]] = dict.fromkeys(
     (ParseErrorKind.ENCODING, ParseErrorKind.FOREIGN, ParseErrorKind.CUT), Severity.WARNING
 )
-"""Flaws that other programs cause by writing among LoadGen's records."""
+"""Defects that other programs cause by writing among LoadGen's records."""
 SCENARIO_FOLDERS: Final = {
     "singlestream": "SingleStream",
     "multistream": "MultiStream",
@@ -109,7 +109,7 @@ class MllogRun:
 
     @property
     def logged_scenario(self) -> str | None:
-        """The scenario that LoadGen ran."""
+        """Return the scenario that LoadGen ran."""
         logged_value = self.find_value("effective_scenario")
         return (
             SCENARIO_FOLDERS.get(logged_value.replace(" ", "").casefold())
@@ -119,7 +119,7 @@ class MllogRun:
 
     @property
     def performance(self) -> bool:
-        """Whether the folder is that of a performance run."""
+        """Return whether the folder is that of a performance run."""
         return self.mode is Mode.PERFORMANCE
 
     def build_fault(
@@ -149,17 +149,17 @@ class MllogEntry:
     division: str | None
     system_file: Path | None
     category: str | None
-    """datacenter, edge or both, from the system's description; None if it does not tell."""
+    """datacenter, edge or both, from the system's description; None if it does not state it."""
     accuracy: MllogRun | None
     performance: Sequence[MllogRun]
     claims: Mapping[str, float]
     """Metric -> score in accuracy.txt."""
     tokens: float | None
-    """Tokens of an answer in accuracy.txt; None if it does not tell."""
+    """Tokens per answer in accuracy.txt; None if it does not state them."""
     characters: float | None
-    """Characters of an answer, the same way."""
+    """Characters per answer, in the same way."""
     contradictory: Mapping[str, Sequence[float]]
-    """Metric -> scores in accuracy.txt, where they differ."""
+    """Metric -> scores in accuracy.txt, if they differ."""
     hash: str | None
     """Hash of the whole accuracy log in accuracy.txt; None if there is none."""
     answers_bytes: int | None
@@ -168,7 +168,7 @@ class MllogEntry:
 
     @property
     def runs(self) -> Sequence[MllogRun]:
-        """The accuracy run and the performance run."""
+        """Return the accuracy run and the performance run."""
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
     def build_fault(

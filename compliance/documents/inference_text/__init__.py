@@ -1,1 +1,1 @@
-"""Published MLPerf Inference results, as filed: LoadGen runs, entries, organisations."""
+"""Published MLPerf Inference results, as submitted: LoadGen runs, entries, organisations."""

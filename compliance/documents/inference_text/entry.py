@@ -52,12 +52,12 @@ class EntryPosition:
 
     @property
     def org(self) -> str:
-        """The organisation's folder."""
+        """Return the organisation's folder."""
         return self.organisation_folder.name
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """The three levels below results, measurements and audit."""
+        """Return the three levels below results, measurements and audit."""
         return self.system, self.model, self.scenario
 
 
@@ -84,49 +84,49 @@ class TextRun:
 
     @property
     def performance(self) -> bool:
-        """Whether the folder is that of a performance run."""
+        """Return whether the folder is that of a performance run."""
         return self.mode is Mode.PERFORMANCE
 
     @property
     def row(self) -> InferenceTextBenchmark | None:
-        """The benchmark's row in the round."""
+        """Return the benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
     def rule(self) -> InferenceTextScenario | None:
-        """The round's requirements for the scenario."""
+        """Return the round's requirements for the scenario."""
         return (
             self.round.find_scenario_rules(self.benchmark, self.scenario) if self.scenario else None
         )
 
     @property
     def logged_mode(self) -> str | None:
-        """The mode that LoadGen was asked for, from the log."""
+        """Return LoadGen's requested mode, from the log."""
         stated = self.detail.effective.get("Test mode") or self.summary.values.get("Mode")
         return normalise_test_mode(stated.text) if stated else None
 
     @property
     def logged_scenario(self) -> Scenario | None:
-        """The scenario in the log, else in the summary."""
+        """Return the scenario in the log, else in the summary."""
         stated = self.detail.effective.get("Scenario") or self.summary.values.get("Scenario")
         return match_scenario_folder(stated.text.replace(" ", "")) if stated else None
 
     @property
     def phase(self) -> LegacyRunPhase | None:
-        """The half of the log that matches the folder's mode."""
+        """Return the half of the log that matches the folder's mode."""
         return self.detail.find_phase(
             LoadGenMode.PERFORMANCE if self.performance else LoadGenMode.ACCURACY
         )
 
     @property
     def generated(self) -> GeneratedQuerySet | None:
-        """The queries that a performance run generated."""
+        """Return the queries that a performance run generated."""
         phase = self.detail.find_phase(LoadGenMode.PERFORMANCE)
         return phase.generated[-1] if phase and phase.generated else None
 
     @property
     def loaded(self) -> LoadedSampleSet | None:
-        """The samples that a performance run had in memory."""
+        """Return the samples that a performance run had in memory."""
         phase = self.detail.find_phase(LoadGenMode.PERFORMANCE)
         return phase.loaded[-1] if phase and phase.loaded else None
 
@@ -182,7 +182,7 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextAuditTest:
-    """One compliance test of an entry, as filed."""
+    """One compliance test of an entry, as submitted."""
 
     document_name: ClassVar[str] = "a compliance test of an inference entry"
 
@@ -191,7 +191,7 @@ class TextAuditTest:
     """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
     run: TextRun | None
     compared_run: TextRun | None
-    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's
+    """The run that the test is compared with: TEST04-A's for TEST04-B; None means the entry's
     runs.
     """
     answers: AnswerCounts | None
@@ -210,8 +210,8 @@ class TextAuditTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextEntry:
-    """One scenario of a benchmark on a system: accuracy and performance runs, and everything filed
-    with them.
+    """One scenario of a benchmark on a system: accuracy and performance runs, and all its submitted
+    files.
     """
 
     document_name: ClassVar[str] = "an inference entry"
@@ -241,31 +241,31 @@ class TextEntry:
 
     @property
     def closed(self) -> bool:
-        """Whether it was filed in the closed division."""
+        """Return whether it was submitted to the closed division."""
         return self.position is not None and self.position.division == "closed"
 
     @property
     def row(self) -> InferenceTextBenchmark | None:
-        """The benchmark's row in the round."""
+        """Return the benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark) if self.benchmark else None
 
     @property
     def rule(self) -> InferenceTextScenario | None:
-        """The round's requirements for the scenario."""
+        """Return the round's requirements for the scenario."""
         return (
             self.round.find_scenario_rules(self.benchmark, self.scenario) if self.scenario else None
         )
 
     @property
     def inferred(self) -> bool:
-        """Whether its result is inferred from SingleStream logs."""
+        """Return whether its result is inferred from SingleStream logs."""
         return self.scenario in self.round.loadgen.inferred and any(
             run.scenario is Scenario.SINGLE_STREAM for run in self.performance
         )
 
     @property
     def runs(self) -> Sequence[TextRun]:
-        """All LoadGen runs."""
+        """Return all LoadGen runs."""
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
     def build_fault(
@@ -376,7 +376,7 @@ def find_child_ignoring_case(folder: Path, name: str) -> Path | None:
 
 
 def find_performance_folders(entry: Path) -> Iterator[Path]:
-    """Yield the folders of an entry's performance runs by number; the logs may also lie directly in
+    """Yield the folders of an entry's performance runs by number; the logs may also be directly in
     performance/.
     """
     parent = find_child_ignoring_case(entry, "performance")

@@ -80,7 +80,7 @@ class Claims:
 
     @property
     def empty(self) -> bool:
-        """Whether the file claims no score."""
+        """Return whether the file claims no score."""
         return not self.scores
 
 
@@ -129,12 +129,12 @@ class MeasurementsFolder:
     names: Sequence[str]
     """Files in it."""
     document: Path | None
-    """The file that documents how the model was made."""
+    """The file that describes how the model was made."""
     implementation: str | None
     """The implementation in that file's name: the folder below code/<model>."""
     fields: Mapping[str, Any]
     sources: Sequence[SourceFile]
-    """The files that were read."""
+    """All files that were read."""
     configuration: Mapping[str, Sequence[ConfigurationLine]]
     """mlperf.conf and user.conf -> their lines."""
 
@@ -190,7 +190,7 @@ def find_implementation_file(
 
 
 def read_loadgen_configuration(source: SourceFile) -> Sequence[ConfigurationLine]:
-    """Read `model.scenario.key = value` lines; anything else is a flaw."""
+    """Read `model.scenario.key = value` lines; anything else is a parse error."""
     found = []
     for number, line in enumerate(read_source_text(source, MAX_ENTRY_TEXT_BYTES).splitlines(), 1):
         text = line.partition("#")[0].strip()

@@ -32,7 +32,7 @@ class TextSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextBenchmarkFolder:
-    """A benchmark of a system, with the scenarios that were filed."""
+    """A benchmark of a system, with the submitted scenarios."""
 
     document_name: ClassVar[str] = "a benchmark of a system"
 

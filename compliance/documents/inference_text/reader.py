@@ -1,4 +1,4 @@
-"""Reads published inference results from their folders."""
+"""Read published inference results from their folders."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -83,7 +83,7 @@ def read_text_run(
     benchmark: str | None = None,
     closed: bool = False,
 ) -> TextRun:
-    """Read a run's three logs; problems are recorded as flaws of its source."""
+    """Read a run's three logs; problems are recorded as parse errors of its source."""
     summary, detail, accuracy = (
         SourceFile(resolve_file_ignoring_case(folder, name))
         for name in (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG)
@@ -181,18 +181,18 @@ def recompute_top1(
     """Recompute top-1, or return why that is impossible."""
     row = round.benchmarks.get(benchmark) if benchmark else None
     if tally is None or row is None or row.metric != "accuracy":
-        return None, f"no scorer of {row.metric} here" if row else "an unknown benchmark"
+        return None, f"no scorer for {row.metric}" if row else "an unknown benchmark"
     if round.filing.truncated_accuracy_bytes is not None:
-        return None, "accuracy logs of this round are filed cut short"
+        return None, "accuracy logs of this round are submitted truncated"
     if truth is None:
-        return None, f"no labels: give the folder that holds {LABELS_PATH} with --truth"
+        return None, f"no labels: use --truth to name the folder that contains {LABELS_PATH}"
     if not tally.whole:
-        return None, "the accuracy log cannot be read whole"
+        return None, "the accuracy log cannot be read completely"
     try:
         found = count_correct_answers(tally, read_validation_labels(truth / LABELS_PATH))
     except (OSError, ValueError, IndexError) as error:
         return None, f"{truth / LABELS_PATH}: {error}"
-    return found, None if found else "the answers are no single numbers"
+    return found, None if found else "the answers are not single numbers"
 
 
 def read_entry_measurements(position: EntryPosition | None) -> MeasurementsFolder | None:

@@ -1,4 +1,4 @@
-"""Recomputes top-1 accuracy from an accuracy log and ImageNet's validation labels.
+"""Recompute top-1 accuracy from an accuracy log and ImageNet's validation labels.
 
 The accuracy log does not state the type of its bytes: the reference accuracy script takes it as an
 option, float32 (its default), int32 or int64, and reads the first number. Here each of these is
@@ -47,7 +47,7 @@ class Top1:
 
     @property
     def percent(self) -> float:
-        """Correct answers in percent."""
+        """Return the correct answers in percent."""
         return 100 * self.good / self.samples if self.samples else 0.0
 
 

@@ -1,4 +1,4 @@
-"""A compliance test that podium ran: its runs, its record, and the result that it is about."""
+"""Read a compliance test that podium ran: its runs, its record, and the result that it checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -38,7 +38,7 @@ from suite.workload import Mode
 AUDIT_DECODER: Final = msgspec.json.Decoder(AuditRecord)
 AUDIT_RECORD_FIELDS: Final = frozenset(field.name for field in fields(AuditRecord))
 MAX_AUDIT_TEXT_BYTES: Final = 1 << 16
-"""Bytes of a file of words; podium writes a few lines."""
+"""Maximum bytes of a verify file; podium writes a few lines."""
 AUDIT_FILES: Final = (AUDIT_RECORD, AUDIT_CONFIG, VERIFY_PERFORMANCE, VERIFY_ACCURACY)
 
 
@@ -57,26 +57,26 @@ class Audit:
     test_runs: Sequence[LoadGenRun]
     """The test's own runs."""
     texts: Mapping[str, str]
-    """File -> text of the files that tell how it went."""
+    """File -> text of the files that state the test's outcome."""
     entry: InferenceEntry | None
-    """The result that it is about; None if there is none."""
+    """The result that it checks; None if there is none."""
     sources: Sequence[SourceFile]
     unexpected_paths: Sequence[Path]
     round: Round
 
     @property
     def rules(self) -> AuditRules | None:
-        """The rules that it was run by; None if they are not known."""
+        """Return the rules of its run; None if they are unknown."""
         return read_audit_rules().get(self.record.rules) if self.record else None
 
     @property
     def row(self) -> AuditRow | None:
-        """The test's own rules; None if they are not known."""
+        """Return the test's own rules; None if they are unknown."""
         return self.rules.tests.get(self.test) if self.rules and self.test else None
 
     @property
     def runs(self) -> Sequence[LoadGenRun]:
-        """All runs, in the order in which they have to have run."""
+        """Return all runs, in the order in which they must have run."""
         pairs = [
             run for pair in zip(self.reference_runs, self.test_runs, strict=False) for run in pair
         ]
@@ -88,13 +88,13 @@ class Audit:
 
     @property
     def runs_without_figure(self) -> Iterator[tuple[LoadGenRun, str]]:
-        """Yield the runs that do not tell the figure that is compared, and its key."""
+        """Yield the runs without the compared figure, and its key."""
         if self.rules is not None and self.scenario is not None:
             _, key = select_compared_metric(self.rules, self.scenario)
             yield from ((run, key) for run in self.runs if run.find_number(key) is None)
 
     def collect_figures(self, runs: Sequence[LoadGenRun]) -> list[float]:
-        """Read the figure that is compared from each run; empty if one has none."""
+        """Read the compared figure of each run; empty if one has none."""
         if self.rules is None or self.scenario is None:
             return []
         _, key = select_compared_metric(self.rules, self.scenario)
@@ -103,8 +103,8 @@ class Audit:
 
     @property
     def truth(self) -> AnswerIndex | None:
-        """The accuracy run's answers, which TEST01's have to be; None for another test, or without
-        that run.
+        """Return the accuracy run's answers, which TEST01's must equal; None for another test, or
+        without that run.
         """
         return (
             self.entry.accuracy.answers
@@ -114,7 +114,7 @@ class Audit:
 
     @property
     def copy(self) -> Path:
-        """The accuracy log as MLCommons files it."""
+        """Return the accuracy log in MLCommons' layout."""
         return self.folder / Mode.ACCURACY / ACCURACY_LOG
 
     @property
@@ -144,7 +144,7 @@ def find_audit_folders(place: TreePosition) -> Iterator[Path]:
 def read_audit(
     folder: Path, scenario: Scenario | None, entry: InferenceEntry | None, round: Round
 ) -> Audit:
-    """Read a compliance test; problems are recorded as flaws of its sources."""
+    """Read a compliance test; problems are recorded as parse errors of its sources."""
     record = SourceFile(folder / AUDIT_RECORD)
     text_sources = {
         name: SourceFile(folder / name)
@@ -189,7 +189,7 @@ def list_numbered_run_folders(folder: Path) -> Iterator[Path]:
 
 
 def find_unexpected_audit_files(folder: Path) -> Iterator[Path]:
-    """Yield whatever belongs to no compliance test."""
+    """Yield the files and folders that belong to no compliance test."""
     parts = (REFERENCE_RUNS_FOLDER, Mode.PERFORMANCE.value, Mode.ACCURACY.value)
     yield from unjudged_files.find_unknown_paths(
         folder, lambda path: path.name in (*AUDIT_FILES, *parts)

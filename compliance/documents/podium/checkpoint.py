@@ -1,4 +1,4 @@
-"""The record of an exported checkpoint; the weights themselves are never packed."""
+"""Read the record of an exported checkpoint; the weights themselves are never packed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -37,7 +37,7 @@ class CheckpointFile:
 def read_checkpoint_file(
     source: SourceFile, logs: Sequence[TrainingLog], round: Round
 ) -> CheckpointFile | None:
-    """Read a record; None with a flaw if it cannot be read."""
+    """Read a record; None with a parse error if it cannot be read."""
     record = read_json_document(source, CHECKPOINT_FILE_DECODER, CHECKPOINT_RECORD_FIELDS)
     return (
         CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None

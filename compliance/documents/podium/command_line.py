@@ -1,4 +1,4 @@
-"""What a logged command line says of a run: which workload, which profile, which settings."""
+"""Parse a logged command line: workload, profile and settings."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -10,7 +10,9 @@ ONE_PROFILE_COMMANDS: Final = frozenset({"train", "infer", "run"})
 DEFAULT_PROFILE: Final = "smoke"
 BOOLEAN_WORDS: Final = {"true": True, "false": False}
 TYPED_SETTING_TOLERANCE: Final = 1e-9
-"""Relative: a setting is written as its user typed it, and logged as Python prints it."""
+"""Relative: a setting is as its user typed it in the command, and as Python prints it in
+the log.
+"""
 
 
 def find_command_contradictions(
@@ -20,10 +22,9 @@ def find_command_contradictions(
     profile: object,
     settings: Mapping[str, Any],
 ) -> Iterator[tuple[str, str]]:
-    """Yield where a command line says something else than the log: what it says, and what the log
-    says.
+    """Yield contradictions between a command line and the log: the command's value, and the log's.
 
-    Another program's words are not read: whoever embeds podium has a command line of his own.
+    Other programs' command lines are not read: a program that embeds podium has its own.
     """
     words = select_podium_arguments(command)
     if not words or words[0] not in ONE_PROFILE_COMMANDS:
@@ -38,11 +39,11 @@ def find_command_contradictions(
         each.partition("=")[::2] for each in list_option_values(words, "--set") if "=" in each
     ).items():
         if key in settings and not is_same_setting_value(text, settings[key]):
-            yield f"command line with {key}={text}", f"{settings[key]!r}, as among the settings"
+            yield f"command line with {key}={text}", f"{settings[key]!r}, as in the settings"
 
 
 def select_podium_arguments(command: Sequence[str]) -> Sequence[str]:
-    """Return the words after the program's name; none if it is another program."""
+    """Return the words after the program's name; none for another program."""
     return command[1:] if len(command) > 1 and PurePath(command[0]).name == PROGRAM_NAME else ()
 
 
@@ -53,7 +54,7 @@ def list_option_values(words: Sequence[str], name: str) -> list[str]:
 
 
 def is_same_setting_value(text: str, value: Any) -> bool:
-    """Return whether a setting that was typed may have the logged value; lists are not compared."""
+    """Return whether a typed setting may have the logged value; lists are not compared."""
     if isinstance(value, bool):
         return BOOLEAN_WORDS.get(text.strip().lower(), value) == value
     if isinstance(value, int | float):

@@ -29,7 +29,7 @@ class RunWindow:
 class RunConditions:
     """The conditions of one run."""
 
-    document_name: ClassVar[str] = "what was recorded beside a run"
+    document_name: ClassVar[str] = "the conditions of a run"
 
     path: Path
     """Path of its telemetry, or of the run if there is none."""
@@ -44,18 +44,18 @@ class RunConditions:
     """
     round: Round
     lead_ns: int | None = None
-    """By how much telemetry may begin before the run, for initialisation; None if nothing bounds
-    it.
+    """Maximum time by which telemetry may begin before the run, for initialisation; None without a
+    limit.
     """
 
     @property
     def noise(self) -> NoiseRules | None:
-        """The round's noise limits."""
+        """Return the round's noise limits."""
         return self.round.noise
 
     @property
     def segments(self) -> Sequence[SampledSegment]:
-        """The telemetry segments that can be trusted."""
+        """Return the trustworthy telemetry segments."""
         return self.telemetry.segments if self.telemetry and self.telemetry.is_valid else ()
 
     def iterate_host_states(self) -> Iterator[tuple[int, HostState]]:
@@ -122,7 +122,9 @@ def build_serving_conditions(run: LoadGenRun) -> RunConditions | None:
 
 
 def is_sorted_by_length(run: LoadGenRun) -> bool:
-    """Return whether Offline's batches were sorted by sample length; older records do not say."""
+    """Return whether Offline's batches were sorted by sample length; older records do not
+    state it.
+    """
     return run.record is None or run.record.batches.get("by_length", 1.0) != 0.0
 
 

@@ -112,16 +112,16 @@ class LoadGenRun:
     """Unexpected entries of its folder."""
     round: Round
     audited_by: AuditRules | None = None
-    """Of a compliance test's run: the rules of the test."""
+    """For a compliance test's run, the rules of the test."""
 
     @property
     def row(self) -> Benchmark | None:
-        """The workload's row in the round."""
+        """Return the workload's row in the round."""
         return self.round.benchmarks.get(self.record.workload) if self.record else None
 
     @property
     def inference(self) -> InferenceRow | None:
-        """The row's inference half under the record's profile."""
+        """Return the row's inference half under the record's profile."""
         profile = next(
             (each for each in Profile if self.record and each == self.record.profile), None
         )
@@ -129,8 +129,8 @@ class LoadGenRun:
 
     @property
     def rule(self) -> ScenarioRow | None:
-        """The scenario's row; for a compliance test's run that asked for fewer queries, what it has
-        to prove by the test's rules.
+        """Return the scenario's row; for a compliance test's run that requested fewer queries, the
+        test's own requirement.
         """
         row = (
             self.inference.scenarios.get(self.scenario)
@@ -148,7 +148,7 @@ class LoadGenRun:
 
     @property
     def performance(self) -> bool:
-        """Whether it is a performance run."""
+        """Return whether it is a performance run."""
         return self.mode is Mode.PERFORMANCE
 
     def find_value(self, key: str) -> Any:
@@ -178,16 +178,16 @@ class LoadGenRun:
 
     @property
     def span_ms(self) -> float | None:
-        """Milliseconds from query generation to the result, by the detail log's clock; slightly
-        longer than the run.
+        """Return the milliseconds from query generation to the result, by the detail log's clock;
+        slightly longer than the run.
         """
         begin, end = self.index.get("generated_query_count"), self.index.get("result_validity")
         return end[0].event.time_ms - begin[0].event.time_ms if begin and end else None
 
     @property
     def wall_ms(self) -> float | None:
-        """Milliseconds between LoadGen's wall-clock stamps around the queries; None if the log has
-        none (before 1.1).
+        """Return the milliseconds between LoadGen's wall-clock timestamps around the queries; None
+        if the log has none (before 1.1).
         """
         begin, end = (
             parse_power_time(self.find_value(key)) for key in ("power_begin", "power_end")
@@ -260,32 +260,32 @@ class InferenceEntry:
 
     @property
     def runs(self) -> Sequence[LoadGenRun]:
-        """All LoadGen runs."""
+        """Return all LoadGen runs."""
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
     @property
     def record(self) -> RunRecord | None:
-        """The record of the accuracy run, else of the first run that has one."""
+        """Return the record of the accuracy run, else of the first run that has one."""
         return next((run.record for run in self.runs if run.record), None)
 
     @property
     def rule(self) -> ScenarioRow | None:
-        """The scenario's row."""
+        """Return the scenario's row."""
         return next((run.rule for run in self.runs if run.rule), None)
 
     @property
     def inference(self) -> InferenceRow | None:
-        """The row's inference half."""
+        """Return the row's inference half."""
         return next((run.inference for run in self.runs if run.inference), None)
 
     @property
     def workload(self) -> str | None:
-        """The workload, from the run records."""
+        """Return the workload, from the run records."""
         return self.record.workload if self.record else None
 
     @property
     def truth_sha256(self) -> str | None:
-        """The hash of the truth; None if it is missing or unreadable."""
+        """Return the hash of the truth; None if it is missing or unreadable."""
         try:
             return compute_folder_sha256(self.truth) if self.truth else None
         except OSError:
@@ -306,7 +306,7 @@ class InferenceEntry:
 
 
 def parse_power_time(text: object) -> datetime | None:
-    """Parse one of LoadGen's wall-clock stamps; None if invalid."""
+    """Parse one of LoadGen's wall-clock timestamps; None if invalid."""
     try:
         return datetime.strptime(text, POWER_TIME_FORMAT) if isinstance(text, str) else None
     except ValueError:
@@ -320,14 +320,14 @@ def read_loadgen_run(
     round: Round,
     audited_by: AuditRules | None = None,
 ) -> LoadGenRun:
-    """Read a run's four files; problems are recorded as flaws of its source."""
+    """Read a run's four files; problems are recorded as parse errors of its source."""
     sources = {
         name: SourceFile(folder / name)
         for name in (SUMMARY_LOG, DETAIL_LOG, ACCURACY_LOG, RUN_RECORD)
     }
     detail = list(mllog_lines.read_mllog_records(sources[DETAIL_LOG]))
     run = read_json_document(sources[RUN_RECORD], RUN_RECORD_DECODER, RUN_RECORD_FIELDS)
-    # a run counts without these two, so their flaws do not void it
+    # a run counts without these two, so their parse errors do not void it
     optional_files = [
         name
         for name in (QUERY_RECORD_FILE, TELEMETRY_FILE)
@@ -365,7 +365,7 @@ def parse_run_mode(folder: Path) -> Mode:
 
 
 def read_accuracy_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
-    """Read accuracy.txt: metric -> score, hash, line; a line in any other form is a flaw."""
+    """Read accuracy.txt: metric -> score, hash, line; a line in any other form is a parse error."""
     found: dict[str, tuple[float, str, int]] = {}
     text = read_source_text(source, 1 << 20)
     for number, line in enumerate(text.splitlines(), 1):

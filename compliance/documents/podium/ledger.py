@@ -42,7 +42,7 @@ class LedgerLine:
     sha256: str
     """Hash of the line's bytes."""
     step: LedgerStep | None
-    """None for an unreadable line, which the file's flaws report."""
+    """None for an unreadable line, which the file's parse errors report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,21 +58,21 @@ class LedgerFile:
     """The results folder, or the bundle."""
     submission: Submission
     sealed: bool
-    """Whether it lies in a sealed bundle, where no step is still in progress."""
+    """Whether it is in a sealed bundle, in which no step is still in progress."""
 
     @cached_property
     def steps(self) -> Sequence[LedgerStep]:
-        """The readable steps."""
+        """Return the readable steps."""
         return [link.step for link in self.ledger_lines if link.step]
 
     @cached_property
     def standing_files(self) -> Mapping[int, FileHashes]:
-        """Step number -> its files that are still in effect."""
+        """Return step number -> its files that are still in effect."""
         return collect_standing_files(self.steps)
 
     @cached_property
     def makers(self) -> Mapping[HashedPath, Sequence[LedgerStep]]:
-        """Each file that a step made, still in effect or not -> those steps."""
+        """Return each file that a step made, still in effect or not -> those steps."""
         found: dict[HashedPath, list[LedgerStep]] = {}
         for step in self.steps:
             for pair in step.files.items() if step.step in RESULT_STEPS else ():
@@ -158,8 +158,8 @@ class LedgerFile:
         ]
 
     def find_served_checkpoints(self, entry: InferenceEntry) -> Iterator[tuple[str, LedgerStep]]:
-        """Yield the checkpoint of each run of an entry, and the step by which the run is in
-        effect.
+        """Yield the checkpoint of each run of an entry, and the step that makes the run
+        effective.
         """
         for run in entry.runs:
             for step in self.find_effective_steps(list_run_files(run))[:1] if run.record else ():
@@ -192,8 +192,8 @@ def list_run_files(run: LoadGenRun) -> Sequence[Path]:
 
 
 def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:
-    """Read a ledger; invalid lines are flaws of its source. An unterminated last line means that
-    its writer was killed.
+    """Read a ledger; invalid lines are parse errors of its source. An unterminated last line means
+    that its writer was killed.
     """
     if not sealed:
         source.leniency = {ParseErrorKind.CUT: Severity.WARNING}
@@ -231,5 +231,5 @@ def read_ledger_lines(source: SourceFile) -> Iterator[LedgerLine]:
         )
     if rest:
         source.add_parse_error(
-            ParseErrorKind.CUT, "a last line without its end", "whole lines", len(lines) + 1
+            ParseErrorKind.CUT, "an incomplete last line", "complete lines", len(lines) + 1
         )

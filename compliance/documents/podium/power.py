@@ -27,12 +27,12 @@ from suite.units import NS_PER_MS
 
 STREAM_SCENARIOS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 MIN_TRAINING_READINGS: Final = 60
-"""Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at
-1 Hz or faster.
+"""Minimum number of readings of a training run. Source: MLPerf Training power rules: at least 60
+readings, at 1 Hz or faster.
 """
 REFUSED_COUNTER_PATTERN: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
-"""Sentence of an earlier version about a counter that it refused: it held growth between any two
-readings against the limit.
+"""Sentence of an earlier version about a counter that it rejected: it compared the growth between
+any two readings with the limit.
 """
 
 
@@ -51,35 +51,35 @@ class RunPower:
     performance: bool
     """Whether it was timed: false for accuracy runs."""
     claimed_energy: tuple[EnergyRecord, ...] | None
-    """The energy claimed; None if the record does not tell of energy at all, as on a cluster's
-    other nodes and in older logs.
+    """The claimed energy; None if the record has no energy field, as on a cluster's other nodes and
+    in older logs.
     """
     malformed: str = ""
-    """What is wrong with a claim that is no list of energies."""
+    """The problem with a claim that is not a list of energies."""
     readings: TelemetryReadings
     """Empty if there is no readable telemetry."""
     window: tuple[int, int] | None
     """The run's time span, in ns of UTC; None if its log does not give it."""
     work: MeasuredWork
     silent: bool = False
-    """Whether a log that could tell energy does not, as logs of earlier versions."""
+    """Whether a log lacks energy although it could contain it, as in logs of earlier versions."""
     next_ns: int | None = None
-    """When the run began, ns of UTC, before which an idle machine was read; None for others."""
+    """Start of the run (ns of UTC), before which the idle machine was read; None for others."""
     loaded: bool = True
-    """Whether the machine was at work; an idle one may draw the same all the time."""
+    """Whether the machine was loaded; an idle one may draw constant power."""
     min_readings: int = 0
-    """Readings that it needs."""
+    """Minimum number of readings."""
     reasons: tuple[str, ...] = ()
-    """Why the record has no energy of a channel."""
+    """Why the record has no energy for a channel."""
 
     @property
     def claims(self) -> tuple[EnergyRecord, ...]:
-        """The energies claimed; empty if there are none."""
+        """Return the claimed energies; empty if there are none."""
         return self.claimed_energy or ()
 
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-        """The energy computed from the readings, and why a channel yields none."""
+        """Return the energy computed from the readings, and why a channel yields none."""
         refused = parse_refused_channels(self.reasons)
         readings = replace(
             self.readings,
@@ -136,7 +136,7 @@ def build_run_power(run: LoadGenRun) -> RunPower | None:
 
 def build_idle_power_before_run(run: LoadGenRun, powered: RunPower) -> RunPower | None:
     """Build the power document of the idle machine before a LoadGen run, from the run's own; None
-    if its record does not tell of it.
+    if its record has none.
     """
     if run.record is None or not run.record.idle:
         return None
@@ -238,7 +238,9 @@ def build_training_power(log: TrainingLog, telemetry: Path, node: bool = False) 
 
 
 def parse_energy_claims(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
-    """Parse the energies in a log's only energy event, and say what is wrong with others."""
+    """Parse the energies in a log's only energy event, and describe the problem with invalid
+    ones.
+    """
     if len(values) > 1:
         return (), f"{len(values)} events"
     try:
@@ -258,7 +260,7 @@ def read_power_or_empty(path: Path) -> TelemetryReadings:
 
 
 def parse_refused_channels(reasons: Iterable[str]) -> frozenset[str]:
-    """Return the names of the channels that a record refuses in the words of an earlier version."""
+    """Return the names of the channels that a record rejects in the words of an earlier version."""
     return frozenset(
         match[1] for reason in reasons if (match := REFUSED_COUNTER_PATTERN.fullmatch(reason))
     )

@@ -13,13 +13,13 @@ from suite.measurement.mlperf_power.session import PowerSession
 class MeasuredSession:
     """An imported session."""
 
-    document_name: ClassVar[str] = "a session of MLPerf Power beside a LoadGen run"
+    document_name: ClassVar[str] = "an MLPerf Power session beside a LoadGen run"
 
     session: PowerSession
 
     def find_faults(self, check: SessionCheck) -> Iterator[Fault]:
-        """Yield what does not hold by one of the session's checks; what is only odd as a
-        warning.
+        """Yield violations found by one of the session's checks; unusual but valid values as
+        warnings.
         """
         for problem in run_session_check(check, self.session):
             severity = Severity.WARNING if problem.odd else None

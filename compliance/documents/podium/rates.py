@@ -1,6 +1,4 @@
-"""Studies of rates: speed alone, and the search for a peak; `study.json` with the LoadGen runs
-behind it.
-"""
+"""Read studies of rates: speed-only runs and peak searches; `study.json` with its LoadGen runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -62,7 +60,7 @@ RUN_STAMP_FIELDS: Final = (
     "system",
     "version",
 )
-"""What a run's record says of system and weights too."""
+"""Fields of a run's record that repeat the study's system and weights."""
 RATE_DOCUMENT_FIELDS: Final[Mapping[Any, frozenset[str]]] = {
     kind: frozenset(each.name for each in fields(kind))
     for kind in (PeakStudy, SpeedStudy, RateAttemptRecord)
@@ -70,7 +68,7 @@ RATE_DOCUMENT_FIELDS: Final[Mapping[Any, frozenset[str]]] = {
 
 
 class StudyFileHeader(msgspec.Struct, frozen=True):
-    """What every study says of itself."""
+    """Fields of every study."""
 
     kind: str = ""
 
@@ -87,11 +85,11 @@ class RateRun:
     folder: Path
     record: RunRecord | None
     trial: RateAttemptRecord | None
-    """Of a search; None of speed alone."""
+    """The trial of a search; None for speed alone."""
     index: Mapping[str, Sequence[MllogRecord]]
     """Key in the detail log -> its records."""
     latencies_ns: Any
-    """Of the queries in order of issue, an array; None without the record of queries."""
+    """The queries in order of issue, as an array; None without the record of queries."""
 
     def find_value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
@@ -133,13 +131,13 @@ class RateStudy(Generic[D]):
 
 
 class PeakFile(RateStudy[PeakStudy]):
-    """A search for the peak with its runs."""
+    """A peak search with its runs."""
 
     document_name: ClassVar[str] = "a study"
 
 
 class SpeedFile(RateStudy[SpeedStudy]):
-    """Speed alone, with its runs."""
+    """A speed-only study with its runs."""
 
     document_name: ClassVar[str] = "a study"
 
@@ -148,7 +146,7 @@ AnyRates: TypeAlias = PeakFile | SpeedFile
 
 
 def read_study_kind(folder: Path) -> str:
-    """Return the kind that a study says it is; empty if it cannot be read."""
+    """Return the kind that a study states; empty if it cannot be read."""
     try:
         return read_untrusted_file(folder / STUDY_FILE, STUDY_HEADER_DECODER.decode).kind
     except UnreadableError:
@@ -188,7 +186,7 @@ def read_rate_study(folder: Path, round: Round, sources: list[SourceFile]) -> An
 
 
 def list_trial_folders(folder: Path) -> tuple[str, ...]:
-    """Return the folders of a study that hold a trial; what is unfinished is none."""
+    """Return the folders of a study that contain a trial, except unfinished ones."""
     below = [each for system in list_subfolders(folder) for each in list_subfolders(system)]
     return tuple(
         each.relative_to(folder).as_posix()
@@ -198,7 +196,7 @@ def list_trial_folders(folder: Path) -> tuple[str, ...]:
 
 
 def list_matching_runs(folder: Path, stamps: StudyStamps) -> tuple[str, ...]:
-    """Return the performance runs in a study's folder that are of its system and weights."""
+    """Return the performance runs in a study's folder with its system and weights."""
     scenarios = (
         each
         for home in list_tree_organisations(folder)
@@ -211,9 +209,7 @@ def list_matching_runs(folder: Path, stamps: StudyStamps) -> tuple[str, ...]:
 
 
 def has_same_stamps(run: Path, stamps: StudyStamps) -> bool:
-    """Return whether a run's record has these stamps; of one that cannot be read nothing is
-    known.
-    """
+    """Return whether a run's record has these stamps; False for an unreadable one."""
     try:
         record = read_untrusted_file(run / RUN_RECORD, RUN_RECORD_DECODER.decode)
     except UnreadableError:
@@ -262,5 +258,5 @@ def read_rate_run(
 
 
 def is_rate_study(folder: Path) -> bool:
-    """Return whether a study is one of rates."""
+    """Return whether a study is a study of rates."""
     return read_study_kind(folder) in (PEAK_KIND, SPEED_KIND)

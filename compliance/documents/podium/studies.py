@@ -1,4 +1,4 @@
-"""Reads a study of either kind as the documents that rules judge: its table, and the power of its
+"""Read a study of either kind as the documents that rules check: its table, and the power of its
 points.
 """
 
@@ -15,7 +15,7 @@ from suite.studies.documents import STUDY_FILE
 def read_study_documents(
     folder: Path, round: Round
 ) -> tuple[list[SourceFile], list[StudyFile | AnyRates | RunPower]]:
-    """Return the files that were read, with their flaws, and the documents in them."""
+    """Return the files that were read, with their parse errors, and the documents in them."""
     sources: list[SourceFile] = []
     if is_rate_study(folder):
         rates = read_rate_study(folder, round, sources)

@@ -74,16 +74,16 @@ class StudyPoint:
     index: Mapping[str, Sequence[MllogRecord]]
     """Key in the detail log -> its records."""
     latencies_ns: Any
-    """Of the queries in order of issue, an array; None without a query record."""
+    """The queries in order of issue, as an array; None without a query record."""
 
     no_energy: tuple[str, ...] | None
     """Why a power channel gave no energy, recomputed; None if its readings cannot be read."""
     telemetry: bool
-    """Whether telemetry lies beside the run."""
+    """Whether the run has telemetry beside it."""
 
     @property
     def parts_ns(self) -> Sequence[float]:
-        """Mean latencies of ten slices of the run; empty without a query record."""
+        """Return the mean latencies of ten slices of the run; empty without a query record."""
         return compute_part_means(self.latencies_ns) if self.latencies_ns is not None else ()
 
     def find_value(self, key: str) -> Any:
@@ -123,23 +123,23 @@ class StudyFile:
     study: Study
     points: Sequence[StudyPoint]
     scores: Mapping[str, Scores | str]
-    """Folder of an engine and number format -> scores recomputed from its accuracy run, or why
-    there are none.
+    """Folder of an engine and precision -> scores recomputed from its accuracy run, or why there
+    are none.
     """
     entries: Sequence[str]
     """Files and folders of the study and of its systems, as paths relative to it; a folder's ends
     with a slash.
     """
     reference: Mapping[str, float] | None
-    """Reference accuracy in the record of the study's checkpoint; None where the record is not in
-    the results folder.
+    """Reference accuracy in the record of the study's checkpoint; None if the record is not in the
+    results folder.
     """
     round: Round
 
     @property
     def odd(self) -> Severity | None:
-        """Severity of what a sweep leaves only where it was interrupted, or where an earlier
-        version wrote it: None is an error.
+        """Return the severity of findings that are legitimate only for an interrupted sweep, or for
+        one from an earlier version; None is an error.
         """
         return Severity.WARNING if self.study.command is None or not self.study.finished else None
 
@@ -180,8 +180,8 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
 
 
 def read_checkpoint_reference(folder: Path, study: Study) -> Mapping[str, float] | None:
-    """Read the reference accuracy of a workload's checkpoint from the results folder in which the
-    study lies; None if it is not there.
+    """Read the reference accuracy of a workload's checkpoint from the study's results folder; None
+    if it is not there.
     """
     if study.bare or not is_inside_folder(place := f"{study.subject}/{study.weights}"):
         return None
@@ -193,7 +193,7 @@ def read_checkpoint_reference(folder: Path, study: Study) -> Mapping[str, float]
 
 
 def list_study_paths(folder: Path) -> Iterator[str]:
-    """Yield what lies in a study and in its systems' folders; nothing hidden."""
+    """Yield the files and folders of a study and of its systems' folders, except hidden ones."""
     for path in sorted(folder.iterdir()):
         below = (
             sorted(path.iterdir()) if is_folder(path) and path.name != STUDY_TRUTH_FOLDER else []

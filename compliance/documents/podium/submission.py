@@ -34,7 +34,7 @@ class Submission:
     misplaced_files: Sequence[Path]
     """Files in places where only folders belong."""
     links: Sequence[Path]
-    """Links in place of files and folders."""
+    """Links instead of files and folders."""
     audits: Sequence[Audit] = ()
     """Compliance tests."""
     earlier: "Sequence[Submission]" = ()

@@ -22,7 +22,7 @@ class PodiumBlock(msgspec.Struct, frozen=True, kw_only=True):
     cpu_governor: str | None
     cpu_clock_mhz: float | None
     power_mode: str | None = None
-    """Of a Jetson."""
+    """Power mode of a Jetson."""
     python: str
     round: str
     profile: str
@@ -94,7 +94,7 @@ class SystemFile:
 def read_podium_system(
     source: SourceFile, place: TreePosition | None, round: Round
 ) -> SystemFile | None:
-    """Read a system description; None with a flaw if it cannot be read."""
+    """Read a system description; None with a parse error if it cannot be read."""
     description = read_json_document(source, SYSTEM_DECODER)
     return (
         SystemFile(path=source.path, description=description, place=place, round=round)

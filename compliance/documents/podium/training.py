@@ -39,7 +39,7 @@ HEADER_EVENTS: Final = (
     events.SETTINGS,
     events.COMMAND_LINE,
 )
-"""Events that must come before all others: who ran what, and how."""
+"""Events that must come before all others: the run's identity and environment."""
 INIT_EVENTS: Final = (
     events.TRAIN_SAMPLES,
     events.EVAL_SAMPLES,
@@ -86,12 +86,12 @@ class TrainingLog:
 
     @property
     def row(self) -> Benchmark | None:
-        """The workload's row in the round."""
+        """Return the workload's row in the round."""
         return self.round.benchmarks.get(self.workload) if self.workload else None
 
     @property
     def training(self) -> TrainingRow | None:
-        """The row's training half under the stamped profile."""
+        """Return the row's training half under the stamped profile."""
         return self.row.training.get(self.profile) if self.row and self.profile else None
 
     def list_records(self, key: str) -> Sequence[MllogRecord]:
@@ -114,11 +114,11 @@ class TrainingLog:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The run's settings as logged; for settings missing from the log, the row's value or the
-        default.
+        """Return the run's settings as logged; for settings missing from the log, the row's value
+        or the default.
 
-        The podium that wrote the log may be older than a setting; a log that hides one gets no more
-        than the row's value.
+        The podium that wrote the log may be older than a setting. A log that omits one is judged by
+        the row's value.
         """
         table = self.find_value(events.SETTINGS)
         logged_settings = (
@@ -137,19 +137,19 @@ class TrainingLog:
 
     @property
     def number(self) -> int | None:
-        """The number in the file name."""
+        """Return the number in the file name."""
         match = TRAINING_LOG_PATTERN.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def status(self) -> object:
-        """The status in run_stop; None if there is none."""
+        """Return the status in run_stop; None if there is none."""
         record = self.find_first_record(events.RUN_STOP)
         return record.event.metadata.get(events.STATUS) if record else None
 
     @property
     def minutes(self) -> float | None:
-        """Minutes from run_start to run_stop; None if either is missing."""
+        """Return the minutes from run_start to run_stop; None if either is missing."""
         start, stop = (
             self.find_first_record(events.RUN_START),
             self.find_first_record(events.RUN_STOP),
@@ -160,7 +160,7 @@ class TrainingLog:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the log says that the run reached its target."""
+        """Return whether the log states that the run reached its target."""
         return self.status == events.SUCCESS
 
     def iterate_evaluations(self) -> Iterator[LoggedEvaluation]:
@@ -175,7 +175,7 @@ class TrainingLog:
 
     @property
     def reached(self) -> bool:
-        """Whether the last evaluation reaches the round's target in every metric."""
+        """Return whether the last evaluation reaches the round's target in every metric."""
         last = list(self.iterate_evaluations())[-1:]
         return bool(
             last and self.training and has_reached_target(last[0].scores, self.training.target)
@@ -183,13 +183,13 @@ class TrainingLog:
 
     @property
     def checkpoint(self) -> str | None:
-        """The hash of the exported weights."""
+        """Return the hash of the exported weights."""
         value = self.find_value(events.CHECKPOINT)
         return value if isinstance(value, str) else None
 
     @property
     def reference(self) -> Mapping[str, float]:
-        """Metric -> reference accuracy, if the log has it in valid form."""
+        """Return metric -> reference accuracy, if the log has it in valid form."""
         value = self.find_value(events.REFERENCE_ACCURACY)
         return (
             {metric: float(score) for metric, score in value.items() if is_finite_number(score)}
@@ -219,7 +219,7 @@ class TrainingSet:
 
     @property
     def training(self) -> TrainingRow | None:
-        """The row by which the set is judged: that of its first log."""
+        """Return the row by which the set is judged: that of its first log."""
         return self.logs[0].training if self.logs else None
 
     def build_fault(
@@ -230,7 +230,7 @@ class TrainingSet:
 
 
 def read_training_log(path: Path, round: Round, place: TreePosition | None) -> TrainingLog:
-    """Read a training log; problems are recorded as flaws of its source."""
+    """Read a training log; problems are recorded as parse errors of its source."""
     source = SourceFile(path)
     live, void = split_voided_records(mllog_lines.read_mllog_records(source))
     index: dict[str, list[MllogRecord]] = {}

@@ -1,4 +1,4 @@
-"""Options with which a submitter asks the official package checker to pass over a test of a set.
+"""Find the options with which a submitter skips a test of a set in the official package checker.
 
 Source: mlcommons/logging, package_checker.py, check_training_result_files: `package_checker_params`
 in the folder of a set or of its system.
@@ -13,15 +13,15 @@ from suite.files.untrusted_files import open_regular_file
 
 CHECKER_PARAMS_FILE: Final = "package_checker_params"
 POINTS_BYPASS_OPTION: Final = "rcp-bypass"
-"""Option that passes over the test against reference convergence points."""
+"""Option that skips the test against reference convergence points."""
 SEEDS_BYPASS_OPTION: Final = "seed-checker-bypass"
-"""Option that passes over the test of seeds."""
+"""Option that skips the test of seeds."""
 MAX_PARAMS_BYTES: Final = 1 << 16
 
 
 def find_checker_bypass(group: PublishedSet, option: str) -> str | None:
-    """Return where a set's submitter asks for an option, as `<file> with <option>`; None if
-    nowhere, or before v1.0, whose checker had no options.
+    """Return where a set's submitter uses an option, as `<file> with <option>`; None if nowhere, or
+    before v1.0, whose checker had no options.
     """
     for path in list_checker_params_files(group) if group.counts_progress else ():
         if option in read_checker_params_lines(path):
@@ -30,7 +30,7 @@ def find_checker_bypass(group: PublishedSet, option: str) -> str | None:
 
 
 def list_checker_params_files(group: PublishedSet) -> Iterator[Path]:
-    """Yield where the options of a set may lie: in its folder, and in its system's."""
+    """Yield the files that may contain the options of a set: in its folder, and in its system's."""
     yield group.folder / CHECKER_PARAMS_FILE
     if group.place and group.place.benchmark:
         yield group.folder.parent / CHECKER_PARAMS_FILE

@@ -1,4 +1,4 @@
-"""Tests a set against its round's reference convergence points: did its runs need as much training
+"""Test a set against its round's reference convergence points: did its runs need as much training
 as the reference's?
 """
 
@@ -21,7 +21,7 @@ NEVER_CONVERGED: Final = 1e9
 """Value for a run that missed the target. Source: mlcommons/logging, rcp_checker.py."""
 BISECTION_STEPS: Final = 60
 MAX_MEAN_MULTIPLE: Final = 100.0
-"""Upper limit for what future runs may need, as a multiple of the reference's mean."""
+"""Upper limit for the needs of future runs, as a multiple of the reference's mean."""
 
 
 class ConvergenceOutcome(StrEnum):
@@ -48,7 +48,7 @@ class Convergence:
     outcome: ConvergenceOutcome
     batch: float
     mean: float | None
-    """Mean of what the runs needed, without the extremes; None while runs are missing."""
+    """Mean of the runs' needs, without the extremes; None while runs are missing."""
     factor: float
     """Factor by which the minutes are multiplied."""
     point: ConvergencePoint | None
@@ -96,7 +96,7 @@ def judge_set_convergence(group: PublishedSet) -> Convergence | None:
 def compare_needs_with_points(
     known: ConvergenceReference, batch: float, needed: Sequence[float], step: float | None
 ) -> Convergence:
-    """Compare what the runs needed with the points of a batch size."""
+    """Compare the runs' needs with the points of a batch size."""
     point = known.find_point(batch)
     smallest = known.points[0] if batch < known.points[0].batch else None
     against = point or smallest
@@ -151,7 +151,7 @@ def compare_needs_with_points(
 def compute_need_of_missing_runs(
     needed: Sequence[float], left: int, least: float, known: ConvergenceReference
 ) -> float:
-    """Return what each missing run needs at least, all alike, for the mean to pass."""
+    """Return the need of each missing run, equal for all, with which the mean passes."""
     low, high = 0.0, MAX_MEAN_MULTIPLE * known.points[-1].mean
     for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2

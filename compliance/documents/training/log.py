@@ -40,7 +40,7 @@ PROGRESS_FIELDS: Final = dict.fromkeys(BLOCK_EVENTS, events.FIRST_EPOCH_NUM) | d
 )
 """Event -> the metadata field that gives its progress in the run."""
 RESULT_LOGGING_DELAY_NS: Final = NS_PER_S // 10
-"""How long a logger may take to log a result for which it has stopped the clock."""
+"""Maximum time in which a logger logs a result after it has stopped the clock."""
 GLOBAL_BATCH_KEY: Final = "global_batch_size"
 CONVERGED_DIGITS: Final = 3
 """Decimals of the epochs to converge, when compared with reference convergence points."""
@@ -57,14 +57,14 @@ class PublishedLog:
     run: Sequence[PublishedRecord]
     """The events of the run in the file's order."""
     index: Mapping[str, Sequence[PublishedRecord]]
-    """Event -> its records that were kept."""
+    """Event -> its retained records."""
     counts: Mapping[str, int]
     """Event -> its number of records."""
     dialects: frozenset[Dialect]
     older: bool
     """Whether the log has the text form from before v0.6, which records few facts."""
     results: Sequence[ResultLine]
-    """What the scripts around the run log about its time."""
+    """RESULT lines of the scripts around the run."""
     round: PublishedTraining
     place: TreePosition | None
     described: DescribedSystem | None
@@ -76,7 +76,7 @@ class PublishedLog:
     row: PublishedBenchmark | None
     """The benchmark's row in the round."""
     target: Mapping[str, float]
-    """Metric -> quality to reach, 0-1; empty if the benchmark is not known."""
+    """Metric -> quality to reach, 0-1; empty if the benchmark is unknown."""
     above: Mapping[str, float]
     """Metric -> a bound that an evaluation must be above."""
     evaluations: Sequence[PublishedEvaluation]
@@ -105,34 +105,34 @@ class PublishedLog:
 
     @property
     def number(self) -> int | None:
-        """The number in the file name."""
+        """Return the number in the file name."""
         match = TRAINING_LOG_PATTERN.fullmatch(self.path.name)
         return int(match[1]) if match else None
 
     @property
     def division(self) -> str | None:
-        """The division in the log, normalised; None if not stated."""
+        """Return the division in the log, normalised; None if not stated."""
         stated = self.find_value(events.SUBMISSION_DIVISION)
         return stated.casefold() if isinstance(stated, str) else None
 
     @property
     def closed(self) -> bool:
-        """Whether the closed division's rules apply; they also apply to a log without a known
-        division.
+        """Return whether the closed division's rules apply; they also apply to a log without a
+        known division.
         """
         return self.division != "open"
 
     @property
     def free(self) -> bool:
-        """Whether the log is of v1.0 or later, whose accepted logs pair and number blocks and
-        epochs freely.
+        """Return whether the log is of v1.0 or later, whose accepted logs pair and number blocks
+        and epochs freely.
         """
         return bool(self.row and self.row.progress)
 
     @property
     def status(self) -> object:
-        """The status in run_stop; the text form has no status, so there a run that reached its
-        target succeeded.
+        """Return the status in run_stop; the text form has no status, so there a run that reached
+        its target succeeded.
 
         Games are played after the run: the event that gives the time at which the winning model was
         ready also means success, if that time is above 0.
@@ -148,13 +148,13 @@ class PublishedLog:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the log says that the run reached its target."""
+        """Return whether the log states that the run reached its target."""
         return self.status == events.SUCCESS
 
     @property
     def unfinished(self) -> bool:
-        """Whether the run began and was stopped before it reached its target or logged its end;
-        only from v1.0 on.
+        """Return whether the run began and was stopped before it reached its target or logged its
+        end; only from v1.0 on.
         """
         began, ended = self.counts.get(events.RUN_START), self.counts.get(events.RUN_STOP)
         plays = self.row is not None and self.row.result_event is not None
@@ -168,8 +168,8 @@ class PublishedLog:
 
     @property
     def minutes(self) -> float | None:
-        """Minutes from run_start to run_stop, or as the benchmark defines it; None if that cannot
-        be computed.
+        """Return the minutes from run_start to run_stop, or as the benchmark defines them; None if
+        they cannot be computed.
         """
         start, stop = (
             self.find_first_record(events.RUN_START),
@@ -188,8 +188,8 @@ class PublishedLog:
 
     @property
     def result_s(self) -> float | None:
-        """Seconds from run_start that the benchmark's own result event gives; None without such an
-        event, or without a time in it.
+        """Return the seconds from run_start that the benchmark's own result event gives; None
+        without such an event, or without a time in it.
         """
         result = (
             self.find_first_record(self.row.result_event)
@@ -201,8 +201,8 @@ class PublishedLog:
 
     @property
     def reached(self) -> bool:
-        """Whether the last evaluation before run_stop reaches the target in every metric; later
-        ones were in flight and do not count.
+        """Return whether the last evaluation before run_stop reaches the target in every metric;
+        later ones were unfinished and do not count.
 
         For games, which are played after the run, any model may reach it; an evaluation's result
         may be logged right after run_stop.
@@ -238,8 +238,8 @@ class PublishedLog:
 
     @property
     def converged_at(self) -> float | None:
-        """The progress of a successful run when it reached its target, as in the rules' own test;
-        None for other runs, and if nothing states it.
+        """Return the progress of a successful run when it reached its target, as in the rules' own
+        test; None for other runs, and if the log does not state it.
 
         Source: mlcommons/logging, rcp_checker.py: the last evaluation before run_stop, or the first
         checkpoint that passes; 3 decimals.
@@ -285,33 +285,35 @@ class PublishedSet:
 
     @property
     def benchmark(self) -> str | None:
-        """The canonical name of the benchmark: from the folder, else from most of the logs."""
+        """Return the canonical name of the benchmark: from the folder, else from most of the
+        logs.
+        """
         named = self.round.find_benchmark_name(self.folder.name)
         logged_benchmarks = Counter(log.benchmark for log in self.logs if log.benchmark)
         return named or (logged_benchmarks.most_common(1)[0][0] if logged_benchmarks else None)
 
     @property
     def row(self) -> PublishedBenchmark | None:
-        """The benchmark's row in the round."""
+        """Return the benchmark's row in the round."""
         return self.round.benchmarks.get(self.benchmark or "")
 
     @property
     def counts_progress(self) -> bool:
-        """Whether the set is of v1.0 or later, when benchmarks count training progress in a unit of
-        their own.
+        """Return whether the set is of v1.0 or later, when benchmarks count training progress in
+        their own units.
         """
         return bool(self.row and self.row.progress)
 
     @property
     def missed_allowed(self) -> int:
-        """Number of runs that may miss the target."""
+        """Return the number of runs that may miss the target."""
         own = self.row.not_converged_allowed if self.row else None
         return self.round.rules.not_converged_allowed if own is None else own
 
     @property
     def pardoned(self) -> Sequence[PublishedLog]:
-        """The unfinished logs, if with them no more runs missed the target than may: they count as
-        runs that did.
+        """Return the unfinished logs, if including them no more runs missed the target than may:
+        they count as runs that did.
 
         Source: mlcommons/logging, package_checker.py: as many files that do not comply are
         accepted, under olympic scoring.
@@ -321,7 +323,7 @@ class PublishedSet:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the logs lie in the system's folder instead of a benchmark's."""
+        """Return whether the logs are in the system's folder instead of a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
 
     def build_fault(
@@ -344,13 +346,13 @@ def read_published_log(
     place: TreePosition | None = None,
     described: DescribedSystem | None = None,
 ) -> PublishedLog:
-    """Read a log; problems are recorded as flaws of its source."""
+    """Read a log; problems are recorded as parse errors of its source."""
     source = SourceFile(path)
     run, index, dropped = select_retained_records(published.read_published_records(source))
     if not events.RUN_EVENTS.isdisjoint(dropped):
         source.add_parse_error(
             ParseErrorKind.RECORD,
-            f"more than {MAX_RUN_EVENTS} events of a run",
+            f"more than {MAX_RUN_EVENTS} events in a run",
             f"at most {MAX_RUN_EVENTS}",
         )
     benchmark = find_logged_benchmark(index, path, round, place)

@@ -24,7 +24,7 @@ class PublishedSystem:
     sets: Sequence[PublishedSet]
     described: DescribedSystem
     folders_without_logs: Sequence[Path]
-    """Folders in it that hold no log."""
+    """Folders in it without logs."""
     others: Sequence[Path]
     """Descriptions of the organisation's other systems."""
     round: PublishedTraining
@@ -38,7 +38,7 @@ class PublishedSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedOrganisation:
-    """Everything that one organisation filed."""
+    """All results and documents of one organisation."""
 
     document_name: ClassVar[str] = "an organisation"
 

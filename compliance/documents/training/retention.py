@@ -1,4 +1,4 @@
-"""Limits how much of a published training log stays in memory: a log may have a gigabyte, of which
+"""Limit how much of a published training log stays in memory: a log may have a gigabyte, of which
 the judge needs a few hundred records.
 
 If an event repeats without end, only its first records and those with new information are kept.

@@ -29,7 +29,7 @@ DESCRIPTION_LENIENCY: Final = {
     ParseErrorKind.ENCODING: Severity.INFO,
     ParseErrorKind.DUPLICATE: Severity.WARNING,
 }
-"""Flaws that accepted descriptions of v1.0 and later have."""
+"""Defects of accepted descriptions of v1.0 and later."""
 DESCRIPTION_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -59,7 +59,7 @@ class DescribedSystem:
 def read_described_system(
     path: Path, place: TreePosition, round: PublishedTraining
 ) -> DescribedSystem:
-    """Read a description; problems are recorded as flaws of its source."""
+    """Read a description; problems are recorded as parse errors of its source."""
     source = SourceFile(
         path,
         leniency=DESCRIPTION_LENIENCY

@@ -53,7 +53,7 @@ def has_reached_published_target(
     above: Mapping[str, float] = NO_BOUNDS,
 ) -> bool:
     """Return whether every metric reaches its target: at most the target for those in `lower`, at
-    least for the others, and beyond what is in `above`.
+    least for the others, and above the bounds in `above`.
     """
     for metric, goal in target.items():
         score, worse = scores.get(metric), metric in lower
@@ -80,7 +80,7 @@ def parse_metadata_numbers(records: Sequence[PublishedRecord], field: str) -> li
 
 
 def parse_finite_number(value: object) -> float | None:
-    """Parse a finite number, or text that is one; None for anything else."""
+    """Parse a finite number, or a numeric text; None for anything else."""
     if isinstance(value, str):
         try:
             value = float(value)

@@ -54,8 +54,8 @@ SHORT_ANSWER_PATTERN: Final = re.compile(
 SHORT_ANSWERS_PATTERN: Final = re.compile(
     b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT_ANSWER_PATTERN.pattern) + b")*"
 )
-"""Matches a run of such answers; not possessive, since Pythons before 3.11.5 end such a match
-inside of what is incomplete (python/cpython#106052).
+"""Matches a run of such answers; not possessive, since Python before 3.11.5 ends such a match
+inside an incomplete answer (python/cpython#106052).
 """
 ANSWER_OPENING_PATTERN: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
 """Matches what precedes an answer."""
@@ -109,7 +109,9 @@ class AnswerCounts:
 
 
 def count_accuracy_answers(source: SourceFile) -> AnswerCounts:
-    """Count an accuracy log; anything that is not an answer is a flaw, and ends the reading."""
+    """Count an accuracy log; anything that is not an answer is a parse error and ends the
+    reading.
+    """
     source.leniency = ACCURACY_LENIENCY
     reader = AnswerCounter(source, AnswerCounts(source.path))
     digest = hashlib.sha256()
@@ -159,7 +161,7 @@ class AnswerCounter:
         while not self.tally.broken:
             if (
                 self.begun and at >= single_until
-            ):  # where some need a look of their own, those behind them need not
+            ):  # even if some need separate parsing, later ones may not
                 end = self.count_short_answers(text, at)
                 at, single_until = end, single_until if end > at else end + MAX_ANSWERS_RUN_BYTES
                 continue
@@ -256,7 +258,7 @@ class AnswerCounter:
         )
 
     def find_object_end(self, text: bytes, at: int) -> int:
-        """Return the end of the object that starts at a brace; -1 if it lies beyond the text."""
+        """Return the end of the object that starts at a brace; -1 if it is beyond the text."""
         for token in OBJECT_TOKEN_PATTERN.finditer(text, at + self.scanned):
             if token[0] == b"{":
                 self.depth += 1
@@ -308,7 +310,7 @@ class AnswerCounter:
         first_answer = tally.first.get(sample)
         if first_answer is None:
             if len(tally.first) >= MAX_ANSWERED_SAMPLES:
-                self.stop_reading(f"answers to more than {MAX_ANSWERED_SAMPLES} samples", b"")
+                self.stop_reading(f"answers for more than {MAX_ANSWERED_SAMPLES} samples", b"")
                 return
             tally.first[sample] = answer
             tally.highest = max(tally.highest, sample)
@@ -336,7 +338,7 @@ class AnswerCounter:
             used[sequence >> 3] |= 1 << (sequence & 7)
 
     def stop_reading(self, found: str, text: bytes) -> None:
-        """Record the flaw for something that is not an answer."""
+        """Record the parse error for something that is not an answer."""
         self.tally.broken = True
         self.source.add_parse_error(
             ParseErrorKind.RECORD,
@@ -359,7 +361,7 @@ class AnswerCounter:
         self.tally.whole = squeezed == closing
         if not self.tally.whole:
             found = (
-                f"the end is '{format_excerpt(rest[-60:])}'"
+                f"the end '{format_excerpt(rest[-60:])}'"
                 if rest
                 else "no closing bracket at the end"
             )

@@ -27,7 +27,7 @@ from compliance.logs.source_file import (
 from suite.files.untrusted_files import open_regular_file
 
 MAX_ANSWER_LINE_BYTES: Final = 64 << 20
-"""Maximum bytes of one answer; a picture's masks take far less."""
+"""Maximum bytes of one answer; the masks of an image take far less."""
 MAX_CACHED_ANSWER_BYTES: Final = 8 << 20
 """Bytes of answers kept in memory."""
 MAX_DENSE_SAMPLES: Final = 1 << 23
@@ -35,7 +35,7 @@ MAX_DENSE_SAMPLES: Final = 1 << 23
 numbered from 0.
 """
 MAX_SPARSE_SAMPLES: Final = 1 << 16
-"""Samples beyond that, and below 0, that are tracked: no data set numbers its samples so."""
+"""Maximum number of tracked samples outside that range; no data set uses such numbers."""
 MAX_INDEXED_ANSWERS: Final = 1 << 23
 """Answers of one run that are indexed, 30 bytes of memory each; the largest accuracy set of the
 rounds has 50,000.
@@ -134,8 +134,8 @@ class AnswerIndex(Mapping[int, bytes]):
             )
 
     def append_usual_lines(self, text: bytes, offset: int, line: int) -> int:
-        """Index lines that are exactly as LoadGen writes them, all at once; return their number, 0
-        where one of them needs a look of its own.
+        """Index lines that are exactly as LoadGen writes them, all at once; return their number, or
+        0 if one of them needs separate parsing.
         """
         sequence, samples, data = zip(*USUAL_LINE_PATTERN.findall(text), strict=True)
         numbers, sizes = [*map(int, samples)], [len(digits) // 2 for digits in data]
@@ -187,7 +187,7 @@ class AnswerIndex(Mapping[int, bytes]):
 
 
 def index_accuracy_log(source: SourceFile) -> AnswerIndex:
-    """Index an accuracy log; anything that is not an answer is a flaw."""
+    """Index an accuracy log; anything that is not an answer is a parse error."""
     answers = AnswerIndex(source.path)
     digest = hashlib.sha256()
     try:
@@ -211,7 +211,7 @@ def index_accuracy_log(source: SourceFile) -> AnswerIndex:
 def index_answer_stream(
     answers: AnswerIndex, source: SourceFile, digest: "hashlib._Hash", stream: BufferedReader
 ) -> None:
-    """Read line by line; anything after the closing bracket is a flaw."""
+    """Read line by line; anything after the closing bracket is a parse error."""
     offset, begun, comma, usual = 0, False, True, True
     while line := stream.readline(MAX_ANSWER_LINE_BYTES):
         source.lines += 1
@@ -220,8 +220,8 @@ def index_answer_stream(
         if answers.complete and text:
             source.add_parse_error(
                 ParseErrorKind.RECORD,
-                f"'{format_excerpt(text)}' behind the closing bracket",
-                "nothing behind it",
+                f"'{format_excerpt(text)}' after the closing bracket",
+                "no text after it",
                 source.lines,
             )
         elif text in (b"[", b"]"):
@@ -247,11 +247,11 @@ def index_answer_stream(
                 len(answers.sparse_positions) > MAX_SPARSE_SAMPLES
                 or len(answers.samples) > MAX_INDEXED_ANSWERS
             ):
-                required = f"at most {MAX_INDEXED_ANSWERS} answers, to samples numbered from 0"
+                required = f"at most {MAX_INDEXED_ANSWERS} answers, for samples numbered from 0"
                 source.add_parse_error(
                     ParseErrorKind.UNREADABLE,
-                    f"{len(answers.samples)} answers to {answers.distinct} samples so far, and"
-                    " no end",
+                    f"{len(answers.samples)} answers for {answers.distinct} samples so"
+                    " far, without an end",
                     required,
                     source.lines,
                 )

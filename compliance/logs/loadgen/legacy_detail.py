@@ -32,7 +32,7 @@ LEGACY_LOADGEN_LENIENCY: Final = {
     ParseErrorKind.ENCODING: Severity.INFO,
     ParseErrorKind.CUT: Severity.INFO,
 }
-"""73 accepted summary and detail logs contain NUL bytes."""
+"""NUL bytes are accepted: 73 accepted summary and detail logs contain them."""
 TIMESTAMP_PATTERN: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
 """Timestamp of a line; negative if a thread was registered before the log's clock was set."""
 SHA1_LINE_PATTERN: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
@@ -44,7 +44,7 @@ LOADED_SET_PREFIX: Final = b'Loading QSL : "set" : "['
 
 
 class LegacyTestMode(StrEnum):
-    """The mode that LoadGen was asked to run: its ToString(TestMode)."""
+    """The requested mode of LoadGen: its ToString(TestMode)."""
 
     SUBMISSION = "Submission"
     """Both modes, one after the other."""
@@ -131,7 +131,7 @@ class LegacyDetailLog:
     audit: int | None = None
     """Line stating that an audit.config changed the settings."""
     clock_steps_back: list[tuple[int, int, int]] = field(default_factory=list)
-    """Line, time and preceding time, in nanoseconds, where the clock runs backwards."""
+    """Line, time and preceding time, in nanoseconds, at which the clock decreases."""
     accuracy_samples: bytearray = field(default_factory=bytearray)
     """One byte per sample: 1 if an accuracy phase had it loaded."""
     stamped_lines: int = 0
@@ -159,7 +159,7 @@ def parse_setting_number(value: LogValue | None) -> float | None:
 
 
 def read_legacy_detail(source: SourceFile) -> LegacyDetailLog:
-    """Read a detail log; unreadable parts are recorded as flaws of its source."""
+    """Read a detail log; unreadable parts are recorded as parse errors of its source."""
     source.leniency = LEGACY_LOADGEN_LENIENCY
     log = LegacyDetailLog()
     reader = LegacyDetailReader(source, log)
@@ -174,7 +174,7 @@ def read_legacy_detail(source: SourceFile) -> LegacyDetailLog:
     ):
         source.add_parse_error(
             ParseErrorKind.RECORD,
-            "no line of LoadGen's",
+            "no LoadGen line",
             'lines that begin with "pid", "tid" and "ts"',
         )
     return log
@@ -198,7 +198,10 @@ def iterate_detail_lines(source: SourceFile) -> Iterator[bytes]:
                 source.lines == 1 and is_utf16_text(text)
             ):
                 source.add_parse_error(
-                    ParseErrorKind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines
+                    ParseErrorKind.RECORD,
+                    "UTF-16 text",
+                    "text with one byte per character",
+                    source.lines,
                 )
                 return
             if b"\0" in text:
@@ -221,7 +224,7 @@ BLOCK_HEADINGS: Final = {
 }
 """Heading -> the block that it opens."""
 UNKNOWN_GIT_STATUS: Final = "NA"
-"""What LoadGen prints if it was built outside a git repository."""
+"""Text that LoadGen prints if it was built outside a git repository."""
 COMMIT_LINE_PATTERN: Final = re.compile(r"([0-9a-f]{40}) .*")
 
 
@@ -271,7 +274,7 @@ class LegacyDetailReader:
             self.source.add_parse_error(
                 ParseErrorKind.RECORD,
                 format_excerpt(text.encode("latin-1")),
-                'a stamp, as "pid": 1, "tid": 1, "ts": 1ns',
+                "a stamp such as pid: 1, tid: 1, ts: 1ns",
                 self.source.lines,
             )
 
@@ -348,7 +351,7 @@ class LegacyDetailReader:
             self.source.add_parse_error(
                 ParseErrorKind.RECORD,
                 format_excerpt(text.encode("latin-1")),
-                "the line whole, as LoadGen writes it",
+                "the whole line, as LoadGen writes it",
                 self.source.lines,
             )
 

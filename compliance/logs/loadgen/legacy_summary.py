@@ -1,9 +1,9 @@
-"""LoadGen's summary of a performance run before 1.0; that of an accuracy run has only the two
-closing sentences.
+"""Parse LoadGen's summary of a performance run before 1.0; the summary of an accuracy run has only
+the two closing sentences.
 
 MultiStream has three lists of percentiles: intervals between queries, latency per query, latency
-per sample. Source of the
-format: mlcommons/inference of branch r0.5, loadgen/loadgen.cc, PerformanceSummary::Log.
+per sample. Source of the format: mlcommons/inference of branch r0.5, loadgen/loadgen.cc,
+PerformanceSummary::Log.
 """
 
 import re
@@ -65,19 +65,21 @@ class LegacySummary:
 
     @property
     def has_results(self) -> bool:
-        """Whether it contains results."""
+        """Return whether it contains results."""
         return bool(self.values)
 
 
 def read_legacy_summary(source: SourceFile) -> LegacySummary:
-    """Read a summary; a repeated name is a flaw, and the first counts."""
+    """Read a summary; a repeated name is a parse error, and the first counts."""
     source.leniency = LEGACY_LOADGEN_LENIENCY
     summary = LegacySummary()
     text = read_source_text(source, MAX_SUMMARY_BYTES)
     if is_utf16_text(
         text.lstrip("\ufffd").encode("utf-8", "replace")
     ):  # a byte order mark is not UTF-8
-        source.add_parse_error(ParseErrorKind.RECORD, "UTF-16 text", "text of one byte a letter")
+        source.add_parse_error(
+            ParseErrorKind.RECORD, "UTF-16 text", "text with one byte per character"
+        )
         return summary
     text = text.replace("\0", "")
     if text and not text.isspace() and not LEGACY_SUMMARY_PATTERN.search(text):

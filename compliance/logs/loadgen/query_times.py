@@ -1,5 +1,5 @@
-"""Memory-maps `queries.npy`: when each query of a performance run was issued and completed. Nothing
-in the file is unpickled or evaluated.
+"""Memory-map `queries.npy`: when each query of a performance run was issued and completed. The file
+is neither unpickled nor evaluated.
 
 Except for its spaces, the header must be the one that NumPy writes for these fields:
 numpy/lib/format.py, format version 1.0.
@@ -44,7 +44,7 @@ class QueryTimes:
 
 
 def read_query_times(source: SourceFile) -> QueryTimes | None:
-    """Memory-map the rows; None with a flaw if the file is not what the harness writes."""
+    """Memory-map the rows; None with a parse error if the file is not what the harness writes."""
     try:
         with open_regular_file(source.path) as stream:
             return map_query_rows(stream, source)

@@ -69,7 +69,7 @@ class LoadGenSummary:
 
 
 def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
-    """Read a summary; a repeated name is a flaw, and the first counts."""
+    """Read a summary; a repeated name is a parse error, and the first counts."""
     summary = LoadGenSummary()
     text = read_source_text(source, MAX_SUMMARY_BYTES)
     part, stopping = summary.values, False
@@ -98,7 +98,7 @@ def read_loadgen_summary(source: SourceFile) -> LoadGenSummary:
     if text and not text.endswith("\n"):
         source.add_parse_error(
             ParseErrorKind.CUT,
-            "the last line is incomplete",
+            "an incomplete last line",
             "a newline at the end of the file",
             text.count("\n") + 1,
         )

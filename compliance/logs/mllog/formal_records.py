@@ -1,5 +1,5 @@
-"""Which records the judge reads: a value in another one that is no number, such as the norm of a
-gradient, decides nothing.
+"""Select the records that the judge reads: an invalid number in another record, such as the norm of
+a gradient, is ignored.
 """
 
 import math
@@ -14,8 +14,8 @@ from suite.rounds import RoundKind
 
 @cache
 def collect_formal_keys() -> frozenset[str]:
-    """Return the keys of all records that any rule of any training round reads; `tracked_stats`
-    says how fast it went and what a loss was on the way.
+    """Return the keys of all records that a rule of any training round reads; `tracked_stats`
+    contains only speed and intermediate losses.
     """
     own = {
         value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)
@@ -44,15 +44,15 @@ def collect_round_keys(name: str) -> set[str]:
 
 
 def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
-    """Return whether a record that is no JSON, for a number that is none or a name that is
-    repeated, has its fault where a rule reads it.
+    """Return whether a record with invalid JSON (an invalid number or a repeated name) has its
+    defect where a rule reads it.
 
-    That is in the value of a record with a formal key, or in its metadata where that tells of
-    progress. A fault that is not found may be anywhere.
+    A rule reads the value of a record with a formal key, and metadata that states progress. A
+    defect that is not found may be anywhere.
     """
     if (
         "key" in table and table["key"] not in collect_formal_keys()
-    ):  # the dialect of v0.6 has the key before the object
+    ):  # in v0.6 the key precedes the object
         return False
     metadata = table.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {"metadata": metadata}
@@ -66,7 +66,7 @@ def has_fault_in_formal_key(table: Mapping[str, Any]) -> bool:
 
 
 def has_only_finite_numbers(value: object) -> bool:
-    """Return whether a value has no NaN and no infinity, at any depth."""
+    """Return whether a value contains no NaN and no infinity, at any depth."""
     if isinstance(value, dict):
         return all(map(has_only_finite_numbers, value.values()))
     if isinstance(value, list):

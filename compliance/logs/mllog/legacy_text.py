@@ -1,8 +1,8 @@
-"""The text format of logs before v0.6: `MLPerf: <benchmark> [<month/day/year hour:minute:second>],
-<tag>[: <value>]`.
+"""Parse the text format of logs before v0.6: `MLPerf: <benchmark> [<month/day/year
+hour:minute:second>], <tag>[: <value>]`.
 
 Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tag names.
-Tags are translated to the equivalent ones of later rounds, so that one set of rules reads both.
+Tags are translated to the equivalent tags of later rounds, so that one set of rules reads both.
 """
 
 import calendar
@@ -21,14 +21,14 @@ TEXT_RECORD_PATTERN: Final = re.compile(
 EVAL_ACCURACY_PATTERN: Final = re.compile(rb'\{"value": (\d+(?:\.\d+)?)%, "epoch": (\d+)\}')
 RUNTIME_MINUTES_PATTERN: Final = re.compile(rb"(\d+(?:\.\d+)?) minutes")
 TOTAL_RUNTIME_KEY: Final = "total_runtime_minutes"
-"""Key used here for `Total runtime`."""
+"""Key for `Total runtime`."""
 NUMBER_TAGS: Final = frozenset({"input_batch_size", "input_size", "preproc_num_train_examples"})
 TAG_TRANSLATIONS: Final = {
     "Total runtime": TOTAL_RUNTIME_KEY,
     "run_set_random_seed": "seed",
     "train_epoch": "epoch_start",
 }
-"""Tags -> the equivalent ones of later rounds."""
+"""Tags -> the equivalent tags of later rounds."""
 
 
 def read_text_records(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any]]]:
@@ -45,7 +45,7 @@ def read_text_records(source: SourceFile) -> Iterator[tuple[int, int, str, Any, 
                 source.add_parse_error(
                     ParseErrorKind.FOREIGN,
                     format_excerpt(part),
-                    "MLPerf: <benchmark> [<date>], <tag>; processes wrote over one another",
+                    "MLPerf: <benchmark> [<date>], <tag>; several processes wrote into this line",
                     line.number,
                 )
                 continue
@@ -68,7 +68,7 @@ def parse_text_date_ns(source: SourceFile, text: bytes, line: int) -> int:
         return calendar.timegm(time.strptime(text.decode(), "%m/%d/%y %H:%M:%S")) * 1_000_000_000
     except ValueError:
         source.add_parse_error(
-            ParseErrorKind.RECORD, format_excerpt(text), "a date and time that there are", line
+            ParseErrorKind.RECORD, format_excerpt(text), "an existing date and time", line
         )
         return 0
 

@@ -1,5 +1,5 @@
-"""The `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for the
-token, then msgspec.
+"""Parse the `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for
+the token, then msgspec.
 
 Line numbers and byte offsets are those of the file on disk. Lines without the token are counted,
 not decoded.
@@ -33,8 +33,8 @@ LOG_TAIL_BYTES: Final = 1 << 13
 MAX_MLLOG_LINE_BYTES: Final = 16 << 20
 """Maximum bytes of a line that is decoded."""
 MAX_CONCATENATED_RECORDS: Final = 10_000
-"""Concatenated records of a line that are separated: more than a whole log has in the accepted
-rounds.
+"""Maximum number of concatenated records in a line that are separated; no whole log in the accepted
+rounds has more.
 """
 
 EventType: TypeAlias = Literal["INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"]
@@ -62,12 +62,12 @@ class MllogRecord(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The event's name."""
+        """Return the event's name."""
         return self.event.key
 
     @property
     def value(self) -> Any:
-        """The event's value."""
+        """Return the event's value."""
         return self.event.value
 
 
@@ -85,8 +85,8 @@ PLAIN_JSON_DECODER: Final = json.JSONDecoder()
 
 
 def read_mllog_records(source: SourceFile) -> Iterator[MllogRecord]:
-    """Yield a file's records in order; flaws are added to `source`, and an unreadable file ends the
-    stream.
+    """Yield a file's records in order; parse errors are added to `source`, and an unreadable file
+    ends the stream.
     """
     expected = 1
     for line in iterate_marked_lines(source):
@@ -164,7 +164,7 @@ def find_json_end(letters: str, at: int) -> int:
 
 
 def iterate_marked_lines(source: SourceFile, token: bytes = MLLOG_TOKEN) -> Iterator[MarkedLine]:
-    """Yield the lines with the token; a file that is unreadable, or vanishes, is a flaw."""
+    """Yield the lines with the token; a file that is unreadable, or vanishes, is a parse error."""
     number, block = 1, b""
     for offset, block in iterate_file_blocks(source, LineNumbers(source.path)):
         counted = at = 0
@@ -182,7 +182,7 @@ def iterate_marked_lines(source: SourceFile, token: bytes = MLLOG_TOKEN) -> Iter
 
 def iterate_file_blocks(source: SourceFile, lines: LineNumbers) -> Iterator[tuple[int, bytes]]:
     """Yield a file as blocks of whole lines with their offsets; a file that is unreadable, or
-    vanishes, is a flaw.
+    vanishes, is a parse error.
     """
     try:
         with open_regular_file(source.path) as stream:
@@ -201,7 +201,7 @@ def scan_stream_blocks(
             source.add_parse_error(
                 ParseErrorKind.RECORD,
                 f"a line of more than {MAX_MLLOG_LINE_BYTES} bytes",
-                "lines that people can read",
+                "shorter lines",
                 lines.find_line_at(offset),
             )
         check_text_encoding(source, block, partial(lines.find_line_at, offset))
@@ -220,7 +220,7 @@ def scan_stream_blocks(
         rest = last[last.rfind(b"\n") + 1 :]
         source.add_parse_error(
             ParseErrorKind.CUT,
-            f"the last line is incomplete: '{format_excerpt(rest)}'",
+            f"an incomplete last line: '{format_excerpt(rest)}'",
             "a newline at the end of the file",
             lines.find_line_at(offset - len(rest)),
         )

@@ -57,7 +57,7 @@ PUBLISHED_LOG_LENIENCY: Final = {
     ParseErrorKind.CUT: Severity.INFO,
     ParseErrorKind.FOREIGN: Severity.INFO,
 }
-"""Flaws that accepted logs have: bytes that are not UTF-8, an unterminated last line, and other
+"""Defects of accepted logs: bytes that are not UTF-8, an unterminated last line, and other
 programs' lines.
 """
 
@@ -107,8 +107,8 @@ USUAL_RECORD_DECODER: Final = msgspec.json.Decoder(UsualRecord)
 
 
 def read_published_records(source: SourceFile) -> Iterator[PublishedRecord]:
-    """Yield a log's records in order; flaws are added to `source`, and an unreadable file ends the
-    stream.
+    """Yield a log's records in order; parse errors are added to `source`, and an unreadable file
+    ends the stream.
     """
     return chain.from_iterable(iterate_record_batches(source))
 
@@ -135,7 +135,7 @@ def iterate_record_batches(source: SourceFile) -> Iterator[Iterable[PublishedRec
 def find_record_texts(block: bytes) -> list[bytes]:
     """Return the matches of RECORD_TEXT_PATTERN in a block.
 
-    Most of a large log is other programs' text, which a search for one letter skips at once; where
+    Most of a large log is other programs' text, which a search for one letter skips at once. If
     that letter occurs more often in other words than in records, the regular expression is faster,
     and has no slow worst case.
     """
@@ -158,9 +158,11 @@ def decode_usual_records(
     """Decode a block's records at once if each is a v0.7 record in the usual form, alone on its
     line; return none otherwise.
 
-    No record can hide: an object cannot continue after a line that ends in a brace if the next line
-    starts with one, a second object on a line makes one too many, and a repeated name makes one
-    name too many: nothing has more names than colons.
+    No record can hide:
+
+    - an object cannot continue after a line that ends in a brace if the next line starts with one,
+    - a second object on a line makes one too many,
+    - a repeated name makes one name too many, since a text has no more names than colons.
     """
     text = b"\n".join(texts)
     if (
@@ -247,7 +249,7 @@ def decode_glued_records(
 def decode_marked_record(
     source: SourceFile, position: RecordPosition, text: bytes
 ) -> PublishedRecord | None:
-    """Decode one record from its mark on; None with a flaw if it is invalid."""
+    """Decode one record from its mark on; None with a parse error if it is invalid."""
     if text.startswith(b":::MLLOG "):
         return decode_mllog_record(source, position, text[9:])
     if text.startswith(b":::MLL "):
@@ -340,19 +342,19 @@ def build_published_record(
     table: dict[str, Any],
     dialect: Dialect,
 ) -> PublishedRecord:
-    """Assemble a record; a missing value and invalid metadata are flaws."""
+    """Assemble a record; a missing value and invalid metadata are parse errors."""
     if "value" not in table:
         source.add_parse_error(
             ParseErrorKind.SHAPE,
             f"{key} without a value",
-            "a value, null where there is none",
+            "a value, or null without one",
             position,
         )
     metadata = table.get("metadata")
     if type(metadata) is str and (literal := parse_python_dict(metadata)) is not None:
         source.add_parse_error(
             ParseErrorKind.FOREIGN,
-            f"{key} with metadata as Python writes it",
+            f"{key} with metadata as Python prints it",
             "metadata: a JSON object",
             position,
         )

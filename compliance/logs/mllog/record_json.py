@@ -1,4 +1,4 @@
-"""The JSON object of a record, with the deviations of accepted logs: a trailing progress bar,
+"""Parse the JSON object of a record, with the deviations in accepted logs: a trailing progress bar,
 Python literals, a repeated key.
 """
 
@@ -72,7 +72,7 @@ def recover_record_object(
     source: SourceFile, position: RecordPosition, text: bytes
 ) -> dict[str, Any] | None:
     """Find out why a record is not JSON: a trailing progress bar is ignored, anything else is a
-    flaw.
+    parse error.
     """
     front, bar, _ = text.partition(b"\r")
     try:
@@ -89,7 +89,7 @@ def recover_record_object(
     if (half := parse_half_python_record(front)) is not None:
         source.add_parse_error(
             ParseErrorKind.FOREIGN,
-            f"metadata as Python writes it: {format_excerpt(text)}",
+            f"metadata as Python prints it: {format_excerpt(text)}",
             "a JSON object",
             position,
         )
@@ -100,7 +100,7 @@ def recover_record_object(
     ):  # mlcommons/logging writes NaN as Python does
         source.add_parse_error(
             ParseErrorKind.FOREIGN,
-            f"no JSON: {format_excerpt(text)}",
+            f"invalid JSON: {format_excerpt(text)}",
             "finite numbers, and each name once",
             position,
         )
@@ -108,7 +108,7 @@ def recover_record_object(
         source.add_parse_error(
             ParseErrorKind.RECORD,
             format_excerpt(text),
-            "one whole JSON object to the end of the line",
+            "one complete JSON object up to the end of the line",
             position,
         )
     return loose
@@ -137,7 +137,7 @@ def parse_python_dict(text: str) -> dict[str, Any] | None:
     try:
         with warnings.catch_warnings(
             action="ignore", category=SyntaxWarning
-        ):  # Python's warnings about text that is not ours
+        ):  # suppress Python's warnings about the parsed text
             table = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
@@ -145,8 +145,8 @@ def parse_python_dict(text: str) -> dict[str, Any] | None:
 
 
 def parse_lenient_object(text: bytes) -> dict[str, Any] | None:
-    """Parse what Python's decoder accepts (NaN, a repeated key), so that one flaw is not reported
-    as many.
+    """Parse what Python's decoder accepts (NaN, a repeated key), so that one parse error is not
+    reported as many.
     """
     try:
         table = json.loads(text)

@@ -1,5 +1,5 @@
-"""The line that the run script appends to a log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date
-of its start>`.
+"""Parse the line that the run script appends to a log:
+`RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>`.
 
 Source of the format: mlcommons/training, run_and_time.sh of several benchmarks; it is not a record,
 and occurs in logs of both dialects.
@@ -24,18 +24,18 @@ class ResultLine(NamedTuple):
     offset: int
     lines: LineNumbers
     seconds: int
-    """From the script's start to its end."""
+    """Time from the script's start to its end."""
     began: str | None
     """The script's start, in the machine's local time."""
 
     @property
     def line(self) -> int:
-        """The line number, from 1; counted on demand."""
+        """Return the line number, from 1; counted on demand."""
         return self.lines.find_line_at(self.offset)
 
 
 def find_result_lines(source: SourceFile) -> Iterator[ResultLine]:
-    """Yield the result lines at the end of a log whose records have been read."""
+    """Yield the result lines at the end of a parsed log."""
     start, lines = source.size - len(source.tail), LineNumbers(source.path)
     for match in RESULT_LINE_PATTERN.finditer(source.tail) if RESULT_MARK in source.tail else ():
         yield ResultLine(

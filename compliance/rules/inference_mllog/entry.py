@@ -1,5 +1,5 @@
-"""An entry of a published inference round since v1.0: complete, of a known benchmark, and accurate
-enough.
+"""Check that an entry of a published inference round since v1.0 is complete, belongs to a known
+benchmark, and is accurate enough.
 """
 
 import re
@@ -35,7 +35,7 @@ def complete(entry: MllogEntry) -> Iterator[Fault]:
 
 @rule("inference-mllog.benchmark", MllogEntry, former="later.benchmark")
 def benchmark(entry: MllogEntry) -> Iterator[Fault]:
-    """In the closed division a model's folder is named after a benchmark of the round.
+    """In the closed division a model's folder has the name of a benchmark of the round.
 
     Source: submission-checker.py, MODEL_CONFIG, models and model_mapping.
     Advice: use the round's spelling.
@@ -48,8 +48,8 @@ def benchmark(entry: MllogEntry) -> Iterator[Fault]:
 
 @rule("inference-mllog.accuracy", MllogEntry, former="later.accuracy")
 def accuracy(entry: MllogEntry) -> Iterator[Fault]:
-    """A closed result reaches each of its benchmark's metrics, and does not pass those that have an
-    upper limit.
+    """A closed result reaches each of its benchmark's metrics, and does not exceed the metrics that
+    have an upper limit.
 
     Source: submission-checker.py, MODEL_CONFIG, accuracy-target and accuracy-upper-limit,
     ACC_PATTERN.
@@ -83,7 +83,7 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
 
 @rule("inference-mllog.hash", MllogEntry, former="later.hash")
 def hashed(entry: MllogEntry) -> Iterator[Fault]:
-    """accuracy.txt has the hash of the whole accuracy log, which is filed cut short.
+    """accuracy.txt contains the hash of the whole accuracy log; the submitted log is truncated.
 
     Source: submission-checker.py, check_accuracy_dir: hash and MAX_ACCURACY_LOG_SIZE;
     truncate_accuracy_log.py.
@@ -105,7 +105,7 @@ def hashed(entry: MllogEntry) -> Iterator[Fault]:
         )
     if entry.answers_bytes is None:
         yield entry.build_fault(
-            f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder
+            f"no {ANSWERS}", f"{ANSWERS}, truncated to {limit} bytes", entry.accuracy.folder
         )
     elif limit is not None and entry.answers_bytes > limit:
         yield entry.build_fault(
@@ -121,7 +121,7 @@ def hashed(entry: MllogEntry) -> Iterator[Fault]:
 
 @rule("inference-mllog.data_set", MllogEntry, former="later.data_set")
 def data_set(entry: MllogEntry) -> Iterator[Fault]:
-    """The accuracy run of a closed entry is over the benchmark's whole accuracy set.
+    """The accuracy run of a closed entry covers the benchmark's whole accuracy set.
 
     Source: submission_checker/checks/accuracy_check.py, dataset_check; MODEL_CONFIG: dataset-size,
     accuracy-sample-count.
@@ -144,7 +144,7 @@ def data_set(entry: MllogEntry) -> Iterator[Fault]:
 
 @rule("inference-mllog.inferred", MllogEntry, former="later.inferred")
 def inferred(entry: MllogEntry) -> Iterator[Fault]:
-    """Results are inferred from another scenario's logs for systems of the edge alone.
+    """Only systems of the edge category may infer results from another scenario's logs.
 
     Source: submission-checker.py, check_performance_dir: Offline and MultiStream from SingleStream,
     Offline from MultiStream; inferred_check.
@@ -158,19 +158,18 @@ def inferred(entry: MllogEntry) -> Iterator[Fault]:
         )
         if other and entry.category == "datacenter":
             yield run.build_fault(
-                f"{entry.scenario} from a run of {run.logged_scenario}, on a system of the"
-                " datacenter",
-                f"a run of {entry.scenario}",
+                f"{entry.scenario} from a {run.logged_scenario} run, on a datacenter system",
+                f"a {entry.scenario} run",
                 "effective_scenario",
             )
 
 
 @rule("inference-mllog.one_system", MllogEntry, former="later.one_system")
 def one_system(entry: MllogEntry) -> Iterator[Fault]:
-    """Accuracy run and performance runs are of one scenario.
+    """Accuracy run and performance runs have the same scenario.
 
-    Source: submission_rules.adoc, results: a scenario's folder has both runs; inference_rules.adoc:
-    the same code runs in both modes.
+    Source: submission_rules.adoc, results: a scenario's folder contains both runs;
+    inference_rules.adoc: the same code runs in both modes.
     Advice: submit the accuracy run that belongs to the performance run.
     """
     scenarios = {run.logged_scenario for run in entry.performance if run.logged_scenario}
@@ -183,7 +182,7 @@ def one_system(entry: MllogEntry) -> Iterator[Fault]:
         found = f"an accuracy run of {entry.accuracy.logged_scenario}"
         yield entry.accuracy.build_fault(
             found,
-            f"of {', '.join(sorted(scenarios))}, as in performance",
+            f"{', '.join(sorted(scenarios))}, as in performance",
             "effective_scenario",
             Severity.WARNING,
         )
@@ -209,7 +208,7 @@ def system(entry: MllogEntry) -> Iterator[Fault]:
 def distinct(entry: MllogEntry) -> Iterator[Fault]:
     """No two runs of an entry are the same.
 
-    Source: inference_rules.adoc: separate runs; LoadGen logs the moment of each.
+    Source: inference_rules.adoc: separate runs; LoadGen logs the time of each.
     Advice: submit each run once.
     """
     known_runs: dict[tuple[object, ...], MllogRun] = {}

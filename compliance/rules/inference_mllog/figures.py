@@ -1,5 +1,5 @@
-"""What a run's detail log says twice, and its summary again: settings, results, times, and the
-arithmetic between them.
+"""Check values that occur several times in a run's detail log and summary: settings, results and
+times, and the arithmetic between them.
 """
 
 import math
@@ -29,9 +29,9 @@ SINGLE_EVENT_PREFIXES: Final = (
     "early_stopping_",
     "qsl_reported_",
 )
-"""Beginnings of the names of events that LoadGen logs once."""
+"""Prefixes of the events that LoadGen logs once."""
 LOADGEN_CHANGED_SETTINGS: Final = frozenset({"min_query_count"})
-"""Settings that LoadGen changes: Offline has one query of all samples."""
+"""Settings that LoadGen changes: Offline has one query with all samples."""
 STATISTIC_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 SUMMARY_STATISTIC_EVENTS: Final[Mapping[str, str]] = {
     "Completed tokens per second": "result_completed_tokens_per_second",
@@ -105,13 +105,13 @@ PRINTED_NUMBER_TOLERANCE: Final = 2e-5
 PRINTED_RATE_ERROR: Final = 0.0051
 """Rates are printed with two decimals."""
 DERIVED_RATE_TOLERANCE: Final = 0.02
-"""Relative: rates against what they are made of."""
+"""Relative: rates compared with the values that they are computed from."""
 MLLOG_TEST_DATE_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 MLLOG_POWER_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
 
 
 class RequiredSpan(NamedTuple):
-    """A time in seconds, and where it is from."""
+    """A time in seconds, and its source."""
 
     seconds: float
     name: str
@@ -119,7 +119,7 @@ class RequiredSpan(NamedTuple):
 
 @rule("inference-mllog.once", MllogRun, former="later.once")
 def once(run: MllogRun) -> Iterator[Fault]:
-    """A detail log is of one run: each setting and each result stands in it once.
+    """Each setting and each result occurs exactly once in a detail log.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc and results.cc, LogDetail.
     Advice: submit the log of one run, as LoadGen wrote it.
@@ -136,7 +136,7 @@ def once(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.settings", MllogRun, former="later.settings")
 def settings(run: MllogRun) -> Iterator[Fault]:
-    """A run was made with the settings that it was asked for.
+    """The effective settings of a run are the requested ones.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: effective settings follow from
     the requested ones.
@@ -155,10 +155,10 @@ def settings(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.summary", MllogRun, former="later.summary")
 def summary(run: MllogRun) -> Iterator[Fault]:
-    """LoadGen's summary says what the detail log says.
+    """LoadGen's summary agrees with the detail log.
 
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
-    Advice: submit LoadGen's files of one run, unmodified.
+    Advice: submit LoadGen's files from the same run, unmodified.
     """
     if not has_detail_records(run):
         return
@@ -182,7 +182,7 @@ def summary(run: MllogRun) -> Iterator[Fault]:
 
 
 def resolve_latency_event(key: str, run: MllogRun) -> str:
-    """Return the event behind a latency of the summary: in MultiStream that of queries, not of
+    """Return the event of a latency in the summary: in MultiStream the one for queries, not for
     samples.
     """
     other = (
@@ -194,7 +194,7 @@ def resolve_latency_event(key: str, run: MllogRun) -> str:
 
 
 def build_summary_fault(run: MllogRun, name: str, shown: LogValue, logged: object) -> Fault:
-    """Build the fault of a line that the detail log contradicts."""
+    """Build the fault for a line that the detail log contradicts."""
     return Fault(
         file=run.summary_source.path,
         line=shown.line,
@@ -219,8 +219,8 @@ def is_printed_as_logged(text: str, logged: object) -> bool:
 
 @rule("inference-mllog.whole", MllogRun, former="later.whole")
 def whole(run: MllogRun) -> Iterator[Fault]:
-    """A performance run has all its results: latencies and percentiles, and the rate or latency
-    that counts.
+    """A performance run has all its results: latencies, percentiles, and the rate or latency that
+    counts.
 
     Source: mlcommons/inference, loadgen/results.cc, LogDetail.
     Advice: submit LoadGen's detail log as the run wrote it.
@@ -246,10 +246,10 @@ def whole(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.arithmetic", MllogRun, former="later.arithmetic")
 def arithmetic(run: MllogRun) -> Iterator[Fault]:
-    """Rates follow from counts and times: what was issued, completed, and how long it took.
+    """Rates follow from counts and times: from the issued and completed queries and the duration.
 
-    Source: mlcommons/inference, loadgen/results.cc: rates are counts by durations, the mean of
-    latencies lies between lowest and highest.
+    Source: mlcommons/inference, loadgen/results.cc: a rate is a count divided by a duration; the
+    mean latency is between the lowest and the highest.
     Advice: submit LoadGen's detail log unmodified.
     """
     if not run.performance or not has_detail_records(run):
@@ -270,7 +270,7 @@ def arithmetic(run: MllogRun) -> Iterator[Fault]:
     if count and generated and count > generated:
         yield run.build_fault(
             f"{count:.0f} queries processed",
-            f"at most {generated:.0f}, as generated",
+            f"at most {generated:.0f}, the generated queries",
             "result_query_count",
         )
     if run.logged_scenario == "SingleStream" and mean:
@@ -281,7 +281,7 @@ def arithmetic(run: MllogRun) -> Iterator[Fault]:
 
 
 def check_token_rates(run: MllogRun) -> Iterator[Fault]:
-    """Hold the rate of completed tokens against that of tokens by the schedule: both have the same
+    """Compare the rate of completed tokens with the scheduled rate of tokens: both have the same
     number of tokens per sample.
     """
     rates = (
@@ -302,7 +302,7 @@ def check_token_rates(run: MllogRun) -> Iterator[Fault]:
 
 
 def check_derived_result(run: MllogRun, key: str, wanted: float) -> Iterator[Fault]:
-    """Hold a result against what it follows from."""
+    """Compare a result with the value that it follows from."""
     logged = run.find_number(key)
     if logged is not None and abs(logged / wanted - 1) > DERIVED_RATE_TOLERANCE:
         yield run.build_fault(f"{key} {logged:g}", f"{wanted:g}", key)
@@ -311,8 +311,8 @@ def check_derived_result(run: MllogRun, key: str, wanted: float) -> Iterator[Fau
 def check_server_rates(
     run: MllogRun, count: float | None, generated: float | None
 ) -> Iterator[Fault]:
-    """Hold Server's rates against its schedule, and the rate that it completed against the time
-    that it took.
+    """Compare Server's rates with its schedule, and the completed rate with the time that it
+    took.
     """
     duration = run.find_number("generated_query_duration")
     if generated and duration:
@@ -334,10 +334,10 @@ def check_server_rates(
 
 @rule("inference-mllog.elapsed", MllogRun, former="later.elapsed")
 def elapsed(run: MllogRun) -> Iterator[Fault]:
-    """A performance run lasted as long as it had to, and as long as its queries took.
+    """A performance run lasts as long as required, and as long as its queries took.
 
-    Source: inference_rules.adoc, Scenarios: 600 seconds; house rule: what happened counts, not what
-    was asked for.
+    Source: inference_rules.adoc, Scenarios: 600 seconds; house rule: the actual duration counts,
+    not the requested one.
     Advice: use the round's mlperf.conf and repeat the run.
     """
     least = run.find_number("effective_min_duration_ms")
@@ -360,7 +360,7 @@ def elapsed(run: MllogRun) -> Iterator[Fault]:
         if lasted_s < span.seconds * (1 - DERIVED_RATE_TOLERANCE):
             yield run.build_fault(
                 f"results after {lasted_s:.1f} s",
-                f"{span.seconds:.1f} s at least, {span.name}",
+                f"at least {span.seconds:.1f} s, {span.name}",
                 "result_validity",
             )
     for key in ("result_min_duration_met", "result_min_queries_met"):
@@ -370,10 +370,11 @@ def elapsed(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.date", MllogRun, former="later.date")
 def date(run: MllogRun) -> Iterator[Fault]:
-    """A run was made near its round and not in the future, on the day that all of its clocks tell.
+    """A run was made near the date of its round and not in the future, and all its clocks show the
+    same day.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc: the date of the test and the power stamps are
-    of one clock; the round's date of publication.
+    Source: mlcommons/inference, loadgen/loadgen.cc: the date of the test and the power timestamps
+    come from one clock; the round's date of publication.
     Advice: set the clock and repeat the run; do not edit the log.
     """
     tested = parse_utc_seconds(str(run.find_value("test_datetime")), MLLOG_TEST_DATE_FORMAT)
@@ -387,7 +388,7 @@ def date(run: MllogRun) -> Iterator[Fault]:
             Severity.WARNING if is_from_unset_clock(tested) else wrong.severity,
         )
     if is_from_unset_clock(tested):
-        return  # a clock that is set during a run contradicts its start
+        return  # a clock that is set during a run contradicts the start
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
             at, hours_in = (

@@ -1,5 +1,5 @@
-"""What is filed with a closed entry: measurements, the system's description, the scenarios of a
-benchmark.
+"""Check the documents of a closed entry: measurements, the system's description, and the scenarios
+of a benchmark.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from compliance.verdict import Fault, Severity
 from suite.files.layout import fold_name
 
 EITHER_SCENARIOS: Final = ("Server", "Interactive")
-"""Of these, where both are optional, a system files one. Source: submission_checker/loader.py,
+"""If both of these are optional, a system submits one. Source: submission_checker/loader.py,
 check_scenarios.
 """
 MIN_SYSTEM_COUNTS: Final = {
@@ -25,7 +25,7 @@ MIN_SYSTEM_COUNTS: Final = {
     "host_processors_per_node": 1,
     "accelerators_per_node": 0,
 }
-"""Whole numbers of a description, and the least that they can be."""
+"""Whole numbers in a description, and their minimums."""
 FILLED_SYSTEM_FIELDS: Final = (
     "division",
     "submitter",
@@ -39,17 +39,17 @@ FILLED_SYSTEM_FIELDS: Final = (
     "operating_system",
     "system_type",
 )
-"""Fields that are empty in no accepted description."""
+"""Fields that no accepted description leaves empty."""
 
 
 @rule("inference-mllog.measurements", MllogEntryDocuments, former="later.measurements")
 def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
-    """A closed entry comes with its settings, a description of how to run it, and one of how its
-    model was made.
+    """A closed entry contains its settings, instructions for running it, and a description of how
+    its model was made.
 
     Source: submission-checker.py, REQUIRED_MEASURE_FILES and SYSTEM_IMP_REQUIRED_FILES;
     check_measurement_dir.
-    Advice: file the missing document; fill every field, also with "none".
+    Advice: add the missing document; fill every field, if necessary with "none".
     """
     for name in filing.round.rules.measurement_files:
         if name not in filing.names:
@@ -76,7 +76,7 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
         ):
             yield filing.build_fault(
                 f"{name} {stated!r}" if name in filing.fields else f"no {name}",
-                f"{name}, in words",
+                f"{name}, as text",
                 filing.document,
                 severity,
             )
@@ -88,8 +88,8 @@ def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
 
     Source: submission-checker.py, check_compliance_dir; since v5.0 MODEL_CONFIG, models_TEST01 to
     models_TEST09.
-    Advice: run the missing test, with its audit.config, and file what its verification script
-    printed.
+    Advice: run the missing test with its audit.config, and add the output of its verification
+    script.
     """
     for name in filing.model.tests if filing.model else ():
         if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
@@ -102,7 +102,7 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
 
     Source: submission-checker.py, SYSTEM_DESC_REQUIRED_FIELDS and
     SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS.
-    Advice: fill the field; what does not apply is "N/A".
+    Advice: fill the field; use "N/A" if it does not apply.
     """
     if system.fields is None:
         return
@@ -122,13 +122,13 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
     for name, least in MIN_SYSTEM_COUNTS.items():
         stated = system.fields.get(name)
         if isinstance(stated, int | float) and (stated < least or stated != int(stated)):
-            yield system.build_fault(f"{name} {stated!r}", f"a whole number, {least} or more")
+            yield system.build_fault(f"{name} {stated!r}", f"a whole number of at least {least}")
 
 
 @rule("inference-mllog.system_place", MllogSystem, former="later.system_place")
 def system_place(system: MllogSystem) -> Iterator[Fault]:
-    """A system description is filed in its division and by its submitter, with a status and a type
-    that the round knows.
+    """A system description is in its division's and submitter's folder, with a status and a type
+    from the round.
 
     Source: submission-checker.py, check_system_desc_id: submitter, division, status, system_type.
     Advice: use the round's values, and the names of the folders.
@@ -137,14 +137,16 @@ def system_place(system: MllogSystem) -> Iterator[Fault]:
     if stated is None:
         return
     if "submitter" in stated and not is_organisation_name(str(stated["submitter"]), place.org):
-        yield system.build_fault(f"submitter {stated['submitter']!r}", f"{place.org}, the folder's")
+        yield system.build_fault(
+            f"submitter {stated['submitter']!r}", f"{place.org}, the folder's name"
+        )
     if (
         "division" in stated
         and place.division
         and fold_name(str(stated["division"])) != place.division
     ):
         yield system.build_fault(
-            f"division {stated['division']!r}", f"{place.division.value}, the folder's"
+            f"division {stated['division']!r}", f"{place.division.value}, the folder's name"
         )
     if "status" in stated and not any(
         fold_name(each) in fold_name(str(stated["status"])) for each in system.round.rules.statuses
@@ -161,7 +163,7 @@ def system_place(system: MllogSystem) -> Iterator[Fault]:
 @rule("inference-mllog.scenarios", MllogBenchmark, former="later.scenarios")
 def scenarios(model: MllogBenchmark) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its category, and
-    only for those that the benchmark has.
+    only for scenarios of the benchmark.
 
     Source: submission-checker.py, MODEL_CONFIG, required- and optional-scenarios-datacenter, -edge
     and -datacenter-edge.
@@ -185,7 +187,7 @@ def scenarios(model: MllogBenchmark) -> Iterator[Fault]:
         yield Fault(
             file=model.folder,
             found=f"neither {' nor '.join(EITHER_SCENARIOS)}",
-            required="one of them",
+            required="one of the two",
         )
     for name in model.scenarios:
         if name not in (*required, *optional):

@@ -1,4 +1,4 @@
-"""One LoadGen run of a published inference round since v1.0: mode, scenario, seeds, duration,
+"""Check one LoadGen run of a published inference round since v1.0: mode, scenario, seeds, duration,
 samples, results.
 """
 
@@ -21,8 +21,8 @@ INFERRED_FROM_SCENARIOS: Final = {
     "MultiStream": ("SingleStream",),
     INTERACTIVE_FOLDER: ("Server",),
 }
-"""Scenario of a folder -> what LoadGen may have run for it: results of edge systems are inferred
-from SingleStream; interactive is Server.
+"""Scenario of a folder -> scenarios that LoadGen may have run for it: results of edge systems are
+inferred from SingleStream; interactive is Server.
 """
 REQUIRED_RUN_EVENTS: Final = (
     "loadgen_version",
@@ -44,7 +44,7 @@ TEST04_SETTINGS: Final = (
     "effective_performance_issue_same",
     "effective_performance_issue_same_index",
 )
-"""What only TEST04 sets."""
+"""Settings that only TEST04 changes."""
 SUMMARY_RATE_EVENTS: Final = {
     "Samples per second": "result_samples_per_second",
     "Completed samples per second": "result_completed_samples_per_sec",
@@ -67,13 +67,13 @@ OFFLINE_RATE_TOLERANCE: Final = 0.02
 
 
 def has_detail_records(run: MllogRun) -> bool:
-    """Return whether the detail log has records; else its file's own finding says enough."""
+    """Return whether the detail log has records; otherwise the file's own finding is sufficient."""
     return bool(run.index)
 
 
 @rule("inference-mllog.records", MllogRun, former="later.records")
 def records(run: MllogRun) -> Iterator[Fault]:
-    """A detail log has LoadGen's records, with its settings.
+    """A detail log contains LoadGen's records, with its settings.
 
     Source: mlcommons/inference, loadgen/logging.cc since LoadGen 1.0: lines that begin with
     :::MLLOG.
@@ -97,7 +97,7 @@ def mode(run: MllogRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
     accuracy and performance folders.
-    Advice: submit the logs of the run that the folder is named after.
+    Advice: submit the logs of the run that the folder's name states.
     """
     told = run.find_value("effective_test_mode")
     if (
@@ -114,12 +114,12 @@ def mode(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.scenario", MllogRun, former="later.scenario")
 def scenario(run: MllogRun) -> Iterator[Fault]:
-    """The log is of the scenario that its folder is named after, or of the one from which that may
-    be inferred.
+    """The scenario of the log is that of its folder, or one from which that scenario may be
+    inferred.
 
     Source: inference_rules.adoc, Scenarios; submission-checker.py: Offline and MultiStream of edge
     systems from SingleStream; Interactive is Server.
-    Advice: submit the logs of the scenario that the folder is named after.
+    Advice: submit the logs of the scenario that the folder's name states.
     """
     if (
         run.scenario
@@ -132,7 +132,7 @@ def scenario(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.seeds", MllogRun, former="later.seeds")
 def seeds(run: MllogRun) -> Iterator[Fault]:
-    """The random seeds are the round's.
+    """The random seeds are the round's seeds.
 
     Source: mlcommons/inference, mlperf.conf of the round; submission-checker.py, MODEL_CONFIG,
     seeds.
@@ -173,7 +173,8 @@ def valid(run: MllogRun) -> Iterator[Fault]:
 def errors(run: MllogRun) -> Iterator[Fault]:
     """LoadGen logged no errors.
 
-    Source: submission-checker.py, which fails accuracy runs with errors, and no performance run.
+    Source: submission-checker.py, which rejects accuracy runs with errors, but not performance
+    runs.
     Advice: fix the cause and repeat the run.
     """
     if told := run.find_number("num_errors"):
@@ -182,7 +183,7 @@ def errors(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.duration", MllogRun, former="later.duration")
 def duration(run: MllogRun) -> Iterator[Fault]:
-    """A performance run is asked to last as long as the round requires.
+    """A performance run requests at least the duration that the round requires.
 
     Source: inference_rules.adoc, Scenarios: 600 seconds; submission-checker.py, TEST_DURATION_MS.
     Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
@@ -194,7 +195,8 @@ def duration(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.samples", MllogRun, former="later.samples")
 def samples(run: MllogRun) -> Iterator[Fault]:
-    """At least as many samples are in memory, and in Offline's query, as the benchmark requires.
+    """The samples in memory, and in Offline's query, are at least as many as the benchmark
+    requires.
 
     Source: submission-checker.py, MODEL_CONFIG, performance-sample-count; OFFLINE_MIN_SPQ,
     OFFLINE_MIN_SPQ_SINCE_V4.
@@ -209,19 +211,20 @@ def samples(run: MllogRun) -> Iterator[Fault]:
     if least is not None and told is not None and told < least:
         yield run.build_fault(
             f"performance_sample_count {told:g}",
-            f"{least} or more",
+            f"at least {least}",
             "effective_performance_sample_count",
         )
     fewest = run.round.find_offline_samples(run.model) if run.logged_scenario == "Offline" else None
     for name in ("effective_samples_per_query", "generated_samples_per_query"):
         issued = run.find_number(name)
         if fewest is not None and issued is not None and issued < fewest:
-            yield run.build_fault(f"{name} {issued:g}", f"{fewest} or more", name)
+            yield run.build_fault(f"{name} {issued:g}", f"at least {fewest}", name)
 
 
 @rule("inference-mllog.bound", MllogRun, former="later.bound")
 def bound(run: MllogRun) -> Iterator[Fault]:
-    """Server meets its latency bound: the benchmark's, or those of tokens that LoadGen was given.
+    """Server meets its latency bound: the benchmark's bound, or the token bounds that LoadGen
+    received.
 
     Source: submission-checker.py, MODEL_CONFIG, latency-constraint; mlcommons/inference,
     loadgen/results.cc, PerfConstraintsMet.
@@ -251,7 +254,7 @@ def bound(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.special", MllogRun, former="later.special")
 def special(run: MllogRun) -> Iterator[Fault]:
-    """A result is made without settings that are meant for compliance tests.
+    """A result does not use settings for compliance tests.
 
     Source: mlcommons/inference, compliance: audit.config of TEST01 and TEST04.
     Advice: remove audit.config, and repeat the run.
@@ -270,10 +273,10 @@ def special(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.latencies", MllogRun, former="later.latencies")
 def latencies(run: MllogRun) -> Iterator[Fault]:
-    """Latencies ascend from the lowest over the percentiles to the highest, of queries and of
-    tokens.
+    """Latencies of queries and of tokens increase from the lowest through the percentiles to the
+    highest.
 
-    Source: mlcommons/inference, loadgen/results.cc: all are places in one sorted list.
+    Source: mlcommons/inference, loadgen/results.cc: all come from one sorted list.
     Advice: submit LoadGen's detail log unmodified.
     """
     for family in ("result_{}_latency_ns", "result_first_token_{}_latency_ns"):
@@ -289,11 +292,11 @@ def latencies(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.result", MllogRun, former="later.result")
 def result(run: MllogRun) -> Iterator[Fault]:
-    """The result follows from what was generated, and the summary has the same.
+    """The result follows from the generated queries, and the summary agrees.
 
-    Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are its samples by
-    the highest latency.
-    Advice: submit LoadGen's files of one run, unmodified.
+    Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are its samples
+    divided by the highest latency.
+    Advice: submit LoadGen's files from the same run, unmodified.
     """
     if not run.performance:
         return

@@ -1,4 +1,4 @@
-"""The compliance tests of a closed entry of a published inference round since v1.0."""
+"""Check the compliance tests of a closed entry of a published inference round since v1.0."""
 
 import math
 import re
@@ -35,7 +35,7 @@ TEST_OUTPUT_FILES: Final = {
 submission_checker/checks/compliance_check.py, dir_exists_check.
 """
 TESTS_WITH_RUN: Final = ("TEST01", "TEST04", "TEST04-A", "TEST05")
-"""Tests whose run is filed."""
+"""Tests with a submitted run."""
 TEST_PASSED_TEXT: Final = "TEST PASS"
 TEST_FAILED_TEXT: Final = "TEST FAIL"
 TEST06_CHECKS: Final = {
@@ -64,16 +64,16 @@ MAX_TEST_OUTPUT_BYTES: Final = 1 << 20
 
 
 def read_test_output(path: Path) -> str:
-    """Read what a script printed."""
+    """Read the output of a script."""
     return read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY), MAX_TEST_OUTPUT_BYTES)
 
 
 @rule("inference-mllog.test_files", MllogAuditTest, former="later.test_files")
 def test_files(test: MllogAuditTest) -> Iterator[Fault]:
-    """A compliance test comes with what its verification scripts printed, and with its run.
+    """A compliance test contains the output of its verification scripts, and its run.
 
     Source: submission-checker.py, check_compliance_dir; compliance_check.py, dir_exists_check.
-    Advice: run the verification scripts, and file their output.
+    Advice: run the verification scripts, and add their output.
     """
     for name in TEST_OUTPUT_FILES.get(test.name, ()):
         if not is_file(test.folder / name):
@@ -84,12 +84,12 @@ def test_files(test: MllogAuditTest) -> Iterator[Fault]:
 
 @rule("inference-mllog.test_passed", MllogAuditTest, former="later.test_passed")
 def test_passed(test: MllogAuditTest) -> Iterator[Fault]:
-    """A compliance test passed; answers may differ from run to run if their scores are as good.
+    """A compliance test passed. Answers may differ between runs if their scores are equally good.
 
     Source: submission-checker.py, check_compliance_acc_dir and check_compliance_perf_dir;
     inference, compliance: the scripts' last lines.
-    Advice: find out why the test failed; if answers differ from run to run, file the scores of both
-    runs in TEST01/accuracy.
+    Advice: find out why the test failed; if answers differ between runs, add the scores of both
+    runs to TEST01/accuracy.
     """
     for name in TEST_OUTPUT_FILES.get(test.name, ()):
         path = test.folder / name
@@ -113,7 +113,7 @@ def test_passed(test: MllogAuditTest) -> Iterator[Fault]:
 
 
 def check_test06_lines(test: MllogAuditTest, path: Path, text: str) -> Iterator[Fault]:
-    """Look for the outcome of each check of TEST06."""
+    """Check the outcome of each check in TEST06."""
     for name, wanted in TEST06_CHECKS.items():
         found = re.findall(rf"^\s*{name}\s*:\s*(\w+)", text, re.MULTILINE)
         if not found or any(each not in wanted for each in found):
@@ -123,8 +123,8 @@ def check_test06_lines(test: MllogAuditTest, path: Path, text: str) -> Iterator[
 
 
 def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
-    """Compare the scores of the sampled answers in both runs, which may stand in for equal
-    answers.
+    """Compare the scores of the sampled answers in both runs; equal scores are accepted instead of
+    equal answers.
     """
     folder = test.folder / "accuracy"
     baseline, reached = (
@@ -136,13 +136,13 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
         most = MAX_SCORE_DIFFERENCE_PERCENT.get(metric, 0.1 if "99.9" in test.benchmark else 1.0)
         if not one or not other:
             yield test.build_fault(
-                f"answers differ, and no {metric} of both runs",
+                f"different answers, and no {metric} of both runs",
                 f"{BASELINE_ACCURACY_FILE} and {COMPLIANCE_ACCURACY_FILE}",
                 path,
             )
         elif abs(1 - one / other) * 100 > most:
             yield test.build_fault(
-                f"answers differ, {metric} {other:g}",
+                f"different answers, {metric} {other:g}",
                 f"{one:g}, within {most:g} percent",
                 folder / COMPLIANCE_ACCURACY_FILE,
             )
@@ -150,11 +150,11 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
 
 @rule("inference-mllog.test_seeds", MllogAuditTest, former="later.test_seeds")
 def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
-    """A test's run has the round's random seeds, that of TEST05 the seeds of TEST05; it is valid,
-    and of the entry's scenario.
+    """A test's run has the round's random seeds, or for TEST05 the seeds of TEST05. It is valid,
+    and has the entry's scenario.
 
     Source: submission-checker.py, check_performance_dir and MODEL_CONFIG: seeds, test05_seeds; up
-    to v2.0 it did not look at them in tests.
+    to v2.0 it did not check them in tests.
     Advice: run LoadGen with the round's mlperf.conf and the test's audit.config.
     """
     run = test.run
@@ -185,10 +185,10 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
 
 @rule("inference-mllog.test_settings", MllogAuditTest, former="later.test_settings")
 def test_settings(test: MllogAuditTest) -> Iterator[Fault]:
-    """A test's run was made with the settings of that test.
+    """A test's run uses the settings of that test.
 
     Source: mlcommons/inference, compliance: audit.config of TEST01 (a sample of answers is logged)
-    and TEST04 (one sample is issued again and again).
+    and TEST04 (one sample is issued repeatedly).
     Advice: run LoadGen with the test's audit.config.
     """
     run = test.run
@@ -201,32 +201,32 @@ def test_settings(test: MllogAuditTest) -> Iterator[Fault]:
     ):
         yield run.build_fault(
             "no answers sampled",
-            "accuracy_log_sampling_target, as TEST01 has it",
+            "accuracy_log_sampling_target, as in TEST01",
             "effective_accuracy_log_sampling_target",
             unsure,
         )
     if test.name == "TEST04" and run.find_value("effective_performance_issue_same") is not True:
         yield run.build_fault(
             "performance_issue_same false",
-            "true, as TEST04 has it",
+            "true, as in TEST04",
             "effective_performance_issue_same",
             unsure,
         )
 
 
 def weigh_unchecked_run(test: MllogAuditTest) -> Severity | None:
-    """Return the severity of what the round's checker did not look at in a test's run; the outcome
-    and the files count in every round.
+    """Return the severity of findings that the round's checker did not check in a test's run; the
+    outcome and the files count in every round.
     """
     return Severity.WARNING if test.round.rules.test_runs_logged else None
 
 
 @rule("inference-mllog.test_score", MllogAuditTest, former="later.test_score")
 def test_score(test: MllogAuditTest) -> Iterator[Fault]:
-    """The scores that a verification script compared are close to each other.
+    """The scores in a verification script's output are close to each other.
 
     Source: mlcommons/inference, compliance, TEST01 and TEST04: verify_performance.py.
-    Advice: run the verification script on the runs that are filed.
+    Advice: run the verification script on the submitted runs.
     """
     path = test.folder / PERFORMANCE_OUTPUT
     if not is_file(path) or test.name == "TEST04-A":
@@ -255,13 +255,12 @@ def test_score(test: MllogAuditTest) -> Iterator[Fault]:
     severity=Severity.WARNING,
 )
 def test_speed(test: MllogAuditTest) -> Iterator[Fault]:
-    """The speed of a test's run, computed again from the logs, is as near to the result's as the
-    test asks; TEST04-B's to that of TEST04-A.
+    """The recomputed speed of a test's run is as near to the result's as the test requires;
+    TEST04-B's is compared with TEST04-A's.
 
     Source: mlcommons/inference, compliance: verify_performance.py of each test;
-    suite/audits/rules.toml has the limits.
-    Advice: run the test again beside the result that is submitted, on the same system with the same
-    settings.
+    suite/audits/rules.toml contains the limits.
+    Advice: repeat the test with the submitted result's system and settings.
     """
     found = compare_mllog_audit_test(test)
     if test.run and found and not found.passed:
@@ -270,8 +269,8 @@ def test_speed(test: MllogAuditTest) -> Iterator[Fault]:
 
 
 def compare_mllog_audit_test(test: MllogAuditTest) -> AuditComparison | None:
-    """Compare a test's run with the run that it belongs to, of an entry's several the one that is
-    nearest; None if the logs do not tell.
+    """Compare a test's run with its performance run, or with the nearest of several; None if the
+    logs do not contain the values.
     """
     reached = find_mllog_headline(test.run) if test.run and test.run.index else None
     scenario = (

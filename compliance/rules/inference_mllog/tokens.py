@@ -1,5 +1,5 @@
-"""What language models' runs tell: latencies of tokens, issuing all samples equally often, and
-early stopping of every benchmark.
+"""Check the runs of language models (token latencies, samples issued equally often), and early
+stopping in every benchmark.
 """
 
 import re
@@ -18,26 +18,27 @@ TOKEN_RATE_EVENTS: Final = {
     "Server": ("result_completed_tokens_per_second", "result_inferred_completed_tokens_per_second"),
     "Offline": ("result_tokens_per_second", "result_inferred_tokens_per_second"),
 }
-"""Scenario -> tokens per second: counted, or taken from a constant number of tokens per sample."""
+"""Scenario -> tokens per second: counted, or computed from a constant number of tokens per sample.
+"""
 SAMPLE_RATE_OF_TOKEN_RATE: Final = {
     "result_tokens_per_second": "result_samples_per_second",
     "result_completed_tokens_per_second": "result_completed_samples_per_sec",
 }
-"""Rate of tokens -> rate of the samples that have them."""
+"""Rate of tokens -> rate of the samples that contain them."""
 OTHER_ANSWERS_FACTOR: Final = 1.5
 ANSWER_LENGTH_TOLERANCE: Final = 0.1
-"""House rule: answers of another length by this factor are other answers; in published results both
-runs agree within 0.3 %.
+"""House rule: if the lengths of answers differ by this factor, the answers differ; in published
+results both runs agree within 0.3 %.
 """
 MAX_ANSWER_LENGTH_FACTOR: Final = 1.25
-"""House rule: how many ends of answers a submitter counts among their tokens is not laid down."""
+"""House rule: the rules do not say how many end tokens of an answer a submitter counts."""
 EARLY_STOPPING_SCENARIOS: Final = ("Server", "SingleStream", "MultiStream")
 ESTIMATE_EVENTS: Final = {
     "SingleStream": ("early_stopping_latency_ss", 0.9),
     "MultiStream": ("early_stopping_latency_ms", 0.99),
 }
-"""Scenario -> event of the estimate, and the percentile (0-1) that it proves, where the log does
-not tell.
+"""Scenario -> event of the estimate, and the percentile (0-1) that it proves, if the log does not
+state it.
 """
 ESTIMATE_TEXT_PATTERN: Final = r"Early stopping {}th percentile estimate: (\d{{1,20}})"
 RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
@@ -45,7 +46,7 @@ RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90
 
 @rule("inference-mllog.tokens", MllogRun, former="later.tokens")
 def tokens(run: MllogRun) -> Iterator[Fault]:
-    """LoadGen measures the latencies of a language model's tokens: time to first token and time per
+    """LoadGen measures the token latencies of a language model: time to first token and time per
     output token meet their bounds.
 
     Source: submission-checker.py, extra_check_llm and LLM_LATENCY_LIMITS; since v6.0
@@ -80,8 +81,8 @@ def tokens(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.token_bounds", MllogRun, former="later.token_bounds")
 def token_bounds(run: MllogRun) -> Iterator[Fault]:
-    """LoadGen is given the bounds of the benchmark for the time to first token and the time per
-    output token.
+    """LoadGen receives the benchmark's bounds for the time to first token and the time per output
+    token.
 
     Source: mlcommons/inference, mlperf.conf of the round: ttft_latency and tpot_latency;
     submission-checker.py, LLM_LATENCY_LIMITS.
@@ -107,7 +108,7 @@ def token_bounds(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.token_count", MllogRun, former="later.token_count")
 def token_count(run: MllogRun) -> Iterator[Fault]:
-    """A run that measures tokens produced some.
+    """A run that measures tokens produced at least one.
 
     Source: submission-checker.py, RESULT_FIELD_BENCHMARK_OVERWRITE; mlcommons/inference,
     loadgen/results.cc: tokens per second.
@@ -134,13 +135,13 @@ def token_count(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.token_rate", MllogEntry, former="later.token_rate")
 def token_rate(entry: MllogEntry) -> Iterator[Fault]:
-    """The answers of a performance run are as long as those of the accuracy run: tokens per second
-    over samples per second.
+    """The answers of a performance run are as long as those of the accuracy run, measured by tokens
+    per second divided by samples per second.
 
     Source: submission-checker.py, TOKENS_PER_SAMPLE: answers of the accuracy run within a tenth of
-    the reference's; house rule: timed ones are no longer.
-    Advice: report to LoadGen the tokens that each answer has (QuerySampleResponse.n_tokens), and
-    file the logs as they were written.
+    the reference's; house rule: timed answers are not longer.
+    Advice: report to LoadGen the number of tokens of each answer (QuerySampleResponse.n_tokens),
+    and submit the logs as LoadGen wrote them.
     """
     wanted, most = entry.tokens, entry.model.most_tokens if entry.model else None
     for run in entry.performance if entry.division == "closed" else ():
@@ -149,30 +150,32 @@ def token_rate(entry: MllogEntry) -> Iterator[Fault]:
             continue
         if wanted and not 1 / OTHER_ANSWERS_FACTOR < length / wanted < OTHER_ANSWERS_FACTOR:
             yield run.build_fault(
-                f"{length:.1f} tokens a sample", f"{wanted:.1f}, as accuracy.txt has it", key
+                f"{length:.1f} tokens per sample", f"{wanted:.1f}, as in accuracy.txt", key
             )
         elif wanted and abs(length / wanted - 1) > ANSWER_LENGTH_TOLERANCE:
             yield run.build_fault(
-                f"{length:.1f} tokens a sample",
-                f"about {wanted:.1f}, as accuracy.txt has it",
+                f"{length:.1f} tokens per sample",
+                f"about {wanted:.1f}, as in accuracy.txt",
                 key,
                 Severity.WARNING,
             )
         elif not wanted and most and length > most * MAX_ANSWER_LENGTH_FACTOR:
             yield run.build_fault(
-                f"{length:.1f} tokens a sample", f"at most {most}, which answers are cut to", key
+                f"{length:.1f} tokens per sample",
+                f"at most {most}, the maximum length of an answer",
+                key,
             )
         elif not wanted and entry.characters and length > entry.characters:
             yield run.build_fault(
-                f"{length:.1f} tokens a sample",
+                f"{length:.1f} tokens per sample",
                 f"fewer than its {entry.characters:.1f} characters in accuracy.txt",
                 key,
             )
 
 
 def compute_answer_length(run: MllogRun) -> tuple[str, float]:
-    """Return the tokens of a mean answer, with the event of their rate; 0 if LoadGen did not count
-    them.
+    """Return the mean number of tokens in an answer, with the event of their rate; 0 if LoadGen did
+    not count them.
     """
     pairs = (
         (key, run.find_number(key), run.find_number(other))
@@ -185,7 +188,7 @@ def compute_answer_length(run: MllogRun) -> tuple[str, float]:
 
 @rule("inference-mllog.equal_issue", MllogRun, former="later.equal_issue")
 def equal_issue(run: MllogRun) -> Iterator[Fault]:
-    """Benchmarks whose samples differ much in length issue each sample equally often.
+    """Benchmarks with samples of very different lengths issue each sample equally often.
 
     Source: mlcommons/inference, mlperf.conf of the round: sample_concatenate_permutation;
     submission-checker.py, requires_equal_issue.
@@ -228,12 +231,12 @@ def equal_issue(run: MllogRun) -> Iterator[Fault]:
 
 @rule("inference-mllog.early_stopping", MllogRun, former="later.early_stopping")
 def early_stopping(run: MllogRun) -> Iterator[Fault]:
-    """Early stopping says that enough queries were processed; its estimate of a latency lies
-    between the percentiles around it.
+    """Early stopping confirms that enough queries were processed; its estimate of a latency is
+    between the adjacent percentiles.
 
     Source: submission-checker.py, uses_early_stopping; mlcommons/inference,
     loadgen/early_stopping.cc and results.cc, EarlyStopping.
-    Advice: run longer, or lower the rate; submit LoadGen's detail log unmodified.
+    Advice: make the run longer, or lower the rate; submit LoadGen's detail log unmodified.
     """
     if (
         not run.performance
@@ -264,13 +267,13 @@ def early_stopping(run: MllogRun) -> Iterator[Fault]:
     ):
         yield run.build_fault(
             f"{over:.0f} of {count:.0f} queries over the bound",
-            "so few that the percentile is proven",
+            "few enough to prove the percentile",
             "result_overlatency_query_count",
         )
 
 
 def check_latency_estimate(run: MllogRun) -> Iterator[Fault]:
-    """Hold the estimate against the percentiles between whose places it lies."""
+    """Check the estimate against the adjacent percentiles."""
     name, usual = ESTIMATE_EVENTS.get(run.logged_scenario or "", ("", 0.0))
     told, count = run.find_number(name), run.find_number("result_query_count")
     if not name or not count:
@@ -294,24 +297,24 @@ def check_latency_estimate(run: MllogRun) -> Iterator[Fault]:
         None,
     )
     if shown is not None and int(shown) != told:
-        yield run.build_fault(f"{name} {told:.0f}", f"{shown}, as early_stopping_result says", name)
+        yield run.build_fault(f"{name} {told:.0f}", f"{shown}, as in early_stopping_result", name)
     lower, upper = find_neighbouring_latencies(run, int(count), int(count) - place)
     if not lower <= told <= upper:
         yield run.build_fault(
             f"{name} {told:.0f}",
-            f"between {lower:.0f} and {upper:.0f}, the percentiles around it",
+            f"between {lower:.0f} and {upper:.0f}, the adjacent percentiles",
             name,
         )
 
 
 def resolve_target_percentile(run: MllogRun, usual: float) -> float:
-    """Return the percentile (0-100) that the run was asked for."""
+    """Return the percentile (0-100) that the run requested."""
     told = run.find_number("effective_target_latency_percentile")
     return round(100 * (told if told and 0 < told < 1 else usual), 6)
 
 
 def find_neighbouring_latencies(run: MllogRun, count: int, rank: int) -> tuple[float, float]:
-    """Return the latencies (ns) of the logged percentiles below and above a place in the sorted
+    """Return the latencies (ns) of the logged percentiles below and above a position in the sorted
     list.
     """
     known = list(iterate_percentile_ranks(run, count))
@@ -321,7 +324,7 @@ def find_neighbouring_latencies(run: MllogRun, count: int, rank: int) -> tuple[f
 
 
 def iterate_percentile_ranks(run: MllogRun, count: int) -> Iterator[tuple[int, float]]:
-    """Yield places in the sorted list of latencies, and what stands there."""
+    """Yield positions in the sorted list of latencies, and their values."""
     family = (
         "result_{}_percentile_per_query_latency_ns"
         if run.logged_scenario == "MultiStream"

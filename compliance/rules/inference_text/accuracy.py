@@ -1,4 +1,4 @@
-"""accuracy.txt of a published inference entry, checked against the accuracy log and the round's
+"""Check accuracy.txt of a published inference entry against the accuracy log and the round's
 thresholds.
 """
 
@@ -16,14 +16,14 @@ from compliance.verdict import Fault, Severity
 
 HIGHEST_PERCENTAGE: Final = 100.0
 HIGHEST_SCORES: Final = {"DICE": 1.0}
-"""Metric -> the highest score there is, where it is no percentage."""
+"""Metric -> the highest possible score, if it is not a percentage."""
 UNIT_ERROR_TOLERANCE: Final = 0.05
-"""How near to a hundredth of the reference's quality a score is in the wrong unit."""
+"""Tolerance for a score in the wrong unit, compared with a hundredth of the reference's quality."""
 
 
 def select_claimed_score(entry: TextEntry) -> tuple[str, Claim] | None:
-    """Return the score that counts: of the benchmark's own metric, else, in the open division, of
-    any.
+    """Return the score that counts: the benchmark's own metric or, in the open division, any
+    metric.
     """
     scores = entry.claims.scores
     if entry.row and entry.row.metric in scores:
@@ -40,7 +40,7 @@ def build_accuracy_text_fault(
     line: int | None = None,
     severity: Severity | None = None,
 ) -> Fault:
-    """Say what does not hold of accuracy.txt."""
+    """Build a fault in accuracy.txt."""
     return entry.build_fault(found, required, entry.claims.source.path, line, severity)
 
 
@@ -94,7 +94,7 @@ def score(entry: TextEntry) -> Iterator[Fault]:
                 yield build_accuracy_text_fault(
                     entry,
                     f"{metric} {claim.value:g}",
-                    f"about {entry.row.reference:g}: a hundred times as much",
+                    f"about {entry.row.reference:g}: the claim is a hundred times as much",
                     claim.line,
                 )
 
@@ -126,14 +126,14 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
     run.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py.
-    Advice: run the accuracy script on the accuracy log that is submitted.
+    Advice: run the accuracy script on the submitted accuracy log.
     """
     claims = entry.claims
     sizes = entry.row.accuracy_samples if entry.row and entry.row.metric == "accuracy" else ()
     for position, (good, total, line) in enumerate(claims.counts):
         if total <= 0 or good > total:
             yield build_accuracy_text_fault(
-                entry, f"good={good}, total={total}", "no more right answers than answers", line
+                entry, f"good={good}, total={total}", "no more correct answers than answers", line
             )
             continue
         scores = claims.scores.get("accuracy", [])
@@ -142,7 +142,7 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
             yield build_accuracy_text_fault(
                 entry,
                 f"accuracy={claim.value:g}%",
-                f"{100 * good / total:.3f}, {good} of {total}",
+                f"{100 * good / total:.3f}, from {good} of {total}",
                 line,
             )
         if sizes and total not in sizes:
@@ -157,7 +157,7 @@ def counts(entry: TextEntry) -> Iterator[Fault]:
 
 
 def check_answered_total(entry: TextEntry, total: int, line: int) -> Iterator[Fault]:
-    """Compare the total with the accuracy log, else with the data set of the accuracy run."""
+    """Compare the total with the accuracy log, or with the data set of the accuracy run."""
     run = entry.accuracy
     if run is None:
         return
@@ -204,14 +204,14 @@ def top1(entry: TextEntry) -> Iterator[Fault]:
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py; house
     rule: a claim agrees with its own log.
-    Advice: run the accuracy script on the accuracy log that is submitted.
+    Advice: run the accuracy script on the submitted accuracy log.
     """
     found = entry.top1
     if found is None:
         return
     if found.strange is not None and entry.accuracy and 2 * found.good > found.samples:
         yield entry.accuracy.build_answers_fault(
-            f"an answer to sample {found.strange} that is no class", "a class of ImageNet"
+            f"an answer to sample {found.strange} that is not a class", "a class of ImageNet"
         )
     for claim in entry.claims.scores.get("accuracy", []):
         if not math.isclose(claim.value, found.percent, abs_tol=claim.tolerance):
@@ -229,7 +229,7 @@ def top1(entry: TextEntry) -> Iterator[Fault]:
 
 
 def describe_recomputed_top1(found: Top1) -> str:
-    """Say how the answers were read."""
+    """Describe how the answers were read."""
     return (
         f"recomputed from {found.samples} answers of {found.size} bytes, read as '{found.format}'"
     )
@@ -237,9 +237,10 @@ def describe_recomputed_top1(found: Top1) -> str:
 
 @rule("inference-text.unscored", TextEntry, former="filed.unscored", severity=Severity.INFO)
 def unscored(entry: TextEntry) -> Iterator[Fault]:
-    """An accuracy that could not be recomputed is reported: it is only the submitter's claim.
+    """An accuracy that the judge cannot recompute is reported, because it is only the submitter's
+    claim.
 
-    Source: house rule: the judge recomputes what it can, and says what it could not.
+    Source: house rule: the judge recomputes what it can, and reports what it cannot.
     Advice: pass the labels with --truth.
     """
     if entry.top1 is None and entry.accuracy is not None:

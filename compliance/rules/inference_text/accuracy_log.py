@@ -1,5 +1,5 @@
-"""The accuracy log of a published round's LoadGen run: every sample answered once, and no answers
-in a performance run.
+"""Check the accuracy log of a published round's LoadGen run: every sample is answered once, and a
+performance run has no answers.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def data_set(run: TextRun) -> Iterator[Fault]:
 
     Source: inference_rules.adoc v0.5, Load generator: accuracy mode covers the whole data set; Data
     sets.
-    Advice: repeat the accuracy run with the whole dataset.
+    Advice: repeat the accuracy run with the whole data set.
     """
     phase = run.detail.find_phase(LoadGenMode.ACCURACY)
     total = parse_setting_number(run.detail.about.get("QSL total size"))
@@ -50,20 +50,22 @@ def data_set(run: TextRun) -> Iterator[Fault]:
     if covered != total or len(run.detail.accuracy_samples) > total:
         yield run.build_detail_fault(
             f"{covered} samples loaded, the highest {len(run.detail.accuracy_samples) - 1}",
-            f"{total:g}, from 0",
+            f"{total:g}, numbered from 0",
             phase.line,
         )
     if sum(loaded.distinct for loaded in phase.loaded) != covered:
-        yield run.build_detail_fault("samples loaded in more than one set", "each once", phase.line)
+        yield run.build_detail_fault(
+            "samples loaded in more than one set", "each sample once", phase.line
+        )
 
 
 @rule("inference-text.answers", TextRun, former="served.answers")
 def answers(run: TextRun) -> Iterator[Fault]:
-    """An accuracy run answers every sample of its dataset once, except for MultiStream's padding.
+    """An accuracy run answers every sample of its data set once, except for MultiStream's padding.
 
     Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, loadgen/loadgen.cc,
     GenerateLoadableSets.
-    Advice: repeat the accuracy run; no answer may be left out or added.
+    Advice: repeat the accuracy run; do not omit or add answers.
     """
     tally = run.tally
     if (
@@ -74,7 +76,7 @@ def answers(run: TextRun) -> Iterator[Fault]:
         return
     if (
         run.performance and not tally.answers
-    ):  # the answers of both halves lie in the accuracy folder
+    ):  # the accuracy folder contains the answers of both halves
         return
     total = parse_setting_number(run.detail.about.get("QSL total size"))
     sizes = run.row.accuracy_samples if run.row else ()
@@ -88,13 +90,15 @@ def answers(run: TextRun) -> Iterator[Fault]:
             f"an answer to sample {tally.highest}", f"samples 0 to {max(expected) - 1:g}"
         )
     if tally.repeated and run.scenario is not Scenario.MULTI_STREAM:
-        yield run.build_answers_fault(f"{tally.repeated} samples answered again", "each once")
+        yield run.build_answers_fault(
+            f"{tally.repeated} samples answered again", "each sample once"
+        )
     yield from check_multi_stream_padding(run)
 
 
 def check_multi_stream_padding(run: TextRun) -> Iterator[Fault]:
-    """Compare MultiStream's answers with the queries that were generated; accepted logs may leave
-    the padding out.
+    """Compare MultiStream's answers with the generated queries; accepted logs may omit the
+    padding.
     """
     phase, tally = run.detail.find_phase(LoadGenMode.ACCURACY), run.tally
     if run.scenario is not Scenario.MULTI_STREAM or phase is None or not phase.generated:
@@ -102,7 +106,7 @@ def check_multi_stream_padding(run: TextRun) -> Iterator[Fault]:
     expected = sum(made.queries * made.samples_per_query for made in phase.generated)
     if tally.answers > expected:
         yield run.build_answers_fault(
-            f"{tally.answers} answers", f"at most {expected}, as generated"
+            f"{tally.answers} answers", f"at most {expected}, the generated number"
         )
     for sample, line in tally.differing:
         yield run.build_answers_fault(
@@ -131,12 +135,12 @@ def layout(run: TextRun) -> Iterator[Fault]:
 def sequence(run: TextRun) -> Iterator[Fault]:
     """No two answers have the same sequence number.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, SequenceGen: every sample that is sent gets the
-    next number.
+    Source: mlcommons/inference, loadgen/loadgen.cc, SequenceGen: every sample that LoadGen sends
+    gets the next number.
     Advice: submit LoadGen's accuracy log unmodified.
     """
     for number_, line in run.tally.reused:
-        yield run.build_answers_fault(f"seq_id {number_} again", "each once", line)
+        yield run.build_answers_fault(f"seq_id {number_} again", "each number once", line)
 
 
 @rule("inference-text.data", TextRun, former="served.data")
@@ -154,7 +158,7 @@ def data(run: TextRun) -> Iterator[Fault]:
     if metric == "accuracy" and len(tally.sizes) > 1:
         yield run.build_answers_fault(
             f"answers of {', '.join(str(size) for size in sorted(tally.sizes)[:5])} bytes",
-            "all of one size",
+            "answers of one size",
         )
     if metric == "accuracy":
         for sample, line in tally.empty[:5]:
@@ -162,15 +166,15 @@ def data(run: TextRun) -> Iterator[Fault]:
     odd = [size for size in tally.sizes if size % COCO_DETECTION_BYTES]
     if metric == "mAP" and odd:
         yield run.build_answers_fault(
-            f"{sum(tally.sizes[size] for size in odd)} answers that are no detections, one of"
-            f" {odd[0]} bytes",
+            f"{sum(tally.sizes[size] for size in odd)} answers that are not detections,"
+            f" one of {odd[0]} bytes",
             f"a multiple of {COCO_DETECTION_BYTES}",
         )
 
 
 @rule("inference-text.unsampled", TextRun, former="served.unsampled")
 def unsampled(run: TextRun) -> Iterator[Fault]:
-    """A performance run logs no answers unless that was requested.
+    """A performance run logs no answers unless the settings request them.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, ResponseDelegateDetailed: answers are logged in
     accuracy mode, or by accuracy_log_probability.

@@ -23,7 +23,7 @@ AUDIT_FAILED_PATTERN: Final = re.compile(r"\bTEST FAIL|\bFAIL(?:ED|URE)?\b")
 AUDIT_PASSED_PATTERN: Final = re.compile(r"\bPASS(?:ED)?\b")
 VERIFICATION_BEGUN_PATTERN: Final = re.compile(r"^Verifying", re.MULTILINE)
 TRACEBACK_HEAD: Final = "Traceback (most recent call last)"
-"""A script that could not read its logs tells nothing of them."""
+"""Outputs of a script that could not read its logs; they prove nothing about the logs."""
 TEST_SCORE_PATTERN: Final = re.compile(r"^test score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
 REFERENCE_SCORE_PATTERN: Final = re.compile(r"^reference score\s*=\s*([0-9.eE+]+)", re.MULTILINE)
 PRINTED_COUNTS_PATTERN: Final = re.compile(r"^(num_\w+)\s*=\s*(\d{1,12})\b", re.MULTILINE)
@@ -31,25 +31,25 @@ MISMATCHES_KEY: Final = "num_perf_log_data_mismatch"
 ENTRIES_KEY: Final = "num_perf_log_entries"
 MATCHES_KEY: Final = "num_perf_log_qsl_idx_match"
 MISSING_SAMPLES_KEY: Final = "num_missing_qsl_idxs"
-"""What TEST01's script counts: of the performance log's entries those whose sample the accuracy log
-has, others, and differing answers.
+"""Counts of TEST01's script: entries of the performance log whose sample is in the accuracy log,
+other entries, and differing answers.
 """
 SAMPLED_QUALITY_SHARE: Final = 0.95
-"""Of the benchmark's quality; the score of a part of the data set may be somewhat lower than that
-of the whole.
+"""Share of the benchmark's quality: the score on part of the data set may be somewhat lower than on
+the whole.
 """
 VALID_RUN_TESTS: Final = ("TEST01", "TEST03", "TEST05")
-"""Tests whose script refuses the summary of an invalid run."""
+"""Tests whose script rejects the summary of an invalid run."""
 AUDIT_SCORE_TOLERANCE: Final = 0.10
 SHORT_LATENCY_TOLERANCE: Final = 0.20
 SHORT_LATENCY_NS: Final = 200_000
-"""A test's score may differ by a tenth from the result, by a fifth for SingleStream latencies up to
-200 microseconds.
+"""A test's score may differ by a tenth from the result, or by a fifth for SingleStream latencies up
+to 200 microseconds.
 """
 
 
 def read_verdict_texts(sources: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
-    """Read the files that tell how a test went."""
+    """Read the files that contain a test's outcome."""
     yield from (
         (source, read_source_text(SourceFile(source.path), MAX_VERDICT_BYTES)) for source in sources
     )
@@ -62,7 +62,7 @@ def build_verdict_line_fault(
     required: str,
     severity: Severity | None = None,
 ) -> Fault:
-    """Say what does not hold of a line."""
+    """Build the fault for a line."""
     return Fault(
         file=source.path,
         line=text.count("\n", 0, match.start()) + 1,
@@ -78,9 +78,9 @@ def passed(test: TextAuditTest) -> Iterator[Fault]:
     to be equal.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: the scripts print TEST PASS or TEST FAIL;
-    TEST01/README, Non-determinism: an objection that is overturned by the score of the answers.
-    Advice: find out why the test failed; if answers differ from run to run, submit the scores of
-    both runs in TEST01/accuracy.
+    TEST01/README, Non-determinism: equal scores overturn an objection.
+    Advice: find out why the test failed; if answers differ between runs, submit the scores of both
+    runs in TEST01/accuracy.
     """
     for source, text in read_verdict_texts(test.verdicts):
         match = AUDIT_FAILED_PATTERN.search(text)
@@ -108,8 +108,8 @@ def passed(test: TextAuditTest) -> Iterator[Fault]:
 
 
 def is_audit_quality_shown(test: TextAuditTest, text: str) -> bool:
-    """Return whether the quality of the answers was filed, answers did differ, and what can be
-    recomputed of the quality is as the rules ask.
+    """Return whether the submitter added the quality of the answers, answers did differ, and the
+    recomputable quality meets the rules.
     """
     counts = {match[1]: int(match[2]) for match in PRINTED_COUNTS_PATTERN.finditer(text)}
     if counts.get(MISMATCHES_KEY) == 0 and not counts.get(MISSING_SAMPLES_KEY):
@@ -119,8 +119,8 @@ def is_audit_quality_shown(test: TextAuditTest, text: str) -> bool:
 
 
 def collect_audit_qualities(test: TextAuditTest) -> Iterator[tuple[float, float]]:
-    """Yield each quality that can be had of the answers, and what is asked for: that of the
-    accuracy run, else the benchmark's.
+    """Yield each available quality of the answers, and the required value: that of the accuracy
+    run, or the benchmark's.
     """
     row = test.entry.row
     if row is None:
@@ -143,8 +143,8 @@ def collect_audit_qualities(test: TextAuditTest) -> Iterator[tuple[float, float]
 
 
 def check_printed_counts(source: SourceFile, text: str) -> Iterator[Fault]:
-    """Hold the numbers that TEST01's script printed against the outcome below them, and against one
-    another.
+    """Check the numbers in the output of TEST01's script against the outcome below them, and
+    against one another.
     """
     found = {match[1]: match for match in PRINTED_COUNTS_PATTERN.finditer(text)}
     counts = {name: int(match[2]) for name, match in found.items()}
@@ -162,9 +162,7 @@ def check_printed_counts(source: SourceFile, text: str) -> Iterator[Fault]:
             f" {(parts[1] or 0) + (parts[2] or 0)}",
         )
     if counts.get(ENTRIES_KEY) == 0:
-        yield build_verdict_line_fault(
-            source, text, found[ENTRIES_KEY], "entries that were compared"
-        )
+        yield build_verdict_line_fault(source, text, found[ENTRIES_KEY], "compared entries")
 
 
 @rule(
@@ -174,7 +172,7 @@ def check_printed_counts(source: SourceFile, text: str) -> Iterator[Fault]:
     severity=Severity.WARNING,
 )
 def outcome(test: TextAuditTest) -> Iterator[Fault]:
-    """A compliance test comes with the output of the round's verification script.
+    """A compliance test contains the output of the round's verification script.
 
     Source: mlcommons/inference, v0.5/audit/nvidia: README of each test; TEST04-B is compared in
     TEST04-A's folder.
@@ -213,11 +211,11 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
         if logged is None or logged.text != spelt:
             unchanged = logged is not None and logged.text == str(
                 getattr(test.round.loadgen, name, None)
-            )  # the result's own seeds: nothing was tested
+            )  # the result's own seeds: no test took place
             found = f"{name} {logged.text if logged else 'missing'}"
             yield test.run.build_detail_fault(
                 found,
-                f"{spelt}, as {test.name} has it",
+                f"{spelt}, as in {test.name}",
                 logged.line if logged else None,
                 Severity.ERROR if unchanged else None,
             )
@@ -225,12 +223,12 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
 
 @rule("inference-text.audit_score", TextAuditTest, former="filed.audit_score")
 def score(test: TextAuditTest) -> Iterator[Fault]:
-    """The scores that a verification script compared are those of the test's run and of the entry,
+    """The scores in a verification script's output are those of the test's run and of the entry,
     and are close to each other.
 
     Source: mlcommons/inference, v0.5/audit/nvidia, TEST03/verify_performance.py; house rule: a
     claim agrees with its own log.
-    Advice: run the verification script on the runs that are submitted.
+    Advice: run the verification script on the submitted runs.
     """
     run = test.run
     if run is None or run.scenario is None:
@@ -245,7 +243,7 @@ def score(test: TextAuditTest) -> Iterator[Fault]:
             yield run.build_summary_fault(
                 "Result is",
                 f"Result is {valid.text}",
-                f"VALID, since {source.path.name} says that the test passed",
+                f"VALID, since {source.path.name} states that the test passed",
             )
         result = run.summary.find_number(name)
         if result is not None and not math.isclose(
@@ -297,12 +295,14 @@ def check_printed_scores(
 
 
 def weigh_other_score(found: float, result: float) -> Severity | None:
-    """Weigh a score that is another one: a run like the one that is filed, or something else."""
+    """Return the severity of a different score: from a run like the submitted one, or from
+    something else.
+    """
     return Severity.WARNING if math.isclose(found, result, rel_tol=AUDIT_SCORE_TOLERANCE) else None
 
 
 def parse_float_or_nan(text: str) -> float:
-    """Read a number; NaN where there is none."""
+    """Read a number; NaN if there is none."""
     try:
         return float(text)
     except ValueError:

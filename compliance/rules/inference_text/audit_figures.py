@@ -1,5 +1,5 @@
-"""What the runs of a published inference entry's compliance tests show by themselves, whatever is
-printed beside them.
+"""Check the runs of a published inference entry's compliance tests, independently of the scripts'
+output.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,12 @@ MAX_NAMED_DIFFERING_SAMPLES: Final = 3
     severity=Severity.WARNING,
 )
 def speed(test: TextAuditTest) -> Iterator[Fault]:
-    """The speed of a test's run, computed again from the logs, is as near to the result's as the
-    test asks; TEST04-B's to that of TEST04-A.
+    """The recomputed speed of a test's run is as near to the result's as the test requires;
+    TEST04-B's is compared with TEST04-A's.
 
     Source: mlcommons/inference, compliance: verify_performance.py of each test;
-    suite/audits/rules.toml has the limits.
-    Advice: run the test again beside the result that is submitted, on the same system with the same
-    settings.
+    suite/audits/rules.toml contains the limits.
+    Advice: repeat the test with the submitted result's system and settings.
     """
     found = compare_audit_run(test)
     if test.run and found and not found.passed:
@@ -41,8 +40,8 @@ def speed(test: TextAuditTest) -> Iterator[Fault]:
 
 
 def compare_audit_run(test: TextAuditTest) -> AuditComparison | None:
-    """Compare a test's run with the run that it belongs to, of an entry's several the one that is
-    nearest; None if the logs do not tell.
+    """Compare a test's run with its performance run, or with the nearest of several; None if the
+    logs do not contain the values.
     """
     scenario, reached = select_headline_result(test.run) if test.run else (None, None)
     others = [
@@ -80,12 +79,12 @@ def select_headline_result(run: TextRun) -> tuple[Scenario | None, float | None]
     severity=Severity.WARNING,
 )
 def answers(test: TextAuditTest) -> Iterator[Fault]:
-    """The answers that TEST01 logged are those of the accuracy run, each of them whole; the script
-    compares the first number of each alone.
+    """TEST01's logged answers equal the accuracy run's in full. (The verification script compares
+    only the first number of each.)
 
-    Source: mlcommons/inference, v0.5/audit/nvidia, TEST01/verify_accuracy.py; house rule: other
-    bytes of an answer count like its first.
-    Advice: if answers differ from run to run, submit the scores of both runs in TEST01/accuracy.
+    Source: mlcommons/inference, v0.5/audit/nvidia, TEST01/verify_accuracy.py; house rule: all bytes
+    of an answer count.
+    Advice: if answers differ between runs, submit the scores of both runs in TEST01/accuracy.
     """
     known = test.entry.accuracy.tally if test.entry.accuracy else None
     if test.answers is None or known is None or not known.whole:
@@ -102,7 +101,7 @@ def answers(test: TextAuditTest) -> Iterator[Fault]:
         )
         quality = f"; top-1 of the first answers {test.top1.percent:.1f} %" if test.top1 else ""
         found = (
-            f"other answers to {len(differing)} of {test.answers.distinct} samples:"
+            f"different answers to {len(differing)} of {test.answers.distinct} samples:"
             f" {shown}{quality}"
         )
         yield Fault(file=test.answers.path, found=found, required="the accuracy run's answers")

@@ -28,9 +28,9 @@ def dated(run: TextRun) -> Iterator[Fault]:
     """A run was made during its round, not after today, on a single day according to all
     timestamps, and after its LoadGen was built.
 
-    Source: mlcommons/inference, loadgen: the date of the test, the power stamps around its queries
-    and the date of the build are of one clock; in accepted logs they are hours apart at most, but
-    for a build that is older.
+    Source: mlcommons/inference, loadgen: the date of the test, the power timestamps around its
+    queries and the build date come from one clock; in accepted logs they differ by at most hours,
+    except for older builds.
     Advice: set the clock and repeat the run; do not edit the log.
     """
     logged_date = run.detail.about.get(TEST_DATE_KEY)
@@ -48,14 +48,14 @@ def dated(run: TextRun) -> Iterator[Fault]:
                     " test"
                 )
                 yield run.build_detail_fault(
-                    found, f"{format_utc_day(tested)}, whatever the time zone", line
+                    found, f"{format_utc_day(tested)}, in any time zone", line
                 )
     built = parse_utc_seconds(run.detail.find_text(BUILD_DATE_KEY), BUILD_DATE_FORMAT)
     if built is not None and built > tested and compute_unexplained_gap_h(built, tested):
         line = run.detail.about[BUILD_DATE_KEY].line
         yield run.build_detail_fault(
             f"LoadGen built on {format_utc_day(built)}",
-            f"a build from before the test, {format_utc_day(tested)}",
+            f"a build before the test, {format_utc_day(tested)}",
             line,
             Severity.WARNING,
         )

@@ -1,4 +1,4 @@
-"""An inference entry of a published round: which runs it has, and that they belong together."""
+"""Check which runs an inference entry of a published round has, and that they belong together."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -36,7 +36,7 @@ def benchmark(entry: TextEntry) -> Iterator[Fault]:
 
     Source: inference_rules.adoc, Benchmarks; submission-checker.py: VALID_MODELS, and the
     scenarios' names.
-    Advice: name the folders as the round does, or submit to the open division.
+    Advice: use the round's folder names, or submit to the open division.
     """
     if entry.position is None:
         return
@@ -56,7 +56,7 @@ def benchmark(entry: TextEntry) -> Iterator[Fault]:
     elif entry.closed and entry.scenario and entry.rule is None:
         yield entry.build_fault(
             f"{entry.position.model} in {entry.scenario.folder}",
-            "a scenario that the round has for the benchmark",
+            "one of the round's scenarios for the benchmark",
         )
 
 
@@ -83,13 +83,13 @@ def inferred(entry: TextEntry) -> Iterator[Fault]:
 
     Source: submission-checker.py of branch r0.7, check_results_dir: Offline and MultiStream of edge
     systems may be inferred.
-    Advice: run LoadGen in the scenario that the folder is named after.
+    Advice: run LoadGen in the scenario that the folder's name states.
     """
     if not entry.inferred or entry.scenario is None:
         return
     yield entry.build_fault(
         f"SingleStream's logs in {entry.folder.name}",
-        f"logs of {entry.scenario.folder}; its result is inferred",
+        f"{entry.scenario.folder} logs, since this scenario's result is inferred",
     )
     if entry.system_type not in (None, "edge"):
         found = f"{entry.scenario.folder} inferred on a system of type {entry.system_type}"
@@ -97,8 +97,8 @@ def inferred(entry: TextEntry) -> Iterator[Fault]:
     for run in entry.runs:
         if run.scenario is not Scenario.SINGLE_STREAM:
             yield entry.build_fault(
-                f"a run of {run.scenario}",
-                "SingleStream, as the others",
+                f"a {run.scenario} run",
+                "SingleStream, as in the other runs",
                 run.folder,
                 severity=Severity.ERROR,
             )
@@ -132,8 +132,8 @@ def distinct(entry: TextEntry) -> Iterator[Fault]:
     """Each run was made separately: no two have the same start time, or identical latencies to the
     nanosecond.
 
-    Source: inference_rules.adoc v0.5, Scenarios: five runs; no accepted entry has a run twice.
-    Advice: submit each run once, and make missing runs anew.
+    Source: inference_rules.adoc v0.5, Scenarios: five runs; no accepted entry contains a run twice.
+    Advice: submit each run once, and repeat missing runs.
     """
     for first, second in combinations(entry.runs, 2):
         both = (
@@ -161,8 +161,8 @@ def distinct(entry: TextEntry) -> Iterator[Fault]:
 
 
 def identify_run_start(run: TextRun) -> tuple[str, int, int] | None:
-    """Return what tells one run from another: its date, and the stamps at which its queries were
-    generated and had ended.
+    """Return what identifies a run: its date, and the times at which its queries were generated and
+    ended.
     """
     date, phase = run.detail.find_text("Date + time of test"), run.phase
     if date is None or phase is None or not phase.generated or not phase.counters:
@@ -171,7 +171,7 @@ def identify_run_start(run: TextRun) -> tuple[str, int, int] | None:
 
 
 def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
-    """Return the latencies of a summary, None where one is missing."""
+    """Return the latencies of a summary; None for each missing one."""
     found = tuple(
         value.text for name in SUMMARY_LATENCIES if (value := run.summary.values.get(name))
     )
@@ -180,10 +180,10 @@ def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
 
 @rule("inference-text.claimed_version", TextEntry, former="filed.version")
 def version(entry: TextEntry) -> Iterator[Fault]:
-    """All runs of an entry used the same LoadGen, built from the same sources.
+    """All runs of an entry use the same LoadGen, built from the same sources.
 
     Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions,
-    and a revision has one SHA-1 for each source.
+    and each source of a revision has one SHA-1.
     Advice: repeat the runs made with another LoadGen.
     """
     weight = (
@@ -203,7 +203,7 @@ def version(entry: TextEntry) -> Iterator[Fault]:
 
 
 def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
-    """Compare the SHA-1 sums that the runs' detail logs tell of LoadGen's sources."""
+    """Compare the SHA-1 sums of LoadGen's sources in the runs' detail logs."""
     hashed_runs = [run for run in entry.runs if run.detail.hashes]
     weight = None if entry.closed and entry.round.loadgen.revisions else Severity.WARNING
     for run in hashed_runs[1:]:
@@ -222,9 +222,9 @@ def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
 
 @rule("inference-text.alike", TextEntry, former="filed.alike")
 def alike(entry: TextEntry) -> Iterator[Fault]:
-    """The performance runs of an entry have the same dataset and settings.
+    """The performance runs of an entry have the same data set and settings.
 
-    Source: inference_rules.adoc v0.5, Scenarios: five runs of one system at one setting.
+    Source: inference_rules.adoc v0.5, Scenarios: five runs on one system with one setting.
     Advice: submit runs of the same benchmark, scenario and settings.
     """
     known = [run for run in entry.performance if run.detail.stamped_lines]
@@ -257,12 +257,11 @@ def alike(entry: TextEntry) -> Iterator[Fault]:
 
 @rule("inference-text.strays", TextEntry, former="filed.strays", severity=Severity.WARNING)
 def strays(entry: TextEntry) -> Iterator[Fault]:
-    """An entry contains no folders besides its runs, and a run no files that the round does not
-    name; in a performance run that is an error.
+    """An entry contains no folders besides its runs. A run contains only files that the round
+    names; in a performance run, another file is an error.
 
     Source: submission-checker.py, files_diff, which logs a mismatch as an error;
-    submission_rules.adoc, Directory structure. Accuracy
-    scripts leave files of their own.
+    submission_rules.adoc, Directory structure. Accuracy scripts write additional files.
     Advice: name runs run_1, run_2 and so on, and store other files elsewhere.
     """
     for path in entry.unexpected_folders:
@@ -313,7 +312,7 @@ def system(entry: TextEntry) -> Iterator[Fault]:
 
 @rule("inference-text.audit", TextEntry, former="filed.audit", severity=Severity.WARNING)
 def audit(entry: TextEntry) -> Iterator[Fault]:
-    """An entry comes with its compliance tests.
+    """An entry contains its compliance tests.
 
     Source: mlcommons/inference, v0.5/audit/nvidia; thirty accepted entries have none.
     Advice: run the round's compliance tests and submit them in audit/ (v0.7: compliance/), below it

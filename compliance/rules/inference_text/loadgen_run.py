@@ -1,4 +1,6 @@
-"""One LoadGen run of a published inference round: mode, scenario, validity, LoadGen version."""
+"""Check one LoadGen run of a published inference round: mode, scenario, validity, LoadGen
+version.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -20,7 +22,9 @@ CONSTRAINTS_SATISFIED_KEY: Final = "Performance constraints satisfied"
 
 
 def has_readable_detail_log(run: TextRun) -> bool:
-    """Return whether the detail log could be read; else its file's own finding says enough."""
+    """Return whether the detail log could be read; otherwise the file's own finding is
+    sufficient.
+    """
     return run.detail.stamped_lines > 0
 
 
@@ -36,7 +40,7 @@ def mode(run: TextRun) -> Iterator[Fault]:
 
     Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
     accuracy and performance folders.
-    Advice: submit the logs of the run that the folder is named after.
+    Advice: submit the logs of the run that the folder's name states.
     """
     wanted = LoadGenMode.PERFORMANCE if run.performance else LoadGenMode.ACCURACY
     if has_readable_detail_log(run):
@@ -49,12 +53,13 @@ def mode(run: TextRun) -> Iterator[Fault]:
             )
         if run.phase is None:
             yield run.build_detail_fault(
-                f"no '{wanted}' phase", f"'Starting {wanted.casefold()} mode:' and what follows"
+                f"no '{wanted}' phase",
+                f"the line 'Starting {wanted.casefold()} mode:' and its phase",
             )
         others = {phase.mode for phase in run.detail.phases} - {wanted}
         if run.logged_mode == wanted and others:
             yield run.build_detail_fault(
-                f"a phase of mode {', '.join(sorted(others))} too",
+                f"another phase of mode {', '.join(sorted(others))}",
                 f"only the {wanted.casefold()} phase",
                 run.detail.phases[0].line,
             )
@@ -88,7 +93,7 @@ def scenario(run: TextRun) -> Iterator[Fault]:
 
     Source: submission_rules.adoc, results: one folder for each scenario; mlcommons/inference,
     loadgen/test_settings_internal.cc.
-    Advice: submit the logs of the scenario that the folder is named after.
+    Advice: submit the logs of the scenario that the folder's name states.
     """
     wanted = run.scenario
     if wanted is None:
@@ -137,7 +142,7 @@ def valid(run: TextRun) -> Iterator[Fault]:
             file=run.summary_source.path,
             line=recommendation.line,
             found=f"a recommendation: {recommendation.text}",
-            required="none in a valid run",
+            required="no recommendation in a valid run",
         )
 
 
@@ -164,7 +169,7 @@ def headline(run: TextRun) -> Iterator[Fault]:
 
 
 def is_accepted_error(run: TextRun, remark: LoadGenRemark) -> bool:
-    """Return whether an error is harmless, or one that the round accepts."""
+    """Return whether an error is harmless, or accepted by the round."""
     return is_harmless_error(remark.text) or any(
         LOADGEN_MESSAGES[name].is_in(remark.text) for name in run.round.loadgen.accepted_errors
     )
@@ -186,7 +191,7 @@ def errors(run: TextRun) -> Iterator[Fault]:
                 if UNCOMMITTED_BUILD.is_in(remark.text) and not run.closed
                 else None
             )
-            yield run.build_detail_fault(remark.text, "no error", remark.line, weight)
+            yield run.build_detail_fault(remark.text, "no errors", remark.line, weight)
     if not has_readable_detail_log(run) or run.summary_source.has_parse_error(
         ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE
     ):
@@ -203,8 +208,8 @@ def errors(run: TextRun) -> Iterator[Fault]:
             )
             yield run.build_summary_fault(
                 "",
-                f"nothing about {name}",
-                f"how many {name} there were, at the end of the summary",
+                f"no number of {name}",
+                f"the number of {name}, at the end of the summary",
                 weight,
             )
         elif int(counted.text[:9]) != len(logged):
@@ -225,7 +230,7 @@ def errors(run: TextRun) -> Iterator[Fault]:
 
 @rule("inference-text.version", TextRun, former="served.version")
 def version(run: TextRun) -> Iterator[Fault]:
-    """A closed result was made with one of the round's LoadGen revisions, with unmodified sources.
+    """A closed result uses one of the round's LoadGen revisions, with unmodified sources.
 
     Source: inference_rules.adoc v0.5, Load generator: the provided one; mlcommons/inference,
     loadgen/version.cc; the round's table of revisions.
@@ -286,7 +291,7 @@ def version(run: TextRun) -> Iterator[Fault]:
 
 @rule("inference-text.clock", TextRun, former="served.clock")
 def clock(run: TextRun) -> Iterator[Fault]:
-    """LoadGen's clock never runs backwards in its detail log.
+    """The times of LoadGen's clock never decrease in its detail log.
 
     Source: mlcommons/inference, loadgen/logging.cc: one thread writes the lines, each with the
     steady clock's time; no accepted log differs.
@@ -314,16 +319,14 @@ def whole(run: TextRun) -> Iterator[Fault]:
         "'Date + time of test'": log.find_text("Date + time of test"),
     }
     for name in (name for name, found in missing.items() if not found):
-        yield run.build_detail_fault(f"no {name}", "the log from its head on")
+        yield run.build_detail_fault(f"no {name}", "a complete log, from its header on")
     for phase in log.phases:
         counts = (len(phase.loaded), len(phase.generated), len(phase.counters))
         if len(set(counts)) != 1 or not counts[0]:
             found = "loaded {} set(s), generated queries {} time(s), ended {} time(s)".format(
                 *counts
             )
-            yield run.build_detail_fault(
-                found, "each as often as the others, at least once", phase.line
-            )
+            yield run.build_detail_fault(found, "equal numbers, at least 1", phase.line)
         begun, ended = (
             [line for what, _, _, line in phase.power if what == each] for each in ("BEGIN", "END")
         )
@@ -336,5 +339,5 @@ def whole(run: TextRun) -> Iterator[Fault]:
         for _, logged_mode, _, line in phase.power:
             if logged_mode != phase.mode:
                 yield run.build_detail_fault(
-                    f"mode {logged_mode}", f"{phase.mode}, as the phase", line
+                    f"mode {logged_mode}", f"{phase.mode}, as in the phase", line
                 )

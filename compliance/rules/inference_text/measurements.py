@@ -1,4 +1,4 @@
-"""The measurements, configuration and code folders of a published inference entry."""
+"""Check the measurements, configuration and code folders of a published inference entry."""
 
 import math
 import re
@@ -32,21 +32,21 @@ bfloat16, FP32; sums of those have 32 bits.
 CONFIGURED_SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER_CONFIGURATION: Final = "user.conf"
 MAX_FOLDER_NAME_BYTES: Final = 255
-"""Bytes of a folder's name."""
+"""Maximum bytes of a folder's name."""
 REQUESTED_SETTINGS: Final = {
     (Scenario.SERVER, "target_qps"): "server_target_qps",
     (Scenario.OFFLINE, "target_qps"): "offline_expected_qps",
     (Scenario.MULTI_STREAM, "samples_per_query"): "multi_stream_samples_per_query",
     (None, "min_duration"): "min_duration_ms",
 }
-"""Scenario and key in user.conf -> the setting that LoadGen logs as asked for."""
+"""Scenario and key in user.conf -> the setting that LoadGen logs as requested."""
 OFTEN_EMPTY_FIELDS: Final = ("retraining", "weight_transformations")
-"""Fields whose emptiness may mean none."""
+"""Fields in which an empty value may mean none."""
 
 
 @rule("inference-text.measurements", TextEntry, former="filed.measurements")
 def measurements(entry: TextEntry) -> Iterator[Fault]:
-    """An entry has a measurements folder with LoadGen's configuration, a README and the file that
+    """An entry has a measurements folder with LoadGen's configuration, a README and a file that
     describes the model.
 
     Source: submission_rules.adoc v0.5, measurements; submission-checker.py, check_measurement_dir.
@@ -78,8 +78,8 @@ def measurements(entry: TextEntry) -> Iterator[Fault]:
 
 
 def has_user_configuration_elsewhere(entry: TextEntry) -> bool:
-    """Return whether the organisation files user.conf with its other results: whoever set nothing
-    of its own may have none.
+    """Return whether the organisation submits user.conf with its other results: an entry without
+    own settings may lack it.
     """
     folder = entry.position.organisation_folder / "measurements" if entry.position else entry.folder
     return any(
@@ -155,12 +155,12 @@ def closed(entry: TextEntry) -> Iterator[Fault]:
 
 @rule("inference-text.code", TextEntry, former="filed.code")
 def code(entry: TextEntry) -> Iterator[Fault]:
-    """The implementation named by the measurements file has a code folder, or its benchmark a file
+    """The implementation in the measurements file has a code folder, or its benchmark has a file
     that names one.
 
     Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py,
-    check_measurement_dir, which in v0.7 follows a file of one line in the benchmark's place, and is
-    content with any code of the benchmark.
+    check_measurement_dir, which in v0.7 follows a one-line file in the benchmark's place, and
+    accepts any code of the benchmark.
     Advice: submit the code, or name the measurements file after the implementation's folder.
     """
     filed, found = entry.position, entry.measurements
@@ -189,8 +189,8 @@ def code(entry: TextEntry) -> Iterator[Fault]:
 
 
 def resolve_code_folder(file: Path, code: Path) -> Path:
-    """Return the folder of code that a file of one line names; the file itself where it names none
-    in the code's folder.
+    """Return the code folder that a one-line file names, or the file itself if it names none in the
+    code's folder.
     """
     name = read_source_text(SourceFile(file), MAX_FOLDER_NAME_BYTES).strip()
     inside = name and name not in (".", "..") and "/" not in name and "\0" not in name
@@ -200,7 +200,7 @@ def resolve_code_folder(file: Path, code: Path) -> Path:
 @rule("inference-text.configuration", TextEntry, former="filed.configuration")
 def configuration(entry: TextEntry) -> Iterator[Fault]:
     """The configuration files request at least what the round requires, or the log shows that the
-    run did.
+    run met the requirements.
 
     Source: mlcommons/inference, mlperf.conf of the round; inference_rules.adoc v0.5, Scenarios and
     Benchmarks.
@@ -241,7 +241,7 @@ def select_configuration_lines(
 
 
 def find_unmet_requirement(entry: TextEntry, line: ConfigurationLine) -> str | None:
-    """Say what the round asks for where a line asks for less; None where it does not."""
+    """Describe the round's requirement if a line requests less; None if it does not."""
     row, rules = entry.rule, entry.round.loadgen
     try:
         value = float(line.text)
@@ -281,11 +281,11 @@ def find_unmet_requirement(entry: TextEntry, line: ConfigurationLine) -> str | N
 def weigh_configuration_line(
     entry: TextEntry, name: str, line: ConfigurationLine
 ) -> Severity | None:
-    """Weigh a line that asks for less: where the log shows that LoadGen was asked for it, the run's
-    own rule judges it.
+    """Return the severity of a line that requests less: if the log shows a request to LoadGen, the
+    run's own rule checks it.
 
-    In the open division what is not LoadGen's minimum may be chosen, and files of a closed result
-    may lie beside it.
+    In the open division, settings other than LoadGen's minimums are free, and files of a closed
+    result may be beside it.
     """
     setting = {"min_duration": "min_duration_ms", "target_latency": "target_latency_ns"}.get(
         line.key, line.key
@@ -308,8 +308,8 @@ def weigh_configuration_line(
 def used(entry: TextEntry) -> Iterator[Fault]:
     """The rate, duration and samples per query in user.conf are those of a run.
 
-    Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all
-    accepted closed entries at hand these agree.
+    Source: submission_rules.adoc, measurements: the user.conf of the result; in all known accepted
+    closed entries these agree.
     Advice: submit the user.conf that the runs used.
     """
     found = entry.measurements
@@ -350,8 +350,8 @@ def used(entry: TextEntry) -> Iterator[Fault]:
 
 
 def is_setting_as_configured(text: str, setting: LogValue | None) -> bool:
-    """Compare a line of user.conf with a setting, as far as LoadGen prints digits; text that is no
-    number is another rule's business.
+    """Compare a line of user.conf with a setting to the digits that LoadGen prints; another rule
+    checks text that is not a number.
     """
     try:
         return setting is None or math.isclose(float(text), float(setting.text), rel_tol=1e-4)

@@ -1,4 +1,4 @@
-"""Requested durations of a published round's LoadGen run, and the queries that it generated."""
+"""Check the requested durations of a published round's LoadGen run, and its generated queries."""
 
 import math
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 OFFLINE_SAMPLES_FACTOR: Final = 1.1
-"""Offline's query has this many times the samples that its rate and duration ask for."""
+"""Offline's query contains this multiple of the samples that its rate and duration require."""
 ARRIVAL_SPREAD_FACTOR: Final = 1.05
-"""Server's arrivals are drawn by chance: how far a count may be from its mean; six standard
+"""Server's arrivals are random: the maximum deviation of a count from its mean is six standard
 deviations at 14,400 queries.
 """
 
 
 @rule("inference-text.minimums", TextRun, former="served.minimums")
 def minimums(run: TextRun) -> Iterator[Fault]:
-    """LoadGen's requested duration and number of queries are at least the round's; less is accepted
-    if the log shows that the run was long enough.
+    """LoadGen's requested duration and number of queries are at least the round's; smaller values
+    are accepted if the log shows that the run was long enough.
 
     Source: inference_rules.adoc v0.5, Scenarios and Number of queries; mlperf.conf of the round.
     Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
@@ -65,8 +65,8 @@ def minimums(run: TextRun) -> Iterator[Fault]:
 
 
 def is_long_by_query_count(run: TextRun, requested_ms: float) -> bool:
-    """Return whether the number of queries, not the duration asked for, made the run as long as the
-    round wants it.
+    """Return whether the number of queries, not the requested duration, made the run as long as the
+    round requires.
     """
     generated, rate, least_ms = (
         run.generated,
@@ -97,8 +97,8 @@ def is_long_by_query_count(run: TextRun, requested_ms: float) -> bool:
 
 
 def has_enough_queries_by_duration(run: TextRun, requested: float) -> bool:
-    """Return whether the duration, not the number of queries asked for, made Server send as many as
-    the round wants.
+    """Return whether the duration, not the requested number of queries, made Server send as many
+    queries as the round requires.
     """
     generated, rate, duration_ms = (
         run.generated,
@@ -143,20 +143,20 @@ def generated(run: TextRun) -> Iterator[Fault]:
         )
     if run.scenario is Scenario.OFFLINE and made.queries != 1:
         yield run.build_detail_fault(
-            f"{made.queries} queries generated", "one, that holds all samples", made.line
+            f"{made.queries} queries generated", "one query that contains all samples", made.line
         )
     per_query = run.find_setting("samples_per_query")
     if per_query != made.samples_per_query:
         yield run.build_detail_fault(
             f"{made.samples_per_query} samples per query generated",
-            f"{per_query}, as the setting samples_per_query",
+            f"{per_query}, as in the setting samples_per_query",
             made.line,
         )
     requested = run.find_setting("min_query_count")
     if requested is not None and made.queries < requested:
         yield run.build_detail_fault(
             f"{made.queries} queries generated",
-            f"{requested:g}, as the setting min_query_count",
+            f"{requested:g}, as in the setting min_query_count",
             made.line,
         )
     yield from check_generated_schedule(run)
@@ -167,13 +167,13 @@ def generated(run: TextRun) -> Iterator[Fault]:
         if made.samples_per_query < expected * (1 - 1e-4) - 1:
             yield run.build_detail_fault(
                 f"{made.samples_per_query} samples generated",
-                f"{expected:.0f} or more, by the settings",
+                f"at least {expected:.0f}, as the settings require",
                 made.line,
             )
 
 
 def check_generated_schedule(run: TextRun) -> Iterator[Fault]:
-    """Compare the time that the generated queries take with their number and rate."""
+    """Compare the duration of the generated queries with their number and rate."""
     made, rate = run.generated, run.find_setting("target_qps")
     if made is None or not rate or not math.isfinite(rate):
         return
@@ -189,7 +189,7 @@ def check_generated_schedule(run: TextRun) -> Iterator[Fault]:
     if run.scenario is Scenario.SERVER and made.duration_ns < target_ns:
         yield run.build_detail_fault(
             f"queries for {made.duration_ns / 1e9:g} s generated",
-            f"{target_ns / 1e9:g} s, as the setting target_duration",
+            f"{target_ns / 1e9:g} s, as in the setting target_duration",
             made.line,
         )
     requested = run.find_setting("min_query_count") or 0
@@ -202,7 +202,7 @@ def check_generated_schedule(run: TextRun) -> Iterator[Fault]:
         and made.queries > requested
         and made.duration_ns > target_ns + 60e9 / rate
     ):
-        required = f"no more than the {requested:g} and the {target_ns / 1e9:g} s requested"
+        required = f"no more than the requested {requested:g} queries and {target_ns / 1e9:g} s"
         yield run.build_detail_fault(
             f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated",
             required,

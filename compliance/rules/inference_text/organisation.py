@@ -29,7 +29,7 @@ NEVER_EMPTY_SYSTEM_FIELDS: Final = (
     "framework",
     "operating_system",
 )
-"""What every system has; an accelerator's fields are empty where there is none."""
+"""Fields of every system; the fields of an accelerator are empty if there is none."""
 WHOLE_NUMBER_PATTERN: Final = re.compile(r"\s*0*[1-9]\d*\b")
 BELOW_ONE_PATTERN: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 """A number below 1."""
@@ -42,7 +42,7 @@ def fields(system: TextSystem) -> Iterator[Fault]:
 
     Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in
     v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
-    Advice: add the missing fields; use n/a where a field does not apply.
+    Advice: add the missing fields; use n/a if a field does not apply.
     """
     if system.fields is None:
         return
@@ -60,7 +60,7 @@ def fields(system: TextSystem) -> Iterator[Fault]:
                 None if name in NEVER_EMPTY_SYSTEM_FIELDS else Severity.WARNING,
             )
         elif isinstance(value, (dict, list)):
-            yield system.build_fault(f"{name} {value!r}", "text or a number")
+            yield system.build_fault(f"{name} {value!r}", "a string or a number")
     for name in sorted(
         system.fields.keys()
         - {
@@ -69,9 +69,7 @@ def fields(system: TextSystem) -> Iterator[Fault]:
             *filing.other_system_fields.values(),
         }
     ):
-        yield system.build_fault(
-            f"a field {name}", "a field that the round knows", Severity.WARNING
-        )
+        yield system.build_fault(f"a field {name}", "a field of the round", Severity.WARNING)
     for name in COUNTED_SYSTEM_FIELDS:
         value = system.fields.get(name)
         if value is not None and (
@@ -85,7 +83,7 @@ def fields(system: TextSystem) -> Iterator[Fault]:
     accelerators = system.fields.get("accelerators_per_node")
     if NEGATIVE_NUMBER_PATTERN.match(str(accelerators)):
         yield system.build_fault(
-            f"accelerators_per_node {accelerators!r}", "a whole number, 0 if there are none"
+            f"accelerators_per_node {accelerators!r}", "a whole number, or 0 without accelerators"
         )
 
 
@@ -94,7 +92,7 @@ def place(system: TextSystem) -> Iterator[Fault]:
     """A description's submitter and division match its folders.
 
     Source: submission-checker.py, check_system_desc_id.
-    Advice: put the description into its organisation's tree, in the right division.
+    Advice: move the description to its organisation's tree, in the right division.
     """
     where, stated = system.place, system.fields
     if stated is None:
@@ -104,19 +102,21 @@ def place(system: TextSystem) -> Iterator[Fault]:
         yield system.build_fault(f"division {stated['division']!r}", " or ".join(Division))
     elif where and where.division and "division" in stated and division != where.division:
         yield system.build_fault(
-            f"division {stated['division']!r}", f"{where.division.value}, the folder's"
+            f"division {stated['division']!r}", f"{where.division.value}, the folder's name"
         )
     if (
         where
         and "submitter" in stated
         and not is_organisation_name(str(stated["submitter"]), where.org)
     ):
-        yield system.build_fault(f"submitter {stated['submitter']!r}", f"{where.org}, the folder's")
+        yield system.build_fault(
+            f"submitter {stated['submitter']!r}", f"{where.org}, the folder's name"
+        )
 
 
 @rule("inference-text.system_status", TextSystem, former="org.filed_status")
 def status(system: TextSystem) -> Iterator[Fault]:
-    """A system's status and type are known to the round.
+    """The round has the system's status and type.
 
     Source: submission_rules.adoc, System description: available, preview, or research, development
     and internal; v0.7: datacenter or edge.
@@ -154,7 +154,7 @@ def systems(tree: TextOrganisation) -> Iterator[Fault]:
         )
     for name in sorted({*tree.described} - {*tree.systems}):
         yield tree.build_fault(
-            f"no results of {name}",
+            f"no results for {name}",
             f"results/{name}",
             tree.place.organisation_folder / "systems" / f"{name}.json",
             Severity.WARNING,
@@ -171,13 +171,13 @@ def folders(tree: TextOrganisation) -> Iterator[Fault]:
     for path in tree.unexpected_paths:
         yield tree.build_fault(
             f"the folder {path.name}",
-            "a system, a benchmark of the round, or a scenario of it",
+            "a system, one of the round's benchmarks, or one of its scenarios",
             path,
         )
     for model in tree.models:
         if not model.scenarios:
             yield tree.build_fault(
-                f"no results of {model.model}", "a folder for each scenario", model.folder
+                f"no results for {model.model}", "a folder for each scenario", model.folder
             )
 
 
@@ -185,7 +185,7 @@ def folders(tree: TextOrganisation) -> Iterator[Fault]:
 def scenarios(model: TextBenchmarkFolder) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its type.
 
-    Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for
+    Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 requires
     none.
     Advice: run the missing scenarios, or submit to the open division.
     """

@@ -1,4 +1,4 @@
-"""The results of a published round's LoadGen run, recomputed from the rest of its files."""
+"""Check the results of a published round's LoadGen run by recomputing them from its other files."""
 
 import math
 from collections.abc import Iterator
@@ -19,22 +19,22 @@ from suite.loadgen.scenario import Scenario
 
 SUMMARY_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 RESULT_TOLERANCE: Final = 0.02
-"""How far a result may be from what it is recomputed from: no accepted run is further."""
+"""Tolerance of a recomputed result: no accepted run exceeds it."""
 RATE_ROUNDING_ERROR: Final = 0.0051
 """LoadGen prints rates with two decimals."""
 CLOCK_TOLERANCE: Final = 0.01
-"""LoadGen itself reports clocks that differ by more as an error."""
+"""LoadGen itself reports larger clock differences as an error."""
 POWER_STAMP_ERROR_S: Final = 0.002
 """POWER_BEGIN and POWER_END are printed to the millisecond."""
 MONTH_FIRST_STAMP_FORMAT: Final = "%m-%d-%Y %H:%M:%S.%f"
 CLOCK_CHANGE_S: Final = 3600.0
-"""Clocks are set forwards or back by an hour twice a year."""
+"""Daylight saving time moves clocks by an hour twice a year."""
 
 
 def is_far_from_expected(
     found: float, expected: float, relative: float = RESULT_TOLERANCE, absolute: float = 0.0
 ) -> bool:
-    """Return whether a number is too far from what it should be."""
+    """Return whether a number is too far from its expected value."""
     return not math.isclose(found, expected, rel_tol=relative, abs_tol=absolute)
 
 
@@ -43,7 +43,7 @@ def percentiles(run: TextRun) -> Iterator[Fault]:
     """All latencies are present, percentiles increase from the lowest to the highest, and the mean
     is consistent with them.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, ProcessLatencies: all are places in one sorted
+    Source: mlcommons/inference, loadgen/loadgen.cc, ProcessLatencies: all come from one sorted
     list; no accepted run differs.
     Advice: submit LoadGen's summary unmodified.
     """
@@ -72,8 +72,8 @@ def has_query_latencies(run: TextRun) -> bool:
 
 
 def has_early_server_end(run: TextRun) -> bool:
-    """Return whether Server ended before all queries were sent, as the earliest revisions of
-    LoadGen let it.
+    """Return whether Server ended before all queries were sent, which the earliest revisions of
+    LoadGen allowed.
     """
     return (
         run.scenario is Scenario.SERVER
@@ -83,7 +83,7 @@ def has_early_server_end(run: TextRun) -> bool:
 
 
 def check_ascending_values(run: TextRun, names: list[str]) -> Iterator[Fault]:
-    """Compare each value with the one before it."""
+    """Compare each value with the previous one."""
     for name in names:
         value = run.summary.find_number(name)
         if value is None or not 0 <= value < math.inf:
@@ -102,8 +102,8 @@ def check_ascending_values(run: TextRun, names: list[str]) -> Iterator[Fault]:
 
 
 def check_mean_latency(run: TextRun) -> Iterator[Fault]:
-    """Bound the mean from both sides: of each hundred latencies fifty are at most the median, and
-    so on.
+    """Check the mean against bounds on both sides: half of the latencies are at most the median,
+    and so on.
     """
     value, low, high = (
         run.summary.find_number(f"{name} latency") for name in ("Mean", "Min", "Max")
@@ -139,7 +139,7 @@ def check_mean_latency(run: TextRun) -> Iterator[Fault]:
         yield run.build_summary_fault(
             "Mean latency",
             f"Mean latency {value:.0f}",
-            f"{least:.0f} to {greatest:.0f}, by the percentiles",
+            f"{least:.0f} to {greatest:.0f}, as the percentiles imply",
         )
 
 
@@ -168,14 +168,14 @@ def single_stream(run: TextRun) -> Iterator[Fault]:
     )
     if without is None or overhead is None:
         yield run.build_summary_fault(
-            "", "no QPS with and without LoadGen's overhead", "both, as LoadGen writes them"
+            "", "no QPS with and without LoadGen's overhead", "both rates, as LoadGen writes them"
         )
         return
     if average and is_far_from_expected(without, 1e9 / average, 1e-3, RATE_ROUNDING_ERROR):
         yield run.build_summary_fault(
             "QPS w/o loadgen overhead",
             f"{without:g} queries/s",
-            f"{1e9 / average:.2f}, one each mean latency",
+            f"{1e9 / average:.2f}, one per mean latency",
         )
     if overhead > without * (1 + RESULT_TOLERANCE) + 2 * RATE_ROUNDING_ERROR:
         yield run.build_summary_fault(
@@ -187,7 +187,7 @@ def single_stream(run: TextRun) -> Iterator[Fault]:
 
 
 def check_issued_queries(run: TextRun, rate: float) -> Iterator[Fault]:
-    """Estimate how many queries were sent, from the rate and the time that the run took."""
+    """Estimate how many queries were sent, from the rate and the duration of the run."""
     taken, made = compute_power_span_s(run), run.generated
     if taken is None or made is None or run.rule is None:
         return
@@ -207,14 +207,14 @@ def check_issued_queries(run: TextRun, rate: float) -> Iterator[Fault]:
         yield run.build_summary_fault(
             "QPS w/ loadgen overhead",
             f"about {least:.0f} queries in {taken:.3f} s",
-            f"at most {made.queries}, as generated",
+            f"at most {made.queries}, the generated number",
         )
     ran_out = any(RAN_OUT_OF_QUERIES.is_in(remark.text) for remark in run.detail.errors)
     if ran_out and most < made.queries:
         yield run.build_summary_fault(
             "QPS w/ loadgen overhead",
             f"about {most:.0f} queries in {taken:.3f} s",
-            f"{made.queries}: they were all sent",
+            f"{made.queries}, since all were sent",
         )
 
 
@@ -247,7 +247,7 @@ def multi_stream(run: TextRun) -> Iterator[Fault]:
         yield run.build_summary_fault(
             "interval ms",
             f"{interval:g} ms between queries",
-            f"{1e3 / rate:g}, at {rate:g} a second",
+            f"{1e3 / rate:g}, at {rate:g} per second",
         )
     for share in SUMMARY_PERCENTILES:
         queries, samples = (
@@ -283,7 +283,7 @@ def server(run: TextRun) -> Iterator[Fault]:
     )
     if scheduled is None or completed is None:
         yield run.build_summary_fault(
-            "", "no rate scheduled and completed", "both, as LoadGen writes them"
+            "", "no scheduled and completed rate", "both rates, as LoadGen writes them"
         )
         return
     rate = (
@@ -306,7 +306,7 @@ def server(run: TextRun) -> Iterator[Fault]:
         yield run.build_summary_fault(
             "Completed samples per second",
             f"{completed:g} queries/s",
-            f"at most {scheduled:g}, as scheduled",
+            f"at most {scheduled:g}, the scheduled rate",
         )
     taken = compute_power_span_s(run)
     if (
@@ -368,7 +368,7 @@ def duration(run: TextRun) -> Iterator[Fault]:
     latest = run.summary.find_number("Max latency") if run.scenario is Scenario.OFFLINE else None
     latest_s = latest / 1e9 if latest else None
     for how, seconds in (
-        ("by the log's stamps", logged_s),
+        ("by the log's timestamps", logged_s),
         ("from POWER_BEGIN to POWER_END", compute_power_span_s(run)),
         ("by the highest latency", latest_s),
     ):
@@ -384,12 +384,14 @@ def duration(run: TextRun) -> Iterator[Fault]:
 def check_power_clock(
     run: TextRun, phase: LegacyRunPhase, logged_s: float | None, latest_s: float | None
 ) -> Iterator[Fault]:
-    """Compare the wall clock's span with the log's stamps, the schedule and the highest latency."""
+    """Compare the wall-clock span with the log's timestamps, the schedule and the highest
+    latency.
+    """
     taken, made = compute_power_span_s(run), run.generated
     line = phase.power[-1][3] if phase.power else phase.line
     if phase.power and taken is None:
         yield run.build_detail_fault(
-            "POWER_BEGIN and POWER_END cannot be read",
+            "unreadable POWER_BEGIN and POWER_END",
             "month-day-year hours:minutes:seconds.milliseconds",
             line,
         )
@@ -398,7 +400,7 @@ def check_power_clock(
     if logged_s is not None and logged_s < taken * (1 - CLOCK_TOLERANCE) - 1:
         yield run.build_detail_fault(
             f"{taken:.3f} s from POWER_BEGIN to POWER_END",
-            f"at most {logged_s:.3f} s, by the log's stamps",
+            f"at most {logged_s:.3f} s, by the log's timestamps",
             line,
         )
     if latest_s is not None and is_far_from_expected(
@@ -416,14 +418,14 @@ def check_power_clock(
     ):
         yield run.build_detail_fault(
             f"{taken:.3f} s from POWER_BEGIN to POWER_END",
-            f"{compute_scheduled_s(run):.3f} s, as scheduled",
+            f"{compute_scheduled_s(run):.3f} s, the scheduled duration",
             line,
         )
 
 
 def compute_scheduled_s(run: TextRun) -> float:
-    """Return the seconds that the queries were scheduled for: all of Server's, MultiStream's as
-    many as it was asked for.
+    """Return the scheduled duration of the queries in seconds: all of Server's, or MultiStream's
+    requested number.
     """
     made, rate = run.generated, run.find_setting("target_qps")
     if made is None:
@@ -434,8 +436,8 @@ def compute_scheduled_s(run: TextRun) -> float:
 
 
 def compute_power_span_s(run: TextRun) -> float | None:
-    """Return the seconds from POWER_BEGIN to POWER_END of a performance run, an hour's change of
-    the clock taken out; None where they cannot be read.
+    """Return the seconds from POWER_BEGIN to POWER_END of a performance run, corrected for a clock
+    change of an hour; None if they are unreadable.
     """
     phase, logged = run.phase, 0.0
     if (

@@ -1,4 +1,4 @@
-"""LoadGen's settings in a published inference round: consistent everywhere, and as the round
+"""Check LoadGen's settings in a published inference round: consistent everywhere, and as the round
 requires.
 """
 
@@ -33,7 +33,7 @@ UNCHANGED_SETTINGS: Final = (
     "performance_issue_unique",
     "performance_issue_same",
 )
-"""Settings that are in effect as they were asked for, by the same name in both blocks."""
+"""Settings that take effect as requested, with the same name in both blocks."""
 SCENARIO_SETTINGS: Final = {
     Scenario.SINGLE_STREAM: {
         "min_query_count": "min_query_count",
@@ -55,7 +55,7 @@ SCENARIO_SETTINGS: Final = {
     },
     Scenario.OFFLINE: {"offline_expected_qps": "target_qps"},
 }
-"""Scenario -> a setting as it was asked for -> as it is in effect."""
+"""Scenario -> a requested setting -> its effective setting."""
 SUMMARISED_SETTINGS: Final = (
     "samples_per_query",
     "target_qps",
@@ -74,7 +74,7 @@ SUMMARISED_SETTINGS: Final = (
     "performance_sample_count",
 )
 LATE_ANSWER_FACTOR: Final = 1.01
-"""An answer that comes later than the next interval makes LoadGen skip it."""
+"""LoadGen skips the next interval if an answer comes later than that interval."""
 FORBIDDEN_SETTINGS: Final = (
     "performance_issue_unique",
     "performance_issue_same",
@@ -83,7 +83,7 @@ FORBIDDEN_SETTINGS: Final = (
 
 
 def is_equal_published_setting(left: str, right: str) -> bool:
-    """Compare two settings: text as it stands, numbers as far as LoadGen prints digits; seeds
+    """Compare two settings: text exactly, numbers to the digits that LoadGen prints, seeds
     exactly.
     """
     if left == right:
@@ -136,7 +136,8 @@ def parameters(run: TextRun) -> Iterator[Fault]:
 def effective(run: TextRun) -> Iterator[Fault]:
     """Effective settings equal the requested ones.
 
-    Source: mlcommons/inference, loadgen/test_settings_internal.cc: the constructor copies these.
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: the constructor copies the
+    requested settings.
     Advice: submit LoadGen's detail log unmodified.
     """
     if not has_readable_detail_log(run):
@@ -152,15 +153,15 @@ def effective(run: TextRun) -> Iterator[Fault]:
         )
         if requested and setting and not is_equal_published_setting(requested.text, setting.text):
             yield run.build_detail_fault(
-                f"{name} {setting.text}", f"{requested.text}, as was asked for", setting.line
+                f"{name} {setting.text}", f"{requested.text}, as requested", setting.line
             )
         if name in ROUND_SEEDS and not (requested and setting):
-            yield run.build_detail_fault(f"no {name}", "the seed, asked for and in effect")
+            yield run.build_detail_fault(f"no {name}", "the seed, both requested and effective")
 
 
 @rule("inference-text.seeds", TextRun, former="served.seeds")
 def seeds(run: TextRun) -> Iterator[Fault]:
-    """The random seeds are the round's.
+    """The random seeds are the round's seeds.
 
     Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two
     beside it.
@@ -177,7 +178,7 @@ def seeds(run: TextRun) -> Iterator[Fault]:
 
 @rule("inference-text.special", TextRun, former="served.special")
 def special(run: TextRun) -> Iterator[Fault]:
-    """A result is made without settings that are meant for compliance tests or trials.
+    """A result does not use settings for compliance tests or trials.
 
     Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, v0.5/audit/nvidia:
     settings of the compliance tests.
@@ -186,9 +187,9 @@ def special(run: TextRun) -> Iterator[Fault]:
     weight = None if run.closed else Severity.WARNING
     if (
         run.detail.audit
-    ):  # accepted entries have one that changed nothing; what it may not change stands below
+    ):  # some accepted entries have one without effect; forbidden changes are checked below
         yield run.build_detail_fault(
-            "an audit.config may have changed the settings",
+            "an audit.config that may have changed the settings",
             "the settings of a result",
             run.detail.audit,
             Severity.WARNING,
@@ -237,7 +238,7 @@ def samples(run: TextRun) -> Iterator[Fault]:
         line = run.find_setting_line("performance_sample_count")
         yield run.build_detail_fault(
             f"performance_sample_count {found}",
-            f"{run.row.performance_samples} or more",
+            f"at least {run.row.performance_samples}",
             line,
             None if run.closed else Severity.WARNING,
         )
@@ -249,7 +250,7 @@ def samples(run: TextRun) -> Iterator[Fault]:
     if requested is not None and count is not None and requested != count:
         yield run.build_detail_fault(
             f"performance_sample_count {count:g}",
-            f"{requested:g}, as was asked for",
+            f"{requested:g}, as requested",
             run.find_setting_line("performance_sample_count"),
         )
     loaded = run.loaded
@@ -271,13 +272,13 @@ def samples(run: TextRun) -> Iterator[Fault]:
     ):
         yield run.build_detail_fault(
             f"{padding} samples loaded twice",
-            "each once, but for MultiStream's padding",
+            "each sample once, except MultiStream's padding",
             loaded.line,
         )
 
 
 def check_single_stream_percentile(run: TextRun, share: float | None) -> Iterator[Fault]:
-    """Yield a SingleStream percentile that is not the round's, in the closed division."""
+    """Yield a SingleStream percentile that differs from the round's, in the closed division."""
     row = run.rule
     if not (run.closed and row and has_readable_detail_log(run)):
         return
@@ -292,7 +293,7 @@ def check_single_stream_percentile(run: TextRun, share: float | None) -> Iterato
 @rule("inference-text.bound", TextRun, former="served.bound")
 def bound(run: TextRun) -> Iterator[Fault]:
     """In the closed division the latency bound and its percentile are at least as strict as the
-    round's; in both divisions the run meets its own bound.
+    round's. In both divisions the run meets its own bound.
 
     Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th);
     mlperf.conf of the round.
@@ -316,7 +317,7 @@ def bound(run: TextRun) -> Iterator[Fault]:
             run.find_setting_line("max_async_queries"),
         )
     if run.closed and row and row.bound_ns is not None and has_readable_detail_log(run):
-        # mlperf.conf: 66 ms beside 15 queries a second
+        # mlperf.conf: 66 ms, and 15 queries per second
         slack = 1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0
         if target is None or target > row.bound_ns * slack:
             yield run.build_detail_fault(
@@ -343,7 +344,7 @@ def bound(run: TextRun) -> Iterator[Fault]:
 
 
 def check_latency_bound(run: TextRun, target: float | None, share: float | None) -> Iterator[Fault]:
-    """Compare the percentile that counts with the bound: a latency in Server, skipped intervals in
+    """Compare the relevant percentile with the bound: a latency in Server, skipped intervals in
     MultiStream.
     """
     percentile = round(100 * share, 2) if share else (run.rule.percentile if run.rule else 99.0)
@@ -356,7 +357,7 @@ def check_latency_bound(run: TextRun, target: float | None, share: float | None)
             yield run.build_summary_fault(
                 name,
                 f"{intervals:g} intervals between queries at the {percentile:g}th percentile",
-                "1: none was skipped",
+                "1: no interval was skipped",
             )
         name, rate = f"query {percentile:.2f} percentile latency", run.find_setting("target_qps")
         latency = run.summary.find_number(name)
@@ -369,7 +370,7 @@ def check_latency_bound(run: TextRun, target: float | None, share: float | None)
             yield run.build_summary_fault(
                 name,
                 f"{name} {latency:.0f} ns",
-                f"at most {1e9 / rate:.0f}: a later answer would have skipped an interval",
+                f"at most {1e9 / rate:.0f}, since a later answer skips an interval",
             )
         return
     name = f"{percentile:.2f} percentile latency"

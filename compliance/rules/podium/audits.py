@@ -1,5 +1,5 @@
-"""The compliance tests of podium's results: everything is computed again from the runs, and no word
-is believed.
+"""Check the compliance tests of podium's results: every value is recomputed from the runs, and no
+stated outcome is trusted.
 """
 
 import math
@@ -53,7 +53,7 @@ AUDIT_CHANGED_SETTINGS: Final = (
     "performance_issue_same",
     SAME_INDEX_SETTING,
 )
-"""What a test may change of LoadGen's settings."""
+"""LoadGen settings that a test may change."""
 AUDIT_RETAINED_SETTINGS: Final = (
     "min_duration_ms",
     "min_query_count",
@@ -61,13 +61,13 @@ AUDIT_RETAINED_SETTINGS: Final = (
     "server_target_latency_ns",
     "multi_stream_samples_per_query",
 )
-"""Settings of the result that its tests are run with."""
+"""Settings of the result that its tests use."""
 AUDIT_RETAINED_STAMPS: Final = tuple(
     name for name in EQUAL_RECORD_FIELDS if name not in ("version", "sample_count")
 )
 PASS, FAIL = "TEST PASS", "TEST FAIL"
 AUDIT_RATIO_TOLERANCE: Final = 1e-9
-"""Relative: what writing and reading a number may change."""
+"""Relative: the error from writing and reading a number."""
 
 
 @rule("audit.result", Audit)
@@ -76,7 +76,7 @@ def result(audit: Audit) -> Iterator[Fault]:
     campaign, checkpoint and settings.
 
     Source: submission_rules.adoc, Directory structure, compliance; house rule: a test of another
-    system says nothing of this one.
+    system proves nothing about this one.
     Advice: run podium audit again after each podium infer.
     """
     if audit.test is None:
@@ -85,10 +85,11 @@ def result(audit: Audit) -> Iterator[Fault]:
         return
     if audit.row is None:
         yield audit.build_fault(
-            f"rules {audit.record.rules!r}", "a name in suite/audits/rules.toml that has this test"
+            f"rules {audit.record.rules!r}",
+            "the name of a rule set in suite/audits/rules.toml that contains this test",
         )
     if audit.entry is None or not audit.entry.performance:
-        yield audit.build_fault("no result", "the performance runs that the test is about")
+        yield audit.build_fault("no result", "the performance runs that the test checks")
         return
     required_stamps = {
         "test": audit.folder.name,
@@ -113,7 +114,7 @@ def result(audit: Audit) -> Iterator[Fault]:
 
 
 def check_run_matches_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator[Fault]:
-    """Hold a run of a test against the result's."""
+    """Check a run of a test against the result's run."""
     first = entry.performance[0]
     for name in AUDIT_RETAINED_STAMPS if run.record and first.record else ():
         if getattr(run.record, name) != getattr(first.record, name):
@@ -140,7 +141,7 @@ def check_run_matches_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator
     for key in ("loadgen_version", *(f"requested_{name}" for name in AUDIT_RETAINED_SETTINGS)):
         if run.find_value(key) != first.find_value(key) and not (
             fewer and key == REQUESTED_QUERIES_KEY
-        ):  # loadgen.minimums holds it against the test's rules
+        ):  # loadgen.minimums checks it against the test's rules
             yield run.build_detail_fault(
                 key, f"{key} {run.find_value(key)}", f"{first.find_value(key)}, as in the result"
             )
@@ -148,11 +149,11 @@ def check_run_matches_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator
 
 @rule("audit.settings", Audit)
 def settings(audit: Audit) -> Iterator[Fault]:
-    """Each run of a test has the settings of its rules: seeds as drawn from nonce and checkpoint,
-    and no others than the test changes.
+    """Each run of a test has the settings of the test's rules: the seeds derive from nonce and
+    checkpoint, and no other settings differ.
 
-    Source: mlcommons/inference, compliance/nvidia: audit.config of each test; house rule: seeds
-    that nobody can prepare.
+    Source: mlcommons/inference, compliance/nvidia: audit.config of each test; house rule: no one
+    can prepare for these seeds.
     Advice: submit the folder as podium audit wrote it.
     """
     wanted = recompute_audit_settings(audit)
@@ -165,7 +166,7 @@ def settings(audit: Audit) -> Iterator[Fault]:
     ):
         if dict(stated) != dict(required):
             yield audit.build_fault(
-                f"{name} {dict(stated)}", f"{dict(required)}, as the rules have it"
+                f"{name} {dict(stated)}", f"{dict(required)}, as the rules require"
             )
     if audit.texts.get(AUDIT_CONFIG) != format_audit_config(wanted):
         yield audit.build_fault("other settings", "the same settings as audit.json", AUDIT_CONFIG)
@@ -177,8 +178,8 @@ def settings(audit: Audit) -> Iterator[Fault]:
 
 
 def recompute_audit_settings(audit: Audit) -> dict[str, Any] | None:
-    """Compute the settings of a test's runs; the sample that TEST04 issues is free. None if the
-    rules are not known.
+    """Compute the settings of a test's runs; TEST04 may issue any sample. None if the rules are
+    unknown.
     """
     row, record = audit.row, audit.record
     benchmark = audit.round.benchmarks.get(record.workload) if record else None
@@ -202,7 +203,7 @@ def recompute_audit_settings(audit: Audit) -> dict[str, Any] | None:
 
 
 def check_effective_settings(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:
-    """Hold the effective settings of a run against those that it has to have."""
+    """Check the effective settings of a run against the required ones."""
     usual = build_ordinary_settings(run)
     for name in AUDIT_CHANGED_SETTINGS:
         key = f"effective_{name}"
@@ -216,8 +217,8 @@ def check_effective_settings(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iter
 
 
 def build_ordinary_settings(run: LoadGenRun) -> dict[str, Any]:
-    """Return the settings that only a test changes, as they stand in an ordinary performance run;
-    its seeds have rules of their own.
+    """Return the settings that only a test changes, with their values in an ordinary performance
+    run; its seeds have separate rules.
     """
     off = {
         "accuracy_log_probability": 0,
@@ -240,7 +241,7 @@ def is_equal_audit_setting(found: Any, wanted: Any) -> bool:
 
 
 def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> Iterator[Fault]:
-    """Judge that a run which issues one sample has logged answers to no other."""
+    """Check that a run which issues one sample has logged answers only to that sample."""
     loaded, index = run.find_value("loaded_qsl_set"), wanted.get(SAME_INDEX_SETTING)
     if not wanted.get("performance_issue_same") or not isinstance(loaded, list) or index is None:
         return
@@ -262,17 +263,17 @@ def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> I
             yield run.build_fault(
                 ACCURACY_LOG,
                 f"an answer to sample {sample}",
-                f"to {', '.join(map(str, known))} alone",
+                f"answers only to {', '.join(map(str, known))}",
                 run.answers.lines[position],
             )
 
 
 @rule("audit.turns", Audit)
 def turns(audit: Audit) -> Iterator[Fault]:
-    """Test and reference run in turns, as often as the rules ask for, after the result, and no two
-    at once.
+    """Test runs and reference runs alternate, in the number that the rules require, after the
+    result, and never two at once.
 
-    Source: house rule: what changes on a machine meanwhile meets both alike.
+    Source: house rule: a change on the machine then affects both alike.
     Advice: submit all runs of a test, as podium audit wrote them.
     """
     if audit.rules is None or audit.record is None:
@@ -298,29 +299,29 @@ def turns(audit: Audit) -> Iterator[Fault]:
         stamps = parse_power_time(end), parse_power_time(begin)
         if stamps[0] and stamps[1] and stamps[1] < stamps[0]:
             yield later.build_detail_fault(
-                "power_begin", f"begun {begin}", f"after {end}, when {earlier.folder.name} ended"
+                "power_begin",
+                f"started at {begin}",
+                f"after {end}, when {earlier.folder.name} ended",
             )
 
 
 @rule("audit.speed", Audit)
 def speed(audit: Audit) -> Iterator[Fault]:
-    """With the test's settings the system is about as fast as without: computed again from the
-    detail logs of all runs.
+    """With the test's settings the system is about as fast as without them. The speed is recomputed
+    from the detail logs of all runs.
 
     Source: mlcommons/inference, compliance/nvidia: verify_performance.py of each test; for
     podium-v1 suite/audits/rules.toml.
     Advice: find out why the system is faster with one sample, or slower with other seeds or with
-    its answers logged; if the machine was busy, audit again.
+    logged answers; if the machine was busy, audit again.
     """
     found = recompute_audit_speed(audit)
     for run, key in audit.runs_without_figure:
-        yield run.build_detail_fault(
-            key, f"no {key}", "the figure by which the test's speed is compared"
-        )
+        yield run.build_detail_fault(key, f"no {key}", "the metric that compares the test's speed")
     if found and not found.passed:
         yield audit.build_fault(
-            f"{found.ratio:.3f} times the reference's speed ({found.metric} {found.test:g} against"
-            f" {found.reference:g})",
+            f"{found.ratio:.3f} times the reference's speed ({found.metric}"
+            f" {found.test:g}, reference {found.reference:g})",
             found.required,
         )
 
@@ -335,13 +336,13 @@ def recompute_audit_speed(audit: Audit) -> AuditComparison | None:
 
 @rule("audit.answers", Audit)
 def answers(audit: Audit) -> Iterator[Fault]:
-    """TEST01's performance runs give the answers of the accuracy run: whole answers, byte for byte
-    or within the workload's tolerance.
+    """TEST01's performance runs give the same answers as the accuracy run: whole answers, byte for
+    byte or within the workload's tolerance.
 
     Source: mlcommons/inference, compliance/nvidia/TEST01/README.md; house rule: whole answers,
-    since its script compares the first element of each.
-    Advice: serve the same model in both modes; if answers depend on the batch, make them
-    independent of it.
+    since MLCommons' script compares only the first element of each.
+    Advice: serve the same model in both modes; if answers depend on the batch, remove that
+    dependence.
     """
     truth = audit.truth
     if truth is None:
@@ -364,12 +365,12 @@ def answers(audit: Audit) -> Iterator[Fault]:
             )
     if audit.test_runs and not is_same_file(audit.copy, audit.test_runs[0].folder / ACCURACY_LOG):
         yield audit.build_fault(
-            "another accuracy log", "that of performance/run_1", f"{Mode.ACCURACY}/{ACCURACY_LOG}"
+            "another accuracy log", "that in performance/run_1", f"{Mode.ACCURACY}/{ACCURACY_LOG}"
         )
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Return whether two files are there and equal."""
+    """Return whether two files exist and are equal."""
     try:
         return (
             is_file(one)
@@ -382,7 +383,7 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 @rule("audit.told", Audit)
 def stated_outcome(audit: Audit) -> Iterator[Fault]:
-    """What audit.json and the files of words say is what the runs come to.
+    """audit.json and the verify files agree with the recomputed runs.
 
     Source: house rule: a claim agrees with its own logs.
     Advice: submit the folder as podium audit wrote it; to pass a test, run it again.
@@ -404,15 +405,19 @@ def stated_outcome(audit: Audit) -> Iterator[Fault]:
     }
     for name, value in wanted.items():
         if getattr(record, name) != value:
-            yield audit.build_fault(f"{name} {getattr(record, name)}", f"{value}, as the runs say")
+            yield audit.build_fault(
+                f"{name} {getattr(record, name)}", f"{value}, as recomputed from the runs"
+            )
     if not math.isclose(record.ratio, found.ratio, rel_tol=AUDIT_RATIO_TOLERANCE):
-        yield audit.build_fault(f"ratio {record.ratio:g}", f"{found.ratio:g}, as the runs say")
+        yield audit.build_fault(
+            f"ratio {record.ratio:g}", f"{found.ratio:g}, as recomputed from the runs"
+        )
     fast, right = (
         found.passed,
         not counts[1] and (counts[0] > 0 or audit.test is not AuditTest.TEST01),
     )
     if record.passed and not (fast and right):
-        yield audit.build_fault("passed", "failed, as the runs say")
+        yield audit.build_fault("passed", "failed, as recomputed from the runs")
     yield from check_verdict_texts(
         audit,
         {
@@ -437,35 +442,37 @@ def count_audit_answers(audit: Audit) -> tuple[int, int]:
 
 
 def check_verdict_texts(audit: Audit, passed: Mapping[str, bool]) -> Iterator[Fault]:
-    """Hold the words against the numbers: a word that says too little is only odd."""
+    """Check the stated outcome against the numbers: a pass stated as a failure is only a
+    warning.
+    """
     for name, right in passed.items():
         text = audit.texts.get(name)
         if text is None:
             yield audit.build_fault("no such file", f"{PASS if right else FAIL}", name)
         elif PASS in text and (not right or FAIL in text):
-            yield audit.build_fault(PASS, f"{FAIL}, as the runs say", name)
+            yield audit.build_fault(PASS, f"{FAIL}, as recomputed from the runs", name)
         elif right and PASS not in text and audit.record and audit.record.passed:
             yield audit.build_fault("no outcome", PASS, name, Severity.WARNING)
 
 
 @rule("audit.failed", Audit)
 def failed(audit: Audit) -> Iterator[Fault]:
-    """A test that podium called failed stays failed, whatever its runs come to now.
+    """A test that podium recorded as failed stays failed, even if its recomputed runs now pass.
 
-    Source: house rule: a failed compliance test makes a result one that does not count;
-    inference_rules.adoc, Audit.
-    Advice: run podium audit again; both tests stay in the ledger.
+    Source: house rule: a failed compliance test invalidates a result; inference_rules.adoc, Audit.
+    Advice: run podium audit again; the ledger keeps both tests.
     """
     if audit.record and not audit.record.passed:
-        yield audit.build_fault("failed", "a test that passed")
+        yield audit.build_fault("failed", "a passed test")
 
 
 @rule("audit.strays", Audit, severity=Severity.WARNING)
 def strays(audit: Audit) -> Iterator[Fault]:
-    """A compliance test's folder contains nothing but its runs, its record, its settings and its
-    words.
+    """A compliance test's folder contains only its runs, its record, its settings and its verify
+    files.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named.
+    Source: submission_rules.adoc, Directory structure; house rule: files that the judge does not
+    read are reported.
     Advice: keep notes and copies outside the results folder.
     """
     for path in audit.unexpected_paths:

@@ -1,5 +1,5 @@
-"""What the documents of one organisation say of one another: when each run took place, on what, and
-that none is filed twice.
+"""Check the documents of one organisation against one another: when and on what each run took
+place, and that none is submitted twice.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,40 +25,38 @@ from suite.workload import Mode
 
 RESULT_RATE: Final = "result"
 EVALUATION_RATE_FACTOR: Final = 1.5
-"""The slowest evaluation of a campaign under changing load went at 0.8 times the rate of Offline,
-the fastest at 1.1.
+"""In a campaign under changing load, the slowest evaluation reached 0.8 times the rate of Offline,
+the fastest 1.1 times.
 """
 MAX_THREADS_PER_CORE: Final = 8
-"""No processor has more hardware threads a core than IBM's POWER; a run that is told to use more
-only gets in its own way.
+"""No processor has more hardware threads per core than IBM's POWER; a run with more only slows
+itself down.
 """
 HOUR_S: Final = 3_600.0
 SAME_HOST_CLOCK_ERROR_S: Final = 60.0
-"""What two clocks of one machine, or one that was set back by NTP, may differ by."""
+"""Maximum difference between two clocks of one machine, or after NTP set one back."""
 OTHER_HOST_CLOCK_ERROR_S: Final = 26 * HOUR_S
-"""Clocks of two machines, one of which takes local time for UTC: that is 14 hours at most, and
-another 12 where it is a day ahead.
+"""Clocks of two machines, one of which uses local time as UTC: at most 14 hours, plus 12 if it is a
+day ahead.
 """
 USUAL_SERVING_DELAY_S: Final = 60 * 24 * HOUR_S
-"""Two months between training and serving are legal, and odd."""
+"""Two months between training and serving are legal but unusual."""
 MAX_CAMPAIGN_S: Final = 366 * 24 * HOUR_S
-"""A campaign, whose nonce training and serving share, is not gone on with for longer."""
+"""No campaign, whose nonce training and serving share, lasts longer."""
 USUAL_RANKS_PER_CORE: Final = 2
-"""Hardware threads of a usual core: with more ranks than that they wait for one another."""
+"""Hardware threads of a usual core: with more ranks, they wait for one another."""
 OWN_ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
-"""Engines of podium's, each of which describes what it built under its own name, with its
-version.
-"""
+"""podium's engines, each of which describes what it built under its own name and version."""
 
 
 @rule("tree.distinct", Submission)
 def distinct(tree: Submission) -> Iterator[Fault]:
-    """No LoadGen run is submitted twice under different scenarios, systems or organisations of a
-    tree; times and results are compared.
+    """No LoadGen run in a tree is submitted twice, under different scenarios, systems or
+    organisations. The rule compares times and results.
 
-    Source: inference_rules.adoc v0.5, Scenarios and System under test: a run is of one scenario on
-    one system; house rule for the marks.
-    Advice: submit each run once, where it was made.
+    Source: inference_rules.adoc v0.5, Scenarios and System under test: a run belongs to one
+    scenario on one system; house rule for the compared marks.
+    Advice: submit each run once, in the folder in which it was made.
     """
     known_marks: dict[object, LoadGenRun] = {
         mark: run
@@ -81,13 +79,13 @@ def distinct(tree: Submission) -> Iterator[Fault]:
 
 
 def iterate_submission_runs(tree: Submission) -> Iterator[LoadGenRun]:
-    """Yield all LoadGen runs that an organisation filed."""
+    """Yield all LoadGen runs of an organisation."""
     yield from (run for entry in tree.entries for run in entry.runs)
 
 
 def iterate_unique_marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
-    """Yield what no two runs share: when they began and ended, to the millisecond, and what they
-    measured, to the nanosecond.
+    """Yield values that no two runs share: start and end, to the millisecond, and measurements, to
+    the nanosecond.
     """
     begin, end = run.find_value("power_begin"), run.find_value("power_end")
     if isinstance(begin, str) and isinstance(end, str):
@@ -99,12 +97,12 @@ def iterate_unique_marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
 
 @rule("tree.chronology", Submission)
 def chronology(tree: Submission) -> Iterator[Fault]:
-    """A model is served after it was trained: no LoadGen run begins before its checkpoint's
+    """A model is served only after its training: no LoadGen run begins before its checkpoint's
     training run has stopped.
 
-    Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the
-    machines are two, their clocks may differ by a day, and that is a warning; more than two months
-    between the two are a warning as well, and more than a year an error.
+    Source: house rule: the checkpoint is exported after run_stop; both times are UTC. If training
+    and serving use two machines, their clocks may differ by a day, and that is a warning; more than
+    two months between the two are also a warning, and more than a year is an error.
     Advice: submit unedited logs; if a machine's clock was wrong, set it and repeat its runs.
     """
     for entry in tree.entries:
@@ -123,7 +121,7 @@ def chronology(tree: Submission) -> Iterator[Fault]:
             )
             if severity:
                 found = (
-                    f"served on {begin:%Y-%m-%d %H:%M:%S}, trained until"
+                    f"served at {begin:%Y-%m-%d %H:%M:%S}, trained until"
                     f" {datetime.fromtimestamp(stopped, UTC):%Y-%m-%d %H:%M:%S}"
                 )
                 yield run.build_fault(
@@ -136,7 +134,7 @@ def chronology(tree: Submission) -> Iterator[Fault]:
 
 
 def weigh_serving_delay(waited_s: float, same: bool) -> Severity | None:
-    """Weigh the time from the end of training to the beginning of a LoadGen run."""
+    """Return the severity of the time from the end of training to the start of a LoadGen run."""
     if waited_s < -(HOUR_S if same else OTHER_HOST_CLOCK_ERROR_S) or waited_s > MAX_CAMPAIGN_S:
         return Severity.ERROR
     return (
@@ -147,7 +145,7 @@ def weigh_serving_delay(waited_s: float, same: bool) -> Severity | None:
 
 
 def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool:
-    """Return whether training and serving ran on one machine, by what describes it."""
+    """Return whether training and serving ran on one machine, by its description."""
     names = (entry.place.system if entry.place else None, log.place.system if log.place else None)
     found = [find_submitted_description(tree, name) for name in names]
     return names[0] == names[1] or (
@@ -156,7 +154,7 @@ def is_same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> b
 
 
 def identify_described_host(description: SystemDescription | None) -> tuple[object, ...]:
-    """Return what a description says of processor and memory."""
+    """Return the description's processor and memory."""
     return (
         (
             description.host_processor_model_name,
@@ -175,7 +173,7 @@ def find_submitted_description(tree: Submission, name: str | None) -> SystemDesc
 
 @rule("tree.overlap", Submission, severity=Severity.WARNING)
 def overlap(tree: Submission) -> Iterator[Fault]:
-    """The LoadGen runs of a system do not overlap in time; overlapping runs shared the system.
+    """The LoadGen runs of a system do not overlap in time; overlapping runs share the system.
 
     Source: house rule; 78 of 400 published systems have such runs, on machines with several
     accelerators.
@@ -200,7 +198,7 @@ def overlap(tree: Submission) -> Iterator[Fault]:
 
 
 def parse_run_span(run: LoadGenRun) -> tuple[datetime, datetime] | None:
-    """Give when a run began and ended; None where it does not say."""
+    """Return when a run began and ended; None if it does not state it."""
     begin, end = (
         parse_power_time(run.find_value("power_begin")),
         parse_power_time(run.find_value("power_end")),
@@ -210,11 +208,11 @@ def parse_run_span(run: LoadGenRun) -> tuple[datetime, datetime] | None:
 
 @rule("tree.devices", Submission)
 def devices(tree: Submission) -> Iterator[Fault]:
-    """A run on an accelerator belongs to a system whose description lists that accelerator.
+    """The description of a run's system lists the accelerator that the run used.
 
     Source: submission_rules.adoc, System description: accelerators_per_node; the device that
     run.json and the training log name.
-    Advice: describe the system that ran it; give each machine its own system name.
+    Advice: describe the system that ran the workload; give each machine its own system name.
     """
     for entry in tree.entries:
         description = find_submitted_description(tree, entry.place.system if entry.place else None)
@@ -247,7 +245,7 @@ def devices(tree: Submission) -> Iterator[Fault]:
 
 
 def has_described_device(description: SystemDescription, device: str) -> bool:
-    """Return whether a system has a device; where its accelerators are not told, it may."""
+    """Return whether a system has a device; if its accelerators are not described, it may."""
     count = parse_document_count(description.accelerators_per_node)
     return (
         device.partition(":")[0] != CUDA
@@ -259,19 +257,19 @@ def has_described_device(description: SystemDescription, device: str) -> bool:
 
 
 def parse_device_number(device: str) -> int:
-    """Return an accelerator's number, 0 if the device has none; loadgen.instances judges lists that
-    are none.
+    """Return an accelerator's number, 0 if the device has none; loadgen.instances checks malformed
+    lists.
     """
     return parse_document_count(device.partition(":")[2]) or 0
 
 
 @rule("tree.threads", Submission)
 def threads(tree: Submission) -> Iterator[Fault]:
-    """The described processors and accelerators can hold the run's threads and ranks.
+    """The described processors and accelerators can run the run's threads and ranks.
 
-    Source: house rule: podium takes no more threads than there are hardware threads, eight a core
-    at most, and an accelerator for each rank; more ranks than two a core are a warning.
-    Advice: describe the system that ran it; give each machine its own system name.
+    Source: house rule: podium uses no more threads than there are hardware threads, at most eight
+    per core, and one accelerator for each rank; more than two ranks per core are a warning.
+    Advice: describe the system that ran the workload; give each machine its own system name.
     """
     for entry in tree.entries:
         most = compute_thread_limit(
@@ -291,7 +289,7 @@ def threads(tree: Submission) -> Iterator[Fault]:
 
 
 def compute_thread_limit(description: SystemDescription | None) -> int | None:
-    """Return the threads that a node can hold; None where its processors are not told."""
+    """Return the threads that a node can run; None if its processors are not described."""
     cores = parse_document_count(description.host_processor_core_count) if description else None
     return (
         cores
@@ -305,7 +303,7 @@ def compute_thread_limit(description: SystemDescription | None) -> int | None:
 def check_threads_and_ranks(
     log: TrainingLog, description: SystemDescription | None
 ) -> Iterator[Fault]:
-    """Judge threads and ranks of a training run."""
+    """Check threads and ranks of a training run."""
     most, used, size = (
         compute_thread_limit(description),
         log.find_value(events.THREADS),
@@ -345,14 +343,13 @@ def check_threads_and_ranks(
 
 @rule("tree.pace", Submission, severity=Severity.WARNING)
 def pace(tree: Submission) -> Iterator[Fault]:
-    """Training is not faster than the harness can supply samples and, if an answer is one forward
-    pass, not faster than serving: a training step costs about three. On processors no run has all
-    its evaluations 1.5 times as fast as serving.
+    """Training is not faster than the harness can supply samples. If an answer is one forward pass,
+    training is not faster than serving either, since a training step costs about three passes. On
+    processors, the evaluations of a run are never all 1.5 times as fast as serving.
 
-    Source: house rule: harness ceiling and Offline result of the same device, in run.json, held
-    against epochs and evaluations of the training log.
-    Advice: find out what else the machine was doing during the slower of the two; do not edit
-    times.
+    Source: house rule: harness ceiling and Offline result of the same device, in run.json, compared
+    with epochs and evaluations of the training log.
+    Advice: find out what slowed the machine during the slower of the two; do not edit times.
     """
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
         for log in (log for log in entry.origins if log.find_value(events.WORLD_SIZE) == 1):
@@ -380,7 +377,7 @@ def check_epoch_rates(log: TrainingLog, limit: float, what: str) -> Iterator[Fau
 def iterate_training_rate_limits(
     entry: InferenceEntry, log: TrainingLog
 ) -> Iterator[tuple[float, str]]:
-    """Yield the rates that training on the same device stays below."""
+    """Yield upper bounds of the training rate on the same device."""
     for record in (
         run.record
         for run in entry.performance
@@ -402,8 +399,8 @@ def iterate_training_rate_limits(
 
 
 def check_evaluation_rate(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
-    """Yield a fault where even the slowest of several evaluations goes through its samples faster
-    than they are served, which needs no decoding.
+    """Yield a fault if even the slowest of several evaluations is faster than serving, for samples
+    that need no decoding.
     """
     samples = log.find_value(events.EVAL_SAMPLES)
     starts = {
@@ -434,7 +431,7 @@ def check_evaluation_rate(log: TrainingLog, limit: float, what: str) -> Iterator
 
 
 def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
-    """Return how long each epoch took that no interruption cut in two."""
+    """Return the duration of each uninterrupted epoch."""
     if log.list_records(events.RESUMED):
         return {}
     starts = {
@@ -454,13 +451,15 @@ def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
 
 @rule("entry.engine", InferenceEntry)
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
-    """An engine with the name of one of podium's comes from podium's own package, and the engine
-    named in the record built each network.
+    """An engine that has the name of a podium engine comes from podium's own package, and the
+    engine named in the record built each network.
 
-    A record that does not name the package is a warning: those of the first podium did not.
-    Source: house rule: each of podium's engines describes what it built under its own name, with
-    its version; engine_package of run.json.
-    Advice: keep the files that podium infer wrote; give an engine of another package its own name.
+    A record that does not name the package is a warning, because podium's first version did not
+    record it.
+
+    Source: house rule: each podium engine describes what it built under its own name and version;
+    engine_package of run.json.
+    Advice: keep the files that podium infer wrote; rename an engine of another package.
     """
     record, measurements = entry.record, entry.measurements
     if record is None or record.engine not in OWN_ENGINES:
@@ -469,7 +468,7 @@ def engine(entry: InferenceEntry) -> Iterator[Fault]:
         yield build_record_fault(
             entry.runs[0],
             "no engine_package",
-            f"the package that {record.engine} came from",
+            f"the package that provides {record.engine}",
             Severity.WARNING,
         )
     if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION_NAME:

@@ -1,4 +1,4 @@
-"""Rules about the ledger: that it is whole, and that it accounts for every result."""
+"""Check that the ledger is complete and accounts for every result."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -25,24 +25,23 @@ from suite.ledger.steps import (
 from suite.units import MS_PER_S
 
 FIRST_FORMAT_WITH_LEDGER: Final = 2
-"""The first format of a manifest whose bundles hold ledgers."""
+"""The first format of a manifest whose bundles contain ledgers."""
 STEP_TIME_TOLERANCE_S: Final = 60.0
-"""House rule: a step is written when a log has its last line; clocks that a time server sets may
+"""House rule: a step is written when a log has its last line; clocks set by a time server may
 differ by less.
 """
 ENDING_STEP_KINDS: Final = frozenset(
     {StepKind.TRAINED, StepKind.MISSED, StepKind.ABORTED, StepKind.SERVED}
 )
-"""Steps that end what a `begin` began."""
+"""Steps that end the work of a `begin` step."""
 
 
 @rule("ledger.links", LedgerFile)
 def links(ledger: LedgerFile) -> Iterator[Fault]:
-    """The lines of a ledger are numbered from 0, and each names the SHA-256 of the line before it,
-    so that none was removed, repeated, moved or edited.
+    """The lines of a ledger are numbered from 0, and each names the SHA-256 of the line before it.
+    This proves that no line was removed, repeated, moved or edited.
 
-    Source: house rule: attempts that did not become results are counted, too;
-    suite/ledger/steps.py.
+    Source: house rule: attempts that did not become results also count; suite/ledger/steps.py.
     Advice: submit the ledger as podium wrote it, with all its lines.
     """
     before = ""
@@ -51,13 +50,13 @@ def links(ledger: LedgerFile) -> Iterator[Fault]:
             yield from check_ledger_line(ledger, ledger_line, ledger_line.step, before)
         before = ledger_line.sha256
     if not ledger.ledger_lines and not ledger.source.parse_errors:
-        yield ledger.build_fault("no line", "one line for each step, the first of kind begin")
+        yield ledger.build_fault("no line", "one line for each step, starting with begin")
 
 
 def check_ledger_line(
     ledger: LedgerFile, ledger_line: LedgerLine, step: LedgerStep, before: str
 ) -> Iterator[Fault]:
-    """Hold one line against its place, and against the line before."""
+    """Check one line against its position and the previous line."""
     if step.n != ledger_line.line - 1:
         yield ledger.build_fault(f"step {step.n}", f"step {ledger_line.line - 1}", ledger_line.line)
     if step.previous != before:
@@ -72,8 +71,8 @@ def check_ledger_line(
 
 @rule("ledger.nonce", LedgerFile)
 def nonce(ledger: LedgerFile) -> Iterator[Fault]:
-    """The nonce of a campaign with a challenge is the SHA-256 of the challenge, 8 to 64 bytes, and
-    32 random bytes behind it.
+    """The nonce of a campaign with a challenge is the SHA-256 of the challenge (8 to 64 bytes)
+    followed by 32 random bytes.
 
     Source: house rule: since the nonce seeds each LoadGen run, no answer can be older than the
     challenge.
@@ -98,18 +97,19 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
         elif compute_campaign_nonce(step.challenge, step.random) != step.nonce:
             yield ledger.build_fault(
                 f"nonce {step.nonce!r}",
-                f"{compute_campaign_nonce(step.challenge, step.random)!r}, made from the challenge",
+                f"{compute_campaign_nonce(step.challenge, step.random)!r}, derived from"
+                " the challenge",
                 ledger_line.line,
             )
 
 
 @rule("ledger.kept", LedgerFile)
 def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
-    """Each training log, LoadGen run, compliance test and record of a checkpoint was made by
-    exactly one step of the ledger, with all its files, and not superseded since.
+    """Exactly one step of the ledger made each training log, LoadGen run, compliance test and
+    checkpoint record, with all its files, and no later step superseded it.
 
-    Source: house rule: a result that was superseded cannot be filed in the place of the one that
-    was kept, nor one that podium did not make.
+    Source: house rule: neither a superseded result nor one from another program can replace a kept
+    result.
     Advice: restore the files that the ledger names, or repeat the run.
     """
     for paths in ledger.iterate_result_files():
@@ -120,10 +120,10 @@ def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
         if retained:
             found = f"made by steps {', '.join(str(step.n) for step in retained)}"
         elif made:
-            found = f"made by step {made[-1].n}, and superseded since"
+            found = f"made by step {made[-1].n}, and superseded later"
         else:
             found = "no step made this"
-        required = f"made by one step of {ledger.source.path.name}, as it lies here, and kept"
+        required = f"made by one step of {ledger.source.path.name}, unchanged, and kept"
         yield ledger.build_fault(
             found, required, file=there[0] if len(paths) == 1 else there[0].parent
         )
@@ -131,11 +131,12 @@ def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
 
 @rule("ledger.order", LedgerFile)
 def order(ledger: LedgerFile) -> Iterator[Fault]:
-    """What a step ends was begun before it; a checkpoint was stored after its training run ended,
-    and served after that.
+    """Every step that ends something follows the step that began it. A checkpoint is stored after
+    its training run ended, and served after that.
 
-    Only the first line may name results that were there before the ledger.
-    Source: house rule: podium appends each step when it happens.
+    Only the first line may name results that existed before the ledger.
+
+    Source: house rule: podium appends each step as it happens.
     Advice: submit the ledger as podium wrote it.
     """
     begun: set[tuple[str, str, str]] = set()
@@ -145,7 +146,7 @@ def order(ledger: LedgerFile) -> Iterator[Fault]:
             begun.add((step.what, step.of, step.nonce))
             if step.files and step.n:
                 yield ledger.build_fault(
-                    "files of a begin", "none, but in the first line", ledger_line.line
+                    "files in a begin step", "no files, except in the first line", ledger_line.line
                 )
         elif (
             step
@@ -153,20 +154,20 @@ def order(ledger: LedgerFile) -> Iterator[Fault]:
             and (step.what, step.of, step.nonce) not in begun
         ):
             yield ledger.build_fault(
-                f"{step.step} {step.of}", "a step that begins it, before this one", ledger_line.line
+                f"{step.step} {step.of}", "an earlier step that begins it", ledger_line.line
             )
     yield from check_checkpoint_steps(ledger)
 
 
 @rule("ledger.times", LedgerFile, severity=Severity.WARNING)
 def times(ledger: LedgerFile) -> Iterator[Fault]:
-    """Steps follow one another in time, and a training log begins after the step that began it and
-    ends when the step that names it was written.
+    """Steps are in the order of time. A training log begins after the step that began it, and ends
+    when the step that names it was written.
 
-    Source: house rule: podium appends each step when it happens; a clock may have been set in
+    Source: house rule: podium appends each step as it happens; a clock may have been set in
     between, so this is a warning.
     Advice: submit log and ledger as podium wrote them; if the machine's clock was set meanwhile,
-    say so in the submission.
+    mention it in the submission.
     """
     timed_steps = [
         (moment, step) for step in ledger.steps if (moment := parse_step_time(step)) is not None
@@ -174,7 +175,7 @@ def times(ledger: LedgerFile) -> Iterator[Fault]:
     for (earlier, before), (later, step) in pairwise(timed_steps):
         if later < earlier - STEP_TIME_TOLERANCE_S:
             yield ledger.build_fault(
-                f"step {step.n} {earlier - later:.0f} s before step {before.n}",
+                f"step {step.n} is {earlier - later:.0f} s before step {before.n}",
                 "steps in the order of time",
                 step.n + 1,
             )
@@ -184,7 +185,7 @@ def times(ledger: LedgerFile) -> Iterator[Fault]:
 
 
 def check_log_times(ledger: LedgerFile, log: TrainingLog, step: LedgerStep) -> Iterator[Fault]:
-    """Hold a log's first and last line against the steps that began it and ended it."""
+    """Check a log's first and last line against the steps that began and ended it."""
     marks = [
         record.event.time_ms / MS_PER_S
         for record in log.records
@@ -201,7 +202,7 @@ def check_log_times(ledger: LedgerFile, log: TrainingLog, step: LedgerStep) -> I
     if marks and first is not None and min(marks) < first - STEP_TIME_TOLERANCE_S:
         yield ledger.build_fault(
             f"{log.path.name} begins {first - min(marks):.0f} s before its step",
-            "a log that begins after it",
+            "a log that begins after its step",
             step.n + 1,
         )
     if marks and ended is not None and abs(ended - max(marks)) > STEP_TIME_TOLERANCE_S:
@@ -213,7 +214,7 @@ def check_log_times(ledger: LedgerFile, log: TrainingLog, step: LedgerStep) -> I
 
 
 def parse_step_time(step: LedgerStep) -> float | None:
-    """Return when a step was written, in seconds since 1970; None if it does not say."""
+    """Return when a step was written, in seconds since 1970; None if it does not contain a time."""
     try:
         moment = datetime.fromisoformat(step.utc)
     except ValueError:
@@ -222,9 +223,7 @@ def parse_step_time(step: LedgerStep) -> float | None:
 
 
 def check_checkpoint_steps(ledger: LedgerFile) -> Iterator[Fault]:
-    """Hold the steps of each served checkpoint against one another; those in the first line came in
-    any order.
-    """
+    """Compare the steps of each served checkpoint; those in the first line may have any order."""
     for entry in ledger.entries:
         for sha256, served in ledger.find_served_checkpoints(entry):
             logs = [
@@ -238,7 +237,7 @@ def check_checkpoint_steps(ledger: LedgerFile) -> Iterator[Fault]:
 
 
 def check_rising_steps(ledger: LedgerFile, steps: list[LedgerStep]) -> Iterator[Fault]:
-    """Yield neighbours whose numbers do not rise."""
+    """Yield neighbours whose numbers do not increase."""
     for before, after in pairwise(steps):
         if before.n > after.n or (before.n == after.n and before.step is not StepKind.BEGIN):
             yield ledger.build_fault(
@@ -249,18 +248,18 @@ def check_rising_steps(ledger: LedgerFile, steps: list[LedgerStep]) -> Iterator[
 
 
 def find_first_step(ledger: LedgerFile, paths: list[Path]) -> LedgerStep | None:
-    """Return the first of the steps that files stand by."""
+    """Return the first of the steps that files come from."""
     found = [step for path in paths for step in ledger.find_effective_steps([path])]
     return min(found, key=lambda step: step.n, default=None)
 
 
 @rule("ledger.complete", LedgerFile)
 def complete(ledger: LedgerFile) -> Iterator[Fault]:
-    """A bundle holds every run and compliance test of its training sets and scenarios that the
-    ledger says was kept.
+    """A bundle contains every run and compliance test that the ledger lists as kept for its
+    training sets and scenarios.
 
-    Source: house rule: of a campaign's runs none is left out.
-    Advice: restore the runs that are named, or repeat the set or the scenario as a whole.
+    Source: house rule: no run of a campaign is left out.
+    Advice: restore the named runs, or repeat the whole set or scenario.
     """
     folders = {
         format_ledger_path(ledger, group.folder): {
@@ -286,8 +285,8 @@ def complete(ledger: LedgerFile) -> Iterator[Fault]:
 
 
 def resolve_step_folder(step: LedgerStep) -> str:
-    """Name the folder of the set or scenario that a step belongs to; a compliance test belongs to
-    its scenario.
+    """Return the folder of the set or scenario of a step; a compliance test belongs to its
+    scenario.
     """
     if step.what == AttemptKind.AUDIT:
         return str(PurePosixPath(step.of).parent).replace(f"/{AUDITS_FOLDER}/", "/results/", 1)
@@ -295,19 +294,19 @@ def resolve_step_folder(step: LedgerStep) -> str:
 
 
 def format_ledger_path(ledger: LedgerFile, folder: Path) -> str:
-    """Name a folder as the ledger does."""
+    """Format a folder as the ledger does."""
     return folder.relative_to(ledger.root).as_posix()
 
 
 @rule("bundle.ledger", Bundle)
 def heads(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle of format 2 holds the ledger of each of its workloads, and its manifest names the
+    """A bundle of format 2 contains the ledger of each of its workloads, and its manifest names the
     SHA-256 of each ledger's last line.
 
-    Source: house rule: the seal holds the number of attempts as it holds the results; a bundle of
-    format 1 was made before ledgers were kept.
-    Advice: pack the results again with podium pack; results without a ledger beside others with one
-    are packed alone, with --workload.
+    Source: house rule: the seal covers the number of attempts as well as the results; a bundle of
+    format 1 predates ledgers.
+    Advice: pack the results again with podium pack; if only some results have a ledger, pack each
+    workload separately with --workload.
     """
     manifest = bundle.manifest
     if manifest is None:
@@ -347,7 +346,7 @@ def heads(bundle: Bundle) -> Iterator[Fault]:
 
 
 def iterate_required_ledgers(bundle: Bundle) -> Iterator[str]:
-    """Name the ledgers that the results of a bundle belong into."""
+    """List the ledgers that the results of a bundle belong to."""
     for tree in bundle.submissions:
         home = tree.organisation_folder.relative_to(bundle.folder).as_posix()
         workloads = {log.workload for group in tree.sets for log in group.logs} | {

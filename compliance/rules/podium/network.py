@@ -1,5 +1,5 @@
-"""Systems under test behind a network: who asked whom, on which machines, and what the Network
-Division allows.
+"""Check systems under test behind a network: which machines asked and answered, and what the
+Network Division allows.
 """
 
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ SHARED_NETWORK_FIELDS: Final = (
     "form",
     "model",
 )
-"""Fields that the networks of all runs of an entry have alike; round trips and bytes differ."""
+"""Fields that are equal in the networks of all runs of an entry; round trips and bytes differ."""
 
 
 @rule("network.scenario", LoadGenRun)
 def scenario(run: LoadGenRun) -> Iterator[Fault]:
-    """A system behind a network is measured in Server and Offline only.
+    """A system behind a network is measured only in Server and Offline.
 
     Source: inference_rules.adoc, Network Division: the datacenter suite only.
-    Advice: serve the other scenarios where LoadGen runs.
+    Advice: serve the other scenarios on LoadGen's machine.
     """
     if run.record and run.record.network and run.record.scenario not in NETWORK_SCENARIOS:
         yield build_record_fault(
@@ -44,8 +44,8 @@ def scenario(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.name", LoadGenRun)
 def name(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen's name of a system behind a network contains 'Network SUT' and the answer of each
-    server; no other system has that name.
+    """LoadGen's name of a system behind a network contains 'Network SUT' and each server's name; no
+    other system has such a name.
 
     Source: inference_rules.adoc, Network Division: Name() of the QDL.
     Advice: keep the logs that LoadGen wrote, and name each server once.
@@ -60,7 +60,7 @@ def name(run: LoadGenRun) -> Iterator[Fault]:
             f"sut_name {sut_name!r}",
             f"a name with '{NETWORK_SUT_NAME}'"
             if network
-            else "no networked system: run.json has none",
+            else "a system without a network: run.json has none",
         )
     named = [
         part.rpartition(" at ")[2] for part in sut_name.partition(NETWORK_SUT_NAME)[2].split(", ")
@@ -81,7 +81,7 @@ def list_endpoint_addresses(network: NetworkRecord) -> list[str]:
 
 @rule("network.requests", LoadGenRun)
 def requests(run: LoadGenRun) -> Iterator[Fault]:
-    """Over a network each sample is one request: LoadGen's side neither batches nor pads.
+    """Each request over a network contains one sample: LoadGen's side neither batches nor pads.
 
     Source: inference_rules.adoc, Network Division: the QDL is a proxy; batching belongs to the
     system under test.
@@ -96,48 +96,52 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
         yield build_record_fault(
             run,
             f"{network.bytes_out} bytes of requests, {network.bytes_in} of answers",
-            "more than none: all data travel",
+            "more than 0 bytes: all data cross the network",
         )
 
 
 @rule("network.machines", LoadGenRun)
 def machines(run: LoadGenRun) -> Iterator[Fault]:
-    """In the division network, LoadGen and every server run on different machines, and the servers
-    say what they serve; a system behind a network is never in the division closed.
+    """In the network division, LoadGen and every server run on different machines, and the servers
+    state what they serve. A system behind a network is never in the closed division.
 
     Source: inference_rules.adoc, Network Division: SUT and LoadGen on separate systems;
     submission_checker: division network and is_network.
-    Advice: run podium serve on another machine; between programs of one machine, a result is one of
-    the division open.
+    Advice: run podium serve on another machine; a result from two programs on one machine belongs
+    to the open division.
     """
     if run.record is None:
         return
     network, division = run.record.network, run.record.division
     if network and division == Division.CLOSED:
-        yield build_record_fault(run, "a network, in the division closed", "network, or open")
+        yield build_record_fault(
+            run, "a network in the closed division", "division network or open"
+        )
     if division != Division.NETWORK:
         return
     if network is None:
-        yield build_record_fault(run, "no network, in the division network", "what was between")
+        yield build_record_fault(
+            run, "no network in the network division", "the network between LoadGen and the servers"
+        )
     elif not network.is_on_other_machines:
         yield build_record_fault(
             run,
-            "LoadGen and a server on one machine, or a server that does not tell its own",
+            "LoadGen and a server on one machine, or a server that does not name its machine",
             "another machine for each server",
         )
     elif network.form != OPAQUE_SERVER_FORM:
         yield build_record_fault(
-            run, "a server that does not say what it serves", "one that names its checkpoint"
+            run, "a server that does not state what it serves", "a server that names its checkpoint"
         )
 
 
 @rule("network.described", InferenceEntry)
 def described(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry have the same network, and the system's description says whether there
+    """All runs of an entry have the same network, and the system's description states whether there
     is one.
 
-    Source: submission_checker/constants.py, SYSTEM_DESC_IS_NETWORK_MODE; house rule: one system
-    behind all runs.
+    Source: submission_checker/constants.py, SYSTEM_DESC_IS_NETWORK_MODE; house rule: all runs use
+    one system.
     Advice: serve both modes of a scenario with one command, and keep the description that podium
     wrote.
     """
@@ -158,14 +162,14 @@ def described(entry: InferenceEntry) -> Iterator[Fault]:
         stated = entry.system.description.is_network
         yield entry.build_fault(
             f"is_network {stated!r}",
-            "'true'" if first.network else "none: run.json has no network",
+            "'true'" if first.network else "false: run.json has no network",
             entry.system.path,
         )
 
 
 @rule("network.fields", SystemFile)
 def fields(system: SystemFile) -> Iterator[Fault]:
-    """A description in the division network has all thirteen fields of a networked system.
+    """A description in the network division has all thirteen fields of a networked system.
 
     Source: submission_checker/constants.py, SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE.
     Advice: provide the fields that podium cannot know with --system-file.
@@ -175,7 +179,7 @@ def fields(system: SystemFile) -> Iterator[Fault]:
         return
     if not description.networked:
         yield system.build_fault(
-            f"is_network {description.is_network!r} in the division network", "'true'"
+            f"is_network {description.is_network!r} in the network division", "'true'"
         )
     for field in NETWORK_FIELDS:
         if not (getattr(description, field) or "").strip():

@@ -1,5 +1,5 @@
-"""Noise: what disturbed a run, by its telemetry and its own pace; a lab's only machine may be
-shared, so all of it is a warning.
+"""Check what disturbed a run, by its telemetry and its own pace. A lab's only machine may be
+shared, so all findings are warnings.
 """
 
 import math
@@ -18,12 +18,12 @@ SLOWDOWN_REASON_BITS: Final = 0x20 | 0x40 | 0x80
 ...HwPowerBrakeSlowdown.
 """
 MIN_CLOCK_READINGS: Final = 8
-"""Readings, below which a quarter of them is one or none."""
+"""Minimum number of readings: with fewer, a quarter of them is one or none."""
 
 
 @rule("noise.others", RunConditions, severity=Severity.WARNING)
 def others(run: RunConditions) -> Iterator[Fault]:
-    """Other programs used few of the cores during a run, on average and over any ten seconds.
+    """Other programs use few of the cores during a run, on average and over any ten seconds.
 
     Source: house rule; the round's noise.others_share and noise.others_peak_share.
     Advice: end other programs and repeat the run; a result on a disturbed host is not the system's
@@ -39,22 +39,22 @@ def others(run: RunConditions) -> Iterator[Fault]:
     average, peak = compute_mean_share(shares), compute_peak_share(shares, run.noise.peak_s)
     if average > run.noise.others_share:
         yield run.build_fault(
-            f"others on {average:.1%} of the cores",
+            f"other programs on {average:.1%} of the cores",
             f"at most {run.noise.others_share:.0%} on average",
         )
     elif peak > run.noise.others_peak_share:
         yield run.build_fault(
-            f"others on {peak:.1%} of the cores for {run.noise.peak_s:g} s",
+            f"other programs on {peak:.1%} of the cores for {run.noise.peak_s:g} s",
             f"at most {run.noise.others_peak_share:.0%}",
         )
 
 
 @rule("noise.steal", RunConditions, severity=Severity.WARNING)
 def steal(run: RunConditions) -> Iterator[Fault]:
-    """The hypervisor gave the cores to nobody else.
+    """The hypervisor takes no CPU time from this machine.
 
     Source: house rule; the round's noise.steal_share; proc(5), /proc/stat, steal.
-    Advice: measure on a machine, or a virtual machine, of whose cores no other has a share.
+    Advice: measure on a physical machine, or on a virtual machine that has its cores to itself.
     """
     shares = [
         (ns, state.steal) for ns, state in run.iterate_host_states() if state.steal is not None
@@ -67,11 +67,11 @@ def steal(run: RunConditions) -> Iterator[Fault]:
 
 @rule("noise.trend", RunConditions, severity=Severity.WARNING)
 def trend(run: RunConditions) -> Iterator[Fault]:
-    """A run's second half is as fast as its first: their rates differ by little, or by no more than
-    chance has them differ in a steady run.
+    """A run's second half is as fast as its first: their rates differ little, or no more than
+    chance allows in a steady run.
 
-    Source: house rule; the round's noise.trend_share and noise.trend_level. Server's pace follows
-    the arrivals, and is not looked at.
+    Source: house rule; the round's noise.trend_share and noise.trend_level. Server is exempt,
+    because its pace follows the arrivals.
     Advice: find out whether the machine became hot or busy, and repeat the run.
     """
     if run.noise is None or run.rates is None:
@@ -90,18 +90,18 @@ def trend(run: RunConditions) -> Iterator[Fault]:
 
 @rule("noise.throttle", RunConditions, severity=Severity.WARNING)
 def throttle(run: RunConditions) -> Iterator[Fault]:
-    """Neither heat nor a power brake held a GPU's clock down.
+    """Neither heat nor a power brake slows a GPU's clock.
 
     Source: house rule; the round's noise.throttle_share; NVML, nvmlClocksEventReason: software and
     hardware thermal slowdown, power brake.
-    Advice: see to the machine's cooling and power supply, and repeat the run.
+    Advice: check the machine's cooling and power supply, and repeat the run.
     """
     for name, states in run.iterate_gpu_states():
         reasons = [state.event_reasons for state in states if state.event_reasons is not None]
         share = sum(bool(each & SLOWDOWN_REASON_BITS) for each in reasons) / max(1, len(reasons))
         if run.noise and share > run.noise.throttle_share:
             yield run.build_fault(
-                f"{name} held down in {share:.1%} of the samples",
+                f"{name} throttled in {share:.1%} of the samples",
                 f"at most {run.noise.throttle_share:.0%}",
             )
 
@@ -110,8 +110,8 @@ def throttle(run: RunConditions) -> Iterator[Fault]:
 def clock(run: RunConditions) -> Iterator[Fault]:
     """The clocks of cores and GPUs do not fall during a run.
 
-    Source: house rule; the round's noise.clock_share, of the medians of the last and the first
-    quarter; of the cores the fastest is looked at.
+    Source: house rule; the round's noise.clock_share, which compares the medians of the last and
+    the first quarter; for the cores, the fastest counts.
     Advice: let the machine cool down between runs, or fix its clocks, and repeat the run.
     """
     named_clocks: dict[str, list[float]] = {
@@ -137,7 +137,7 @@ def clock(run: RunConditions) -> Iterator[Fault]:
 def swap(run: RunConditions) -> Iterator[Fault]:
     """The host swaps no memory in during a run.
 
-    Source: house rule: whatever was swapped in, something had to wait for a disk.
+    Source: house rule: a program waited for a disk while memory was swapped in.
     Advice: free memory, or use a machine with more, and repeat the run.
     """
     swapped = sum(state.swap_in_bytes or 0 for _, state in run.iterate_host_states())
@@ -147,7 +147,7 @@ def swap(run: RunConditions) -> Iterator[Fault]:
 
 @rule("noise.governor", RunConditions, severity=Severity.WARNING)
 def governor(run: RunConditions) -> Iterator[Fault]:
-    """The cores' frequency governor keeps their clock up.
+    """The frequency governor of the cores keeps their clock high.
 
     Source: house rule; the round's noise.governor; kernel documentation,
     admin-guide/pm/cpufreq.rst.
@@ -165,7 +165,7 @@ def governor(run: RunConditions) -> Iterator[Fault]:
 
 
 def compute_mean_share(shares: Sequence[tuple[int, float]]) -> float:
-    """Average shares over the time that each tells of."""
+    """Average shares, weighted by their time."""
     return sum(ns * share for ns, share in shares) / sum(ns for ns, _ in shares)
 
 
@@ -186,11 +186,11 @@ def compute_peak_share(shares: Sequence[tuple[int, float]], span_s: float) -> fl
 
 
 def estimate_trend_p_value(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return how often the means of two equally many slices of a steady run differ by as much:
-    Student's t test, both with one variance.
+    """Return the probability that the means of two equally large groups of slices of a steady run
+    differ by as much: Student's t test, both with one variance.
 
-    By ranks, five slices beside five lie wholly apart in one steady run of 126: more than the limit
-    allows.
+    By ranks, five slices beside five are completely separate in one steady run of 126: more than
+    the limit allows.
     """
     difference = abs(statistics.fmean(second) - statistics.fmean(first))
     error = math.sqrt((statistics.variance(first) + statistics.variance(second)) / len(first))

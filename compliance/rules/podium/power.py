@@ -1,5 +1,5 @@
-"""Power and energy: every joule follows from readings of the run's own window, and keeps its grade
-and its scope.
+"""Check power and energy: every joule follows from readings in the run's own window, and keeps its
+grade and its scope.
 """
 
 import math
@@ -35,10 +35,10 @@ from suite.power import SYSTEM, Quantity, is_overlapping
 from suite.records import ROUGH_EDGE_SHARE, EnergyRecord
 
 ENERGY_TOLERANCE: Final = 1e-3
-"""Share by which a figure may differ from what follows from the readings. Source: house rule."""
+"""Maximum relative difference between a figure and its readings. Source: house rule."""
 MIN_STUCK_READINGS: Final = 20
-"""Even readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W
-whatever runs on it (arXiv:1807.02562).
+"""Number of equal readings in a run that are not a coincidence. Source: house rule; a P4's sensor
+reads 33 W whatever runs on it (arXiv:1807.02562).
 """
 ENERGY_FIGURES: Final = (
     "joules",
@@ -53,11 +53,10 @@ ENERGY_FIGURES: Final = (
 
 @rule("power.same_run", RunPower)
 def same_run(powered: RunPower) -> Iterator[Fault]:
-    """Energy and performance are of one run: an accuracy run has no energy, and a record's energy
-    has its readings beside it.
+    """Energy and performance come from one run: an accuracy run has no energy, and a record with an
+    energy has its readings beside it.
 
-    Source: MLPerf Power rules, Power measurement: the performance run is the one that is measured;
-    house rule.
+    Source: MLPerf Power rules, Power measurement: the performance run is measured; house rule.
     Advice: serve again with the power sources; do not move energy from one run to another.
     """
     if powered.claims and not powered.performance:
@@ -72,12 +71,12 @@ def same_run(powered: RunPower) -> Iterator[Fault]:
 
 @rule("power.window", RunPower)
 def window(powered: RunPower) -> Iterator[Fault]:
-    """Every channel with an energy has readings before the run began (power_begin, run_start) and
-    after it ended, and no long gap in between.
+    """Every channel with an energy has readings from before the run began (power_begin, run_start)
+    and from after it ended, without a long gap in between.
 
     Source: house rule: nothing is extrapolated; mlcommons/inference, loadgen.cc, power_begin and
     power_end.
-    Advice: serve again; a machine that is too busy to read its sensors has no energy.
+    Advice: serve again; a machine that is too busy to read its sensors gets no energy result.
     """
     if not powered.performance or not powered.readings.tracks or not powered.claims:
         return
@@ -89,30 +88,30 @@ def window(powered: RunPower) -> Iterator[Fault]:
         return
     if powered.next_ns is not None and powered.window[1] > powered.next_ns:
         yield powered.build_record_fault(
-            "an idle machine in the time of the run", f"{IDLE_POWER_S:g} s of readings before it"
+            "an idle reading during the run", f"{IDLE_POWER_S:g} s of readings before it"
         )
     told = {each.name for each in powered.claims}
     for reason in powered.measured[1]:
         if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
-            yield powered.build_fault(reason, "readings that give the energy that the record tells")
+            yield powered.build_fault(reason, "readings that confirm the recorded energy")
 
 
 @rule("power.energy", RunPower)
 def figures(powered: RunPower) -> Iterator[Fault]:
-    """Joules, watts and what is derived from them follow from the readings within 0.1 %, for each
-    channel that was read and no other.
+    """Joules, watts and the values derived from them match the readings within 0.1 %, for exactly
+    the channels that were read.
 
-    Source: house rule: what a command shows the judge recomputes; suite/energy.py.
+    Source: house rule: the judge recomputes every value that a command shows; suite/energy.py.
     Advice: do not edit the record or the telemetry.
     """
     if powered.malformed:
         yield powered.build_record_fault(
-            f"an energy that cannot be read: {powered.malformed}",
+            f"an unreadable energy: {powered.malformed}",
             "a list of energies, as podium writes it",
         )
     if powered.silent and powered.measured[0]:
         yield powered.build_fault(
-            "readings of power, and a log without a word of energy",
+            "readings of power, and a log without energy",
             "the event energy, as podium writes it",
             odd=True,
         )
@@ -134,7 +133,8 @@ def figures(powered: RunPower) -> Iterator[Fault]:
     for name in sorted(measured.keys() | stated.keys()):
         if name not in stated:
             yield powered.build_record_fault(
-                f"no energy by {name}", f"{measured[name].joules:g} J, as its readings have it"
+                f"no energy by {name}",
+                f"{measured[name].joules:g} J, as computed from its readings",
             )
         elif name not in measured:
             yield powered.build_record_fault(
@@ -147,7 +147,7 @@ def figures(powered: RunPower) -> Iterator[Fault]:
 def check_channel_energy(
     powered: RunPower, stated: EnergyRecord, measured: EnergyRecord
 ) -> Iterator[Fault]:
-    """Yield the figures of a channel that are not what follows from its readings."""
+    """Yield the figures of a channel that differ from its readings."""
     for field in fields(EnergyRecord):
         mine, other = getattr(stated, field.name), getattr(measured, field.name)
         differs = (
@@ -165,7 +165,7 @@ def check_channel_energy(
             )
         if differs:
             yield powered.build_record_fault(
-                f"{field.name} {mine} by {stated.name}", f"{other}, as the readings have it"
+                f"{field.name} {mine} by {stated.name}", f"{other}, as computed from the readings"
             )
 
 
@@ -178,10 +178,10 @@ def is_energy_close(one: Any, other: Any) -> bool:
 
 @rule("power.readings", RunPower, severity=Severity.WARNING)
 def enough(powered: RunPower) -> Iterator[Fault]:
-    """The energy of a training run rests on at least 60 readings of each channel.
+    """The energy of a training run uses at least 60 readings of each channel.
 
     Source: MLPerf Training power rules: at least 60 readings; house rule: a warning, since a short
-    run on one machine is no submission.
+    run on one machine is not a submission.
     Advice: train longer, or read more often: --set power.period_ms=50.
     """
     for told in powered.claims:
@@ -193,13 +193,13 @@ def enough(powered: RunPower) -> Iterator[Fault]:
 
 @rule("power.edge", RunPower, severity=Severity.WARNING)
 def edge(powered: RunPower) -> Iterator[Fault]:
-    """The energy at the edges of a run, which lies between two readings, is at most a tenth of the
-    run's.
+    """The energy at the edges of a run, between two readings, is at most a tenth of the run's
+    energy.
 
     Source: house rule; suite/energy.py, edge_j.
     Advice: run longer, or read more often: --set power.period_ms=50.
     """
-    if not powered.loaded:  # an idle machine's watts are told, which its edges hardly change
+    if not powered.loaded:  # the edges hardly change an idle machine's watts
         return
     measured = {each.name: each for each in powered.measured[0]}
     for told in powered.claims:
@@ -214,12 +214,12 @@ def edge(powered: RunPower) -> Iterator[Fault]:
 
 @rule("power.counter", RunPower)
 def counter(powered: RunPower) -> Iterator[Fault]:
-    """A counter never falls but by its range, and never grows faster than its part can draw; a
-    warning outside the run, and where no energy is told of it.
+    """A counter decreases only when it wraps, and never grows faster than its component can draw.
+    Outside the run, or without an energy from this counter, a violation is a warning.
 
-    Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a
-    fifth more.
-    Advice: serve again; a counter that falls was edited, or reset during the run.
+    Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit plus a
+    fifth.
+    Advice: serve again; a counter that decreases was edited, or reset during the run.
     """
     if powered.next_ns is not None:  # the run's own document has the same readings
         return
@@ -230,14 +230,14 @@ def counter(powered: RunPower) -> Iterator[Fault]:
             if found := inside or describe_counter_refusal(track.channel_readings, None):
                 yield powered.build_fault(
                     f"{track.name}: {found}",
-                    "a counter that only grows, but for its range",
+                    "a counter that only increases, except when it wraps",
                     odd=not inside or track.name not in told,
                 )
 
 
 def describe_counter_refusal(readings: ChannelReadings, window: tuple[int, int] | None) -> str:
     """Return why a counter gives no energy in a window, or with None in the whole file; empty if it
-    does, or does not cover the window.
+    does, or if its readings do not cover the window.
     """
     try:
         readings = select_covering_readings(readings, *window) if window else readings
@@ -251,16 +251,16 @@ def describe_counter_refusal(readings: ChannelReadings, window: tuple[int, int] 
 
 
 def has_increasing_times(track: PowerTrack) -> bool:
-    """Return whether a channel's times increase, which power.order asks."""
+    """Return whether a channel's times increase, as power.order requires."""
     return all(before < after for before, after in pairwise(track.times_ns))
 
 
 @rule("power.order", RunPower)
 def order(powered: RunPower) -> Iterator[Fault]:
-    """The times of a channel's readings increase, and powers are not negative; a warning where no
-    energy is told of it.
+    """The times of a channel's readings increase, and powers are not negative. For a channel
+    without an energy, a violation is a warning.
 
-    Source: house rule; the sampler stamps each reading by the monotonic clock.
+    Source: house rule; the sampler stamps each reading with the monotonic clock.
     Advice: do not edit telemetry.jsonl.
     """
     told = {each.name for each in powered.claims}
@@ -274,29 +274,28 @@ def order(powered: RunPower) -> Iterator[Fault]:
             )
         if any(value < 0 for value in track.values):
             yield powered.build_fault(
-                f"{track.name}: {min(track.values)}", "readings from 0 on", odd=odd
+                f"{track.name}: {min(track.values)}", "readings of at least 0", odd=odd
             )
 
 
 @rule("power.stuck", RunPower, severity=Severity.WARNING)
 def stuck(powered: RunPower) -> Iterator[Fault]:
-    """A sensor that does not move over a whole run, or reads the same in the run and around it,
-    measures something else.
+    """A working sensor changes during a run and between the run and the idle time around it.
 
-    Source: house rule: 20 readings within 0.01 %, or a mean within 0.1 % of that around the run; of
-    a card that reads the same watts whatever runs on it.
-    Advice: look at the sensor; a meter of the whole system beside it tells.
+    Source: house rule: 20 readings within 0.01 %, or a mean within 0.1 % of that around the run;
+    some cards report the same watts whatever runs on them.
+    Advice: check the sensor against a meter of the whole system.
     """
     if not powered.loaded or powered.window is None:
         return
     for track in powered.readings.tracks.values():
         if found := describe_unmoved_channel(track, powered.window, MIN_STUCK_READINGS):
-            yield powered.build_fault(found, "readings that move with the load")
+            yield powered.build_fault(found, "readings that change with the load")
 
 
 @rule("power.scope", RunPower)
 def scope(powered: RunPower) -> Iterator[Fault]:
-    """An energy is about the parts that its channel is about; a sum has separate parts only, and is
+    """An energy covers the same parts as its channel; a sum covers separate parts only, and is
     never called the system.
 
     Source: house rule: a package and its cores, or a module and its rails, would count twice.
@@ -312,26 +311,28 @@ def scope(powered: RunPower) -> Iterator[Fault]:
                 f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope)
             )
         if told.source == COMPONENTS_SOURCE and SYSTEM in told.scope:
-            yield powered.build_record_fault("a sum of parts called the system", "the parts")
+            yield powered.build_record_fault(
+                "a sum of parts called the system", "a sum named after its parts"
+            )
     for one, other in combinations(
         [track for track in powered.readings.tracks.values() if track.source == COMPONENTS_SOURCE],
         2,
     ):
         yield powered.build_fault(
-            f"sums {one.name} and {other.name} among the readings", "readings of sources"
+            f"sums {one.name} and {other.name} among the readings", "readings from sources only"
         )
     read = {scope for track in powered.readings.tracks.values() for scope in track.scopes}
     for track in powered.readings.tracks.values():
         if missing := find_containing_scopes(track, read) - {*track.containers}:
             yield powered.build_fault(
                 f"{track.name}: within {', '.join(track.containers) or 'nothing'}",
-                f"within {', '.join(sorted(missing))} too",
+                f"within {', '.join(sorted(missing))} as well",
             )
     yield from check_summed_parts(powered)
 
 
 def check_summed_parts(powered: RunPower) -> Iterator[Fault]:
-    """Yield the parts of a told sum that contain one another."""
+    """Yield the parts of a recorded sum that contain one another."""
     parts = {track.scopes: track for track in powered.readings.tracks.values()}
     for told in (each for each in powered.claims if each.source == COMPONENTS_SOURCE):
         summed_tracks = [track for scopes, track in parts.items() if set(scopes) <= set(told.scope)]
@@ -344,15 +345,15 @@ def check_summed_parts(powered: RunPower) -> Iterator[Fault]:
 
 @rule("power.grade", RunPower)
 def grade(powered: RunPower) -> Iterator[Fault]:
-    """A grade is one of the four and fits its source, in the readings and in the record, and so
-    does the call that it was read by.
+    """A grade is one of the four grades and fits its source, both in the readings and in the
+    record; so does the call that read it.
 
-    An analyzer's watts come from an imported session alone.
+    Only an imported session may contain an analyzer's watts.
 
-    Source: house rule: how direct a watt is decides what it may be compared with; docs/POWER.md,
-    Grades and scopes.
-    Advice: do not edit grades; a meter of the whole system is read by --meter, an analyzer's
-    session is imported.
+    Source: house rule: how directly the power was measured decides which results it may be compared
+    with; docs/POWER.md, Grades and scopes.
+    Advice: do not edit grades; read a meter of the whole system with --meter, and import an
+    analyzer's session.
     """
     for track in powered.readings.tracks.values():
         for found, required in find_channel_misfits(track):
@@ -362,35 +363,37 @@ def grade(powered: RunPower) -> Iterator[Fault]:
         if told.grade not in list_source_grades(told.source) or (
             own and (own.grade, own.source) != (told.grade, told.source)
         ):
-            required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
+            required = (
+                f"grade {own.grade}, source {own.source}" if own else "a grade that fits its source"
+            )
             yield powered.build_record_fault(
                 f"{told.name}: grade {told.grade}, source {told.source}", required
             )
         if told.call and own and told.call != own.facts.get("call"):
             yield powered.build_record_fault(
                 f"{told.name}: read by {told.call}",
-                str(own.facts.get("call", "a source with one call alone")),
+                str(own.facts.get("call", "a source with only one call")),
             )
 
 
 @rule("power.rehearsal", RunPower)
 def rehearsal(powered: RunPower) -> Iterator[Fault]:
-    """Power is read from the machine's own files: a run on made-up ones is a rehearsal and never
+    """Power comes from the machine's own files: a run on simulated files is a rehearsal and never
     counts.
 
-    Source: house rule; every channel records the root that its files lie below.
+    Source: house rule; every channel records the root folder of its files.
     Advice: serve again without PODIUM_POWER_ROOT.
     """
     if powered.readings.rehearsal:
         yield powered.build_fault(
-            f"files below {powered.readings.rehearsal}", "the kernel's own, below /"
+            f"files below {powered.readings.rehearsal}", "the kernel's own files, below /"
         )
 
 
 @rule("power.clock", RunPower)
 def clock(powered: RunPower) -> Iterator[Fault]:
-    """Where a record has an energy, the machine's two clocks went alike, and a meter's clock was
-    the machine's within 100 ms.
+    """If a record has an energy, the machine's two clocks agree, and a meter's clock is within 100
+    ms of the machine's.
 
     Source: house rule: a window in UTC is only as good as the clocks; MLPerf Power allows 400 ms.
     Advice: set the clocks by NTP and serve again.
@@ -399,12 +402,12 @@ def clock(powered: RunPower) -> Iterator[Fault]:
         return
     if powered.readings.tracks and not powered.readings.ended:
         yield powered.build_fault(
-            "readings without the line that ends them",
+            "readings without a last line",
             "the clocks at the end of the run, in the last line",
         )
     if powered.readings.drift_ns > MAX_UTC_DRIFT_NS:
         yield powered.build_fault(
-            f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms",
+            f"clocks that drifted apart by {powered.readings.drift_ns / 1e6:.0f} ms",
             f"at most {MAX_UTC_DRIFT_NS / 1e6:g} ms",
         )
     for track in powered.readings.tracks.values():

@@ -1,5 +1,5 @@
-"""What a power channel can be: grades, quantities and scopes of each source, and which parts are
-known to contain others.
+"""Define the valid power channels: grades, quantities and scopes of each source, and which parts
+contain others.
 """
 
 import re
@@ -16,12 +16,12 @@ POWER_ONLY: Final = (Quantity.POWER,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSource:
-    """What the channels of a source can be."""
+    """The valid channels of a source."""
 
     grades: Mapping[str, tuple[str, ...]]
-    """Grade -> the quantities that it is read as."""
+    """Grade -> the quantities in which it is read."""
     prefix: str = ""
-    """Of the names of its channels."""
+    """Pattern of its channels' names."""
 
 
 POWER_SOURCES: Final[Mapping[str, KnownSource]] = {
@@ -40,20 +40,22 @@ POWER_SOURCES: Final[Mapping[str, KnownSource]] = {
 PLUGIN_SOURCE: Final = KnownSource(
     grades={Grade.METER: POWER_ONLY, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)}
 )
-"""Sources of plugins: an analyzer's watts come from an imported session alone."""
+"""Sources of plugins: only an imported session contains an analyzer's watts."""
 RAPL_CORE_ZONE_PATTERN: Final = re.compile(r"(?:core|uncore)(\d.*)")
 RAPL_PACKAGE_ZONE_PATTERN: Final = re.compile(r"(?:package|dram)\d.*")
 """Zones of RAPL. Source: Linux, power/powercap/powercap.rst; harness/machine/power/rapl.py."""
 GPU_SCOPE_PATTERN: Final = re.compile(r"gpu(\d+)")
-"""A GPU of NVML, which on a superchip is part of the module of its number. Source: nvml.h,
+"""A GPU in NVML; on a superchip it is part of the module with its number. Source: nvml.h,
 NVML_POWER_SCOPE_MODULE.
 """
 EVEN_READINGS_SHARE: Final = 1e-4
-"""Share of its highest reading within which a sensor that moves with the load does not stay.
-Source: house rule; meters print four or five digits.
+"""Minimum share of its highest reading by which a sensor varies with the load. Source: house rule;
+meters print four or five digits.
 """
 EQUAL_MEANS_SHARE: Final = 1e-3
-"""Share by which the mean of a run differs from that of the time around it. Source: house rule."""
+"""Minimum share by which the mean of a run differs from that of the time around it. Source: house
+rule.
+"""
 
 
 def list_source_grades(source: str) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def list_source_grades(source: str) -> tuple[str, ...]:
 
 
 def find_channel_misfits(track: PowerTrack) -> Iterator[tuple[str, str]]:
-    """Yield what a channel says of itself that its source cannot be, and what it can be."""
+    """Yield channel properties that its source cannot have, and the valid ones."""
     known = POWER_SOURCES.get(track.source, PLUGIN_SOURCE)
     if track.grade not in known.grades:
         yield f"{track.name}: grade {track.grade}", " or ".join(known.grades)
@@ -79,14 +81,14 @@ def find_channel_misfits(track: PowerTrack) -> Iterator[tuple[str, str]]:
         yield f"{track.name}: source {track.source}", "channels of its source"
     if SYSTEM in track.scopes and track.grade not in (Grade.METER, Grade.ANALYZER):
         yield (
-            f"{track.name}: grade {track.grade} of the system",
-            "a meter of the whole system, or a part",
+            f"{track.name}: grade {track.grade} for the system",
+            "a meter of the whole system, or one part",
         )
 
 
 def find_containing_scopes(track: PowerTrack, read: Collection[str]) -> frozenset[str]:
-    """Return the scopes that are known to contain a channel's parts: those of RAPL, and of what
-    else was read the module of a GPU.
+    """Return the scopes that are known to contain a channel's parts: those of RAPL, and the module
+    of a GPU among the other readings.
     """
     found: set[str] = set()
     for scope in track.scopes if track.source == "nvml" else ():
@@ -103,8 +105,8 @@ def find_containing_scopes(track: PowerTrack, read: Collection[str]) -> frozense
 
 
 def describe_unmoved_channel(track: PowerTrack, window: tuple[int, int], fewest: int) -> str:
-    """Describe a channel that does not move with the load: even over the run, or the same in it and
-    around it; empty if it moves.
+    """Describe a channel that does not change with the load: constant during the run, or equal in
+    it and around it; empty if it changes.
     """
     begin_ns, end_ns = window
     pairs = list(zip(track.times_ns, track.values, strict=True))

@@ -1,5 +1,5 @@
-"""Sessions of MLPerf Power: the official workflow's files say that an accepted analyzer measured
-this run, and nobody changed them.
+"""Check sessions of MLPerf Power: the official workflow's files prove that an accepted analyzer
+measured this run, and that the files are unmodified.
 """
 
 from collections.abc import Iterator
@@ -12,23 +12,23 @@ from suite.measurement.mlperf_power import checks
 
 @rule("power.session", MeasuredSession)
 def identity(measured: MeasuredSession) -> Iterator[Fault]:
-    """Client and server tell of one session: UUIDs, name, messages and version agree, and the
-    server was not in debug mode.
+    """Client and server logs belong to the same session: UUIDs, name, messages and version agree,
+    and the server was not in debug mode.
 
     Source: mlcommons/power-dev, compliance/check.py: uuid_check, session_name_check,
     messages_check, debug_check.
-    Advice: import the session as the workflow left it; do not join the halves of two.
+    Advice: import the session as the workflow left it; do not combine two sessions.
     """
     yield from measured.find_faults(checks.check_session_identity)
 
 
 @rule("power.session_files", MeasuredSession)
 def files(measured: MeasuredSession) -> Iterator[Fault]:
-    """Every file of the session is the one that client and server hashed, and the measured run's
-    logs are this run's own.
+    """Every file of the session has the hash that client and server recorded, and the measured
+    run's logs are this run's own.
 
     Source: mlcommons/power-dev, compliance/check.py: results_check; MLPerf Power rules: power and
-    performance are of one run.
+    performance come from one run.
     Advice: import the session of this run, unmodified: podium power import SESSION RUN_FOLDER.
     """
     yield from measured.find_faults(checks.check_session_files)
@@ -36,8 +36,8 @@ def files(measured: MeasuredSession) -> Iterator[Fault]:
 
 @rule("power.session_phases", MeasuredSession)
 def phases(measured: MeasuredSession) -> Iterator[Fault]:
-    """Client and server passed each step within 500 ms, LoadGen's run lies within the testing
-    phase, and ranging took about as long.
+    """Client and server passed each step within 500 ms, LoadGen's run is within the testing phase,
+    and ranging took about as long.
 
     Source: mlcommons/power-dev, compliance/check.py: phases_check, without its tolerance of an
     hour; more than 5 % shorter than ranging is a warning.
@@ -48,12 +48,12 @@ def phases(measured: MeasuredSession) -> Iterator[Fault]:
 
 @rule("power.session_device", MeasuredSession)
 def device(measured: MeasuredSession) -> Iterator[Fault]:
-    """The analyzer is one that MLPerf accepts, read each second, with its uncertainty watched from
-    before ranging and at most 1 % during the run.
+    """MLPerf accepts the analyzer. It was read every second, and its uncertainty was monitored from
+    before ranging and was at most 1 % during the run.
 
     Source: mlcommons/power-dev, compliance/check.py: ptd_messages_check, check_ptd_logs,
-    check_ptd_config; here a warning of the daemon counts over
-    the whole run, not from 500 s after its begin on.
+    check_ptd_config; here a warning of the daemon counts during the whole run, not only 500 s after
+    its start.
     Advice: measure again with an accepted analyzer in a fixed range.
     """
     yield from measured.find_faults(checks.check_power_analyzer)
@@ -61,11 +61,11 @@ def device(measured: MeasuredSession) -> Iterator[Fault]:
 
 @rule("power.session_readings", MeasuredSession)
 def readings(measured: MeasuredSession) -> Iterator[Fault]:
-    """The analyzer's readings are of this session's testing phase, in order, not negative, and
-    cover the run from power_begin to power_end.
+    """The analyzer's readings come from this session's testing phase, in order and not negative,
+    and cover the run from power_begin to power_end.
 
-    Source: mlcommons/power-dev, lib/server.py: spl.txt has the daemon's lines of one mark; house
-    rule: nothing is extrapolated or dropped.
+    Source: mlcommons/power-dev, lib/server.py: spl.txt contains the daemon's lines with one mark;
+    house rule: readings are neither extrapolated nor dropped.
     Advice: import the session as the workflow left it; a run that its readings do not cover has no
     energy.
     """

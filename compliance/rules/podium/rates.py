@@ -1,5 +1,5 @@
-"""Studies of rates: what a search for a peak proves, and speed alone, recomputed from the LoadGen
-runs.
+"""Check studies of rates: the results of a peak search and of speed-only runs, recomputed from the
+LoadGen runs.
 """
 
 import math
@@ -34,9 +34,10 @@ from suite.studies.rates import (
 )
 
 RATE_FIGURE_TOLERANCE: Final = 1e-9
-"""Of figures and of what they are recomputed from: the same arithmetic on the same numbers."""
+"""Tolerance between figures and their recomputed values: the same arithmetic on the same numbers.
+"""
 LOGGED_RATE_TOLERANCE: Final = 1e-5
-"""Relative, of rates and shares: LoadGen logs six significant digits."""
+"""Relative, for rates and shares: LoadGen logs six significant digits."""
 SEARCH_DISABLED_SETTINGS: Final = (
     "performance_issue_unique",
     "performance_issue_same",
@@ -44,22 +45,22 @@ SEARCH_DISABLED_SETTINGS: Final = (
     "max_duration_ms",
     "max_query_count",
 )
-"""LoadGen's settings that change what is measured: false or 0."""
+"""LoadGen settings that change the measurement: false or 0."""
 TRIAL_FOLDER_FORMAT: Final = "trial-{:02}"
 MIN_DURATION_KEY: Final = "effective_min_duration_ms"
 MAX_PROBE_MS: Final = 1
 """harness.serving.peak.trials: a probe is as long as its queries."""
 UNPROVABLE_PERCENTILE: Final = 100.0
-"""The percentile that no number of queries proves."""
+"""The percentile that no number of queries can prove."""
 
 
 def find_labelled_scenario(label: str) -> Scenario | None:
-    """Return the scenario of LoadGen's name."""
+    """Return the scenario with LoadGen's name."""
     return next((each for each in Scenario if each.label == label), None)
 
 
 def is_equal_figure(stated: Any, made: Any) -> bool:
-    """Tell equal figures."""
+    """Return whether figures are equal."""
     if isinstance(stated, float | int) and isinstance(made, float | int):
         return math.isclose(
             stated, made, rel_tol=RATE_FIGURE_TOLERANCE, abs_tol=RATE_FIGURE_TOLERANCE
@@ -70,7 +71,7 @@ def is_equal_figure(stated: Any, made: Any) -> bool:
 def check_row_folders(
     study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | RateAttempt]
 ) -> Iterator[Fault]:
-    """Yield rows without a run of their own."""
+    """Yield rows without a separate run."""
     named = [row.folder for row in rows]
     for folder in sorted(
         {
@@ -80,8 +81,8 @@ def check_row_folders(
         }
     ):
         yield study.build_fault(
-            f"the run {folder!r} stands behind {named.count(folder)} rows",
-            "a folder of the study for each row",
+            f"{named.count(folder)} rows for the run {folder!r}",
+            "one folder of the study for each row",
         )
 
 
@@ -91,28 +92,28 @@ def check_unlisted_runs(
     """Yield runs of a study that its table does not name."""
     for folder in sorted(set(study.folders) - {row.folder for row in rows}):
         yield study.build_fault(
-            f"the run {folder!r} in the study's folder", "only runs that the table names"
+            f"the run {folder!r} in the study's folder", "only the runs in the table"
         )
 
 
 def check_run_stamps(run: RateRun, stamps: StudyStamps) -> Iterator[Fault]:
-    """Yield what a run's record says otherwise than the study."""
+    """Yield differences between a run's record and the study."""
     for name in RUN_STAMP_FIELDS if run.record else ():
         if getattr(run.record, name) != getattr(stamps, name):
             yield run.build_fault(
                 f"{name} {getattr(run.record, name)!r}",
-                f"{getattr(stamps, name)!r}, as the table has it",
+                f"{getattr(stamps, name)!r}, as in the table",
                 RUN_RECORD,
             )
 
 
 @rule("peak.trials", PeakFile)
 def trials(study: PeakFile) -> Iterator[Fault]:
-    """Each probe and run of a search is a LoadGen run of its own, asked for the rate, bound,
-    percentile and length that the table says, without errors.
+    """Each probe and run of a search is a separate LoadGen run with the rate, bound, percentile and
+    length in the table, and without errors.
 
     Source: docs/STUDIES.md.
-    Advice: run podium peak again: it measures what is missing and writes the table anew.
+    Advice: run podium peak again: it measures missing runs and rewrites the table.
     """
     yield from check_row_folders(study, study.study.trials)
     names = [PurePosixPath(trial.folder).name for trial in study.study.trials]
@@ -120,14 +121,14 @@ def trials(study: PeakFile) -> Iterator[Fault]:
         wanted := [TRIAL_FOLDER_FORMAT.format(number) for number in range(1, len(names) + 1)]
     ):
         yield study.build_fault(
-            f"the runs {', '.join(names)}", f"{wanted[0]} to {wanted[-1]}, in their order"
+            f"the runs {', '.join(names)}", f"{wanted[0]} to {wanted[-1]}, in order"
         )
     yield from check_unlisted_runs(study, study.study.trials)
     for run in study.runs:
         if run.latencies_ns is None:
             yield run.build_fault(
                 f"no {QUERY_RECORD_FILE}",
-                f"{QUERY_RECORD_FILE}, in which late queries are counted",
+                f"{QUERY_RECORD_FILE}, which counts the late queries",
                 QUERY_RECORD_FILE,
             )
         yield from check_run_stamps(run, study.study.stamps)
@@ -136,22 +137,22 @@ def trials(study: PeakFile) -> Iterator[Fault]:
 
 
 def check_trial_record(study: PeakFile, run: RateRun) -> Iterator[Fault]:
-    """Yield what the record beside a run says otherwise than the table."""
+    """Yield differences between the record beside a run and the table."""
     if run.trial and run.trial.trial != run.table_row:
-        yield run.build_fault("another trial", "the trial that the table has", RATE_ATTEMPT_FILE)
+        yield run.build_fault("another trial", "the trial in the table", RATE_ATTEMPT_FILE)
     if run.trial and (run.trial.stamps, run.trial.sought) != (
         study.study.stamps,
         study.study.sought,
     ):
         yield run.build_fault(
             "a trial of another system or request",
-            "the stamps and the request of the table",
+            "the stamps and the request in the table",
             RATE_ATTEMPT_FILE,
         )
 
 
 def check_search_settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
-    """Yield settings of LoadGen that are not the search's."""
+    """Yield LoadGen settings that are not those of the search."""
     for key, value in build_search_settings(study.study.sought, run.table_row).items():
         found = run.find_value(key)
         close = (
@@ -169,15 +170,15 @@ def check_search_settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
         ):
             if (run.find_number(key) or 0) < needed:
                 yield run.build_fault(
-                    f"{key} {run.find_value(key)!r}", f"at least {needed}: a full run", key=key
+                    f"{key} {run.find_value(key)!r}", f"at least {needed} for a full run", key=key
                 )
     elif (
         isinstance(run.table_row, RateAttempt)
         and (run.find_number(MIN_DURATION_KEY) or 0) > MAX_PROBE_MS
     ):
         yield run.build_fault(
-            f"{MIN_DURATION_KEY} {run.find_value(MIN_DURATION_KEY)!r} of a probe",
-            f"{MAX_PROBE_MS}: a probe is as long as its queries",
+            f"{MIN_DURATION_KEY} {run.find_value(MIN_DURATION_KEY)!r} in a probe",
+            f"{MAX_PROBE_MS}: the queries limit the length of a probe",
             key=MIN_DURATION_KEY,
         )
 
@@ -202,11 +203,11 @@ def build_search_settings(sought: PeakRequest, row: SpeedRow | RateAttempt) -> d
 
 @rule("peak.figures", PeakFile)
 def figures(study: PeakFile) -> Iterator[Fault]:
-    """Verdict, counts over the bound, their dispersion and the latency of each run are what its
-    LoadGen log and record of queries have.
+    """The verdict, the counts over the bound, their dispersion and the latency of each run match
+    its LoadGen log and its record of queries.
 
     Source: docs/STUDIES.md.
-    Advice: run podium peak again: it writes the table anew from the runs that are there.
+    Advice: run podium peak again: it rewrites the table from the existing runs.
     """
     for run in study.runs:
         if not isinstance(run.table_row, RateAttempt):
@@ -215,7 +216,7 @@ def figures(study: PeakFile) -> Iterator[Fault]:
             if not is_equal_figure(getattr(run.table_row, name), value):
                 yield study.build_fault(
                     f"{name} {getattr(run.table_row, name)!r} of {run.table_row.folder}",
-                    f"{value!r}, as its files have it",
+                    f"{value!r}, as in its files",
                 )
 
 
@@ -252,11 +253,11 @@ def recompute_trial_figures(
 
 @rule("peak.answer", PeakFile)
 def answer(study: PeakFile) -> Iterator[Fault]:
-    """The highest VALID rate, the lowest INVALID one above it, and the chance to pass follow from
-    the runs; only the round's own bound gives a result.
+    """The highest VALID rate, the lowest INVALID rate above it, and the chance to pass follow from
+    the runs. Only the round's own bound gives a result.
 
     Source: docs/STUDIES.md.
-    Advice: run podium peak again: it writes the table anew from the runs that are there.
+    Advice: run podium peak again: it rewrites the table from the existing runs.
     """
     whole = study.study
     made = compute_peak_answer(whole.sought, whole.trials)
@@ -264,20 +265,20 @@ def answer(study: PeakFile) -> Iterator[Fault]:
         stated, found = getattr(whole.answer, each.name), getattr(made, each.name)
         if not is_equal_figure(stated, found):
             yield study.build_fault(
-                f"answer: {each.name} {stated!r}", f"{found!r}, as the runs have it"
+                f"answer: {each.name} {stated!r}", f"{found!r}, as computed from the runs"
             )
     row, sought = find_searched_scenario(study), whole.sought
     if row is None:
         if sought.of_round:
             yield study.build_fault(
-                "the round's bound, said of a workload or profile that the round has not", "false"
+                "the round's bound, for a workload or profile that the round lacks", "false"
             )
         return
     server = sought.scenario == Scenario.SERVER.label
     own = server and (row.bound_ns, row.percentile) == (sought.bound_ns, sought.percentile)
     if sought.of_round != own:
         yield study.build_fault(
-            f"of_round {sought.of_round} of {asdict(sought)}",
+            f"of_round {sought.of_round} for {asdict(sought)}",
             f"{own}: the row has {row.bound_ns} ns and p{row.percentile:g}",
         )
     fewest = (
@@ -291,8 +292,8 @@ def answer(study: PeakFile) -> Iterator[Fault]:
     ):
         if stated != found:
             yield study.build_fault(
-                f"{name} {stated} of a full run",
-                f"{found}, as the round's row and the percentile ask for",
+                f"{name} {stated} in a full run",
+                f"{found}, as the round's row and the percentile require",
             )
 
 
@@ -313,13 +314,14 @@ def find_searched_scenario(study: PeakFile) -> ScenarioRow | None:
 
 @rule("peak.steps", PeakFile, severity=Severity.WARNING)
 def steps(study: PeakFile) -> Iterator[Fault]:
-    """Each run of a Server search is the step that follows from those before it, and the search
-    ends when its rates are within the tolerance.
+    """Each run of a Server search is the next step after the runs before it, and the search ends
+    when its rates are within the tolerance.
 
-    A warning: another version of podium may have searched, or the budget ended first.
+    A violation is a warning: another version of podium may have searched, or the budget ended
+    first.
 
-    Source: suite/studies/peak_search.py: the same runs always give the same next step.
-    Advice: run the same podium peak again: it goes on from the runs that are there.
+    Source: suite/studies/peak_search.py: the same runs always lead to the same next step.
+    Advice: repeat the same podium peak command: it continues from the existing runs.
     """
     whole = study.study
     if whole.sought.scenario != Scenario.SERVER.label:
@@ -349,11 +351,11 @@ def steps(study: PeakFile) -> Iterator[Fault]:
 
 @rule("speed.rows", SpeedFile)
 def speed(study: SpeedFile) -> Iterator[Fault]:
-    """Each row of speed alone is what one LoadGen performance run of these weights has, each run
-    has a row, and the table says that it is no result.
+    """Each row of a speed-only table matches one LoadGen performance run with these weights, each
+    run has a row, and the table states that it is not a result.
 
     Source: docs/STUDIES.md.
-    Advice: run podium infer --weights again: it writes the table anew.
+    Advice: run podium infer --weights again: it rewrites the table.
     """
     yield from check_row_folders(study, study.study.rows)
     yield from check_unlisted_runs(study, study.study.rows)
@@ -367,7 +369,7 @@ def speed(study: SpeedFile) -> Iterator[Fault]:
             else None
         )
         if scenario is None or not isinstance(run.table_row, SpeedRow):
-            yield study.build_fault(f"a row of {run.table_row!r}", "a scenario of LoadGen")
+            yield study.build_fault(f"a row for {run.table_row!r}", "a LoadGen scenario")
             continue
         metric, key = HEADLINE_METRICS[scenario]
         valid = (
@@ -381,7 +383,7 @@ def speed(study: SpeedFile) -> Iterator[Fault]:
             if not is_equal_figure(getattr(run.table_row, name), value):
                 yield study.build_fault(
                     f"{name} {getattr(run.table_row, name)!r} of {run.table_row.folder}",
-                    f"{value!r}, as its LoadGen log has it",
+                    f"{value!r}, as in its LoadGen log",
                 )
         for key, wanted in (
             ("effective_scenario", scenario.label),

@@ -1,4 +1,4 @@
-"""Studies: every cell of the table is recomputed from the LoadGen run behind it."""
+"""Check studies: every cell of the table is recomputed from its LoadGen run."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -27,19 +27,19 @@ from suite.units import NS_PER_MS
 
 MAX_BATCH_SETTING: Final = "batching.max_batch"
 CELL_TOLERANCE: Final = 1e-9
-"""Of cells and of what they are recomputed from: the same arithmetic on the same numbers."""
+"""Tolerance between cells and their recomputed values: the same arithmetic on the same numbers."""
 MAX_LOOP_GAP_SHARE: Final = 0.02
-"""House rule: share of a closed loop's time that may lie between its queries."""
+"""House rule: share of a closed loop's time between its queries."""
 MAX_LOOP_EDGE_MS: Final = 250.0
-"""House rule: what LoadGen may take between its stamps and the first query, and behind the last."""
+"""House rule: LoadGen's time between its timestamps and the first query, and after the last."""
 MAX_QUERY_OVERHEAD_MS: Final = 0.1
 """House rule: LoadGen's own work on a query, on a busy machine."""
 MAX_SHARE_BELOW_RECORD: Final = 1e-3
-"""House rule: share by which LoadGen's latencies may lie below the record's, which its clock
+"""House rule: share by which LoadGen's latencies may be below the record's, which LoadGen's clock
 encloses.
 """
 MAX_SHARE_ABOVE_RECORD: Final = 0.05
-"""House rule: share by which they may lie above it, on a busy machine, besides
+"""House rule: share by which they may be above it, on a busy machine, in addition to
 MAX_QUERY_OVERHEAD_MS.
 """
 CLOSED_LOOP_SETTINGS: Final = {
@@ -53,16 +53,16 @@ SWEEP_DISABLED_SETTINGS: Final = (
     "max_duration_ms",
     "max_query_count",
 )
-"""LoadGen's settings that change what is measured: false or 0."""
+"""LoadGen settings that change the measurement: false or 0."""
 
 
 @rule("study.points", StudyFile)
 def points(study: StudyFile) -> Iterator[Fault]:
-    """Each row names one LoadGen run of its own, whose record agrees with the row and with the
-    study; a row without a run says why.
+    """Each row names a separate LoadGen run whose record agrees with the row and the study; a row
+    without a run gives the reason.
 
     Source: docs/STUDIES.md.
-    Advice: run podium sweep again: it measures what is missing and writes the table anew.
+    Advice: run podium sweep again: it measures missing points and rewrites the table.
     """
     rows: tuple[StudyRow | RateDrift, ...] = (*study.study.rows, *study.study.drift)
     named = [row.folder for row in rows if row.folder]
@@ -70,8 +70,8 @@ def points(study: StudyFile) -> Iterator[Fault]:
         {folder for folder in named if named.count(folder) > 1 or not is_inside_folder(folder)}
     ):
         yield study.build_fault(
-            f"the run {folder!r} stands behind {named.count(folder)} rows",
-            "a folder of the study for each row",
+            f"{named.count(folder)} rows for the run {folder!r}",
+            "one folder of the study for each row",
         )
     for row in study.study.rows:
         if not row.folder and (not row.why or row.samples_per_second is not None):
@@ -81,7 +81,7 @@ def points(study: StudyFile) -> Iterator[Fault]:
             )
         if row.folder and row.why:
             yield study.build_fault(
-                f"{row.why!r} of {row.folder}", "no reason why it has no figures: it has a run"
+                f"{row.why!r} for {row.folder}", "no reason for missing figures: the row has a run"
             )
     for listed in rows:
         if (
@@ -101,7 +101,7 @@ def points(study: StudyFile) -> Iterator[Fault]:
 
 
 def check_point_record(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
-    """Yield what a run's record says otherwise than the table."""
+    """Yield differences between a run's record and the table."""
     if point.point is None:
         return
     whole, row = study.study, point.table_row
@@ -140,25 +140,25 @@ def check_point_record(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     elif point.point.settings.get(MAX_BATCH_SETTING) != row.batch:
         yield point.build_fault(
             f"{MAX_BATCH_SETTING} {point.point.settings.get(MAX_BATCH_SETTING)!r}",
-            f"{row.batch}, as the table has it",
+            f"{row.batch}, as in the table",
             POINT_FILE,
         )
     for name, value in wanted.items():
         if getattr(point.point, name) != value:
             yield point.build_fault(
                 f"{name} {getattr(point.point, name)!r}",
-                f"{value!r}, as the table has it",
+                f"{value!r}, as in the table",
                 POINT_FILE,
             )
 
 
 @rule("study.loop", StudyFile)
 def loop(study: StudyFile) -> Iterator[Fault]:
-    """Each run is LoadGen's MultiStream with as many samples per query as the batch, as long as
-    asked for, without errors, one query after another.
+    """Each run is a LoadGen MultiStream run with as many samples per query as the batch, of the
+    requested length, without errors, and with one query after another.
 
-    Source: mlcommons/inference, loadgen/issue_query_controller.cc: MultiStream issues a query when
-    the last one is complete, since LoadGen 2.0.
+    Source: mlcommons/inference, loadgen/issue_query_controller.cc: since LoadGen 2.0, MultiStream
+    issues a query when the last one is complete.
     Advice: submit LoadGen's files unmodified.
     """
     for point in study.points:
@@ -174,7 +174,7 @@ def loop(study: StudyFile) -> Iterator[Fault]:
 
 
 def check_point_duration(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
-    """Yield runs that are shorter than asked for, or whose latencies do not fill their time."""
+    """Yield runs that are shorter than requested, or whose latencies do not fill their time."""
     least = (
         study.study.seconds
         * 1000
@@ -184,7 +184,7 @@ def check_point_duration(study: StudyFile, point: StudyPoint) -> Iterator[Fault]
     if requested_ms is None or requested_ms < math.floor(least):
         yield point.build_fault(
             f"at least {requested_ms or 0:g} ms",
-            f"at least {least:g} ms, as the table says",
+            f"at least {least:g} ms, as in the table",
             key="effective_min_duration_ms",
         )
     queries, mean_ns = (
@@ -207,7 +207,7 @@ def check_point_duration(study: StudyFile, point: StudyPoint) -> Iterator[Fault]
     ):
         severity = (
             None if busy_ms > span_ms else Severity.WARNING
-        )  # a busy machine may hold LoadGen up between two queries
+        )  # a busy machine may delay LoadGen between two queries
         found = f"{queries:.0f} queries of {mean_ns / 1e6:.3f} ms take {busy_ms:.0f} ms"
         yield point.build_fault(
             found, f"about the run's {span_ms:.0f} ms", key=MEAN_LATENCY_KEY, severity=severity
@@ -216,18 +216,18 @@ def check_point_duration(study: StudyFile, point: StudyPoint) -> Iterator[Fault]
 
 @rule("study.figures", StudyFile)
 def figures(study: StudyFile) -> Iterator[Fault]:
-    """Every cell is what follows from the run's LoadGen log and its record of queries; a percentile
-    needs enough queries.
+    """Every cell follows from the run's LoadGen log and its record of queries; a percentile needs
+    enough queries.
 
     Source: docs/STUDIES.md; loadgen/early_stopping.cc for the numbers of queries.
-    Advice: run podium sweep again: it writes the table anew from the runs that are there.
+    Advice: run podium sweep again: it rewrites the table from the existing runs.
     """
     for point in study.points:
         if (
             point.find_positive_number(QUERY_COUNT_KEY) is None
             or point.find_positive_number(MEAN_LATENCY_KEY) is None
         ):
-            continue  # study.loop says so
+            continue  # study.loop reports it
         for key in (
             format_percentile_key(share)
             for least, share in LATENCY_PERCENTILES.values()
@@ -250,8 +250,8 @@ def figures(study: StudyFile) -> Iterator[Fault]:
                 point.table_row.no_energy,
             ):
                 yield study.build_fault(
-                    f"no_energy {point.table_row.no_energy} of {point.table_row.folder}",
-                    f"{point.no_energy}, as its readings have it",
+                    f"no_energy {point.table_row.no_energy} for {point.table_row.folder}",
+                    f"{point.no_energy}, as computed from its readings",
                 )
         else:
             yield from check_row_cells(
@@ -267,7 +267,7 @@ def find_number_or_zero(point: StudyPoint, key: str) -> float:
 def check_row_cells(
     study: StudyFile, point: StudyPoint, made: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    """Yield the cells of a row that are not what was made of its run."""
+    """Yield the cells of a row that differ from the values computed from its run."""
     for name, value in made.items():
         stated = getattr(point.table_row, name)
         if not (
@@ -279,14 +279,15 @@ def check_row_cells(
                 f" {point.table_row.precision}"
             )
             yield study.build_fault(
-                f"{name} {stated!r} of {where}", f"{value!r}, as {point.table_row.folder} has it"
+                f"{name} {stated!r} of {where}",
+                f"{value!r}, as computed from {point.table_row.folder}",
             )
 
 
 @rule("study.queries", StudyFile)
 def queries(study: StudyFile) -> Iterator[Fault]:
-    """LoadGen's mean and percentiles of a run are those of its record of queries: each query's
-    record lies within LoadGen's own clock.
+    """LoadGen's mean and percentiles of a run match its record of queries, in which each query is
+    within LoadGen's own time.
 
     Source: harness/serving/loadgen/batching.py; loadgen/results.cc: of n latencies in order,
     percentile p is the one at place n x p.
@@ -298,7 +299,7 @@ def queries(study: StudyFile) -> Iterator[Fault]:
         if point.find_positive_number(QUERY_COUNT_KEY) != (count := len(point.latencies_ns)):
             yield point.build_fault(
                 f"{QUERY_COUNT_KEY} {point.find_value(QUERY_COUNT_KEY)!r}",
-                f"{count}, as {RECORD} has it",
+                f"{count}, as in {RECORD}",
                 key=QUERY_COUNT_KEY,
             )
             continue
@@ -311,10 +312,10 @@ def queries(study: StudyFile) -> Iterator[Fault]:
             if told_ns is not None and not least_ns <= told_ns <= most_ns:
                 severity = (
                     None if told_ns < least_ns else Severity.WARNING
-                )  # a busy machine may hold LoadGen up behind an answer
+                )  # a busy machine may delay LoadGen after an answer
                 yield point.build_fault(
                     f"{key} {told_ns:.0f}",
-                    f"about {made_ns:.0f}, as {RECORD} has it",
+                    f"about {made_ns:.0f}, as in {RECORD}",
                     key=key,
                     severity=severity,
                 )
@@ -335,10 +336,10 @@ def recompute_logged_latencies(latencies_ns: Any) -> dict[str, float]:
 
 @rule("study.summary", StudyFile)
 def summary(study: StudyFile) -> Iterator[Fault]:
-    """The best batch within the budget, and the drift, follow from the rows.
+    """The best batch within the budget and the drift follow from the rows.
 
     Source: docs/STUDIES.md.
-    Advice: run podium sweep again: it writes the table anew from the runs that are there.
+    Advice: run podium sweep again: it rewrites the table from the existing runs.
     """
     whole = study.study
     if whole.best != (best := select_best_batches(whole.rows, whole.within_ms)):
@@ -369,17 +370,17 @@ def summary(study: StudyFile) -> Iterator[Fault]:
         ):
             yield study.build_fault(
                 f"drift {drift.change:+.4%}",
-                f"{change:+.4%}" if change is not None else "a row of the same batch",
+                f"{change:+.4%}" if change is not None else "a row with the same batch",
             )
 
 
 @rule("study.accuracy", StudyFile)
 def accuracy(study: StudyFile) -> Iterator[Fault]:
-    """Scores are those of the accuracy run; a bare network has none unless it was scored on
+    """Scores come from the accuracy run; a bare network has scores only if it was scored on
     labelled samples.
 
     Source: docs/STUDIES.md; the subject's own scorer.
-    Advice: run podium sweep again: it scores each engine and number format once.
+    Advice: run podium sweep again: it scores each engine and precision once.
     """
     whole = study.study
     if (
@@ -389,7 +390,7 @@ def accuracy(study: StudyFile) -> Iterator[Fault]:
     ):
         yield study.build_fault(
             f"reference accuracy {whole.reference}",
-            f"{dict(study.reference)}, as the checkpoint's record has it",
+            f"{dict(study.reference)}, as in the checkpoint's record",
         )
     for row in whole.rows:
         made = study.scores.get(row.folder.partition("/")[0]) if row.folder else {}
@@ -400,26 +401,24 @@ def accuracy(study: StudyFile) -> Iterator[Fault]:
         }
         if whole.command is not None and not has_equal_scores(row.difference, differs):
             yield study.build_fault(
-                f"difference {row.difference} of batch {row.batch}",
+                f"difference {row.difference} at batch {row.batch}",
                 f"{differs}, the scores minus the reference accuracy",
             )
         if not whole.finished and not row.scores:
             continue  # scored at the end
         if isinstance(made, str):
-            yield study.build_fault(
-                f"scores {row.scores}", f"scores that can be recomputed: {made}"
-            )
+            yield study.build_fault(f"scores {row.scores}", f"recomputable scores: {made}")
         elif (made is None and (row.scores or not whole.bare)) or (
             made is not None and not has_equal_scores(row.scores, made)
         ):
             yield study.build_fault(
-                f"scores {row.scores} of batch {row.batch}",
-                f"{dict(made or {})}, as the accuracy run has it",
+                f"scores {row.scores} at batch {row.batch}",
+                f"{dict(made or {})}, as computed from the accuracy run",
             )
 
 
 def has_equal_scores(stated: Mapping[str, float], made: Mapping[str, float]) -> bool:
-    """Tell equal scores; the last digits of a mean depend on the machine."""
+    """Return whether scores are equal; the last digits of a mean depend on the machine."""
     return stated.keys() == made.keys() and all(
         math.isclose(stated[name], made[name], rel_tol=1e-6, abs_tol=1e-9) for name in made
     )

@@ -1,6 +1,4 @@
-"""Studies: nothing of what a sweep was asked for is missing from its table, and nothing of its
-folder.
-"""
+"""Check that a sweep's table lacks no requested point, and its folder no recorded run."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -25,26 +23,26 @@ from suite.studies.documents import (
 )
 
 MAX_NAMED_POINTS: Final = 4
-"""Missing points that a finding names."""
+"""Maximum number of missing points in a finding."""
 STUDY_FOLDER_FILES: Final = (STUDY_FILE, IDLE_TELEMETRY_FILE)
 
 
 @rule("study.request", StudyFile)
 def request(study: StudyFile) -> Iterator[Fault]:
-    """Every point that a sweep was asked for has one row, in the order that its seed draws; each
-    series that was measured has its drift.
+    """Every requested point of a sweep has one row, in the order that its seed draws, and each
+    measured series has its drift.
 
-    A table of earlier versions does not say what was asked for, and an unfinished sweep has not
-    measured all of it: warnings.
+    A table from an earlier version does not record the request, and an unfinished sweep has not
+    measured all of it: both are warnings.
 
     Source: docs/STUDIES.md.
-    Advice: run the same podium sweep again: it measures what is missing, and writes the table anew.
+    Advice: repeat the same podium sweep command: it measures missing points and rewrites the table.
     """
     whole, command = study.study, study.study.command
     if command is None:
         yield study.build_fault(
-            "no record of what was asked for",
-            "the command: rows that were removed cannot be noticed",
+            "no record of the request",
+            "the command: without it, removed rows go unnoticed",
             Severity.WARNING,
         )
         return
@@ -57,7 +55,7 @@ def request(study: StudyFile) -> Iterator[Fault]:
     for place in sorted(set(rows) - requested | {place for place in rows if rows.count(place) > 1}):
         yield study.build_fault(
             f"{rows.count(place)} rows of {format_sweep_point(place)}",
-            "one row of each point that was asked for, and no other",
+            "exactly one row for each requested point, and no other row",
         )
     measured = {(row.engine, row.precision, row.batch) for row in whole.rows if row.folder}
     firsts = {
@@ -90,8 +88,8 @@ def check_sweep_command(study: StudyFile, command: SweepRequest) -> Iterator[Fau
         set(command.batches) - set(batches.get(pair, ())) for pair in pairs
     ):
         yield study.build_fault(
-            "points of the command that were not asked for",
-            "all of its engines, number formats and batches",
+            "points of the command that were not requested",
+            "all of its engines, precisions and batches",
         )
     count = len(command.subjects) * len(pairs) * len(command.batches)
     made = (
@@ -104,36 +102,36 @@ def check_sweep_command(study: StudyFile, command: SweepRequest) -> Iterator[Fau
     if made != command.order or count != len(made):
         yield study.build_fault(
             f"an order of {len(command.order)} points",
-            f"the order of {count} that the seed {whole.seed} draws",
+            f"the order of {count} points that the seed {whole.seed} draws",
         )
 
 
 def check_missing_points(
     study: StudyFile, what: str, places: list[tuple[str, str, int]]
 ) -> Iterator[Fault]:
-    """Yield points without a row or drift: of an unfinished sweep a warning."""
+    """Yield points without a row or drift: a warning for an unfinished sweep."""
     if places:
         named = ", ".join(map(format_sweep_point, places[:MAX_NAMED_POINTS])) + (
             f" and {len(places) - MAX_NAMED_POINTS} more" if len(places) > MAX_NAMED_POINTS else ""
         )
-        found = f"no {what} of {named}" + (
+        found = f"no {what} for {named}" + (
             "" if study.study.finished else ": the sweep is unfinished"
         )
-        yield study.build_fault(found, f"a {what} of each point that was asked for", study.odd)
+        yield study.build_fault(found, f"a {what} for each requested point", study.odd)
 
 
 def format_sweep_point(place: tuple[str, str, int]) -> str:
-    """Name a point."""
+    """Format a point."""
     return f"{place[0]} {place[1]} batch {place[2]}"
 
 
 @rule("study.folders", StudyFile)
 def folders(study: StudyFile) -> Iterator[Fault]:
-    """Each run in a study's folder stands in its table, and has the records that a run leaves,
-    unless its own record says that they were lost.
+    """The table lists each run in a study's folder, and the run has all its records, unless its own
+    record states that they were lost.
 
     Source: docs/STUDIES.md; harness/serving/sweep.
-    Advice: run the same podium sweep again: it moves aside what is no part of the study.
+    Advice: repeat the same podium sweep command: it moves other files aside.
     """
     whole = study.study
     rows: tuple[StudyRow | RateDrift, ...] = (*whole.rows, *whole.drift)
@@ -166,17 +164,17 @@ def folders(study: StudyFile) -> Iterator[Fault]:
             if not there:
                 severity = Severity.WARNING if any(name in reason for reason in lost) else None
                 yield point.build_fault(
-                    f"no {name}", f"{name}, which each run leaves", POINT_FILE, severity=severity
+                    f"no {name}", f"{name}, which each run writes", POINT_FILE, severity=severity
                 )
 
 
 @rule("study.length", StudyFile, severity=Severity.WARNING)
 def length(study: StudyFile) -> Iterator[Fault]:
-    """A point whose interval is wider than 5 % either way is measured again for twice as long, and
+    """A point with an interval wider than 5 % either way is measured again for twice as long, and
     for four times as long.
 
     Source: docs/STUDIES.md.
-    Advice: run the same podium sweep again: it measures the point for longer.
+    Advice: repeat the same podium sweep command: it measures the point for longer.
     """
     for row in study.study.rows:
         if study.study.command is not None and choose_longer_run(row, study.study.seconds):

@@ -30,7 +30,7 @@ MEMORY_CAPACITY_PATTERN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([MGT])i?
 """A capacity as podium writes it; decimal units count as binary ones, the larger."""
 MIB_PER_UNIT: Final = {"M": 1.0, "G": 1024.0, "T": 1024.0**2}
 MEMORY_CAPACITY_FACTOR: Final = 1.05
-"""A capacity may be rounded, or name what is installed without what firmware keeps."""
+"""A capacity may be rounded, or include memory that firmware reserves."""
 
 
 @rule("tree.contents", Submission)
@@ -51,10 +51,11 @@ def folders(tree: Submission) -> Iterator[Fault]:
     """Every folder below results/ is a benchmark of the round or one of its scenarios, and no
     folder beside a division has a misspelt division name.
 
-    Other folders beside a division that hold results, and folders in one that are no
-    organisation's, are a warning: nobody looks at them.
+    Other folders beside a division that contain results are a warning, because the judge does not
+    read them; so are folders in a division that are not an organisation's.
+
     Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name;
-    names are told by their case, too.
+    names are case-sensitive.
     Advice: use the round's folder names; a misspelt name hides its results from the judge.
     """
     known = sorted(
@@ -75,7 +76,7 @@ def folders(tree: Submission) -> Iterator[Fault]:
         if path.parent == root:
             wanted = ", ".join(Division)
         elif path.parent.parent == root:
-            wanted = "an organisation's folder, with results/ in it"
+            wanted = "an organisation's folder that contains results/"
         hidden = path.parent.parent == root or (
             path.parent == root and fold_name(path.name) not in [*Division]
         )
@@ -88,9 +89,9 @@ def folders(tree: Submission) -> Iterator[Fault]:
 def links(tree: Submission) -> Iterator[Fault]:
     """A tree contains only regular files and folders, because a link's target can change.
 
-    Source: house rule: a bundle holds plain files; what is judged in a results folder is what will
-    be packed.
-    Advice: replace the link by a copy of its target.
+    Source: house rule: a bundle contains only plain files; the judge checks in a results folder
+    exactly what podium pack will pack.
+    Advice: replace the link with a copy of its target.
     """
     for path in tree.links:
         yield tree.build_fault("a link", "a plain file or folder", path)
@@ -101,8 +102,8 @@ def strays(tree: Submission) -> Iterator[Fault]:
     """There are no files beside the folders of systems and benchmarks, and systems/ contains only
     descriptions.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and
-    in a bundle it is an error.
+    Source: submission_rules.adoc, Directory structure; house rule: files that the judge does not
+    read are reported, and in a bundle they are an error.
     Advice: keep notes and copies outside the results folder.
     """
     for path in tree.misplaced_files:
@@ -111,10 +112,10 @@ def strays(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.ceiling", Submission, severity=Severity.WARNING)
 def ceiling(tree: Submission) -> Iterator[Fault]:
-    """The harness ceilings of the runs of one system and scenario come from one host: none is more
-    than twice another.
+    """The harness ceilings of all runs of one system and scenario come from one host: no ceiling is
+    more than twice another.
 
-    Source: house rule: harness/serving/harness_ceiling.py measures it once a host, whatever the
+    Source: house rule: harness/serving/harness_ceiling.py measures it once per host, whatever the
     workload.
     Advice: find out whether the host was busy during the measurement; do not edit run.json.
     """
@@ -139,13 +140,15 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.host", Submission, severity=Severity.WARNING)
 def host(tree: Submission) -> Iterator[Fault]:
-    """The telemetry of a run was read on the host that systems/ describes: with no more free memory
-    than it has, and no more hardware threads.
+    """The telemetry of a run comes from the host that systems/ describes: it shows no more free
+    memory and no more hardware threads than that host has.
 
-    It does not apply to a system behind a network, whose telemetry is of the machine that asks.
+    The rule does not apply to a system behind a network, whose telemetry comes from LoadGen's
+    machine.
+
     Source: house rule; harness/machine/telemetry reads both from the kernel, and so does the
     description.
-    Advice: describe the system that ran it; give each machine its own system name.
+    Advice: describe the system that ran the workload; give each machine its own system name.
     """
     for entry in (entry for entry in tree.entries if entry.place):
         description = find_submitted_description(tree, entry.place.system if entry.place else None)
@@ -158,8 +161,8 @@ def host(tree: Submission) -> Iterator[Fault]:
 
 
 def check_described_host(run: LoadGenRun, description: SystemDescription) -> Iterator[Fault]:
-    """Yield what a run's telemetry shows that the described host cannot have; behind a network it
-    shows LoadGen's host, and the description the servers.
+    """Yield telemetry values that are impossible on the described host. Behind a network, telemetry
+    describes LoadGen's host, and the description the servers.
     """
     if run.record and run.record.network:
         return
@@ -201,8 +204,8 @@ def check_described_host(run: LoadGenRun, description: SystemDescription) -> Ite
 def profile(tree: Submission) -> Iterator[Fault]:
     """All results of an organisation have the same profile.
 
-    Source: house rule: a profile says how much of a round is run; results of two are never
-    compared.
+    Source: house rule: a profile states how much of a round is run; results of different profiles
+    are never compared.
     Advice: keep results of different profiles in different results folders.
     """
     found = {log.profile.value for group in tree.sets for log in group.logs if log.profile}
@@ -216,7 +219,7 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
     """All scenarios of a benchmark on a system serve the same checkpoint.
 
     Source: inference_rules.adoc v0.5, Model: the same weights in all scenarios of a submission;
-    house rule, the answers to trust.
+    house rule: scores apply to one checkpoint.
     Advice: serve all scenarios from one checkpoint, with podium infer --scenario all.
     """
     known: dict[tuple[object, object], str] = {}
@@ -233,7 +236,7 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.systems", Submission)
 def systems(tree: Submission) -> Iterator[Fault]:
-    """Every system with results has a description that names the framework it was trained with.
+    """Every system with results has a description that names the framework of its training runs.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
     Advice: keep the description that podium wrote.
@@ -275,8 +278,8 @@ def systems(tree: Submission) -> Iterator[Fault]:
 def installed(result: UninstalledResult) -> Iterator[Fault]:
     """The result's workload is installed, so that the round has a row for it.
 
-    Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its
-    results can be judged.
+    Source: house rule: a workload provides its own row, scorer and rules; without them its results
+    cannot be judged.
     Advice: install the package that provides the workload, and check again.
     """
     if result.workload not in result.round.benchmarks:
@@ -290,10 +293,11 @@ def installed(result: UninstalledResult) -> Iterator[Fault]:
 
 @rule("bundle.archive", Bundle)
 def archive(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle is one zstd frame with a tar of regular files below its root, followed by a seal.
+    """A bundle is one zstd frame that contains a tar of regular files below its root, followed by a
+    seal.
 
-    Source: house rule: nothing of a bundle is written outside its folder, and every byte of it
-    counts.
+    Source: house rule: no file of a bundle is written outside its folder, and every byte of the
+    bundle is checked.
     Advice: pack the results again with podium pack, or copy the bundle again.
     """
     if bundle.problem:
@@ -304,8 +308,8 @@ def archive(bundle: Bundle) -> Iterator[Fault]:
 def files(bundle: Bundle) -> Iterator[Fault]:
     """A bundle contains exactly the files of its manifest, byte for byte.
 
-    Source: house rule: the manifest has SHA-256 and size of every file.
-    Advice: the bundle was changed after packing: pack the results again.
+    Source: house rule: the manifest lists the SHA-256 and size of every file.
+    Advice: the bundle was changed after it was packed: pack the results again.
     """
     if not bundle.problem:
         yield from manifests.check_bundle_manifest(bundle.folder)
@@ -316,15 +320,12 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
     """Every file of a bundle belongs to a judged result, is its ground truth, or describes its
     system or checkpoint.
 
-    Source: house rule: a seal says that somebody stands behind each file; there is none that the
-    judge has not read.
+    Source: house rule: a seal vouches for each file, so the judge must have read every one of them.
     Advice: remove the file from the results folder and pack again.
     """
     sealed = bundle.manifest.files if bundle.manifest else {}
     for path in bundle.unread_files:
-        if (
-            path.relative_to(bundle.folder).as_posix() in sealed
-        ):  # the others are no part of the bundle at all: bundle.files
+        if path.relative_to(bundle.folder).as_posix() in sealed:  # bundle.files reports the others
             yield bundle.build_fault(
                 "a file that belongs to no result",
                 "only results, their ground truth, systems and checkpoints",
@@ -334,10 +335,11 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
 
 @rule("bundle.checkpoint", Bundle)
 def records(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle contains the record of each served checkpoint: whose weights they are, and their
-    scores.
+    """A bundle contains the record of each served checkpoint, with the owner of the weights and
+    their scores.
 
-    Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
+    Source: house rule: scores must match the checkpoint's record; suite/records.py,
+    CheckpointRecord.
     Advice: restore checkpoints/<workload>/<sha256>/record.json and pack again.
     """
     sealed = bundle.manifest.files if bundle.manifest else {}
@@ -350,7 +352,7 @@ def records(bundle: Bundle) -> Iterator[Fault]:
     for workload, sha256 in sorted(served) if bundle.manifest else ():
         name = f"{CHECKPOINTS_FOLDER}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
         if name not in sealed:
-            yield bundle.build_fault(f"no {name}", "the record of the checkpoint that is served")
+            yield bundle.build_fault(f"no {name}", "the record of the served checkpoint")
 
 
 @rule("bundle.manifest", Bundle)
@@ -358,7 +360,7 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its
     results, which belong to one organisation.
 
-    Source: house rule: what a bundle says of itself can be trusted without unpacking it.
+    Source: house rule: the manifest's claims about a bundle can be trusted without unpacking it.
     Advice: pack the results again with podium pack.
     """
     stated = bundle.manifest
@@ -403,7 +405,7 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
     for field, named in {"nonce": stated.nonce, "checkpoints": stated.checkpoints}.items():
         if unknown := sorted(named.keys() - workloads):
             yield bundle.build_fault(
-                f"{field} of {', '.join(unknown)}", "only those of the results", file
+                f"{field} of {', '.join(unknown)}", "only those in the results", file
             )
     yield from check_manifest_entries(
         bundle, "nonce", stated.nonce, {record.workload: record.nonce for record in records}
@@ -417,13 +419,15 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
 
 
 def check_environments(bundle: Bundle, stated: Mapping[str, Any]) -> Iterator[Fault]:
-    """Compare the environments of the manifest with the system descriptions that they repeat."""
+    """Compare the environments in the manifest with the system descriptions that they repeat."""
     found = {system.path.stem: system for tree in bundle.submissions for system in tree.systems}
     for name in sorted(found.keys() | stated.keys()):
         wanted = manifests.read_run_environment_or_none(found[name].path) if name in found else None
         if wanted != stated.get(name):
             required = (
-                f"that of systems/{name}.json" if name in found else "only those of the results"
+                f"the environment of systems/{name}.json"
+                if name in found
+                else "only those in the results"
             )
             yield bundle.build_fault(
                 f"environment of {name}", required, bundle.folder / MANIFEST_FILE
@@ -433,7 +437,7 @@ def check_environments(bundle: Bundle, stated: Mapping[str, Any]) -> Iterator[Fa
 def check_manifest_entries(
     bundle: Bundle, field: str, stated: Mapping[str, str], found: Mapping[str, str]
 ) -> Iterator[Fault]:
-    """Compare what the manifest says of each workload with the records."""
+    """Compare the manifest's statements about each workload with the records."""
     for workload, value in sorted(found.items()):
         if stated.get(workload) != value:
             yield bundle.build_fault(

@@ -1,4 +1,4 @@
-"""System descriptions (MLCommons' fields, owner) and checkpoint records."""
+"""Check system descriptions (MLCommons' fields, owner) and checkpoint records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ LOGGED_RECORD_FIELDS: Final = {
     "seed": events.SEED,
     "run_index": events.RUN_INDEX,
 }
-"""Field of a checkpoint's record -> the event that says the same."""
+"""Field of a checkpoint's record -> the event with the same value."""
 SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
@@ -34,7 +34,7 @@ def place(system: SystemFile) -> Iterator[Fault]:
     """A description's submitter, division and name match its folders and file name.
 
     Source: submission_rules.adoc, systems/<system_desc_id>.json.
-    Advice: put the description into its organisation's tree, under its system's name.
+    Advice: move the description to its organisation's tree, under its system's name.
     """
     description, where = system.description, system.place
     pairs = [("system_name", description.system_name, system.path.stem)]
@@ -69,12 +69,12 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.counts", SystemFile)
 def counts(system: SystemFile) -> Iterator[Fault]:
-    """Nodes, processors, cores and accelerators are told as whole numbers, or not at all: threads,
-    ranks and devices are held against them.
+    """Nodes, processors, cores and accelerators are whole numbers if given; threads, ranks and
+    devices must fit them.
 
     Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node,
     host_processor_core_count, accelerators_per_node.
-    Advice: keep the numbers that podium wrote, or give others with --system-file; words belong into
+    Advice: keep the numbers that podium wrote, or give others with --system-file; put words into
     the names of processors and accelerators.
     """
     for field, least in COUNTED_FIELDS.items():
@@ -82,14 +82,14 @@ def counts(system: SystemFile) -> Iterator[Fault]:
         count = parse_document_count(stated)
         if stated is not None and (count is None or count < least):
             yield system.build_fault(
-                f"{field} {stated!r}", f"a whole number from {least} on, or null"
+                f"{field} {stated!r}", f"a whole number of at least {least}, or null"
             )
 
 
 @rule("system.unknown", SystemFile, severity=Severity.WARNING)
 def unknown(system: SystemFile) -> Iterator[Fault]:
-    """The submitter provides what could not be read from the machine: every field in profile full,
-    and the counts in each.
+    """The submitter provides the values that podium could not read from the machine: every field in
+    profile full, and the counts in every profile.
 
     Source: submission_rules.adoc, System description: required fields; threads, ranks and devices
     cannot be compared with an unknown count.
@@ -108,7 +108,8 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
     """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and
     scores.
 
-    Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
+    Source: house rule: scores must match the checkpoint's record; suite/records.py,
+    CheckpointRecord.
     Advice: do not edit record.json; export the checkpoint again.
     """
     record, folder = found.record, found.path.parent
@@ -131,10 +132,10 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 
 @rule("checkpoint.weights", CheckpointFile)
 def weights(found: CheckpointFile) -> Iterator[Fault]:
-    """Weights beside a record have the hash that the folder is named after.
+    """Weights beside a record have the hash that names their folder.
 
-    Source: house rule: suite.files.layout.compute_folder_sha256 of the exported files; a bundle has
-    the record alone.
+    Source: house rule: suite.files.layout.compute_folder_sha256 of the exported files; a bundle
+    contains only the record.
     Advice: the weights were changed after export: restore them, or train again.
     """
     folder = found.path.parent
@@ -145,16 +146,18 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
         sha256 = compute_folder_sha256(folder) if has_weights else folder.name
     except OSError as error:
         yield found.build_fault(
-            f"weights that cannot be read: {error.strerror}", "the exported files, or none"
+            f"unreadable weights: {error.strerror}", "the exported files, or no files"
         )
         return
     if sha256 != folder.name:
-        yield found.build_fault(f"weights of SHA-256 {sha256}", f"{folder.name}, the folder's name")
+        yield found.build_fault(
+            f"weights with SHA-256 {sha256}", f"{folder.name}, the folder's name"
+        )
 
 
 def select_checkpoint_logs(found: CheckpointFile) -> Sequence[TrainingLog]:
-    """Return the log that the record names, or else all that name the checkpoint: two runs may come
-    to the same weights.
+    """Return the log that the record names, or all logs that name the checkpoint: two runs may
+    produce the same weights.
     """
     logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
     return [log for log in logs if is_log_named_by_record(found, log)] or logs
@@ -169,7 +172,7 @@ def is_log_named_by_record(found: CheckpointFile, log: TrainingLog) -> bool:
 def iterate_record_claims(
     record: CheckpointRecord, log: TrainingLog
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (field, what the record says, what the log says)."""
+    """Yield (field, value in the record, value in the log)."""
     for field, key in LOGGED_RECORD_FIELDS.items():
         yield field, getattr(record, field), log.find_value(key)
     table = log.find_value(events.SETTINGS)
@@ -188,5 +191,5 @@ def iterate_record_claims(
 
 
 def convert_lists_in_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all lists one type."""
+    """Convert all lists to one type."""
     return {key: convert_list_to_tuple(value) for key, value in settings.items()}

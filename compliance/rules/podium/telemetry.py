@@ -1,5 +1,5 @@
-"""Telemetry of a run: in order, whole, and over all of the run; a run counts without it, so all of
-it is a warning.
+"""Check a run's telemetry: in order, complete, and over the whole run. A run counts without
+telemetry, so all findings are warnings.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,17 +17,17 @@ MAX_TELEMETRY_MARGIN_NS: Final = 60 * NS_PER_S
 machine within seconds.
 """
 MAX_CLOCKS_PARTING_NS: Final = 1e9
-"""House rule: monotonic clock and UTC may part by this during a run, where UTC is set by a time
-server; more is a clock that was moved.
+"""House rule: monotonic clock and UTC may drift apart by this during a run, because a time server
+sets UTC; more means that a clock was set.
 """
 
 
 @rule("telemetry.time", RunConditions, severity=Severity.WARNING)
 def time(run: RunConditions) -> Iterator[Fault]:
-    """Time runs forward in telemetry: in each channel, from the clocks of the first line to those
-    of the last, and from segment to segment.
+    """Time increases in telemetry: within each channel, between the clocks of the first and the
+    last line, and from segment to segment.
 
-    Source: house rule; harness/machine/telemetry stamps each reading by the monotonic clock.
+    Source: house rule; harness/machine/telemetry stamps each reading with the monotonic clock.
     Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
     """
     for segment in run.segments:
@@ -39,21 +39,23 @@ def time(run: RunConditions) -> Iterator[Fault]:
             > MAX_CLOCKS_PARTING_NS
         ):
             yield run.build_fault(
-                "a UTC clock that was moved",
-                "monotonic clock and UTC that pass alike",
+                "a UTC clock that was set",
+                "monotonic clock and UTC that advance alike",
                 segment.last_line,
             )
     for earlier, later in pairwise(run.segments):
         if later.head.clocks_ns[1] < earlier.head.clocks_ns[1]:
             yield run.build_fault(
-                "a segment from before the last", "segments in the order of time", later.line
+                "a segment from before the previous one",
+                "segments in the order of time",
+                later.line,
             )
 
 
 def check_channel_times(
     run: RunConditions, segment: SampledSegment, name: str, times: Iterable[tuple[int, int]]
 ) -> Iterator[Fault]:
-    """Yield the first time of a channel that is earlier than the one before it, or outside of the
+    """Yield the first time of a channel that is earlier than the previous one, or outside of the
     segment's clocks.
     """
     before, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
@@ -70,73 +72,73 @@ def check_channel_times(
 
 @rule("telemetry.whole", RunConditions, severity=Severity.WARNING)
 def whole(run: RunConditions) -> Iterator[Fault]:
-    """Telemetry ends with a line that counts its readings; only a segment of a run that was
-    interrupted may lack it.
+    """Telemetry ends with a line that counts its readings; only a segment of an interrupted run may
+    lack it.
 
-    Source: house rule; harness/machine/telemetry gives a file its name when its last line is
-    written.
+    Source: house rule; harness/machine/telemetry names a file when it has written its last line.
     Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
     """
     for number, segment in enumerate(run.segments):
         last = number == len(run.segments) - 1
         if segment.end is None and (last or not run.resumed):
             yield run.build_fault(
-                "readings that nothing counts", "a last line that counts them", segment.last_line
+                "readings without a count", "a last line that counts them", segment.last_line
             )
         elif segment.end is not None and segment.end.readings != segment.counts:
             yield run.build_fault(
                 f"{segment.counts} readings",
-                f"{segment.end.readings}, as the last line counts",
+                f"{segment.end.readings}, as in the last line",
                 segment.last_line,
             )
     if len(run.segments) > 1 and not run.resumed:
         yield run.build_fault(
             f"{len(run.segments)} segments",
-            "one, of a run that was not interrupted",
+            "one, since the run was not interrupted",
             run.segments[1].line,
         )
 
 
 @rule("telemetry.window", RunConditions, severity=Severity.WARNING)
 def window(run: RunConditions) -> Iterator[Fault]:
-    """Telemetry covers the run: it begins before it, ends after it, and has no long gap in between.
+    """Telemetry covers the run: it begins before the run and ends after it, without a long gap in
+    between.
 
     Source: house rule; the round's noise.gap_s.
-    Advice: nothing where the host was too busy to sample; otherwise the telemetry is of another
-    run.
+    Advice: ignore this if the host was too busy to sample; otherwise the telemetry belongs to
+    another run.
     """
     if run.window is None or run.noise is None or not run.segments:
         return
     begin_ns, end_ns = run.segments[0].head.clocks_ns[1], run.segments[-1].end
     if begin_ns > run.window.begin_ns:
         yield run.build_fault(
-            f"a beginning {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's",
-            "one before it",
+            f"a start {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's",
+            "a start before the run's",
             run.segments[0].line,
         )
     if end_ns is not None and end_ns.clocks_ns[1] < run.window.end_ns:
         yield run.build_fault(
             f"an end {(run.window.end_ns - end_ns.clocks_ns[1]) / NS_PER_S:.3g} s before the run's",
-            "one after it",
+            "an end after the run's",
             run.segments[-1].last_line,
         )
     longest_ns = max((told for told, _ in run.iterate_host_states()), default=0)
     if longest_ns > run.noise.gap_s * NS_PER_S:
         yield run.build_fault(
-            f"{longest_ns / NS_PER_S:.3g} s without a reading of the host",
+            f"{longest_ns / NS_PER_S:.3g} s without a host reading",
             f"at most {run.noise.gap_s:g} s",
         )
 
 
 @rule("telemetry.outside", RunConditions, severity=Severity.WARNING)
 def outside(run: RunConditions) -> Iterator[Fault]:
-    """Telemetry of a training run begins no earlier than its initialisation may, and ends with its
-    clock: what else it saw was trained off the clock.
+    """Telemetry of a training run begins no earlier than its initialisation may, and ends with the
+    run. Longer telemetry means training outside the timed run.
 
-    Source: house rule; harness/training/observation.py. Of a run that was interrupted, each segment
-    has another beginning.
-    Advice: submit log and telemetry as the run wrote them; times that were edited in one of them
-    are detected.
+    Source: house rule; harness/training/observation.py. Each segment of an interrupted run has its
+    own start.
+    Advice: submit log and telemetry as the run wrote them; edited times in either of them are
+    detected.
     """
     if run.window is None or run.lead_ns is None or len(run.segments) != 1 or run.resumed:
         return

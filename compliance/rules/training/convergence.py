@@ -1,5 +1,5 @@
-"""A set of published runs since v1.0: as much training as the reference needs, within what chance
-allows.
+"""Check that a set of published runs since v1.0 needs as much training as the reference, allowing
+for chance.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from compliance.verdict import Fault, Severity
 
 @rule("runs.convergence", PublishedSet)
 def convergence(group: PublishedSet) -> Iterator[Fault]:
-    """A closed set needs no less training to reach the target than the reference at its batch size,
-    within what chance allows.
+    """A closed set needs at least as much training to reach the target as the reference at its
+    batch size, allowing for chance.
 
     Source: training_rules.adoc, Reference Convergence Points; mlcommons/logging, rcp_checker.py;
     the points in suite/rounds/convergence.
     Advice: use the reference's model, data and optimizer; for a batch size without a point, submit
-    one, or ask the committee to let the set pass.
+    one, or ask the committee for an exemption.
     """
     found = judge_set_convergence(group)
     if found is None or found.outcome is ConvergenceOutcome.PASS:
@@ -31,13 +31,11 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
     if found.outcome is ConvergenceOutcome.MISSING:
         yield group.build_fault(
             f"batch size {found.batch:g}",
-            "one for which the round has a reference convergence point",
+            "a batch size with a reference convergence point in the round",
             severity=Severity.WARNING,
         )
     elif found.outcome is ConvergenceOutcome.INCOMPLETE:
-        needed = (
-            f"{found.others_need:.6g} or more in each of the {found.missing} runs that are to come"
-        )
+        needed = f"{found.others_need:.6g} or more in each of the {found.missing} missing runs"
         yield group.build_fault(
             f"{len(group.logs)} runs so far",
             f"{needed}, for a mean of {found.least:.6g}: {describe_reference_point(found)}",
@@ -50,9 +48,11 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
             severity=Severity.INFO,
         )
     else:
-        short = f"; {-(found.spare or 0)} runs with one evaluation more" if found.spare else ""
+        short = (
+            f"; {-(found.spare or 0)} runs with one additional evaluation" if found.spare else ""
+        )
         bypass = find_checker_bypass(group, POINTS_BYPASS_OPTION)
-        let_pass = f" (passed over: {bypass})" if bypass else ""
+        let_pass = f" (ignored: {bypass})" if bypass else ""
         required = f"{found.least:.6g} or more: {describe_reference_point(found)}{short}{let_pass}"
         yield group.build_fault(
             f"a mean of {found.mean:.6g}", required, severity=Severity.WARNING if bypass else None
@@ -60,6 +60,6 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
 
 
 def describe_reference_point(found: Convergence) -> str:
-    """Name what a set is held against."""
+    """Describe the reference point that a set is compared with."""
     point = found.point
     return f"{point.name} has {point.mean:.6g} at batch size {point.batch}" if point else ""

@@ -1,5 +1,5 @@
-"""How far apart the evaluations of a published training log are, from the start of the run to the
-last: by the rules, and by one another.
+"""Check the distances between the evaluations of a published training log against the rules and
+against one another.
 """
 
 import math
@@ -14,29 +14,26 @@ from suite import events
 from suite.rounds.published_training import PublishedBenchmark, UsualInterval
 
 MIN_COMPARED_GAPS: Final = 4
-"""Gaps between evaluations from which on one that is longer than the others shows that an
-evaluation is missing.
+"""Minimum number of gaps: from here on, one gap longer than the others shows a missing evaluation.
 """
 MAX_UNTOLD_EVALUATIONS: Final = 2
-"""Evaluations that may have ended and not told their result when a run stops."""
+"""Maximum number of ended evaluations that have not logged their results when a run stops."""
 FEW_EVALUATIONS: Final = 2
-"""Evaluations that do not show what became of those before them; where there are more, the run may
-have begun to evaluate late.
+"""Maximum number of evaluations that do not show the fate of earlier ones; if there are more, the
+run may have begun to evaluate late.
 """
 EVEN_GAP_FACTOR: Final = 1.1
-"""Gaps that differ by less are equal: the last batch of an interval may be another one."""
+"""Gaps that differ by less are equal: the last batch of an interval may differ."""
 LONGER_GAP_FACTOR: Final = 1.25
-"""From here on one gap is longer than even ones, and no spread of theirs."""
+"""From this factor on, one gap is longer than equal ones, and not part of their spread."""
 MAX_INTERVAL_FACTOR: Final = 3.0
-"""Times the rules' interval that no logger's own way of counting explains."""
+"""Multiple of the rules' interval that no logger's own way of counting explains."""
 DOUBLE_GAP_RANGE: Final = (1.9, 2.1)
-"""Between these two, in parts of another gap, two gaps are one."""
+"""Between these two factors of another gap, one gap corresponds to two."""
 
 
 def check_evaluation_intervals(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
-    """Yield evaluations that are farther apart than the rules, or the other evaluations, have
-    them.
-    """
+    """Yield evaluations that are farther apart than the rules, or the other evaluations, allow."""
     placed = sorted(
         (each for each in log.evaluations if each.epoch is not None), key=get_evaluation_epoch
     )
@@ -78,20 +75,22 @@ def get_evaluation_epoch(evaluation: PublishedEvaluation) -> float:
 def check_interval_limit(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float
 ) -> Iterator[Fault]:
-    """Yield evaluations that come later after the one before them than the rules say."""
+    """Yield evaluations that follow the previous one later than the rules allow."""
     for early, late in zip(placed, placed[1:], strict=False):
         if get_evaluation_epoch(late) - get_evaluation_epoch(early) > every * EVEN_GAP_FACTOR:
-            yield build_interval_fault(log, early, late, f"at most {every:g} between two")
+            yield build_interval_fault(
+                log, early, late, f"at most {every:g} between two evaluations"
+            )
 
 
 def check_usual_interval(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float, rule: UsualInterval
 ) -> Iterator[Fault]:
-    """Yield gaps that are longer than the usual ones: an error where the log's own others are not,
-    or no way of counting explains it.
+    """Yield gaps that are longer than the usual ones. It is an error if the log's other gaps are
+    not, or if no way of counting explains the gap.
 
-    Where the batch size decides, gaps that are shorter tell that the log states another one than
-    the run had.
+    If the batch size decides the interval, shorter gaps show that the logged batch size is not the
+    run's.
     """
     odd = list(
         check_missing_evaluation(log, placed, fixed=not (log.row and log.row.evaluated_later))
@@ -99,7 +98,7 @@ def check_usual_interval(
     yield from odd
     counted = (
         all(get_evaluation_epoch(each).is_integer() for each in placed) and every < 1
-    )  # evaluations that are numbered
+    )  # numbered evaluations
     far = [
         (early, late)
         for early, late in zip(placed, placed[1:], strict=False)
@@ -116,7 +115,11 @@ def check_usual_interval(
             > every * MAX_INTERVAL_FACTOR
         )
         yield build_interval_fault(
-            log, early, late, f"about {every:g} between two", None if beyond else Severity.WARNING
+            log,
+            early,
+            late,
+            f"about {every:g} between two evaluations",
+            None if beyond else Severity.WARNING,
         )
     gaps = [
         get_evaluation_epoch(late) - get_evaluation_epoch(early)
@@ -135,9 +138,7 @@ def check_usual_interval(
 def check_first_evaluation(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], first: float
 ) -> Iterator[Fault]:
-    """Yield a first evaluation that comes later than the rules say; epochs may be counted from
-    1.
-    """
+    """Yield a first evaluation that is later than the rules allow; epochs may be counted from 1."""
     if not placed:
         return
     at, from_one = (
@@ -153,7 +154,7 @@ def check_first_evaluation(
         beyond = log.closed and alone and at - from_one > first * MAX_INTERVAL_FACTOR
         yield log.build_fault(
             f"the first evaluation at {at:.12g}",
-            f"one by {first + from_one:g}",
+            f"an evaluation by {first + from_one:g}",
             placed[0].entry.line,
             None if beyond else Severity.WARNING,
         )
@@ -162,8 +163,8 @@ def check_first_evaluation(
 def check_missing_evaluation(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], fixed: bool
 ) -> Iterator[Fault]:
-    """Yield a gap that is longer than all others, which are equal; the first may be longer, where
-    schedules begin.
+    """Yield a gap that is longer than all others, which are equal. The first may be longer, since
+    schedules begin there.
     """
     gaps = [
         get_evaluation_epoch(late) - get_evaluation_epoch(early)
@@ -185,7 +186,7 @@ def check_missing_evaluation(
             log,
             placed[longest],
             placed[longest + 1],
-            f"one about every {max(others):.6g}",
+            f"an evaluation about every {max(others):.6g}",
             None if sure else Severity.WARNING,
         )
 
@@ -197,7 +198,7 @@ def build_interval_fault(
     required: str,
     severity: Severity | None = None,
 ) -> Fault:
-    """Build the fault of two evaluations."""
+    """Build the fault for two evaluations."""
     return log.build_fault(
         f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}",
         required,
@@ -216,13 +217,13 @@ def check_unfinished_evaluations(log: PublishedLog, row: PublishedBenchmark) -> 
     if ended > results + MAX_UNTOLD_EVALUATIONS:
         yield log.build_fault(
             f"{results} eval_accuracy for {ended} eval_stop",
-            "a result of each",
+            "one result for each evaluation",
             log.find_line(events.EVAL_STOP),
         )
     elif started - results > log.round.rules.open_evaluations:
         yield log.build_fault(
             f"{results} eval_accuracy for {started} eval_start",
-            "one each",
+            "one result for each evaluation",
             log.find_line(events.EVAL_START),
             Severity.WARNING,
         )

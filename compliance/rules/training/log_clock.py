@@ -1,4 +1,4 @@
-"""A published training log: order of events, and clock."""
+"""Check the order of events and the clock of a published training log."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,32 +16,34 @@ from suite.units import NS_PER_S
 EARLIEST_CLOCK_NS: Final = 1_483_228_800 * NS_PER_S
 """January 2017, before the first MLPerf round: an earlier clock was never set."""
 START_TOLERANCE_NS: Final = NS_PER_S
-"""Between two processes that log the end of initialisation and the start of the run."""
+"""Maximum difference between two processes that log the end of initialisation and the start of the
+run.
+"""
 PROCESS_CLOCK_ERROR_NS: Final = 5 * NS_PER_S
-"""How far the clocks of a run's processes may be apart. Of the accepted logs at hand none has an
-event of the run before its start.
+"""Maximum difference between the clocks of a run's processes. No known accepted log has an event of
+the run before its start.
 """
 TRAINING_BEGIN_EVENTS: Final = (events.BLOCK_START, events.EPOCH_START)
 TRAINING_END_EVENTS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
 PUBLISHED_EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
 MAX_INTERVALS_AHEAD: Final = 3
-"""Blocks or epochs that a logger begins ahead of the evaluation."""
+"""Number of blocks or epochs that a logger begins ahead of the evaluation."""
 TOTAL_RUNTIME_TOLERANCE_MIN: Final = 0.1
-"""The text form has whole seconds, and its run starts when the first of many processes does."""
+"""The text form has whole seconds, and its run starts when the first of many processes starts."""
 
 
 def format_ns_as_seconds(nanoseconds: int) -> str:
-    """Show a span."""
+    """Format a time span."""
     return f"{nanoseconds / NS_PER_S:.3f} s"
 
 
 @rule("log.clock", PublishedLog)
 def clock(log: PublishedLog) -> Iterator[Fault]:
-    """Events have times from a clock that was set, and times never go backwards from one line to
-    the next; a run stops after its evaluations.
+    """Events have times from a clock that was set, and times never decrease from one line to the
+    next; a run stops after its evaluations.
 
     Source: training_rules.adoc, Run Results: the clock may not be paused; in no accepted log do
-    they run backwards.
+    times decrease.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     last: PublishedRecord | None = None
@@ -58,7 +60,7 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
             accepted = None if is_early_stop(log, record, last) else weigh_loose_clock(log)
             yield log.build_fault(
                 f"{record.key} {gap} before {last.key} in line {last.line}",
-                "times that do not go backwards",
+                "times that never decrease",
                 record.line,
                 accepted,
             )
@@ -66,8 +68,8 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
 
 
 def is_early_stop(log: PublishedLog, record: PublishedRecord, last: PublishedRecord) -> bool:
-    """Tell a run that stops before what precedes it in its log, by more than clocks are apart,
-    where nothing else is out of order.
+    """Return whether a run stops before preceding events in its log, by more than clocks may
+    differ, while the other events are in order.
     """
     if (
         record.key != events.RUN_STOP
@@ -81,15 +83,15 @@ def is_early_stop(log: PublishedLog, record: PublishedRecord, last: PublishedRec
 
 
 def is_otherwise_in_order(log: PublishedLog, without: str) -> bool:
-    """Return whether the other events of a run are in the order of their times: then that one event
-    was moved, and no clock is another.
+    """Return whether the other events of a run are in the order of their times. If so, that one
+    event was moved, and clocks did not differ.
     """
     others = [each.time_ns for each in log.run if each.key != without]
     return all(late >= early for early, late in zip(others, others[1:], strict=False))
 
 
 def weigh_loose_clock(log: PublishedLog) -> Severity | None:
-    """Weigh a clock that runs backwards less where accepted logs of the benchmark have events of
+    """Lower the severity of decreasing times if accepted logs of the benchmark contain events from
     several processes.
     """
     return Severity.WARNING if log.row and log.row.loose_clock else None
@@ -97,8 +99,8 @@ def weigh_loose_clock(log: PublishedLog) -> Severity | None:
 
 @rule("log.span", PublishedLog)
 def span(log: PublishedLog) -> Iterator[Fault]:
-    """A run takes time, and its events happen after its start; the clocks of several processes may
-    be 5 seconds apart.
+    """A run takes time, and its events happen after its start; the clocks of different processes
+    may differ by 5 seconds.
 
     Source: training_rules.adoc, Run Results: a contiguous period that includes training and
     evaluation.
@@ -130,7 +132,7 @@ def span(log: PublishedLog) -> Iterator[Fault]:
             yield log.build_fault(
                 f"{record.key} {format_ns_as_seconds(start.time_ns - record.time_ns)} before"
                 " run_start",
-                "a time after it",
+                "a time after run_start",
                 record.line,
                 accepted,
             )
@@ -138,8 +140,8 @@ def span(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.order", PublishedLog)
 def order(log: PublishedLog) -> Iterator[Fault]:
-    """Initialisation starts, initialisation ends, the run starts, the run stops: in this order in
-    the file and by the clock.
+    """The events are in this order in the file and by the clock: the start of initialisation, its
+    end, the start of the run, its end.
 
     Source: training_rules.adoc, Run Results; mlcommons/logging, common.yaml: init_start before
     init_stop before run_start before run_stop.
@@ -153,7 +155,7 @@ def order(log: PublishedLog) -> Iterator[Fault]:
     begun = log.list_records(events.INIT_START)
     if (
         log.round.rules.loose and init
-    ):  # lines of other processes that were written late say when they happened
+    ):  # late lines of other processes still have the times of their events
         begun = [record for record in begun if record is begun[0] or record.time_ns > init.time_ns]
     pairs: list[tuple[PublishedRecord | None, PublishedRecord | None]] = [
         (begun[-1] if begun else None, init or start),
@@ -193,12 +195,12 @@ def order(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.init", PublishedLog)
 def init(log: PublishedLog) -> Iterator[Fault]:
-    """At most 20 minutes pass from the first init_start to init_stop and to the start of the run;
-    from v1.0 on 30, in the open division 240.
+    """At most 20 minutes pass from the first init_start to init_stop and to the start of the run.
+    From v1.0 on the limit is 30 minutes, in the open division 240.
 
     Source: training_rules.adoc, Run Results: a maximum of 20 minutes of model initialisation; the
     round's init_limit_min.
-    Advice: start the clock when that time is over.
+    Advice: start the clock when the limit is reached.
     """
     begun = [
         record.time_ns
@@ -212,14 +214,14 @@ def init(log: PublishedLog) -> Iterator[Fault]:
         if end and taken > limit:
             accepted = (
                 Severity.WARNING if log.free and key == events.RUN_START else None
-            )  # the rulesets since v1.0 look at init_stop alone
+            )  # the rulesets since v1.0 check only init_stop
             yield log.build_fault(
                 f"{taken:.2f} minutes to {key}", f"at most {limit:g}", end.line, accepted
             )
 
 
 def select_init_limit_min(log: PublishedLog) -> float:
-    """Return the minutes that initialisation may take."""
+    """Return the limit for initialisation in minutes."""
     rules, own = log.round.rules, log.row.init_limit_min if log.row else None
     if not log.closed and rules.init_limit_open_min is not None:
         return rules.init_limit_open_min
@@ -231,7 +233,7 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
     """Caches are cleared before the run; cache_clear must not be false.
 
     Source: training_rules.adoc, Data State at Start of Run: flush the cache or restart the system;
-    null, which many accepted logs have, says nothing.
+    null, which many accepted logs have, makes no statement.
     Advice: clear the caches, and log cache_clear true.
     """
     records = log.list_records(events.CACHE_CLEAR)
@@ -264,7 +266,7 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.uncleared", PublishedLog, severity=Severity.WARNING)
 def uncleared(log: PublishedLog) -> Iterator[Fault]:
-    """cache_clear has the value true, which states that caches were cleared; null does not.
+    """cache_clear is true, which states that caches were cleared; null does not.
 
     Source: training_rules.adoc, Data State at Start of Run; mlcommons/logging,
     training_0.6.0/common.yaml: cache_clear true.
@@ -277,12 +279,12 @@ def uncleared(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.after", PublishedLog)
 def after(log: PublishedLog) -> Iterator[Fault]:
-    """No training happens after run_stop; work in flight at that moment is reported if the
-    evaluation that counts is unambiguous.
+    """No training happens after run_stop. Unfinished work is reported if it is clear which
+    evaluation counts.
 
     Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included;
-    loggers of accepted logs work ahead of the evaluation, so that blocks, epochs and evaluations
-    may begin or end behind run_stop.
+    the loggers of accepted logs work ahead of the evaluation, so blocks, epochs and evaluations may
+    begin or end after run_stop.
     Advice: stop the clock when the last evaluation is done.
     """
     stop, row = log.find_first_record(events.RUN_STOP), log.row
@@ -310,8 +312,8 @@ def after(log: PublishedLog) -> Iterator[Fault]:
 
 
 def has_training_after_stop(behind: Sequence[PublishedRecord]) -> bool:
-    """Return whether one epoch or block both begins and ends behind run_stop, or more of them begin
-    than can be in flight.
+    """Return whether one epoch or block both begins and ends after run_stop, or more of them begin
+    than can be unfinished.
     """
     for begin, end in zip(TRAINING_BEGIN_EVENTS, TRAINING_END_EVENTS, strict=True):
         begun = [record for record in behind if record.key == begin]
@@ -334,7 +336,7 @@ def has_training_after_stop(behind: Sequence[PublishedRecord]) -> bool:
 def total(log: PublishedLog) -> Iterator[Fault]:
     """The runtime stated by the text format matches its own timestamps.
 
-    Source: a claim that its own log contradicts is an error; `Total runtime`, `run_start` and
+    Source: house rule: a log must not contradict itself; `Total runtime`, `run_start` and
     `run_stop` of the text form.
     Advice: submit the log exactly as the run wrote it.
     """
@@ -351,6 +353,6 @@ def total(log: PublishedLog) -> Iterator[Fault]:
         if abs(timed - minutes) > TOTAL_RUNTIME_TOLERANCE_MIN:
             yield log.build_fault(
                 f"Total runtime {minutes:.4f} minutes, {timed:.4f} by the clock",
-                "the same",
+                "equal times",
                 record.line,
             )

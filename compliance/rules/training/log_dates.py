@@ -1,4 +1,4 @@
-"""A published training log: its date, and the run script's account of its time."""
+"""Check the date of a published training log, and the duration in the run script's RESULT line."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,23 +18,23 @@ from suite import events
 from suite.units import NS_PER_S, S_PER_MINUTE
 
 SCRIPT_START_FORMAT: Final = "%Y-%m-%d %I:%M:%S %p"
-"""How the reference's run scripts write when they began."""
+"""Date formats of the reference's run scripts."""
 SCRIPT_TIME_TOLERANCE_S: Final = 1.0
 """The scripts have whole seconds. In the accepted logs they took 20 to 46 seconds more than the run
 that they started.
 """
 MAX_SCRIPT_OVERHEAD_S: Final = 60.0
-"""What a script may take besides initialisation and run."""
+"""Maximum time that a script may take besides initialisation and run."""
 MIN_WHOLE_SECOND_EVENTS: Final = 5
-"""Events of a run from which on whole seconds are no chance: one clock in 10^15."""
+"""Minimum number of events at which whole seconds are not a coincidence: one clock in 10^15."""
 
 
 @rule("log.date", PublishedLog)
 def dated(log: PublishedLog) -> Iterator[Fault]:
-    """A run was made during its round and not after today; years late is a warning, decades an
+    """A run was made during its round and not after today. Years late is a warning, decades late an
     error.
 
-    Source: house rule: a run's day is told by its own clock; accepted logs were made in the three
+    Source: house rule: the run's own clock gives its day; accepted logs were made in the three
     months before their round was published.
     Advice: set the clock and repeat the run; do not edit the log.
     """
@@ -55,9 +55,9 @@ def dated(log: PublishedLog) -> Iterator[Fault]:
 def rounded(log: PublishedLog) -> Iterator[Fault]:
     """A run's times have millisecond resolution.
 
-    Source: mlcommons/logging, mllog.py: time.time() in milliseconds; the text form and logs with
-    time_s, which have whole seconds, aside.
-    Advice: submit the log exactly as the run wrote it: rounded times show.
+    Source: mlcommons/logging, mllog.py: time.time() in milliseconds; except the text form and logs
+    with time_s, which have whole seconds.
+    Advice: submit the log exactly as the run wrote it; rounded times are detected.
     """
     if log.older or Dialect.SECONDS in log.dialects or len(log.run) < MIN_WHOLE_SECOND_EVENTS:
         return
@@ -74,7 +74,7 @@ def result(log: PublishedLog) -> Iterator[Fault]:
     """The duration and date in the RESULT line match the run's own clock.
 
     Source: mlcommons/training, run_and_time.sh: RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of
-    its start>; it begins before the run and ends behind it, in every accepted log.
+    its start>; in every accepted log it begins before the run and ends after it.
     Advice: submit the log exactly as the run wrote it; a RESULT shorter than its run means that one
     of the two was edited.
     """
@@ -85,7 +85,7 @@ def result(log: PublishedLog) -> Iterator[Fault]:
     longest = took + log.round.rules.init_limit_min * S_PER_MINUTE + MAX_SCRIPT_OVERHEAD_S
     for result_line in log.results:
         if result_line.seconds < took - SCRIPT_TIME_TOLERANCE_S:
-            unsure = Severity.WARNING if log.free else None  # known of v0.6 and v0.7 alone
+            unsure = Severity.WARNING if log.free else None  # known only for v0.6 and v0.7
             yield log.build_fault(
                 f"RESULT {result_line.seconds} s",
                 f"at least the {took:.3f} s from run_start to run_stop",

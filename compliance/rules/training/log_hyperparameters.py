@@ -26,17 +26,17 @@ SAMPLE_COUNT_KEYS: Final = frozenset(
     }
 )
 CONSTANT_KEYS: Final = SAMPLE_COUNT_KEYS | {TEXT_FORM_BATCH_KEY, "input_size", "opt_learning_rate"}
-"""What is no tunable and is as constant: of the text form, and the sizes of the data."""
+"""Constant values that are not tunable: those of the text form, and the sizes of the data."""
 VARYING_KEYS: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
-"""What the rules know and what changes within a run, or from run to run."""
+"""Keys that the rules know but that change within a run, or between runs."""
 LEARNING_RATE_KEY: Final = "opt_base_learning_rate"
 ACCUMULATION_STEPS_KEY: Final = "gradient_accumulation_steps"
 LENGTH_LIMIT_METHODS: Final = ("truncate", "discard")
 
 
 def collect_constant_settings(log: PublishedLog) -> Mapping[str, Any]:
-    """Return the hyper-parameters and other constants of a log with the values that it names
-    first.
+    """Return the hyperparameters and other constants of a log, each with the value that the log
+    names first.
     """
     return {
         key: log.index[key][0].value
@@ -46,7 +46,7 @@ def collect_constant_settings(log: PublishedLog) -> Mapping[str, Any]:
 
 @cache
 def collect_constant_keys(hyperparameters: frozenset[str], older: bool) -> frozenset[str]:
-    """Name what a log has one value of."""
+    """List the keys that have only one value in a log."""
     return (
         hyperparameters | CONSTANT_KEYS
         if older
@@ -73,7 +73,7 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     unchecked = log.round.rules.loose or Dialect.SECONDS in log.dialects
     otherwise = (
         Severity.WARNING if unchecked and len(missing) > len(required) // 2 else None
-    )  # a log with names of its own, which no checker has read
+    )  # a log with its own names, which no checker has read
     for key in missing:
         yield log.build_fault(f"no {key}", "this hyperparameter", severity=otherwise)
     for record in filter(None, map(log.find_first_record, required)):
@@ -91,8 +91,8 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
 def constant(log: PublishedLog) -> Iterator[Fault]:
     """A hyperparameter has one value, even if it is logged several times.
 
-    Source: training_rules.adoc, Hyperparameters; no accepted log of two rounds has two values of
-    one.
+    Source: training_rules.adoc, Hyperparameters; no accepted log of two rounds has two values for
+    one hyperparameter.
     Advice: log each value once.
     """
     if log.row is None or not (log.row.strict or (log.free and log.row.data_set)):
@@ -118,9 +118,9 @@ def constant(log: PublishedLog) -> Iterator[Fault]:
 def seed(log: PublishedLog) -> Iterator[Fault]:
     """A run logs one seed; several processes may repeat it.
 
-    Source: training_rules.adoc, Random numbers: a run has one seed; accepted logs that tell it tell
-    one.
-    Advice: log the seed that the run was started with, once.
+    Source: training_rules.adoc, Random numbers: a run has one seed; accepted logs that log a seed
+    log one.
+    Advice: log the run's seed once.
     """
     records = log.list_records(events.SEED)
     other = next((record for record in records if record.value != records[0].value), None)
@@ -139,7 +139,7 @@ def batch(log: PublishedLog) -> Iterator[Fault]:
     batch.
 
     Source: mlcommons/logging, global_batch_size > 0; training_rules.adoc, table: model_bn_span,
-    samples of a minibatch; no accepted log has others.
+    samples of a minibatch; no accepted log has other values.
     Advice: log the samples per step over all processes.
     """
     for key in BATCH_SIZE_KEYS:
@@ -181,7 +181,7 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
 
 
 def check_constraints(log: PublishedLog, records: Mapping[str, PublishedRecord]) -> Iterator[Fault]:
-    """Hold hyper-parameters, each with the record that tells it, against the row's constraints."""
+    """Check hyperparameters, each with the record that logs it, against the row's constraints."""
     constraints = log.row.constraints if log.row else ()
     values = {
         key: tuple(record.value) if isinstance(record.value, list) else record.value
@@ -208,9 +208,7 @@ def check_constraints(log: PublishedLog, records: Mapping[str, PublishedRecord])
 
 
 def list_constrained_keys(constraint: Constraint) -> tuple[str, ...]:
-    """Name the hyper-parameters that a constraint is about: its own, and the one that it follows
-    from.
-    """
+    """List the hyperparameters of a constraint: its own, and the one that it depends on."""
     return (
         (constraint.key, constraint.relation.of)
         if constraint.relation and not constraint.relation.is_equality
@@ -220,23 +218,23 @@ def list_constrained_keys(constraint: Constraint) -> tuple[str, ...]:
 
 @rule("log.rates", PublishedLog)
 def rates(log: PublishedLog) -> Iterator[Fault]:
-    """A learning rate is a number from 0 on, and gradients are accumulated over whole steps.
+    """A learning rate is a number of at least 0, and gradients are accumulated over whole steps.
 
     Source: training_rules.adoc, Hyperparameters: both are tunable, and both are numbers; no
-    accepted log has another value. Logs that leave one null, or of the open division, are only
-    warned.
+    accepted log has another value. For a null value, or a log of the open division, a violation is
+    only a warning.
     Advice: log what the run used.
     """
     if log.older or log.row is None or not log.free:
         return
     for key, holds, required in (
-        (LEARNING_RATE_KEY, is_learning_rate, "a number from 0 on"),
+        (LEARNING_RATE_KEY, is_learning_rate, "a number of at least 0"),
         (ACCUMULATION_STEPS_KEY, is_step_count, "a whole number above 0"),
     ):
         wrong = next((record for record in log.list_records(key) if not holds(record.value)), None)
         judged = log.closed and any(
             constraint.key == key for constraint in log.row.constraints
-        )  # by log.legality, but for fractions of a step
+        )  # checked by log.legality, except for fractions of a step
         if wrong and not (judged and (not is_plain_finite_number(wrong.value) or wrong.value <= 0)):
             sure = log.closed and wrong.value is not None and key in log.row.required
             yield log.build_fault(
@@ -248,13 +246,13 @@ def rates(log: PublishedLog) -> Iterator[Fault]:
 
 
 def is_learning_rate(value: object) -> bool:
-    """Tell a learning rate, also as text."""
+    """Return whether a value is a learning rate, also as text."""
     parsed = parse_finite_number(value)
     return parsed is not None and parsed >= 0
 
 
 def is_step_count(value: object) -> bool:
-    """Tell a whole number of steps, also as text."""
+    """Return whether a value is a whole number of steps, also as text."""
     parsed = parse_finite_number(value)
     return parsed is not None and parsed >= 1 and parsed.is_integer()
 

@@ -1,4 +1,4 @@
-"""A published training log: identity, logged once, with the round's names, and in the right
+"""Check the identity of a published training log: logged once, with the round's names, in the right
 folder.
 """
 
@@ -19,16 +19,16 @@ DIALECTS_OF_MARK: Final = {
     ":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}),
     ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS}),
 }
-"""What a round's mark stands for."""
+"""Description of each round's mark."""
 MAX_SHOWN_VALUE_CHARACTERS: Final = 80
 PLACEHOLDER_PATTERN: Final = re.compile(
     r"PLACEHOLDER|^reference_implementation$|^unknown$", re.IGNORECASE
 )
-"""What templates of run scripts have where a name belongs."""
+"""Placeholders for names in templates of run scripts."""
 TEXT_FORM_BATCH_KEY: Final = "input_batch_size"
-"""What the text form calls the batch of a process."""
+"""The text form's name for the batch size of a process."""
 TYPED_EVENTS: Final = events.RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
-"""Events whose type is looked at from v1.0 on, whose logs have many of their own."""
+"""Events whose type is checked from v1.0 on; logs since then have many events of their own."""
 OPTIONAL_NAME_EVENTS: Final = (events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM)
 ALTERNATIVE_EVENTS: Final = (
     (events.BLOCK_START, events.EPOCH_START, "training starts"),
@@ -36,14 +36,14 @@ ALTERNATIVE_EVENTS: Final = (
     (events.BLOCK_START, events.EVAL_START, "an evaluation starts"),
     (events.BLOCK_STOP, events.EVAL_STOP, "an evaluation stops"),
 )
-"""Of which a log since v1.0 has one. Source: mlcommons/logging, training_1.0.0 to training_6.1.0,
+"""A log since v1.0 has one of these. Source: mlcommons/logging, training_1.0.0 to training_6.1.0,
 common.yaml, AT_LEAST_ONE_OR.
 """
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
 def format_short_value(value: object) -> str:
-    """Show a value on part of a line."""
+    """Format a value on part of a line."""
     text = repr(value)
     return (
         text
@@ -57,7 +57,7 @@ def dialect(log: PublishedLog) -> Iterator[Fault]:
     """A log uses one dialect, its round's.
 
     Source: mlcommons/logging, mlp_parser/ruleset_060.py and ruleset_070.py.
-    Advice: check the log by the round it was run for; do not concatenate logs.
+    Advice: check the log against the round it was run for; do not concatenate logs.
     """
     foreign = log.dialects - DIALECTS_OF_MARK[log.round.dialect]
     if foreign or len(log.dialects) > 1:
@@ -69,11 +69,11 @@ def dialect(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.older", PublishedLog, severity=Severity.WARNING)
 def older(log: PublishedLog) -> Iterator[Fault]:
-    """A log has records that name organisation, division, hyperparameters and status.
+    """The records of a log name organisation, division, hyperparameters and status.
 
     Source: training_rules.adoc v0.6 and submission_rules.adoc; one accepted set has the text form
     from before v0.6, which does not.
-    Advice: log with mlcommons/logging; what the log does not name is not judged.
+    Advice: log with mlcommons/logging; values that the log does not name are not checked.
     """
     if log.older:
         yield log.build_fault(
@@ -85,16 +85,14 @@ def older(log: PublishedLog) -> Iterator[Fault]:
 def identity(log: PublishedLog) -> Iterator[Fault]:
     """Benchmark, organisation, division, status and platform are logged, each with one value.
 
-    Source: mlcommons/logging, common.yaml: EXACTLY_ONE; where a log repeats one, the last one
-    counts as much as the first.
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE; if a log repeats one, the last value counts
+    as much as the first.
     Advice: log each of them once.
     """
     if log.older:
         return
     keys = log.round.events.identity
-    if (
-        log.free
-    ):  # where a round's checker does not ask for a name, one that is told is a name all the same
+    if log.free:  # even if a round's checker requires no name, a logged one must be valid
         keys = (
             *keys,
             *(key for key in OPTIONAL_NAME_EVENTS if key not in keys and log.counts.get(key)),
@@ -102,7 +100,7 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
     missing = sum(not log.counts.get(key) for key in keys)
     otherwise = (
         Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None
-    )  # a log that names none of it
+    )  # a log without any of these
     for key in keys:
         records = log.list_records(key)
         if not records:
@@ -115,7 +113,7 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
             elif log.free and PLACEHOLDER_PATTERN.search(record.value):
                 yield log.build_fault(
                     f"{key} {format_short_value(record.value)}",
-                    "a name in place of the placeholder",
+                    "a name instead of the placeholder",
                     record.line,
                     Severity.WARNING,
                 )
@@ -134,7 +132,7 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.names", PublishedLog)
 def names(log: PublishedLog) -> Iterator[Fault]:
-    """Benchmark, division and status are values that the round knows.
+    """Benchmark, division and status have values from the round.
 
     Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and
     submission_status.
@@ -171,7 +169,7 @@ def names(log: PublishedLog) -> Iterator[Fault]:
 @rule("log.present", PublishedLog)
 def present(log: PublishedLog) -> Iterator[Fault]:
     """A log contains cache_clear, the start and end of initialisation and run, and an evaluation;
-    from v1.0 on where training and evaluation begin and end.
+    from v1.0 on also the start and end of training and evaluation.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE, AT_LEAST_ONE and AT_LEAST_ONE_OR.
     Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
@@ -189,17 +187,18 @@ def present(log: PublishedLog) -> Iterator[Fault]:
         ALTERNATIVE_EVENTS[: len(ALTERNATIVE_EVENTS) if log.free else 1] if started else ()
     ):
         if not (log.counts.get(one) or log.counts.get(other)):
-            yield log.build_fault(f"neither {one} nor {other}", f"one of them, where {where}")
+            yield log.build_fault(f"neither {one} nor {other}", f"one of them when {where}")
 
 
 @rule("log.event_type", PublishedLog)
 def event_type(log: PublishedLog) -> Iterator[Fault]:
-    """If records have an event type, start events are starts and end events are ends.
+    """If records have an event type, start events have the type start and end events have the type
+    end.
 
     Source: mlcommons/logging, mllog/constants.py: INTERVAL_START, INTERVAL_END, POINT_IN_TIME.
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
-    unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 have it otherwise
+    unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 differ
     for key, records in (
         log.index.items()
         if not log.free
@@ -224,11 +223,11 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.once", PublishedLog)
 def once(log: PublishedLog) -> Iterator[Fault]:
-    """The end of initialisation and the start and end of the run occur once; otherwise there are
+    """The end of initialisation and the start and end of the run occur once; otherwise the log has
     two clocks.
 
-    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce where
-    the values are equal; no accepted log has two.
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce if the
+    values are equal; no accepted log has two.
     Advice: log them from one process only, and submit one run per file.
     """
     for key in log.round.events.once:
@@ -240,7 +239,7 @@ def once(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.samples", PublishedLog)
 def samples(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are logged as numbers of samples.
+    """The log gives the sizes of the training and evaluation sets as numbers of samples.
 
     Source: mlcommons/logging, training_0.7.0/common.yaml, train_samples and eval_samples:
     EXACTLY_ONE.
@@ -264,10 +263,10 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.sizes", PublishedLog, severity=Severity.WARNING)
 def sizes(log: PublishedLog) -> Iterator[Fault]:
-    """The sizes of the training and evaluation sets are those of the benchmark's dataset.
+    """The sizes of the training and evaluation sets are those of the benchmark's data set.
 
     Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted
-    set tells others.
+    set has other sizes.
     Advice: log the samples of the whole set, not per process or step, and train and evaluate on all
     of them.
     """
@@ -292,9 +291,9 @@ def place(log: PublishedLog) -> Iterator[Fault]:
     """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an
     organisation may have a longer name or initials.
 
-    Source: submission_rules.adoc, Directory structure, which says nothing of a name's spelling;
-    logs of one organisation that bear another's name were accepted by oversight.
-    Advice: log the organisation that ran it, and put the log into its benchmark's folder.
+    Source: submission_rules.adoc, Directory structure, which does not regulate how a name is spelt;
+    logs of one organisation with another's name were accepted by oversight.
+    Advice: log the organisation that ran the benchmark, and move the log to its benchmark's folder.
     """
     if log.place is None:
         return

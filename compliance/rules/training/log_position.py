@@ -1,5 +1,5 @@
-"""A published training log since v1.0: how far the run was at each evaluation, in the unit that its
-benchmark counts.
+"""Check the progress that a published training log since v1.0 records at each evaluation, in the
+benchmark's unit.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ PROGRESS_UNITS: Final = (
     events.FIRST_EPOCH_NUM,
     events.EPOCH_COUNT,
 )
-"""What blocks and epochs may be counted in."""
+"""Units of blocks and epochs."""
 PLACED_EVENTS: Final = frozenset(
     {
         events.BLOCK_START,
@@ -53,24 +53,23 @@ PAIRED_EVENTS: Final = (
     (events.EVAL_START, events.EVAL_ACCURACY),
 )
 MAX_UNPAIRED_AT_END: Final = 2
-"""Blocks, epochs or evaluations at the end of a log that may lack their other half."""
+"""Number of blocks, epochs or evaluations at the end of a log that may be unpaired."""
 MIN_TIMED_BLOCKS: Final = 3
-"""Fewest blocks whose beginnings tell how fast a run trains."""
+"""Minimum number of blocks whose starts show how fast a run trains."""
 MIN_TRAINED_SHARE: Final = 0.95
-"""Share of a checkpoint's training that must lie before the end of the run: accepted runs have
-0.99, as their blocks are not equally long.
+"""Minimum share of a checkpoint's training before the end of the run. Accepted runs have 0.99,
+since their blocks are not equally long.
 """
 
 
 @rule("log.position", PublishedLog)
 def position(log: PublishedLog) -> Iterator[Fault]:
-    """Each evaluation tells how far the run was, in the unit that its benchmark counts: epochs,
-    samples or steps.
+    """Each evaluation logs the run's progress in the unit of its benchmark: epochs, samples or
+    steps.
 
     Source: mlcommons/logging, training_<round>/closed_<benchmark>.yaml, eval_accuracy: 'epoch_num'
     or 'samples_count' in the metadata; common.yaml.
-    Advice: log the number with each evaluation; the reference convergence points are compared with
-    it.
+    Advice: log the number with each evaluation; the reference convergence points use it.
     """
     if log.row is None or not log.row.progress:
         return
@@ -82,16 +81,14 @@ def position(log: PublishedLog) -> Iterator[Fault]:
         if (value := parse_finite_number(stated)) is None or value < 0 or isinstance(stated, str):
             yield log.build_fault(
                 f"eval_accuracy with {fields[0]} {format_short_value(stated)}",
-                f"{' or '.join(fields)}: a number from 0",
+                f"{' or '.join(fields)}: a number of at least 0",
                 record.line,
             )
     yield from check_event_positions(log) if log.row.data_set else ()
 
 
 def check_event_positions(log: PublishedLog) -> Iterator[Fault]:
-    """Yield blocks, epochs and evaluations that say not where they stand, or say it with something
-    that is no number from 0.
-    """
+    """Yield blocks, epochs and evaluations without a valid position (a number >= 0)."""
     for record in log.run:
         if record.key not in PLACED_EVENTS or has_usual_position(record.metadata):
             continue
@@ -99,7 +96,7 @@ def check_event_positions(log: PublishedLog) -> Iterator[Fault]:
         counted = record.metadata.get(events.EPOCH_COUNT)
         if not stated:
             yield log.build_fault(
-                f"{record.key} that says not where it stands",
+                f"{record.key} without its position",
                 "epoch_num or samples_count",
                 record.line,
             )
@@ -109,7 +106,9 @@ def check_event_positions(log: PublishedLog) -> Iterator[Fault]:
             if isinstance(value, str) or (parse_finite_number(value) or 0.0) < 0
         ]:
             yield log.build_fault(
-                f"{record.key} at {format_short_value(wrong[0])}", "a number from 0", record.line
+                f"{record.key} at {format_short_value(wrong[0])}",
+                "a number of at least 0",
+                record.line,
             )
         elif (
             record.key == events.BLOCK_START
@@ -130,8 +129,8 @@ def has_usual_position(metadata: Mapping[str, Any]) -> bool:
 
 
 def find_interval_number(record: PublishedRecord) -> float | None:
-    """Return the number that a start and its stop have in common: first_epoch_num of blocks, which
-    may have epoch_count too.
+    """Return the number that a start and its stop have in common: first_epoch_num for blocks, which
+    may also have epoch_count.
     """
     for field in MATCHING_FIELDS:
         stated = record.metadata.get(field)
@@ -142,12 +141,12 @@ def find_interval_number(record: PublishedRecord) -> float | None:
 
 @rule("log.matched", PublishedLog)
 def matched(log: PublishedLog) -> Iterator[Fault]:
-    """Where each start of a block, epoch or evaluation has its stop, and each evaluation its
-    result, none lacks it.
+    """If a log pairs its events, no start of a block, epoch or evaluation lacks its stop, and no
+    evaluation lacks its result.
 
-    Source: house rule: one program writes them all; accepted logs leave open what was in flight, or
-    pair nothing at all.
-    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was
+    Source: house rule: one program writes all events; accepted logs leave unfinished events open,
+    or pair no events at all.
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that an event was
     removed.
     """
     if not log.free or log.row is None or log.row.evaluated_later:
@@ -171,7 +170,7 @@ def matched(log: PublishedLog) -> Iterator[Fault]:
                 where = "" if place is None else f" at {place:.12g}"
                 yield log.build_fault(
                     f"{odd[0].key}{where} without its {key}",
-                    "one, as everywhere else in the log",
+                    "one, as elsewhere in the log",
                     odd[0].line,
                 )
 
@@ -179,16 +178,18 @@ def matched(log: PublishedLog) -> Iterator[Fault]:
 def is_middle_record(
     record: PublishedRecord, among: Sequence[tuple[float | None, PublishedRecord]]
 ) -> bool:
-    """Tell a record of the middle: the first and the last few may be in flight."""
+    """Return whether a record is in the middle of the log: the first and the last few may be
+    unfinished.
+    """
     return record not in [each for _, each in (*among[:1], *among[-MAX_UNPAIRED_AT_END:])]
 
 
 @rule("log.ascending", PublishedLog)
 def ascending(log: PublishedLog) -> Iterator[Fault]:
-    """Evaluations come in the order in which the run got there, and each once.
+    """Evaluations occur once each, in the order of the run's progress.
 
-    Source: training_rules.adoc, Quality measure; benchmarks whose checkpoints are evaluated after
-    the run aside.
+    Source: training_rules.adoc, Quality measure; except benchmarks whose checkpoints are evaluated
+    after the run.
     Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.progress or log.row.evaluated_later:
@@ -197,22 +198,21 @@ def ascending(log: PublishedLog) -> Iterator[Fault]:
     for early, late in zip(placed, placed[1:], strict=False):
         if (late.epoch or 0.0) <= (early.epoch or 0.0) and log.row.data_set:
             yield log.build_fault(
-                f"evaluation at {late.epoch:.12g} after that at {early.epoch:.12g}",
-                "a later one",
+                f"an evaluation at {late.epoch:.12g} after the one at {early.epoch:.12g}",
+                "a later position",
                 late.entry.line,
             )
 
 
 @rule("log.interval", PublishedLog)
 def interval(log: PublishedLog) -> Iterator[Fault]:
-    """The quality is evaluated as often as the rules require, the first time when they do, and no
-    evaluation is left out.
+    """The quality is evaluated as often as the rules require, the first time when the rules
+    require, and no evaluation is left out.
 
     Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's
-    evaluate_every_samples, evaluate_every_epochs, usual_interval,
-    skipped and first_evaluation. Where the rules give a formula, or a logger may count from 1, only
-    what is far off is an error.
-    Advice: evaluate when the rules say, and log every evaluation.
+    evaluate_every_samples, evaluate_every_epochs, usual_interval, skipped and first_evaluation. If
+    the rules give a formula, or a logger may count from 1, only large differences are an error.
+    Advice: evaluate when the rules require, and log every evaluation.
     """
     row = log.row
     if (
@@ -229,9 +229,9 @@ def interval(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.behind", PublishedLog)
 def behind(log: PublishedLog) -> Iterator[Fault]:
-    """Nothing is trained after run_stop.
+    """No training happens after run_stop.
 
-    Source: training_rules.adoc, Run Results; what was begun before run_stop may be reported behind
+    Source: training_rules.adoc, Run Results; work that began before run_stop may be reported after
     it.
     Advice: stop the clock when the last evaluation is done.
     """
@@ -269,12 +269,12 @@ def behind(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.checkpoint", PublishedLog)
 def checkpoint(log: PublishedLog) -> Iterator[Fault]:
-    """Where checkpoints are evaluated after the run, the run stops when the first that reaches the
-    target was trained, and not before.
+    """If checkpoints are evaluated after the run, the run stops when it has trained the first
+    checkpoint that reaches the target, and not before.
 
     Source: training_rules.adoc, Quality measure: the clock is stopped at the timestamp of the first
     passing checkpoint.
-    Advice: take the time at which that checkpoint was written.
+    Advice: use the time at which that checkpoint was written.
     """
     stop, wanted = log.find_first_record(events.RUN_STOP), log.converged_at
     if stop is None or wanted is None or log.row is None or not log.row.evaluated_later:
@@ -290,17 +290,18 @@ def checkpoint(log: PublishedLog) -> Iterator[Fault]:
     )
     if (
         trained is not None and trained < MIN_TRAINED_SHARE * wanted <= 2 * counted
-    ):  # blocks that end at less than half of it count something else
+    ):  # blocks that end below half of it have another unit
         found = (
-            f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing"
-            " checkpoint was trained for"
+            f"run_stop after about {trained:.6g} of the first passing checkpoint's {wanted:.12g}"
         )
-        yield log.build_fault(found, "the end of the run when it was trained", stop.line)
+        yield log.build_fault(
+            found, "the end of the run after that checkpoint's training", stop.line
+        )
 
 
 def estimate_progress_at(log: PublishedLog, time_ns: int) -> float | None:
-    """Estimate the progress at a time from where blocks begin, which is in equal steps; None where
-    they do not tell it.
+    """Estimate the progress at a time from the starts of the blocks, which come in equal steps;
+    None if they do not show it.
     """
     progress = log.row.progress if log.row else ()
     timed_progress = [
@@ -327,8 +328,8 @@ def estimate_progress_at(log: PublishedLog, time_ns: int) -> float | None:
 
 @rule("log.disclosure", PublishedLog)
 def disclosure(log: PublishedLog) -> Iterator[Fault]:
-    """Numeric precision, parallelism and configuration are told, with values that the round knows;
-    from v6.1 on they must be.
+    """Numeric precision, parallelism and configuration are logged, with values from the round; from
+    v6.1 on this is mandatory.
 
     Source: mlcommons/logging, training_6.0.0/common.yaml (optional) and training_6.1.0/common.yaml:
     mandatory disclosure.

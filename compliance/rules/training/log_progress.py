@@ -1,4 +1,4 @@
-"""A published training log: blocks, epochs and evaluations, numbered and paired."""
+"""Check the numbering and pairing of blocks, epochs and evaluations in a published training log."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from compliance.verdict import Fault, Severity
 from suite import events
 
 MAX_FRACTIONAL_GAP: Final = 1.0 - 1e-9
-"""Blocks of fractional epochs leave a gap below this to the next one's whole number."""
+"""Blocks of fractional epochs leave a smaller gap than this to the next block's whole number."""
 
 
 @rule("log.metadata", PublishedLog)
 def metadata(log: PublishedLog) -> Iterator[Fault]:
-    """Blocks have the number of their first epoch and their epoch count; epochs and evaluations
-    have their epoch number.
+    """Blocks log the number of their first epoch and their epoch count; epochs and evaluations log
+    their epoch number.
 
     Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the
     metadata.
@@ -36,7 +36,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
                 found = format_short_value(record.metadata.get(PROGRESS_FIELDS[key]))
                 yield log.build_fault(
                     f"{key} with {PROGRESS_FIELDS[key]} {found}",
-                    f"{PROGRESS_FIELDS[key]}: a number from 0",
+                    f"{PROGRESS_FIELDS[key]}: a number of at least 0",
                     record.line,
                 )
     begun = log.list_records(events.BLOCK_START)
@@ -50,9 +50,7 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
 
 
 def check_unnumbered_evaluations(log: PublishedLog) -> Iterator[Fault]:
-    """Yield evaluations that bear nothing to tell them by, of benchmarks that count something else
-    than epochs.
-    """
+    """Yield evaluations without an identifying number, for benchmarks that do not count epochs."""
     for record in log.list_records(events.EVAL_ACCURACY) if log.round.events.samples else ():
         if events.EPOCH_NUM not in record.metadata:
             yield log.build_fault(
@@ -63,7 +61,7 @@ def check_unnumbered_evaluations(log: PublishedLog) -> Iterator[Fault]:
 def select_numbered_records(
     log: PublishedLog, key: str
 ) -> tuple[Sequence[PublishedRecord], Sequence[float]]:
-    """Return the records of an event that bear a number, and the numbers."""
+    """Return the records of an event that have a number, and the numbers."""
     found = [
         (record, epoch)
         for record, epoch in zip(log.list_records(key), log.epochs[key], strict=True)
@@ -76,7 +74,7 @@ def select_numbered_records(
 def epochs(log: PublishedLog) -> Iterator[Fault]:
     """Epochs are numbered consecutively from 0 or 1.
 
-    Source: training_rules.adoc, Epoch numbering; in no accepted log is one missing.
+    Source: training_rules.adoc, Epoch numbering; no accepted log lacks an epoch.
     Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:
@@ -95,9 +93,9 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
 def blocks(log: PublishedLog) -> Iterator[Fault]:
     """Each block begins where the previous one ends.
 
-    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count
-    otherwise throughout is let be, and one whose blocks of several epochs begin one epoch late, as
-    some loggers have it, is a warning.
+    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log that numbers all its
+    blocks differently is accepted, and one whose blocks of several epochs begin one epoch late, as
+    in some loggers, is a warning.
     Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:
@@ -111,7 +109,7 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
     for index, (before, now) in enumerate(zip(firsts, firsts[1:], strict=False)):
         if now <= before:
             yield log.build_fault(
-                f"block {now:g} after block {before:g}", "a later one", records[index + 1].line
+                f"block {now:g} after block {before:g}", "a later block", records[index + 1].line
             )
         elif index in odd and len(odd) <= max(2, len(gaps) // 4):
             late = counts[index] > 1 and 0 < gaps[index] <= 1
@@ -128,8 +126,8 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
 def unevaluated(log: PublishedLog) -> Iterator[Fault]:
     """Each completed block is evaluated, except possibly the last one of a failed run.
 
-    Source: mlcommons/logging, mllog/constants.py: a block is what is trained between two
-    evaluations; so it is in every accepted log.
+    Source: mlcommons/logging, mllog/constants.py: a block is the training between two evaluations;
+    this holds in every accepted log.
     Advice: log every evaluation, whatever its result.
     """
     if log.row is None or not log.row.strict:
@@ -140,7 +138,9 @@ def unevaluated(log: PublishedLog) -> Iterator[Fault]:
     )
     if begun < len(ends) - (not log.succeeded):
         yield log.build_fault(
-            f"{begun} evaluations of {len(ends)} blocks", "one of each", ends[-1].line
+            f"{begun} evaluations of {len(ends)} blocks",
+            "one evaluation for each block",
+            ends[-1].line,
         )
 
 
@@ -151,7 +151,7 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
 
     Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or
     epoch and up to three evaluations open.
-    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that an event was
     removed.
     """
     if log.row is None or not log.row.strict:
@@ -174,13 +174,13 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
 
 
 def check_event_pairs(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
-    """Yield where stops are not those of the starts, in order, up to the few last."""
+    """Yield stops that do not match the starts, in order, except for the last few."""
     starts, stops = log.list_records(start), log.list_records(stop)
     if not starts and stop == events.EVAL_ACCURACY:
-        return  # the accuracy alone: some accepted logs mark no evaluations
+        return  # only the accuracy: some accepted logs mark no evaluations
     loose = log.round.rules.loose
     if loose and not stops and start == events.EPOCH_START:
-        return  # accepted logs that mark only where epochs begin
+        return  # accepted logs that mark only the starts of epochs
     befores, afters = log.epochs[start], log.epochs[stop]
     alike = befores[: len(afters)] == afters
     if len(stops) > len(starts):
@@ -235,8 +235,8 @@ def is_renumbered_throughout(
     afters: Sequence[float | None],
     stop: str,
 ) -> bool:
-    """Tell ends that are counted otherwise than their starts throughout: evaluations by one, blocks
-    by their end.
+    """Return whether ends are counted differently from their starts throughout: evaluations by one,
+    blocks by their end.
     """
     if None in befores or None in afters or stop == events.EPOCH_STOP:
         return False
@@ -257,8 +257,11 @@ def is_renumbered_throughout(
 def has_accepted_numbering(
     befores: Sequence[float | None], afters: Sequence[float | None], stop: str, loose: bool
 ) -> bool:
-    """Tell ends that bear no numbers, blocks that end as counted from 0, and evaluations of which
-    the first stands for two and all are one behind.
+    """Return whether the log has one of three accepted numbering quirks:
+
+    - ends have no numbers,
+    - blocks end as if counted from 0,
+    - the first evaluation counts for two, and all are one behind.
     """
     if None in befores or None in afters:
         return loose and {None} in (set(befores), set(afters))
@@ -270,7 +273,7 @@ def has_accepted_numbering(
 
 
 def format_epoch_number(value: float | None) -> str:
-    """Show an epoch."""
+    """Format an epoch number."""
     return "without a number" if value is None else f"{value:g}"
 
 
@@ -302,8 +305,8 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
 
 
 def check_untrained_epochs(log: PublishedLog) -> Iterator[Fault]:
-    """Yield evaluations of epochs that had not begun; evaluations may be counted from 1 where
-    epochs are from 0.
+    """Yield evaluations of epochs that had not begun; evaluations may be counted from 1 if epochs
+    are counted from 0.
     """
     begun = [
         (record.order, epoch)
@@ -320,7 +323,7 @@ def check_untrained_epochs(log: PublishedLog) -> Iterator[Fault]:
         if last and epoch is not None and epoch > begun[last - 1][1] + 1:
             yield log.build_fault(
                 f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}",
-                "an epoch that was trained",
+                "an epoch with training",
                 record.line,
             )
 
@@ -331,7 +334,7 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's
     evaluate_every_epochs or evaluation_epochs.
-    Advice: evaluate at the epochs that the rules name; log every evaluation.
+    Advice: evaluate at the epochs that the rules require; log every evaluation.
     """
     row = log.row
     if row is None or not row.strict:
@@ -351,8 +354,8 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
             ) + row.evaluation_slack_epochs
         if epoch > latest + 1e-9:
             yield log.build_fault(
-                f"evaluation {index + 1} at epoch {epoch:g}, the one before it at {before:g}",
-                f"one by epoch {latest:g}",
+                f"evaluation {index + 1} at epoch {epoch:g}, the previous one at {before:g}",
+                f"an evaluation by epoch {latest:g}",
                 record.line,
             )
         before = epoch
@@ -360,15 +363,17 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
 
 
 def check_unevaluated_epochs(log: PublishedLog, last: float) -> Iterator[Fault]:
-    """Yield a run whose last epochs were trained, and not evaluated, for longer than the rules let
-    pass.
+    """Yield a run that trained its last epochs, but did not evaluate them, for longer than the
+    rules allow.
     """
     row = log.row
     if row is None or row.evaluate_every_epochs is None:
         return
     ended = [epoch or 0.0 for epoch in log.epochs[events.EPOCH_STOP]]
     if ended and max(ended) >= last + 2 * row.evaluate_every_epochs:
-        found = f"the last evaluation is that of epoch {last:g}, the last epoch is {max(ended):g}"
+        found = f"a last evaluation at epoch {last:g}, and a last epoch {max(ended):g}"
         yield log.build_fault(
-            found, f"one every {row.evaluate_every_epochs} epochs", log.find_line(events.RUN_STOP)
+            found,
+            f"an evaluation every {row.evaluate_every_epochs} epochs",
+            log.find_line(events.RUN_STOP),
         )

@@ -1,4 +1,4 @@
-"""A published training log: evaluation results, target and final status."""
+"""Check evaluation results, target and final status of a published training log."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,22 +19,22 @@ from suite import events
 from suite.rounds.published_training import PublishedBenchmark
 
 PERFECT_SHARE: Final = 1.0
-"""Accuracies, average precisions, BLEU and areas under a curve are below this, as a share."""
+"""Upper bound of accuracies, average precisions, BLEU and areas under a curve, as a share."""
 MIN_EQUAL_EVALUATIONS: Final = 3
-"""Evaluations from which on equal results are no chance."""
+"""Minimum number of evaluations at which equal results are not a coincidence."""
 MAX_EXCESS_SHARE: Final = 0.25
-"""Of the way from the target to a perfect score: runs that stop at their target end in the first
-hundredths of it.
+"""Share of the distance from the target to a perfect score: runs that stop at their target end in
+the first hundredths of it.
 """
 
 
 @rule("log.accuracy", PublishedLog)
 def accuracy(log: PublishedLog) -> Iterator[Fault]:
-    """An evaluation's result is a number, or one per metric, in the metric's range; no checkpoint
-    lacks a metric that its judgement needs.
+    """An evaluation's result is a number, or one per metric, in the metric's range; every
+    checkpoint has the metrics that are needed to judge it.
 
     Source: mlcommons/logging, training_0.7.0/closed_<benchmark>.yaml: BBOX and SEGM, below 1.0;
-    accepted logs of v0.6 have text, lists and 0-100 too.
+    accepted logs of v0.6 also contain text, lists and 0-100.
     Advice: log the metric itself, in the round's format and unit.
     """
     if log.row is None:
@@ -70,14 +70,14 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
         ):
             yield log.build_fault(
                 f"eval_accuracy {format_short_value(record.value)}",
-                f"from 0 to below {limit:g}",
+                f"at least 0 and below {limit:g}",
                 record.line,
             )
 
 
 def check_evaluation_results(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
-    """Yield results of v1.0 and later that are no numbers in the range of their metric, and metrics
-    that a checkpoint lacks.
+    """Yield results of v1.0 and later that are not numbers in the range of their metric, and
+    metrics that a checkpoint lacks.
     """
     single = not row.joined and len(row.metrics) == 1
     for record in log.list_records(events.EVAL_ACCURACY):
@@ -110,7 +110,7 @@ def check_evaluation_results(log: PublishedLog, row: PublishedBenchmark) -> Iter
             set(row.metrics.values()) == {""} and not is_plain_finite_number(record.value)
         ):
             wanted = " and ".join(key or "one number" for key in row.metrics.values())
-            limits = "from 0 on" if row.lower_is_better else "from 0 to 1"
+            limits = "at least 0" if row.lower_is_better else "from 0 to 1"
             yield log.build_fault(
                 f"eval_accuracy {format_short_value(record.value)}",
                 f"{wanted}, {limits}",
@@ -119,11 +119,11 @@ def check_evaluation_results(log: PublishedLog, row: PublishedBenchmark) -> Iter
 
 
 def check_lacking_metrics(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
-    """Yield checkpoints that lack a metric; one that misses the target in the metrics before it
+    """Yield checkpoints that lack a metric; one that misses the target in the previous metrics
     needs no other.
 
     Source: mlcommons/logging, closed_stable_diffusion.yaml: a checkpoint without FID, or without
-    CLIP where FID passes, is a KeyError.
+    CLIP if FID passes, is a KeyError.
     """
     for each in log.evaluations if row.joined else ():
         lacking = next((metric for metric in row.metrics if each.scores.get(metric) is None), None)
@@ -147,13 +147,13 @@ def check_lacking_metrics(log: PublishedLog, row: PublishedBenchmark) -> Iterato
 
 
 def is_score_in_range(score: object, lower: bool) -> bool:
-    """Tell a result that its metric can have."""
+    """Return whether a metric can have this result."""
     return is_plain_finite_number(score) and (score >= 0 if lower else 0 <= score <= PERFECT_SHARE)
 
 
 def has_accuracy_form(value: object, metrics: Sequence[str]) -> bool:
-    """Return whether a value has the form of v0.7: a number, or one table of the metrics' own keys,
-    where they have such.
+    """Return whether a value has the form of v0.7: a number, or one table with the metrics' own
+    keys, if they have any.
     """
     if isinstance(value, dict):
         return any(metrics) and all(
@@ -167,9 +167,9 @@ def plausible(log: PublishedLog) -> Iterator[Fault]:
     """Evaluation results are plausible for training: they differ from one another and end not far
     above the target.
 
-    Source: house rule; in accepted logs runs stop at the target, and one has the same result in
-    most of its evaluations, none in all.
-    Advice: check what was evaluated, and with which labels.
+    Source: house rule; in accepted logs runs stop at the target; one run has the same result in
+    most of its evaluations, and no run in all of them.
+    Advice: check which data and labels the evaluation used.
     """
     if log.row is None or not log.row.strict:
         return
@@ -199,7 +199,7 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Quality measure: the time to evaluate is included; accepted logs of
     SSD mark only the report of a result.
-    Advice: log eval_start where the evaluation begins, and eval_stop where it ends.
+    Advice: log eval_start when the evaluation begins, and eval_stop when it ends.
     """
     if log.older:
         return
@@ -214,7 +214,7 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.status", PublishedLog)
 def status(log: PublishedLog) -> Iterator[Fault]:
-    """The end of the run has a status that the round knows.
+    """The end of the run has a status from the round.
 
     Source: mlcommons/logging, common.yaml: 'status' in the metadata of run_stop;
     mllog/constants.py: success, aborted.
@@ -273,7 +273,7 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
 
     Source: training_rules.adoc, Run Results: the clock may be stopped as soon as the target has
     been reached.
-    Advice: no action needed: the longer time counts.
+    Advice: no action is needed: the longer time counts.
     """
     goal = log.target
     later = log.row is not None and log.row.evaluated_later

@@ -1,5 +1,5 @@
-"""An organisation in a published training round: every system described, consistently with its
-logs.
+"""Check that an organisation in a published training round describes every system, consistently
+with its logs.
 """
 
 import re
@@ -25,8 +25,8 @@ STATUS_WORDS: Final = (
     "development",
     "internal",
 )
-"""A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own
-words stand in accepted descriptions too.
+"""A status contains one of these. Source: submission_rules.adoc, system status; accepted
+descriptions also contain the words of training logs.
 """
 REQUIRED_DESCRIPTION_FIELDS: Final = ("submitter", "division", "status", "system_name")
 HARDWARE_DESCRIPTION_FIELDS: Final = (
@@ -41,8 +41,7 @@ HARDWARE_DESCRIPTION_FIELDS: Final = (
     "framework",
     "operating_system",
 )
-"""What a description has beside them. Source: submission_rules.adoc,
-systems/<system_desc_id>.json.
+"""Additional fields of a description. Source: submission_rules.adoc, systems/<system_desc_id>.json.
 """
 REQUIRED_COUNT_FIELDS: Final = ("number_of_nodes", "host_processors_per_node")
 OPTIONAL_COUNT_FIELDS: Final = (
@@ -50,7 +49,7 @@ OPTIONAL_COUNT_FIELDS: Final = (
     "host_processor_core_count",
     "host_processor_vcpu_count",
 )
-"""What accepted descriptions leave out, or have 0 of."""
+"""Fields that accepted descriptions omit, or that are 0 in them."""
 COUNT_BELOW_ONE_PATTERN: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 """A number below 1."""
 NEGATIVE_COUNT_PATTERN: Final = re.compile(r"\s*-\s*\d")
@@ -67,7 +66,7 @@ def described(system: PublishedSystem) -> Iterator[Fault]:
     if not path.exists():
         described_elsewhere = (
             system.others or path.parent.is_dir()
-        )  # accepted of v0.6: no description of any system
+        )  # accepted in v0.6: no system has a description
         accepted = (
             None
             if described_elsewhere and (system.sets or system.folders_without_logs)
@@ -84,7 +83,7 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     organisation whose folder contains it.
 
     Source: submission_rules.adoc, System description: required fields.
-    Advice: fill in the fields; put the description into its organisation's tree.
+    Advice: fill in the fields; move the description to its organisation's tree.
     """
     if system.table is None:
         return
@@ -94,10 +93,10 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
         Severity.WARNING
         if len(missing) == len(REQUIRED_DESCRIPTION_FIELDS) and rules.loose
         else None
-    )  # v0.6 has descriptions of other forms
+    )  # descriptions of v0.6 have other forms
     for field in missing:
         yield system.build_fault(
-            f"{field} {format_value_excerpt(system.table.get(field))}", "a text", otherwise
+            f"{field} {format_value_excerpt(system.table.get(field))}", "a string", otherwise
         )
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         ("submitter", lambda told: is_organisation_name(told, system.place.org), system.place.org),
@@ -132,17 +131,17 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
 
 
 def has_status_word(status: str) -> bool:
-    """Tell a status that has one of the usual words in it."""
+    """Return whether a status contains one of the usual words."""
     return any(word in fold_name(status) for word in STATUS_WORDS)
 
 
 @rule("org.fields", DescribedSystem)
 def fields(system: DescribedSystem) -> Iterator[Fault]:
-    """A description has the hardware and software fields by which readers compare systems.
+    """A description has the hardware and software fields that readers use to compare systems.
 
     Source: submission_rules.adoc, System description; mlcommons/logging, system_desc_checker.py;
-    the round's system_fields. Accepted descriptions leave some empty, and v0.6 has others.
-    Advice: fill in what is known, and leave empty what does not apply.
+    the round's system_fields. Accepted descriptions leave some fields empty, and v0.6 has others.
+    Advice: fill in the known fields, and leave empty those that do not apply.
     """
     if system.table is None or "nodes" in system.table or "entry" in system.table:
         return
@@ -159,7 +158,7 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     for field in missing:
         checked = rules.system_checked or (
             field in HARDWARE_DESCRIPTION_FIELDS and not another_form
-        )  # of rounds before v4.1 few descriptions are at hand
+        )  # few descriptions from before v4.1 are available
         yield system.build_fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 
@@ -182,7 +181,7 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
                 (
                     "a whole number above 0"
                     if name in REQUIRED_COUNT_FIELDS
-                    else "a whole number, 0 if there are none"
+                    else "a whole number, or 0 without accelerators"
                 ),
                 unsure,
             )
@@ -215,11 +214,11 @@ def division(system: PublishedSystem) -> Iterator[Fault]:
 
 @rule("org.folders", PublishedSystem)
 def folders(system: PublishedSystem) -> Iterator[Fault]:
-    """Every folder of a system's results contains a set of logs; a folder that is not named after a
+    """Every folder of a system's results contains a set of logs; a folder whose name is not a
     benchmark may be something else.
 
     Source: submission_rules.adoc, Directory structure.
-    Advice: remove empty folders, or submit the logs that belong there.
+    Advice: remove empty folders, or submit their missing logs.
     """
     for path in system.folders_without_logs:
         named = system.round.find_benchmark_name(path.name) is not None
@@ -246,7 +245,7 @@ def empty(filed: PublishedOrganisation) -> Iterator[Fault]:
 def idle(filed: PublishedOrganisation) -> Iterator[Fault]:
     """A described system has results.
 
-    Source: house rule: a description without results may be a name that does not match.
+    Source: house rule: the name of a description without results may be misspelt.
     Advice: compare the names of the description and of the results folder.
     """
     for path in filed.idle:

@@ -1,4 +1,4 @@
-"""A set of published training runs: number, distinct runs, same configuration."""
+"""Check a set of published training runs: number, distinct runs, same configuration."""
 
 import re
 from collections import Counter
@@ -18,32 +18,32 @@ from suite.files.layout import fold_name
 from suite.units import NS_PER_S
 
 MIN_DISTINCT_SCORES: Final = 3
-"""Evaluations from which on two runs with the same results are one."""
+"""Minimum number of evaluations at which equal results show that two runs are the same."""
 MIN_UNROUNDED_CHARACTERS: Final = 10
-"""Characters of a result that is not rounded: rounded ones of two runs may be the same."""
+"""Minimum characters of a result that is not rounded: rounded results of two runs may be equal."""
 COPIED_RESULT_TOLERANCE: Final = 2e-5
-"""Most by which each result of a copy differs from the other run's, relative. Of accepted pairs of
-runs, at most 7 % of the results are so near.
+"""Maximum relative difference between each result of a copy and the other run's. In accepted pairs
+of runs, at most 7 % of the results are so close.
 """
 MIN_TELLING_CHARACTERS: Final = 7
-"""Characters of a result from which on being so near is no chance."""
+"""Minimum characters of a result at which such closeness is not a coincidence."""
 MIN_EVENT_GAPS: Final = 12
-"""Fewest times between events from which on runs have a shape of their own."""
+"""Minimum number of times between events that identifies a run."""
 COPIED_GAP_TOLERANCE_NS: Final = 5_000_000
-"""Most by which every time between two events of a copy differs. Accepted pairs of runs differ by
+"""Maximum difference in every time between two events of a copy. Accepted pairs of runs differ by
 11 ms and more in at least one.
 """
 EXEMPT_SETTING_KEYS: Final = frozenset({"train_samples", "data_file"})
-"""What runs of a set may log differently from v1.0 on: samples that were used until the target was
+"""Values that may differ between the runs of a set from v1.0 on: the samples until the target was
 reached, and the file of a process.
 """
 MISNAMED_LOG_PATTERN: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
-"""Names that somebody gave a log in place of result_N.txt."""
+"""Names that some submitters gave to a log instead of result_N.txt."""
 
 
 @rule("runs.count", PublishedSet)
 def count(group: PublishedSet) -> Iterator[Fault]:
-    """A set has exactly the benchmark's number of runs, so there are none to choose from.
+    """A set has exactly the benchmark's number of runs, so the submitter cannot choose among more.
 
     Source: training_rules.adoc, Benchmark Results, Number of Runs; the benchmark's `runs`.
     Advice: submit all runs of the set, and only those.
@@ -61,7 +61,7 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
     """The logs of a set are numbered consecutively from 0 or 1.
 
     Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with
-    either, and from v1.0 on some skip numbers; mlcommons/logging, package_checker.py, takes any
+    either, and from v1.0 on some skip numbers; mlcommons/logging, package_checker.py, accepts any
     result_*.txt.
     Advice: submit all runs under their own numbers.
     """
@@ -103,7 +103,7 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
     """Logs are in a benchmark's folder below their system's.
 
     Source: submission_rules.adoc, Directory structure: results/<system>/<benchmark>/result_<i>.txt.
-    Advice: move them into a folder with the benchmark's name; the set is scored all the same.
+    Advice: move them to a folder with the benchmark's name; the set is scored in either case.
     """
     if group.is_flat:
         yield group.build_fault(
@@ -113,7 +113,7 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.benchmark", PublishedSet)
 def benchmark(group: PublishedSet) -> Iterator[Fault]:
-    """The folder of a set is named after a benchmark of the round.
+    """The folder of a set has the name of a benchmark of the round.
 
     Source: submission_rules.adoc, Directory structure; mlcommons/logging, package_checker.py, where
     it is only a warning.
@@ -155,8 +155,8 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
 
 
 def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
-    """Yield runs since v1.0 that are another one but for last digits: results that are the same
-    rounded, or times that differ by milliseconds.
+    """Yield runs since v1.0 that equal another one except for last digits: their rounded results
+    are the same, or their times differ by milliseconds.
     """
     earlier: list[tuple[PublishedLog, Sequence[float], Sequence[int]]] = []
     for log in group.logs if group.counts_progress else ():
@@ -166,8 +166,8 @@ def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
         )
         if (
             other and not list_distinct_scores(log) == list_distinct_scores(other) != ()
-        ):  # which is an error already
-            found = f"results that are those of {other.path.name} but for the last digits"
+        ):  # already an error
+            found = f"results that differ from those of {other.path.name} only in the last digits"
             yield group.build_fault(
                 found,
                 "a separate run",
@@ -179,8 +179,9 @@ def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
             (known for known, _, told in earlier if has_nearly_equal_gaps(times, told)), None
         ):
             found = (
-                f"times between events that differ from those of {other.path.name} by"
-                f" {COPIED_GAP_TOLERANCE_NS // 1_000_000} ms at most"
+                "times between events that differ by at most"
+                f" {COPIED_GAP_TOLERANCE_NS // 1_000_000} ms from those of"
+                f" {other.path.name}"
             )
             yield group.build_fault(
                 found, "a separate run", log.path, log.find_line(events.RUN_START), Severity.WARNING
@@ -189,8 +190,8 @@ def check_resembling_runs(group: PublishedSet) -> Iterator[Fault]:
 
 
 def list_precise_results(log: PublishedLog) -> Sequence[float]:
-    """Return the results of a run's evaluations; nothing where they are too few or too short to
-    tell runs apart.
+    """Return the results of a run's evaluations; nothing if they are too few or too short to
+    distinguish runs.
     """
     found = [
         score for each in log.evaluations for score in each.scores.values() if score is not None
@@ -204,7 +205,7 @@ def list_precise_results(log: PublishedLog) -> Sequence[float]:
 
 
 def has_nearly_equal_results(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Tell results that are the same but for the last digits."""
+    """Return whether results are equal except for the last digits."""
     return len(one) == len(other) > 0 and all(
         isclose(left, right, rel_tol=COPIED_RESULT_TOLERANCE)
         for left, right in zip(one, other, strict=True)
@@ -212,7 +213,7 @@ def has_nearly_equal_results(one: Sequence[float], other: Sequence[float]) -> bo
 
 
 def compute_event_gaps(log: PublishedLog) -> Sequence[int]:
-    """Return the times between the events of a run; nothing where they are few, or of a clock of
+    """Return the times between the events of a run; nothing if they are few, or if the clock has
     whole seconds.
     """
     times = [record.time_ns for record in log.run]
@@ -225,7 +226,9 @@ def compute_event_gaps(log: PublishedLog) -> Sequence[int]:
 
 
 def has_nearly_equal_gaps(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Tell shapes that differ by milliseconds, and are not the same: that is an error already."""
+    """Return whether times between events differ only by milliseconds, but are not equal. (Equal
+    times are already an error.)
+    """
     return (
         len(one) == len(other)
         and one != other
@@ -237,15 +240,15 @@ def has_nearly_equal_gaps(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 def compute_event_times(log: PublishedLog) -> tuple[int, ...]:
-    """Return the times of a run's events after its start; nothing for a clock of whole seconds,
-    which two runs may share.
+    """Return the times of a run's events after its start; nothing for a clock with whole seconds,
+    since two runs may have the same times.
     """
     times = [record.time_ns for record in log.run]
     return tuple(time - times[0] for time in times) if len(times) > 2 and not log.older else ()
 
 
 def list_run_bounds(log: PublishedLog) -> tuple[int, ...]:
-    """Give when a run started and stopped, in milliseconds; nothing of the dialects that have whole
+    """Return the start and end of each run in milliseconds; nothing for dialects with whole
     seconds.
     """
     start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
@@ -253,8 +256,8 @@ def list_run_bounds(log: PublishedLog) -> tuple[int, ...]:
 
 
 def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
-    """Return the results of a run's evaluations; nothing where they are too few to tell runs
-    apart.
+    """Return the results of a run's evaluations; nothing if they are too few to distinguish
+    runs.
     """
     found = tuple(tuple(each.scores.values()) for each in log.evaluations)
     precise = log.row and (
@@ -271,10 +274,10 @@ def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
 
 @rule("runs.seeds", PublishedSet)
 def seeds(group: PublishedSet) -> Iterator[Fault]:
-    """Runs that log a seed have their own, and all runs of the set log one.
+    """Runs that log a seed have different seeds, and if one run of a set logs a seed, all do.
 
     Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no
-    accepted set repeats a logged one.
+    accepted set repeats a logged seed.
     Advice: draw a new seed for each run, and submit its log unmodified.
     """
     if group.counts_progress:
@@ -311,7 +314,7 @@ def check_drawn_seeds(group: PublishedSet) -> Iterator[Fault]:
     """
     is_seed_required = group.round.rules.seeds_required and any(log.closed for log in group.logs)
     bypass = find_checker_bypass(group, SEEDS_BYPASS_OPTION)
-    let_pass, severity = (f" (passed over: {bypass})", Severity.WARNING) if bypass else ("", None)
+    let_pass, severity = (f" (ignored: {bypass})", Severity.WARNING) if bypass else ("", None)
     for log in group.logs if is_seed_required else ():
         if log.counts and all(
             record.value in (None, "") for record in log.list_records(events.SEED)
@@ -375,7 +378,7 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
 
 
 def format_canonical_value(value: object) -> str:
-    """Write a value so that 4096 and 4096.0 are one; True is no number."""
+    """Format a value so that 4096 and 4096.0 are equal; True is not a number."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(format_canonical_value, value))}]"
     return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
@@ -386,8 +389,8 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
     """All runs of a set have the same organisation, division, platform, status, benchmark and log
     format.
 
-    Source: submission_rules.adoc, Directory structure: a set is of one system and benchmark.
-    Advice: put runs of other systems, divisions and rounds into folders of their own.
+    Source: submission_rules.adoc, Directory structure: a set belongs to one system and benchmark.
+    Advice: move runs of other systems, divisions and rounds to separate folders.
     """
     logs = [log for log in group.logs if log.counts]
     for key in group.round.events.identity:
@@ -421,7 +424,7 @@ def check_differing_values(
     stated: Sequence[tuple[PublishedLog, str]],
     severity: Severity | None = None,
 ) -> Iterator[Fault]:
-    """Yield the logs that say something else than most."""
+    """Yield the logs that differ from most others."""
     if len({text for _, text in stated}) < 2:
         return
     usual = Counter(text for _, text in stated).most_common(1)[0][0]
@@ -457,8 +460,7 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.overlap", PublishedSet, severity=Severity.WARNING)
 def overlap(group: PublishedSet) -> Iterator[Fault]:
-    """The runs of a set do not overlap in time; overlapping runs shared the system or ran on
-    several.
+    """The runs of a set do not overlap in time; overlapping runs share one system or use several.
 
     Source: house rule; about half of the accepted sets of two rounds overlap.
     Advice: explain in the submission how the runs shared the system.

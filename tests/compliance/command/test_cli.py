@@ -104,7 +104,7 @@ def test_many_findings_of_a_rule_do_not_push_the_others_off_the_screen(tmp_path:
     [
         (("--round", "podium-v2"), "did you mean 'podium-v1'"),
         (("--truth", "nowhere"), "no such folder"),
-        (("",), "an empty PATH"),
+        (("",), "PATH is empty"),
     ],
 )
 def test_a_wrong_request_is_one_sentence(words: tuple[str, ...], message: str) -> None:

@@ -425,7 +425,7 @@ def test_outside_a_tree_nothing_belongs_to_an_entry(tree: Path) -> None:
         None,
     )
     assert (
-        entry.unscored == "no ground truth in the tree, and none given with --truth"
+        entry.unscored == "no ground truth in the tree or from --truth"
         and entry.truth_sha256 is None
     )
 

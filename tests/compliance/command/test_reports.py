@@ -498,7 +498,7 @@ def explained(rule: str) -> str:
         "Source: ",
         "What to do: ",
         "Rounds: ",
-        "Verdict where it is broken: ",
+        "Verdict if violated: ",
         "For example: ",
     ],
 )

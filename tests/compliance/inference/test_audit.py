@@ -245,6 +245,6 @@ def test_answers_with_another_tail_are_found_where_the_script_saw_none(tmp_path:
         if each.rule == "inference-text.audit_answers"
     ]
     assert (
-        finding.found == "other answers to 2 of 2 samples: 17, 0"
+        finding.found == "different answers to 2 of 2 samples: 17, 0"
         and finding.severity.value == "warning"
     )

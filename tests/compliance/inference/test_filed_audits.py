@@ -83,6 +83,6 @@ def test_what_does_not_hold_is_known(
     )
     assert (
         OTHER_ANSWERS in answers.file
-        and answers.found.startswith("other answers to 805 of 1024 samples")
+        and answers.found.startswith("different answers to 805 of 1024 samples")
         and "top-1 of the first answers 21.1 %" in answers.found
     )

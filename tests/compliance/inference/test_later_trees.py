@@ -57,7 +57,7 @@ def test_of_two_organisations_one_without_results_is_told(tree: Path) -> None:
     found = [
         finding
         for finding in Judge(ROUND).judge_path(str(tree)).findings
-        if finding.found == "no scenario's folder"
+        if finding.found == "no scenario folder"
     ]
     assert [(finding.severity, "/other/" in finding.file) for finding in found] == [
         (Severity.WARNING, True)

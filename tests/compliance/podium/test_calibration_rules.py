@@ -70,7 +70,7 @@ def test_two_networks_share_a_list_and_may_not_have_two(write: Callable[..., Pat
                 "samples": NAMES[1:],
                 "sha256": HASHES[1:],
             },
-            "woven with names of SHA-256",
+            "woven with names whose SHA-256",
         ),
     ],
 )
@@ -88,13 +88,13 @@ def test_a_list_that_is_not_the_rounds_is_refused(
         ({"samples": (), "sha256": ()}, "no samples"),
         ({"samples": ("val/a.JPEG", *NAMES[1:])}, "val/a.JPEG not on the list woven"),
         ({"samples": (NAMES[1], *NAMES[1:])}, f"{NAMES[1]} twice"),
-        ({"sha256": HASHES[1:]}, "95 hashes of 96 samples"),
-        ({"sha256": ("0" * 64,) * 96}, "1 different hashes of 96 samples"),
-        ({"sha256": ("none", *HASHES[1:])}, "96 hashes of 96 samples"),
-        ({"touched": NAMES[:4]}, f"{', '.join(NAMES[:3])} and 1 more of the accuracy set"),
+        ({"sha256": HASHES[1:]}, "95 hashes for 96 samples"),
+        ({"sha256": ("0" * 64,) * 96}, "1 different hashes for 96 samples"),
+        ({"sha256": ("none", *HASHES[1:])}, "96 hashes for 96 samples"),
+        ({"touched": NAMES[:4]}, f"{', '.join(NAMES[:3])} and 1 more from the accuracy set"),
         (
             {"touched": ("x",), "list": "cal_image_list_option_1"},
-            "x of the accuracy set listed but not used",
+            "x from the accuracy set, listed but not used",
         ),
     ],
 )
@@ -127,14 +127,14 @@ def test_a_list_of_the_accuracy_set_may_touch_it() -> None:
     ("changes", "words"),
     [
         ({"calibration": {}}, "int8 with no calibration"),
-        ({"engine_description": {}}, "no range of network resnet50"),
+        ({"engine_description": {}}, "no range for network resnet50"),
         (
             {"engine_description": {"resnet50": {"torch": "2.13.0", "range.picture": [2.0, -2.0]}}},
-            "no range of network resnet50",
+            "no range for network resnet50",
         ),
         (
             {"engine_description": {"resnet50": {"torch": "2.13.0", "range.picture": "all"}}},
-            "no range of network resnet50",
+            "no range for network resnet50",
         ),
         ({"calibration": {"resnet50": calibration(method="guess")}}, "method 'guess'"),
     ],

@@ -168,7 +168,7 @@ def test_an_instance_that_did_little_is_a_warning(tmp_path: Path) -> None:
         ),
         (
             {"settings__sut.loadgen_cores": "1-2", "loadgen_cores": [1, 2]},
-            "instances and LoadGen on the cores [1]",
+            "instances and LoadGen on the same cores [1]",
         ),
     ],
 )

@@ -245,7 +245,7 @@ def test_a_bare_set_may_be_of_a_later_round_and_the_report_says_so(tmp_path: Pat
         ("training-v6.0", "training-v6.1"),
     )
     assert result.recognised_by.startswith("10 training logs, among them of llama31_8b from 20")
-    assert "also possible: training-v6.0, training-v6.1 (--round ROUND decides)" in "\n".join(
+    assert "also possible: training-v6.0, training-v6.1 (use --round ROUND)" in "\n".join(
         format_result_lines(result)
     )
     assert not Judge("training-v5.1").judge_path(str(tmp_path)).other_rounds
@@ -272,7 +272,7 @@ def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(
     assert Judge("training-v4.0").judge_path(str(bare)).verdict is Verdict.BROKEN
     result = Judge().judge_path(str(bare))
     assert (result.round, result.verdict) == ("training-v4.1", Verdict.VALID)
-    assert result.recognised_by.endswith("by training-v4.0 it is broken")
+    assert result.recognised_by.endswith("round training-v4.0 would reject it")
     assert "training-v4.0" in result.other_rounds
 
 

@@ -169,7 +169,7 @@ def test_no_room_to_unpack_is_no_verdict(bundle: Path, tmp_path: Path, command: 
     )
     assert (
         done.returncode == 3
-        and "no room to unpack" in done.stderr
+        and "not enough space to unpack" in done.stderr
         and "broken" not in done.stdout + done.stderr
     )
 

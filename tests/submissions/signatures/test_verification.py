@@ -220,7 +220,7 @@ def test_a_statement_that_says_something_else_is_refused_though_it_was_signed(
 )
 def test_nothing_else_stands_behind_the_seal(signed: Path, tail: bytes) -> None:
     signed.write_bytes(signed.read_bytes() + tail)
-    assert "bytes follow the seal" in list_packed_bundle_problems(signed)[0]
+    assert "bytes after the seal" in list_packed_bundle_problems(signed)[0]
 
 
 def test_seventeen_frames_and_a_large_one_are_refused(bundle: Path) -> None:
@@ -231,7 +231,7 @@ def test_seventeen_frames_and_a_large_one_are_refused(bundle: Path) -> None:
     bundle.write_bytes(
         data + TrailerFrame(kind=FrameKind.SIGNATURE, content=b"x" * ((64 << 10) + 1)).encode()
     )
-    assert "bytes follow the seal" in list_packed_bundle_problems(bundle)[0]
+    assert "bytes after the seal" in list_packed_bundle_problems(bundle)[0]
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""The accuracy of an entry: recomputed from the answers, and compared with ground truth, reference
-and threshold.
+"""Check the accuracy of an entry: recomputed from the answers, and compared with ground truth,
+reference and threshold.
 """
 
 import math
@@ -15,19 +15,19 @@ from suite.terms import Precision, Profile
 PRINTED_SCORE_TOLERANCE: Final = 1e-6
 """accuracy.txt has six decimals."""
 EXACT_PRECISIONS: Final = (Precision.FP32, Precision.TF32)
-"""Formats in which a result is the reference's but for the order of additions."""
+"""Formats in which a result equals the reference's except for the order of additions."""
 DEFAULT_EXCESS_TOLERANCE: Final = 0.05
-"""What the order of additions can do to a score of few samples, where the row does not say: BLEU
-and AP of one network served twice lie within 0.01.
+"""Effect of the order of additions on a score of few samples, if the row does not give it: BLEU and
+AP of one network served twice differ by at most 0.01.
 """
 COARSE_PRECISION_FACTOR: Final = 3
-"""How much further a result in another format may lie from the reference."""
+"""Factor by which a result in another format may be farther from the reference."""
 
 
 @rule("accuracy.score", InferenceEntry)
 def score(entry: InferenceEntry) -> Iterator[Fault]:
-    """The score in accuracy.txt and run.json equals the one the workload's scorer computes from the
-    accuracy log and the ground truth.
+    """The score in accuracy.txt and run.json equals the score that the workload's scorer computes
+    from the accuracy log and the ground truth.
 
     Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference;
     workloads/<name>/scoring.py.
@@ -69,9 +69,10 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
 def unscored(entry: InferenceEntry) -> Iterator[Fault]:
-    """An accuracy that could not be recomputed is reported: it is only the run's own claim.
+    """An accuracy that the judge cannot recompute is reported, because it is only the run's own
+    claim.
 
-    Source: house rule: the judge recomputes what it can, and says what it could not.
+    Source: house rule: the judge recomputes what it can, and reports what it cannot.
     Advice: pass the labels or references with --truth.
     """
     if entry.scores is None and entry.accuracy is not None:
@@ -83,10 +84,11 @@ def unscored(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.packed", InferenceEntry)
 def packed(entry: InferenceEntry) -> Iterator[Fault]:
-    """The tree contains the embedded data's ground truth, and the answers can be scored with it.
+    """The tree contains the ground truth of the embedded data, and the answers can be scored with
+    it.
 
-    Source: house rule: labels that anybody can generate may be packed, so that nobody has to take
-    the score on trust.
+    Source: house rule: labels that anyone can generate may be packed, so that scores can be
+    verified.
     Advice: restore the ground truth as podium infer wrote it; labels of real datasets are not
     packed: pass them with --truth.
     """
@@ -98,7 +100,7 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.place and embedded and entry.scores is None:
         yield entry.build_fault(
             f"accuracy not recomputed: {entry.unscored}",
-            "packed ground truth, and answers that the scorer can read",
+            "packed ground truth, and readable answers",
         )
 
 
@@ -121,9 +123,9 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.truth", InferenceEntry)
 def truth(entry: InferenceEntry) -> Iterator[Fault]:
-    """The packed ground truth is the one that the run was scored with.
+    """The packed ground truth is the one that scored the run.
 
-    Source: house rule: the measurements file has its hash.
+    Source: house rule: the measurements file contains its hash.
     Advice: restore the ground truth as podium infer wrote it.
     """
     if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
@@ -136,8 +138,8 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("accuracy.pinned", InferenceEntry)
 def pinned(entry: InferenceEntry) -> Iterator[Fault]:
-    """The embedded data's ground truth has the hash that every machine generates, which reveals
-    labels and answers rewritten together.
+    """The ground truth of the embedded data has the hash that every machine generates. Labels and
+    answers that were rewritten together fail this check.
 
     Source: the row's truth_sha256 and earlier_truth_sha256.
     Advice: restore the ground truth as podium infer wrote it; in profile smoke serve the embedded
@@ -150,12 +152,12 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     stated_sha256 = entry.measurements.truth_sha256 if entry.measurements else wanted
     if entry.truth and entry.truth_sha256 not in pinned_sha256:
         yield entry.build_fault(
-            f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth
+            f"SHA-256 {entry.truth_sha256}", f"{wanted} for the embedded data", entry.truth
         )
     if stated_sha256 not in pinned_sha256:
         yield entry.build_fault(
             f"truth_sha256 {stated_sha256}",
-            f"{wanted}, the embedded data's",
+            f"{wanted} for the embedded data",
             entry.measurements_path,
         )
 
@@ -203,8 +205,8 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
         )
         if found is not None and found > reference_score + tolerance * wide:
             required = (
-                f"at most {reference_score + tolerance * wide:.6g}, since the checkpoint has"
-                f" {reference_score:.6g}"
+                f"at most {reference_score + tolerance * wide:.6g}, since the checkpoint"
+                f" has {reference_score:.6g}"
             )
             yield entry.build_fault(
                 f"{metric} {found:.6g}", required, entry.folder / "accuracy" / ACCURACY_TEXT
@@ -212,8 +214,8 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def select_reference_scores(entry: InferenceEntry) -> dict[str, float]:
-    """Return the accuracy to hold: by the training logs, the highest where they differ; by the
-    measurements where there is no log.
+    """Return the reference accuracy: from the training logs, the highest if they differ; from the
+    measurements without a log.
     """
     found: dict[str, float] = {}
     sources = [log.reference for log in entry.origins] or (
@@ -226,7 +228,7 @@ def select_reference_scores(entry: InferenceEntry) -> dict[str, float]:
 
 
 def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
-    """Return the score of a metric: recomputed, else as told."""
+    """Return the score of a metric: recomputed, or as stated."""
     if entry.scores is not None:
         return entry.scores.get(metric, math.nan)
     stated = entry.accuracy_text.get(metric)

@@ -1,4 +1,4 @@
-"""The answers of a run: complete, each once, and from one model."""
+"""Check the answers of a run: complete, each once, and from one model."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,25 +14,25 @@ from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
 
 MAX_COUNT_SURPRISE: Final = 16.0
-"""e^-16, one in nine million: how improbable the number of sampled answers may be, since LoadGen
-draws each by chance.
+"""e^-16, one in nine million: maximum improbability of the number of sampled answers, since LoadGen
+draws each at random.
 """
 MARKED_SEQUENCE_NUMBERS: Final = 1 << 26
-"""Sequence numbers below this one have a bit each; runs issue fewer samples, and logs that name
-larger ones hold few answers.
+"""Sequence numbers below this one have a bit each; runs issue fewer samples, and logs with larger
+numbers contain few answers.
 """
 MAX_SHOWN_ANSWERS: Final = 20
-"""Findings of one kind in a run, before the rest is counted only."""
+"""Findings of one kind in a run before the rest is only counted."""
 
 
 @rule("answers.coverage", LoadGenRun)
 def coverage(run: LoadGenRun) -> Iterator[Fault]:
-    """An accuracy run answers every sample of the dataset exactly once; samples that MultiStream
+    """An accuracy run answers every sample of the data set exactly once; samples that MultiStream
     repeats as padding get the same answer.
 
     Source: inference_rules.adoc v0.5, LoadGen: accuracy mode covers the whole data set once;
     mlcommons/inference, loadgen/loadgen.cc: padding.
-    Advice: repeat the accuracy run; no answer may be left out or added.
+    Advice: repeat the accuracy run; do not omit or add answers.
     """
     if (
         run.performance
@@ -64,8 +64,8 @@ def coverage(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_repeated_answers(run: LoadGenRun) -> Iterator[Fault]:
-    """Judge samples that are answered twice: only MultiStream pads, by less than a query for each
-    set of samples in memory.
+    """Check samples with two answers: only MultiStream pads, by less than one query for each set of
+    samples in memory.
     """
     answers, per_query = run.answers, run.find_number("effective_samples_per_query") or 1
     samples_in_memory = run.find_number("effective_performance_sample_count") or len(answers) or 1
@@ -93,7 +93,7 @@ def check_repeated_answers(run: LoadGenRun) -> Iterator[Fault]:
 def sequence(run: LoadGenRun) -> Iterator[Fault]:
     """No two answers of a run have the same sequence number, and every sequence number was issued.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the samples that were issued.
+    Source: mlcommons/inference, loadgen/loadgen.cc: seq_id counts the issued samples.
     Advice: submit LoadGen's file unmodified.
     """
     counts = (
@@ -107,15 +107,15 @@ def sequence(run: LoadGenRun) -> Iterator[Fault]:
     ):
         found = f"seq_id {run.answers.sequence[position]}{' twice' if twice else ''}"
         yield run.build_fault(
-            ACCURACY_LOG, found, f"each below {issued:.0f} once", run.answers.lines[position]
+            ACCURACY_LOG, found, f"each seq_id below {issued:.0f} once", run.answers.lines[position]
         )
 
 
 def find_invalid_sequence_numbers(
     sequence: Sequence[int], issued: float
 ) -> Iterator[tuple[int, bool]]:
-    """Yield the places of numbers that were not issued, and of those that stood before; a bit of
-    memory for each small number.
+    """Yield the positions of numbers that were not issued, or that occurred before; each small
+    number takes a bit of memory.
     """
     marks, large_numbers = (
         bytearray(math.ceil(min(max(issued, 0), MARKED_SEQUENCE_NUMBERS) / 8)),
@@ -138,8 +138,8 @@ def find_invalid_sequence_numbers(
 def sampled(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run logs about as many answers as requested, none of them empty.
 
-    Source: house rule, the answers to trust; mlcommons/inference, loadgen/loadgen.cc: each sample
-    is logged by chance.
+    Source: house rule: LoadGen logs answers to compare with the accuracy run; mlcommons/inference,
+    loadgen/loadgen.cc: each sample is logged with a fixed probability.
     Advice: submit LoadGen's file unmodified.
     """
     expected = compute_expected_answers(run)
@@ -183,7 +183,7 @@ def compute_expected_answers(run: LoadGenRun) -> float | None:
 
 
 def compute_planned_samples(run: LoadGenRun) -> int | None:
-    """Compute how many samples LoadGen plans for; the share of answers that it logs is of these."""
+    """Compute how many samples LoadGen plans; it logs a share of their answers."""
     rates = run.find_numbers(
         "effective_target_qps", "effective_min_duration_ms", "effective_samples_per_query"
     )
@@ -224,8 +224,8 @@ def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
 
     Source: inference_rules.adoc v0.7, compliance TEST01: accuracy in performance mode; house rule:
     for every sampled answer.
-    Advice: serve the same model in both modes; if answers depend on the batch, make them
-    independent of it.
+    Advice: serve the same model in both modes; if answers depend on the batch, remove that
+    dependence.
     """
     if entry.accuracy is None:
         return

@@ -1,5 +1,5 @@
-"""Calibration of a quantised system: one list of the round, every sample named, no use of the
-accuracy set outside that list.
+"""Check the calibration of a quantised system: one list of the round, every sample named, no use of
+the accuracy set outside that list.
 """
 
 import math
@@ -20,7 +20,7 @@ from suite.terms import QUANTISED
 
 ALLOWED_CALIBRATION_METHODS: Final = ("min-max", "entropy", "percentile")
 MAX_NAMED_CALIBRATION_SAMPLES: Final = 3
-"""Samples that a finding names."""
+"""Maximum number of samples in a finding."""
 
 
 @rule("entry.calibrated", InferenceEntry)
@@ -28,8 +28,8 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     """A quantised result states list, samples, method and resulting ranges for each network with
     ranges; any other result has no calibration.
 
-    Source: inference_rules.adoc v0.7, Quantization: the calibration set and the method are told;
-    house rule: they are told in figures.
+    Source: inference_rules.adoc v0.7, Quantization: the submission documents the calibration set
+    and the method; house rule: it does so in figures.
     Advice: keep the measurements file that podium infer wrote.
     """
     measurements, record = entry.measurements, entry.record
@@ -37,7 +37,7 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
         return
     quantised = record.precision in QUANTISED
     if bool(measurements.calibration) != quantised:
-        wanted = "the samples that its ranges come from" if quantised else "no calibration"
+        wanted = "the samples behind its ranges" if quantised else "no calibration"
         yield build_measurements_fault(
             entry,
             f"{record.precision} with {'a' if measurements.calibration else 'no'} calibration",
@@ -49,13 +49,13 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
                 yield build_measurements_fault(
                     entry,
                     f"ranges of network {network}, which was not calibrated",
-                    "the samples that they come from",
+                    "the samples behind them",
                 )
     for network, used in measurements.calibration.items():
         if not find_network_ranges(measurements.engine_description.get(network)):
             yield build_measurements_fault(
                 entry,
-                f"no range of network {network}",
+                f"no range for network {network}",
                 f"{RANGE}<tensor> in its engine_description: lowest and highest value",
             )
         if used.method not in ALLOWED_CALIBRATION_METHODS:
@@ -65,7 +65,7 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def find_network_ranges(description: object) -> list[Any]:
-    """Return the ranges that an engine describes, where each of them is one."""
+    """Return the ranges in an engine's description, if each of them is a range."""
     found = (
         [value for name, value in description.items() if name.startswith(RANGE)]
         if isinstance(description, Mapping)
@@ -86,12 +86,12 @@ def is_number_range(value: object) -> bool:
 
 @rule("entry.calibration_list", InferenceEntry)
 def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
-    """All networks of a system are calibrated with the same list, and the round has that list for
-    the workload and profile.
+    """All networks of a system use the same calibration list, and it is one of the round's lists
+    for the workload and profile.
 
     Source: inference_rules.adoc v0.7, Quantization: the calibration set of the benchmark;
-    mlcommons/inference, calibration/ImageNet,
-    README: at most one of the lists; the row's calibration.
+    mlcommons/inference, calibration/ImageNet, README: at most one of the lists; the row's
+    calibration.
     Advice: calibrate with the round's list: podium infer uses the embedded one, or --set
     calibration.list=FILE.
     """
@@ -118,15 +118,16 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
         elif row.names_sha256 not in (None, compute_names_sha256(each.names)):
             yield build_measurements_fault(
                 entry,
-                f"{each.list} with names of SHA-256 {compute_names_sha256(each.names)[:16]}...",
-                f"{str(row.names_sha256)[:16]}..., the round's",
+                f"{each.list} with names whose SHA-256 is"
+                f" {compute_names_sha256(each.names)[:16]}...",
+                f"{str(row.names_sha256)[:16]}..., from the round",
             )
 
 
 @rule("entry.calibration_samples", InferenceEntry)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
     """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples
-    of the accuracy set are used only through a list that consists of them.
+    of the accuracy set are used only if the list consists of them.
 
     Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set;
     house rule: a SHA-256 per sample.
@@ -145,40 +146,40 @@ def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
 def find_calibration_problems(
     used: CalibrationRecord, *, of_accuracy_set: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the samples of one network: found, required."""
+    """Yield the problems with the samples of one network: found, required."""
     if not used.samples:
-        yield "no samples", "samples of the list"
+        yield "no samples", "samples from the list"
     if outside := sorted({*used.samples} - {*used.names}):
         yield (
             f"{format_first_names(outside)} not on the list {used.list}",
-            "only samples of the list",
+            "only samples on the list",
         )
     if twice := sorted(name for name, count in Counter(used.samples).items() if count > 1):
         yield f"{format_first_names(twice)} twice", "each sample once"
     if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
         yield (
-            f"{len(used.sha256)} hashes of {len(used.samples)} samples",
+            f"{len(used.sha256)} hashes for {len(used.samples)} samples",
             "the SHA-256 of each sample's file",
         )
     elif len(used.samples) > 1 and len({*used.sha256}) <= len(used.sha256) // 2:
         yield (
-            f"{len({*used.sha256})} different hashes of {len(used.samples)} samples",
-            "files that differ",
+            f"{len({*used.sha256})} different hashes for {len(used.samples)} samples",
+            "different files",
         )
     if used.touched and not of_accuracy_set:
         yield (
-            f"{format_first_names(used.touched)} of the accuracy set",
-            f"nothing of it: {used.list} is a list of other samples",
+            f"{format_first_names(used.touched)} from the accuracy set",
+            f"no sample of it: {used.list} lists other samples",
         )
     if stray := sorted({*used.touched} - {*used.samples}):
         yield (
-            f"{format_first_names(stray)} of the accuracy set listed but not used",
+            f"{format_first_names(stray)} from the accuracy set, listed but not used",
             "only used samples",
         )
 
 
 def format_first_names(names: Any) -> str:
-    """Name the first few, and count the rest."""
+    """Format the first few names, and the number of the others."""
     return ", ".join(names[:MAX_NAMED_CALIBRATION_SAMPLES]) + (
         f" and {len(names) - MAX_NAMED_CALIBRATION_SAMPLES} more"
         if len(names) > MAX_NAMED_CALIBRATION_SAMPLES
@@ -187,7 +188,7 @@ def format_first_names(names: Any) -> str:
 
 
 def build_measurements_fault(entry: InferenceEntry, found: str, required: str) -> Fault:
-    """Say what does not hold in the measurements file."""
+    """Build a fault in the measurements file."""
     return entry.build_fault(found, required, entry.measurements_path)
 
 

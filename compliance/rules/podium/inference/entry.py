@@ -1,4 +1,4 @@
-"""An inference entry as a whole: its runs, their records, and the checkpoint they served."""
+"""Check an inference entry as a whole: its runs, their records, and the checkpoint they served."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -31,16 +31,17 @@ MEASURED_RECORD_FIELDS: Final = (
     "threads",
     "checkpoint_sha256",
 )
-"""Fields that records and measurements have alike."""
+"""Fields that are equal in records and measurements."""
 
 
 @rule("entry.runs", InferenceEntry)
 def runs(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry has one accuracy run and the scenario's number of performance runs or more, numbered
-    from 1 without a gap.
+    """An entry has one accuracy run and at least the scenario's number of performance runs,
+    numbered from 1 without a gap.
 
     Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number
-    of runs; the scenario's `runs`. House rule for more: each run is judged, and the slowest counts.
+    of runs; the scenario's `runs`. House rule for additional runs: each run is judged, and the
+    slowest counts.
     Advice: add the missing runs with podium infer --scenario ... --mode ...
     """
     if entry.accuracy is None:
@@ -58,7 +59,7 @@ def runs(entry: InferenceEntry) -> Iterator[Fault]:
 def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry contains no unfinished runs.
 
-    Source: house rule: a folder that is not finished has the suffix .partial.
+    Source: house rule: an unfinished folder has the suffix .partial.
     Advice: remove it, or let the next podium infer do so.
     """
     for path in entry.unfinished:
@@ -69,8 +70,8 @@ def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
 def strays(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry's folder contains only accuracy/ and performance/run_<n>/.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and
-    in a bundle it is an error.
+    Source: submission_rules.adoc, Directory structure; house rule: files that the judge does not
+    read are reported, and in a bundle they are an error.
     Advice: keep notes, copies and discarded runs outside the results folder.
     """
     for path in entry.unexpected_paths:
@@ -82,7 +83,7 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
     """The workload's row has the entry's scenario for the entry's profile.
 
     Source: inference_rules.adoc v0.5, Scenarios; the row's scenarios.
-    Advice: put the runs into the folder of a scenario of the round.
+    Advice: move the runs to the folder of a scenario of the round.
     """
     if entry.scenario is None:
         yield entry.build_fault(
@@ -101,7 +102,8 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
 def distinct(entry: InferenceEntry) -> Iterator[Fault]:
     """No two runs of an entry have the same detail log.
 
-    Source: inference_rules.adoc v0.5, Scenarios: separate runs; no accepted entry has a run twice.
+    Source: inference_rules.adoc v0.5, Scenarios: separate runs; no accepted entry contains a run
+    twice.
     Advice: submit each run once.
     """
     known_digests: dict[str, Path] = {}
@@ -117,10 +119,10 @@ def distinct(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.version", InferenceEntry)
 def version(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry have the same LoadGen and the same system under test.
+    """All runs of an entry use the same LoadGen and the same system under test.
 
     Source: inference_rules.adoc v0.5, LoadGen; no accepted entry mixes versions.
-    Advice: repeat the runs with one LoadGen.
+    Advice: repeat the runs with one LoadGen version.
     """
     for key in ("loadgen_version", "loadgen_file_sha1", "sut_name"):
         first = next(
@@ -137,10 +139,11 @@ def version(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.ceiling", InferenceEntry, severity=Severity.WARNING)
 def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
-    """A result is below a fifth of what the harness reaches with a null engine on that host;
-    otherwise, or if that is unknown, a note says so.
+    """A result is below a fifth of what the harness reaches with a null engine on that host. If it
+    is not, or if the harness ceiling is unknown, a note states it.
 
-    Source: house rule: above it the harness is part of what is measured; the round's ceiling_share.
+    Source: house rule: above that share the measurement includes the harness; the round's
+    ceiling_share.
     Advice: note it beside the result, or use a faster host; do not edit run.json.
     """
     for run in entry.performance:
@@ -173,9 +176,7 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def compute_samples_per_second(run: LoadGenRun, record: RunRecord) -> float:
-    """Return the samples/s that a record's value stands for; harness/serving/run_record.py,
-    judge.
-    """
+    """Return the samples/s for a record's value; harness/serving/run_record.py, judge."""
     if record.metric != LATENCY_METRIC:
         return record.value
     return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)
@@ -183,12 +184,12 @@ def compute_samples_per_second(run: LoadGenRun, record: RunRecord) -> float:
 
 @rule("entry.checkpoint", InferenceEntry)
 def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
-    """A training log of the same tree, campaign and profile brought the served checkpoint to the
+    """A training run in the same tree, campaign and profile brought the served checkpoint to the
     target.
 
-    Source: house rule, the accuracy to hold: reference_accuracy and checkpoint_sha256 of the
-    training log.
-    Advice: submit the training set together with what is served from it.
+    Source: house rule: a served checkpoint has its own training run; reference_accuracy and
+    checkpoint_sha256 of the training log.
+    Advice: submit the training set together with the results that serve its checkpoint.
     """
     record = entry.record
     if record is None or entry.place is None:
@@ -202,8 +203,8 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
     for log in entry.origins:
         if not (log.succeeded and log.reached):
             yield entry.build_fault(
-                f"served from the run of {log.path.name}, which missed its target",
-                "a run that reached it",
+                f"a checkpoint from {log.path.name}, which missed its target",
+                "a run that reached its target",
                 log.path,
             )
         for key, stated in (
@@ -225,11 +226,10 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
     """In profile smoke, training evaluates on as many samples as the accuracy run answers, because
     both use the same set.
 
-    It does not apply to a workload whose row has `served_metrics`: it is evaluated by something
-    else, as Mini-Go by games.
+    The rule does not apply to a workload whose row has `served_metrics`: its evaluation uses
+    something else, for example games in Mini-Go.
 
-    Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the
-    training log.
+    Source: house rule: smoke evaluates on the accuracy run's set; eval_samples of the training log.
     Advice: train and serve on the embedded data.
     """
     record, row = entry.record, entry.round.benchmarks.get(entry.workload or "")
@@ -247,12 +247,12 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.profile", InferenceEntry)
 def profile(entry: InferenceEntry) -> Iterator[Fault]:
-    """The embedded data counts only for profile smoke: full requires the real dataset, and quick
+    """The embedded data count only for profile smoke: full requires the real data set, and quick
     without it is reported.
 
-    Source: house rule: a profile is stamped into everything; the row's truth_sha256 and
+    Source: house rule: every result names its profile; the row's truth_sha256 and
     earlier_truth_sha256 of profile smoke.
-    Advice: serve the dataset that the profile requires, with --data.
+    Advice: serve the data set that the profile requires, with --data.
     """
     row = entry.round.benchmarks.get(entry.workload or "")
     smoke = row.inference.get(Profile.SMOKE) if row else None
@@ -271,15 +271,18 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
         severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
         found = f"profile {entry.record.profile} with the ground truth of the embedded data"
         yield entry.build_fault(
-            found, "that of the real dataset", entry.measurements_path, severity=severity
+            found,
+            "the ground truth of the real data set",
+            entry.measurements_path,
+            severity=severity,
         )
 
 
 @rule("entry.untraced", InferenceEntry, severity=Severity.INFO)
 def untraced(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry outside a results tree cannot be traced to its training set, and that is reported.
+    """An entry outside a results tree is reported, because it cannot be traced to its training set.
 
-    Source: house rule: the judge says what it could not check.
+    Source: house rule: the judge reports what it cannot check.
     Advice: check the entry inside its tree.
     """
     if entry.place is None:
@@ -291,7 +294,8 @@ def untraced(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.measurements", InferenceEntry)
 def measurements(entry: InferenceEntry) -> Iterator[Fault]:
-    """The measurements file matches the run records, and its reference accuracy the training log.
+    """The measurements file matches the run records, and its reference accuracy matches the
+    training log.
 
     Source: submission_rules.adoc, measurements; house rule for podium's fields.
     Advice: keep the file that podium infer wrote.
@@ -318,7 +322,7 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     for field, wanted in served.items():
         if getattr(stated, field) != wanted:
             yield entry.build_fault(
-                f"{field} {getattr(stated, field)!r}", f"{wanted!r}: what podium serves", file
+                f"{field} {getattr(stated, field)!r}", f"{wanted!r}, which podium serves", file
             )
     for log in entry.origins:
         if not has_equal_reference_scores(stated.reference_accuracy, log.reference):
@@ -338,10 +342,11 @@ def has_equal_reference_scores(left: Mapping[str, float], right: Mapping[str, fl
 
 @rule("entry.system", InferenceEntry)
 def system(entry: InferenceEntry) -> Iterator[Fault]:
-    """The entry's system has a description, which names the framework that served and lists the
+    """The entry's system has a description. It names the framework that served and lists the
     versions that the engine reports.
 
-    Versions that differ are a warning: a package may have been upgraded between two runs.
+    Different versions are a warning: a package may have been upgraded between two runs.
+
     Source: submission_rules.adoc, systems; engine_description of the measurements and
     podium.packages of the description.
     Advice: keep the file that podium infer wrote into systems/; after an upgrade, use another
@@ -367,8 +372,8 @@ def system(entry: InferenceEntry) -> Iterator[Fault]:
 def check_package_versions(
     entry: InferenceEntry, record: RunRecord, system: SystemFile
 ) -> Iterator[Fault]:
-    """Yield what framework and engine are said to be, where it is not the version among the
-    packages of the description.
+    """Yield statements about framework and engine that differ from the package versions in the
+    description.
     """
     packages, framework = system.description.podium.packages, system.description.framework
     installed = packages.get(record.framework)
@@ -380,7 +385,7 @@ def check_package_versions(
     ):
         yield entry.build_fault(
             f"framework {framework!r}",
-            f"{record.framework} {installed}, as among the packages",
+            f"{record.framework} {installed}, as listed in the packages",
             system.path,
             severity=Severity.WARNING,
         )
@@ -392,12 +397,12 @@ def check_package_versions(
             found = f"network {network} built by {record.engine} {built}"
             yield entry.build_fault(
                 found,
-                f"{installed}, as among the packages of systems/",
+                f"{installed}, as listed in the packages in systems/",
                 entry.measurements_path,
                 severity=Severity.WARNING,
             )
 
 
 def is_same_version(one: str, other: str) -> bool:
-    """Compare two versions but for what a build adds: 2.13.0 is 2.13.0+cpu."""
+    """Compare two versions without build suffixes: 2.13.0 is 2.13.0+cpu."""
     return not one or one.startswith(other) or other.startswith(one)

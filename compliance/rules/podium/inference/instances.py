@@ -1,4 +1,6 @@
-"""Several instances of one system under test: they add up to the run, and share its work."""
+"""Check several instances of one system under test: their work adds up to the run's, in similar
+shares.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,19 +22,19 @@ MIN_INSTANCE_SHARE: Final = 0.5
 others, or idle.
 """
 MIN_BATCHES_PER_INSTANCE: Final = 8
-"""House rule: with fewer batches for each instance, shares are unequal by chance."""
+"""House rule: with fewer batches per instance, shares differ by chance."""
 
 
 @rule("loadgen.instances", LoadGenRun)
 def instances(run: LoadGenRun) -> Iterator[Fault]:
-    """A system has as many instances as its setting says, on each of the devices that the run
-    names; they share no core with each other or with LoadGen's process, are pinned where the
-    settings say so, and answered the run's batches and samples together; one that answered less
-    than half of an equal share is a warning.
+    """A system has as many instances as its setting requires, on each of the run's devices.
+    Instances share no core with each other or with LoadGen's process, and are pinned if the
+    settings require it. Together they answered the run's batches and samples. An instance that
+    answered less than half of an equal share is a warning.
 
-    Source: house rule: run.json tells what each process answered; harness/serving/instances.
-    Advice: do not edit run.json; where the work is unequal, look at the placement and at what else
-    uses those cores.
+    Source: house rule: run.json states what each process answered; harness/serving/instances.
+    Advice: do not edit run.json; if the work is unequal, check the placement and other users of
+    those cores.
     """
     record = run.record
     if record is None or not (
@@ -58,15 +60,15 @@ def instances(run: LoadGenRun) -> Iterator[Fault]:
     ):
         yield run.build_fault(
             RUN_RECORD,
-            f"{batches} batches and {samples} samples of all instances",
-            f"{batch_count:g} batches and their samples, as the run has",
+            f"{batches} batches and {samples} samples in all instances",
+            f"{batch_count:g} batches and their samples, as in the run",
         )
     if batches >= MIN_BATCHES_PER_INSTANCE * len(record.instances):
         yield from check_instance_shares(run, [each.samples for each in record.instances])
 
 
 def find_instance_count_fault(run: LoadGenRun, record: RunRecord) -> Fault | None:
-    """Return what is wrong with the number of instances on each device."""
+    """Return the problem with the number of instances on each device."""
     devices, requested = expand_device_name(record.device), record.settings.get(INSTANCES_KEY)
     if devices is None:
         return run.build_fault(
@@ -82,7 +84,7 @@ def find_instance_count_fault(run: LoadGenRun, record: RunRecord) -> Fault | Non
     required = (
         f"the setting {INSTANCES_KEY}"
         if len(devices) == 1
-        else f"as many on each device of {record.device}"
+        else f"the same number on each device of {record.device}"
     )
     return run.build_fault(
         RUN_RECORD,
@@ -92,10 +94,12 @@ def find_instance_count_fault(run: LoadGenRun, record: RunRecord) -> Fault | Non
 
 
 def check_instance_cores(run: LoadGenRun, record: RunRecord) -> Iterator[Fault]:
-    """Yield what is wrong with the cores of the instances and of LoadGen's process."""
+    """Yield the problems with the cores of the instances and of LoadGen's process."""
     cores = [core for each in record.instances for core in each.cores]
     if len(set(cores)) != len(cores):
-        yield run.build_fault(RUN_RECORD, f"instances on the cores {cores}", "cores of their own")
+        yield run.build_fault(
+            RUN_RECORD, f"instances on the cores {cores}", "cores that they do not share"
+        )
     pin, requested_cores = (
         record.settings.get(PIN_KEY),
         str(record.settings.get(LOADGEN_CORES_KEY) or ""),
@@ -104,7 +108,7 @@ def check_instance_cores(run: LoadGenRun, record: RunRecord) -> Iterator[Fault]:
         pin == "off" and cores
     ):
         yield run.build_fault(
-            RUN_RECORD, f"instances on the cores {cores}", f"{PIN_KEY} {pin}, as the setting says"
+            RUN_RECORD, f"instances on the cores {cores}", f"{PIN_KEY} {pin}, as in the settings"
         )
     if record.loadgen_cores != (expand_number_list(requested_cores) if requested_cores else ()):
         yield run.build_fault(
@@ -114,7 +118,9 @@ def check_instance_cores(run: LoadGenRun, record: RunRecord) -> Iterator[Fault]:
         )
     if shared := sorted(set(cores) & set(record.loadgen_cores)):
         yield run.build_fault(
-            RUN_RECORD, f"instances and LoadGen on the cores {shared}", "cores of their own"
+            RUN_RECORD,
+            f"instances and LoadGen on the same cores {shared}",
+            "cores that they do not share",
         )
 
 

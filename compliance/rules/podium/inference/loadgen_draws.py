@@ -1,4 +1,6 @@
-"""LoadGen's random draws: the seeds reproduce a run's samples, schedule and logged answers."""
+"""Check LoadGen's random draws: the seeds reproduce a run's samples, schedule and logged
+answers.
+"""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +19,16 @@ from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_S
 
 MAX_REPLAYED_DRAWS: Final = 1 << 22
-"""Queries and samples that are drawn again, from the first; of longer runs the rest is not looked
-at.
+"""Number of queries and samples that are redrawn, from the first; the rest of longer runs is not
+checked.
 """
 REPLAYED_VERSION_PATTERN: Final = re.compile(r"[56]\.\d+(\.\d+)? @ ")
-"""LoadGens whose draws were replayed; the order of draws has changed between major versions."""
+"""LoadGen versions whose draws were replayed; the order of draws has changed between major
+versions.
+"""
 DRAWN_TIME_TOLERANCE: Final = 1e-5
-"""Relative: the log prints the rate with six significant digits, and every time that is drawn
-follows from it.
+"""Relative: the log prints the rate with six significant digits, and every drawn time follows from
+it.
 """
 MAX_SHOWN_DRAWS: Final = 5
 DRAW_SEED_KEYS: Final = (
@@ -43,8 +47,8 @@ DRAW_COUNT_KEYS: Final = (
 
 @rule("loadgen.library", LoadGenRun, severity=Severity.WARNING)
 def library(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen built with GCC's library would draw the loaded samples from this seed; with another
-    library the draws cannot be repeated, and that is reported.
+    """LoadGen built with GCC's library draws the loaded samples from this seed. The draws of
+    another library cannot be repeated, and that is reported.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateLoadableSets; libstdc++ of GCC 11 and
     later.
@@ -62,11 +66,10 @@ def library(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.draws", LoadGenRun)
 def draws(run: LoadGenRun) -> Iterator[Fault]:
-    """The seeds reproduce the issued samples, the times at which they were due, and the logged
-    answers.
+    """The seeds reproduce the issued samples, their due times, and the logged answers.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries and IssueQueries, done again
-    from the seeds in the log.
+    Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries and IssueQueries, repeated with
+    the seeds in the log.
     Advice: submit LoadGen's files unmodified; edited seeds, counts or answers do not match any run.
     """
     plan = build_draw_plan(run)
@@ -79,8 +82,8 @@ def draws(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def build_draw_plan(run: LoadGenRun) -> ReplayPlan | None:
-    """Read what decides a run's draws; None where the log does not have it, or has counts that
-    nothing draws.
+    """Read the values that decide a run's draws; None if the log lacks them, or has impossible
+    counts.
     """
     counts, seeds = (
         [run.find_value(key) for key in DRAW_COUNT_KEYS],
@@ -131,20 +134,20 @@ def build_draw_plan(run: LoadGenRun) -> ReplayPlan | None:
 
 
 def has_known_draw_order(run: LoadGenRun) -> bool:
-    """Tell a LoadGen whose order of draws is known."""
+    """Return whether a LoadGen version has a known order of draws."""
     version = run.find_value("loadgen_version")
     return isinstance(version, str) and REPLAYED_VERSION_PATTERN.match(version) is not None
 
 
 def has_loaded_drawn_samples(run: LoadGenRun, plan: ReplayPlan) -> bool:
-    """Return whether a run loaded what its seed draws."""
+    """Return whether a run loaded the samples that its seed draws."""
     return [
         record.value for record in run.index.get("loaded_qsl_set", ())
     ] == plan.replay_loaded_sets()
 
 
 def check_issued_samples(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
-    """Yield answers to other samples than those that were issued under their numbers."""
+    """Yield answers to samples other than those issued under their numbers."""
     sequence = run.answers.sequence
     drawn = take_first_values(
         plan.replay_issued_samples(plan.replay_loaded_sets()),
@@ -160,16 +163,17 @@ def check_issued_samples(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
         yield run.build_fault(
             ACCURACY_LOG,
             f"sample {sample} under seq_id {number}",
-            f"sample {drawn[number]}, as sample_index_rng_seed draws",
+            f"sample {drawn[number]}, as drawn from sample_index_rng_seed",
             run.answers.lines[place],
         )
 
 
 def check_drawn_schedule(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
-    """Judge how many queries were generated, for how long, and at which rate Server's were due.
+    """Check the number and duration of the generated queries, and the rate at which Server's were
+    due.
 
-    A gap between two queries is cut to whole nanoseconds: of a rate that is known to six digits it
-    may come out one nanosecond longer.
+    A gap between two queries is truncated to whole nanoseconds. With a rate of only six digits it
+    may be one nanosecond longer.
     """
     if plan.queries > MAX_REPLAYED_DRAWS:
         return
@@ -181,7 +185,7 @@ def check_drawn_schedule(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
         or (plan.queries > plan.least_queries and before >= until * (1 + slack))
     ):
         required = (
-            f"as many as {until / NS_PER_S:g} s at {plan.rate:g} queries/s ask for, at least"
+            f"enough for {until / NS_PER_S:g} s at {plan.rate:g} queries/s, at least"
             f" {plan.least_queries}"
         )
         yield run.build_detail_fault(
@@ -196,12 +200,14 @@ def check_drawn_schedule(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
         found = run.find_number(key)
         if found is not None and abs(found - wanted) > slack * wanted:
             yield run.build_detail_fault(
-                key, f"{key} {found:g}", f"{wanted:g}, as schedule_rng_seed and rate make it"
+                key,
+                f"{key} {found:g}",
+                f"{wanted:g}, as computed from schedule_rng_seed and the rate",
             )
 
 
 def check_logged_answers(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
-    """Judge which answers a performance run logged: the seed of the log, made of campaign and
+    """Check which answers a performance run logged: the log's seed, derived from campaign and
     checkpoint, chooses them.
     """
     target, planned, count = (
@@ -233,8 +239,9 @@ def check_logged_answers(run: LoadGenRun, plan: ReplayPlan) -> Iterator[Fault]:
     if wrong:
         found = (
             f"seq_id {', '.join(map(str, wrong[:MAX_SHOWN_DRAWS]))}:"
-            f" {'logged' if is_logged[wrong[0]] else 'not logged'}, {len(wrong)} such in all"
+            f" {'logged' if is_logged[wrong[0]] else 'not logged'}, {len(wrong)} such in"
+            " all"
         )
         yield run.build_fault(
-            ACCURACY_LOG, found, "the answers that accuracy_log_rng_seed and the counts choose"
+            ACCURACY_LOG, found, "the answers that accuracy_log_rng_seed and the counts select"
         )

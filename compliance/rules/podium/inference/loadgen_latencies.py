@@ -1,4 +1,6 @@
-"""LoadGen's latencies: percentiles, mean and early-stopping estimate must fit one sorted list."""
+"""Check that LoadGen's latencies (percentiles, mean and early-stopping estimate) fit one sorted
+list.
+"""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -17,7 +19,7 @@ from suite.loadgen.percentiles import compute_percentile_index
 from suite.loadgen.scenario import Scenario
 
 LATENCY_SUM_OVERFLOW_NS: Final = 2.0**63
-"""LoadGen adds latencies up in 64 bits; a sum beyond gives a mean of nothing."""
+"""LoadGen adds latencies in 64 bits; the mean of a larger sum is meaningless."""
 
 
 @rule("loadgen.percentiles", LoadGenRun)
@@ -26,7 +28,7 @@ def percentiles(run: LoadGenRun) -> Iterator[Fault]:
     them, and no sample takes longer than its query.
 
     Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies, and their
-    mean, cut to whole nanoseconds.
+    mean, truncated to whole nanoseconds.
     Advice: submit LoadGen's file unmodified.
     """
     lowest, mean, highest = (
@@ -55,7 +57,7 @@ def percentiles(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_sample_latencies(run: LoadGenRun) -> Iterator[Fault]:
-    """Yield figures of samples above those of their queries, which end with their last sample; only
+    """Yield sample figures above those of their queries, which end with their last sample; only
     MultiStream has both.
     """
     keys = [
@@ -85,8 +87,8 @@ def check_sample_latencies(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.early_stopping", LoadGenRun)
 def stopping(run: LoadGenRun) -> Iterator[Fault]:
-    """The run has enough queries for its percentile, according to LoadGen's early-stopping
-    arithmetic repeated on the counts.
+    """The run has enough queries for its percentile. The judge repeats LoadGen's early-stopping
+    arithmetic on the counts.
 
     Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc: confidence 0.99,
     tolerance 0.
@@ -118,8 +120,8 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
-    """Judge the estimate of a stream: enough queries, and the latency at the place among all of
-    them that so many queries prove.
+    """Check a stream's estimate: enough queries, and the latency at the position that so many
+    queries prove.
     """
     proven = early_stopping.estimate_early_stopping(count, percentile)
     if proven.rank_from_top is None:
@@ -151,8 +153,8 @@ def check_stream_estimate(run: LoadGenRun, count: int, percentile: float) -> Ite
 def collect_known_latencies(
     run: LoadGenRun, count: int, of_query: str, per_query: str
 ) -> Mapping[int, float] | None:
-    """Return the latencies that are known of `count` sorted ones: place from 0 -> value; None where
-    the log does not have them.
+    """Return the known latencies of `count` sorted ones: position from 0 -> value; None if the log
+    lacks them.
     """
     shares = {
         compute_percentile_index(
@@ -174,7 +176,7 @@ def collect_known_latencies(
 
 
 def check_mean_latencies(run: LoadGenRun) -> Iterator[Fault]:
-    """Yield means that no latencies with these percentiles have: of samples, and of MultiStream's
+    """Yield means that are impossible with these percentiles: of samples, and of MultiStream's
     queries.
     """
     count, per_query = (
@@ -198,7 +200,7 @@ def check_mean_latencies(run: LoadGenRun) -> Iterator[Fault]:
 def check_one_mean_latency(
     run: LoadGenRun, count: int, of_query: str, per_query: str
 ) -> Iterator[Fault]:
-    """Judge one mean: each latency between two known ones is at least the lower and at most the
+    """Check one mean: each latency between two known ones is at least the lower and at most the
     higher.
     """
     key = f"result_mean_{of_query}latency_ns"
@@ -213,14 +215,12 @@ def check_one_mean_latency(
         yield run.build_detail_fault(
             key,
             f"{key} {logged_mean:.0f}",
-            f"from {least / count:.0f} to {most / count:.0f}, by the percentiles",
+            f"from {least / count:.0f} to {most / count:.0f}, as the percentiles imply",
         )
 
 
 def compute_sum_bounds(known: Mapping[int, float]) -> tuple[float, float]:
-    """Return the least and the most that sorted values come to together, of which some are
-    known.
-    """
+    """Return the minimum and maximum sum of sorted values, some of which are known."""
     least = most = sum(known.values())
     for left, right in pairwise(known):
         least += (right - left - 1) * known[left]

@@ -1,4 +1,4 @@
-"""LoadGen's detail log: keys, times, LoadGen version, errors and warnings."""
+"""Check LoadGen's detail log: keys, times, LoadGen version, errors and warnings."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ REQUIRED_LOG_KEYS: Final = (
     "effective_performance_sample_count",
     "effective_accuracy_sample_count",
 )
-"""Keys that every detail log has once."""
+"""Keys that occur once in every detail log."""
 ISSUE_LOG_KEYS: Final = (
     "loaded_qsl_set",
     "generated_query_count",
@@ -49,7 +49,9 @@ ISSUE_LOG_KEYS: Final = (
     "power_begin",
     "power_end",
 )
-"""Keys that a performance run has once, an accuracy run once for each set of samples in memory."""
+"""Keys that occur once in a performance run, and in an accuracy run once for each set of samples in
+memory.
+"""
 PERFORMANCE_LOG_KEYS: Final = (
     "result_validity",
     "result_min_duration_met",
@@ -62,7 +64,7 @@ PERFORMANCE_LOG_KEYS: Final = (
     "result_mean_latency_ns",
     "num_errors",
 )
-"""Keys that the detail log of a performance run has once."""
+"""Keys that occur once in the detail log of a performance run."""
 REQUESTED_LOG_KEYS: Final = {
     Scenario.SINGLE_STREAM: (),
     Scenario.MULTI_STREAM: ("requested_multi_stream_samples_per_query",),
@@ -73,7 +75,7 @@ REQUESTED_LOG_KEYS: Final = {
     ),
     Scenario.OFFLINE: (),
 }
-"""What a scenario is asked besides its rate and its percentile."""
+"""Requested settings of each scenario besides its rate and its percentile."""
 RESULT_LOG_KEYS: Final = {
     Scenario.SINGLE_STREAM: (
         "result_qps_with_loadgen_overhead",
@@ -90,7 +92,7 @@ RESULT_LOG_KEYS: Final = {
     Scenario.OFFLINE: ("result_samples_per_second",),
 }
 REPEATABLE_KEY_PREFIXES: Final = ("generic_message", "error_", "warning_", "logger_")
-"""Keys that may stand several times, by their beginnings."""
+"""Prefixes of keys that may occur several times."""
 LIST_KEY_ENDINGS: Final = ("loaded_qsl_set",)
 TEXT_KEY_ENDINGS: Final = (
     "_datetime",
@@ -112,30 +114,28 @@ FLAG_KEY_ENDINGS: Final = (
     "_coalesce_queries",
     "_met",
 )
-"""Ends of the names of keys whose value is a list, a text, true or false; the others are
-numbers.
-"""
+"""Suffixes of keys whose value is a list, a string or a boolean; the others are numbers."""
 ERROR_COUNT_REMARKS: Final = {
     0: "No errors encountered during test.",
     1: "1 ERROR encountered. See detailed log.",
 }
-"""How a summary ends, by the number of errors; loadgen/logging.cc, AsyncLog::SetLogFiles."""
+"""Last lines of a summary, by the number of errors; loadgen/logging.cc, AsyncLog::SetLogFiles."""
 LOADGEN_VERSION_PATTERN: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 
 @rule("loadgen.keys", LoadGenRun)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
-    """A detail log has the keys of its mode and scenario, each once, with a value of the right
+    """A detail log has the keys for its mode and scenario, each once, with a value of the right
     type.
 
     Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc,
     results.cc.
-    Advice: submit LoadGen's file unmodified; a key that is missing, duplicated or without a value
+    Advice: submit LoadGen's file unmodified; a missing or duplicate key, or one without a value,
     was edited.
     """
     for key in iterate_required_keys(run) if run.detail else ():
         if key not in run.index:
-            yield run.build_fault(DETAIL_LOG, f"no {key}", "each key of its mode and scenario")
+            yield run.build_fault(DETAIL_LOG, f"no {key}", "every key for its mode and scenario")
         kind, fits = resolve_key_type(key)
         for record in run.index.get(key, ()):
             if not fits(record.value):
@@ -145,7 +145,7 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
     if not run.performance and len({len(run.index.get(key, ())) for key in ISSUE_LOG_KEYS}) > 1:
         counts = ", ".join(f"{key} {len(run.index.get(key, ()))} times" for key in ISSUE_LOG_KEYS)
         yield run.build_detail_fault(
-            ISSUE_LOG_KEYS[0], counts, "each once for each set of samples in memory"
+            ISSUE_LOG_KEYS[0], counts, "once for each set of samples in memory"
         )
     many = (
         REPEATABLE_KEY_PREFIXES if run.performance else (*REPEATABLE_KEY_PREFIXES, *ISSUE_LOG_KEYS)
@@ -158,11 +158,11 @@ def keys(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def resolve_key_type(key: str) -> tuple[str, Callable[[object], bool]]:
-    """Say what the value of a required key is, and how to tell."""
+    """Return the type of a required key's value, and its test."""
     if key.endswith(LIST_KEY_ENDINGS):
         return "a list", lambda value: isinstance(value, list)
     if key.endswith(TEXT_KEY_ENDINGS):
-        return "a text", lambda value: isinstance(value, str)
+        return "a string", lambda value: isinstance(value, str)
     return (
         ("true or false", lambda value: isinstance(value, bool))
         if key.endswith(FLAG_KEY_ENDINGS)
@@ -171,7 +171,7 @@ def resolve_key_type(key: str) -> tuple[str, Callable[[object], bool]]:
 
 
 def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
-    """Name the keys that a detail log must have."""
+    """List the keys that a detail log must contain."""
     yield from (*REQUIRED_LOG_KEYS, *ISSUE_LOG_KEYS)
     if run.performance:
         yield from PERFORMANCE_LOG_KEYS
@@ -190,7 +190,7 @@ def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
 def version(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen is a release, built without changes.
 
-    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the
+    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log contains the
     revision and git status.
     Advice: install mlcommons-loadgen from the package index.
     """
@@ -213,25 +213,26 @@ def version(run: LoadGenRun) -> Iterator[Fault]:
 def errors(run: LoadGenRun) -> Iterator[Fault]:
     """Detail log and summary contain no errors except races inside LoadGen's own logger.
 
-    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; which of them
-    are harmless: suite/loadgen/loadgen_errors.py.
+    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors;
+    suite/loadgen/loadgen_errors.py lists the harmless ones.
     Advice: read the message, which names the wrong setting or answer; then repeat the run.
     """
     logged_errors = [record for record in run.detail if record.event.metadata.get("is_error")]
     for record in logged_errors:
         if not is_harmless_error(str(record.value)):
             yield run.build_fault(
-                DETAIL_LOG, f"{record.key}: {record.value}", "no error", record.line
+                DETAIL_LOG, f"{record.key}: {record.value}", "no errors", record.line
             )
     counted = run.find_number("num_errors") or 0
-    if not 0 <= counted <= len(logged_errors):  # fewer where one came after the results
+    if not 0 <= counted <= len(logged_errors):  # fewer if one followed the results
         yield run.build_detail_fault("num_errors", f"{counted:g} errors", f"{len(logged_errors)}")
     ending = ERROR_COUNT_REMARKS.get(
         len(logged_errors), f"{len(logged_errors)} ERRORS encountered. See detailed log."
     )
     if ending not in run.summary.remarks:
         found = next(
-            (remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors"
+            (remark for remark in run.summary.remarks if "ERROR" in remark),
+            "no statement about errors",
         )
         yield run.build_fault(SUMMARY_LOG, found, ending, run.summary.remarks.get(found))
     if len(run.summary.remarks) != 2:
@@ -246,24 +247,24 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
 def warnings(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen logged no warnings except about its own logger.
 
-    Source: mlcommons/inference, loadgen/logging.h: is_warning; which of them are harmless:
-    suite/loadgen/loadgen_errors.py.
+    Source: mlcommons/inference, loadgen/logging.h: is_warning; suite/loadgen/loadgen_errors.py
+    lists the harmless ones.
     Advice: read the message in the detail log.
     """
     for record in run.detail:
         if record.event.metadata.get("is_warning") and not is_harmless_error(str(record.value)):
             yield run.build_fault(
-                DETAIL_LOG, f"{record.key}: {record.value}", "no warning", record.line
+                DETAIL_LOG, f"{record.key}: {record.value}", "no warnings", record.line
             )
 
 
 @rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
 def strays(run: LoadGenRun) -> Iterator[Fault]:
-    """A run's folder contains only LoadGen's files and podium's run record, and in an accuracy run
+    """A run's folder contains only LoadGen's files, podium's run record and, in an accuracy run,
     the score.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and
-    in a bundle it is an error.
+    Source: submission_rules.adoc, Directory structure; house rule: files that the judge does not
+    read are reported, and in a bundle they are an error.
     Advice: keep notes and copies outside the results folder.
     """
     for path in run.unexpected_paths:
@@ -272,11 +273,11 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.clock", LoadGenRun)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
-    """The times of a detail log never go backwards, and its wall-clock timestamps are valid and not
+    """The times of a detail log never decrease, and its wall-clock timestamps are valid and not
     after today.
 
-    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted
-    entry of inference v0.5 differs; loadgen/utils.cc, DateTimeStringForPower.
+    Source: mlcommons/inference, loadgen/logging.cc: entries are in order, and no accepted entry of
+    inference v0.5 differs; loadgen/utils.cc, DateTimeStringForPower.
     Advice: submit LoadGen's file unmodified.
     """
     for key in ("power_begin", "power_end"):

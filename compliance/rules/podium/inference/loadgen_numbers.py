@@ -1,4 +1,4 @@
-"""LoadGen's numbers, recomputed: duration, counts and rates must be consistent."""
+"""Check LoadGen's numbers by recomputing them: duration, counts and rates must be consistent."""
 
 import math
 from collections.abc import Iterator
@@ -16,45 +16,43 @@ from suite.loadgen.scenario import Scenario
 from suite.units import MS_PER_S, NS_PER_MS, NS_PER_S, S_PER_HOUR
 
 COUNTED_RATE_TOLERANCE: Final = 0.02
-"""Relative: what a rate may differ from its counts; no accepted entry of inference v0.5 differs by
-more.
+"""Relative: difference between a rate and its counts; no accepted entry of inference v0.5 exceeds
+it.
 """
 WALL_STAMP_ERROR_MS: Final = 5.0
-"""LoadGen's wall-clock stamps have whole milliseconds (loadgen/utils.cc); in some thirty real runs
-they lay 3.2 ms too close together at most.
+"""LoadGen's wall-clock timestamps have whole milliseconds (loadgen/utils.cc); in some thirty real
+runs they were at most 3.2 ms too close together.
 """
 WALL_CLOCK_DRIFT: Final = 1e-3
-"""Relative: the wall clock may be slewed against the steady one that latencies are taken from; NTP
-slews by 0.05 %.
+"""Relative: the wall clock may be slewed against the steady clock of the latencies; NTP slews by
+0.05 %.
 """
 MAX_STAMP_DELAY_MS: Final = 50.0
-"""What the threads that stamp may wait for a core before and after the run; 1.6 ms were seen with
-all cores busy.
+"""Time that a logging thread may wait for a core before and after the run; 1.6 ms were measured
+with all cores busy.
 """
 MAX_POISSON_SIGMAS: Final = 6.0
 """Standard deviations by which the rate of a Poisson schedule may differ from its target."""
 MIN_BUSY_SHARE: Final = 0.5
-"""Share of its time that a stream is inside a query, at least: between two queries a thread is
-woken once, inside each of them twice.
+"""Minimum share of a stream's time inside queries: a thread is woken once between two queries, and
+twice inside each.
 """
 USUAL_BUSY_SHARE: Final = 0.9
-"""Published runs of both streams keep 0.929 (382 runs of inference v1.0 to v6.0)."""
+"""Published runs of both streams have at least 0.929 (382 runs of inference v1.0 to v6.0)."""
 MAX_WAIT_FACTOR: Final = 2.0
-"""Between two queries a thread waits for a core on average at most that many times as long as a
-query does, beyond the fastest one.
+"""A thread waits for a core between two queries, on average, at most this many times as long as a
+query takes beyond the fastest one.
 """
 NEGLIGIBLE_IDLE_NS: Final = 1e6
-"""Between two queries; what LoadGen itself takes there is far less, and outweighs latencies of
-microseconds.
-"""
+"""Between two queries; LoadGen's own work takes far less, but exceeds latencies of microseconds."""
 MAX_RESULTS_TIME_SHARE: Final = 0.05
 MAX_RESULTS_TIME_MS: Final = 500.0
-"""What LoadGen may take to compute its results: a share of the run, and what threads may wait for a
-core ...
+"""Time in which LoadGen may compute its results: a share of the run, and the time that threads may
+wait for a core ...
 """
 MAX_RESULTS_MS_PER_SAMPLE: Final = 0.05
-"""... and for each sample, which it sorts and logs: 8 us were seen with all cores busy, in a run of
-100,969 queries of 10 us.
+"""... and for each sample, which it sorts and logs: 8 us were measured with all cores busy, in a
+run of 100,969 queries of 10 us.
 """
 TEST_DATETIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 TIME_ZONE_STEP_MS: Final = 900_000.0
@@ -67,8 +65,8 @@ def duration(run: LoadGenRun) -> Iterator[Fault]:
     its own counts.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum duration; the scenario's min_duration_ms.
-    Advice: run longer: raise the expected rate or lower the expected latency, so that LoadGen
-    prepares more queries.
+    Advice: make the run longer: raise the expected rate or lower the expected latency, so that
+    LoadGen prepares more queries.
     """
     if not run.performance or run.rule is None:
         return
@@ -94,20 +92,20 @@ def duration(run: LoadGenRun) -> Iterator[Fault]:
         and claimed + compute_last_query_ms(run)[1] < wanted * (1 - LOGGED_NUMBER_TOLERANCE) - 1
     ):
         yield run.build_detail_fault(
-            "result_query_count", f"queries and rate make {claimed:.0f} ms", f"at least {wanted} ms"
+            "result_query_count",
+            f"{claimed:.0f} ms, as queries and rate imply",
+            f"at least {wanted} ms",
         )
 
 
 def compute_claimed_ms(run: LoadGenRun) -> float | None:
-    """Compute the duration that counts and rates claim; None where the log does not have them."""
+    """Compute the duration that counts and rates imply; None if the log lacks them."""
     queries = run.find_number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
         latency = run.find_number("result_max_latency_ns")
         return latency / 1e6 if latency else None
     if run.scenario is Scenario.MULTI_STREAM:
-        return (
-            None  # LoadGen gives no rate there, and between two queries it spends time of its own
-        )
+        return None  # LoadGen logs no rate here, and needs its own time between two queries
     if run.scenario is Scenario.SERVER:  # results.cc: one interval fewer than queries
         rate = run.find_number("result_completed_samples_per_sec")
         return 1000 * (queries - 1) / rate if queries and rate else None
@@ -118,8 +116,8 @@ def compute_claimed_ms(run: LoadGenRun) -> float | None:
 
 
 def compute_last_query_ms(run: LoadGenRun) -> tuple[float, float]:
-    """Compute the least and the most that a run takes beyond what its rate tells: SingleStream's
-    ends where the last query begins.
+    """Return the minimum and maximum time that a run takes beyond the time implied by its rate:
+    SingleStream's rate ends when the last query begins.
     """
     found = run.find_numbers("result_min_latency_ns", "result_max_latency_ns")
     return (
@@ -156,7 +154,7 @@ def queries(run: LoadGenRun) -> Iterator[Fault]:
     if issued > generated or (
         run.scenario in (Scenario.SERVER, Scenario.OFFLINE) and issued != generated
     ):
-        required = "as many as were generated; in the streams at most"
+        required = "as many as were generated; in the stream scenarios, at most as many"
         yield run.build_detail_fault(
             "result_query_count", f"{issued:.0f} queries of {generated:.0f} generated", required
         )
@@ -164,12 +162,12 @@ def queries(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_detail_fault(
             "generated_samples_per_query",
             f"{per_query:.0f} samples per query",
-            f"{effective:.0f}, as the settings say",
+            f"{effective:.0f}, as in the settings",
         )
 
 
 def check_answer_count(run: LoadGenRun) -> Iterator[Fault]:
-    """Hold the answers of an accuracy run against the samples that were issued, set by set."""
+    """Check the answers of an accuracy run against the issued samples, set by set."""
     counts, sizes = (
         run.index.get(key, ()) for key in ("generated_query_count", "generated_samples_per_query")
     )
@@ -181,7 +179,7 @@ def check_answer_count(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_detail_fault(
             "generated_query_count",
             f"{issued} samples issued",
-            f"{len(run.answers.samples)}, as there are answers",
+            f"{len(run.answers.samples)}, the number of answers",
         )
 
 
@@ -191,7 +189,7 @@ def rate(run: LoadGenRun) -> Iterator[Fault]:
     divided by schedule, SingleStream 1 divided by the mean.
 
     Source: mlcommons/inference, loadgen/results.cc: Offline's rate is that quotient, to six digits;
-    the others within 2 %.
+    the others are within 2 %.
     Advice: submit LoadGen's file unmodified; an edited rate contradicts the counts.
     """
     if not run.performance:
@@ -219,18 +217,18 @@ def rate(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_detail_fault(
             "result_completed_samples_per_sec",
             f"{rates[0]:g} completed",
-            f"at most {rates[1]:g}, as were scheduled",
+            f"at most {rates[1]:g}, the scheduled rate",
         )
     for key, expected, slack in iterate_expected_rates(run):
         found = run.find_number(key)
         if found is not None and not math.isclose(found, expected, rel_tol=slack):
             yield run.build_detail_fault(
-                key, f"{key} {found:g}", f"{expected:g}, from counts and times"
+                key, f"{key} {found:g}", f"{expected:g}, as counts and times imply"
             )
 
 
 def iterate_expected_rates(run: LoadGenRun) -> Iterator[tuple[str, float, float]]:
-    """Yield the rates that counts and times give, and how far each may be off."""
+    """Yield the rates that counts and times imply, and their tolerances."""
     if run.scenario is Scenario.OFFLINE and (
         found := run.find_numbers(
             "result_query_count", "generated_samples_per_query", "result_max_latency_ns"
@@ -296,14 +294,15 @@ def span(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.clocks", LoadGenRun)
 def clocks(run: LoadGenRun) -> Iterator[Fault]:
-    """The log's own clock and the machine's tell one run: as long between the queries and the
-    result, and begun as long after the test.
+    """LoadGen's relative and wall-clock times agree on the time between the queries and the result,
+    and on the time between the start of the test and of the run.
 
     Source: mlcommons/inference, loadgen: generated_query_count, power_begin, power_end,
-    result_validity and test_datetime of one log; of 177 published runs of v1.0 to v6.0 results took
-    2.5 % of the run to compute at most, and stamps are apart by what whole seconds cut off.
-    Advice: hand in LoadGen's file untouched; a stamp that was edited contradicts the times of the
-    lines around it.
+    result_validity and test_datetime of one log; in 177 published runs of v1.0 to v6.0, computing
+    the results took at most 2.5 % of the run, and the wall-clock times differ only by truncation to
+    whole seconds.
+    Advice: submit LoadGen's file unmodified; an edited timestamp contradicts the times of the lines
+    around it.
     """
     wall, taken = run.wall_ms, run.span_ms
     samples = (run.find_number("result_query_count") or 0) * (
@@ -335,7 +334,9 @@ def clocks(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_wall_clock_begin(run: LoadGenRun, test_datetime: object) -> Iterator[Fault]:
-    """Yield a power_begin that is not as long after the test's start as the log's clock says."""
+    """Yield a power_begin whose distance from the test's start differs from that in the log's
+    clock.
+    """
     begin, tested, queries = (
         parse_power_time(run.find_value("power_begin")),
         parse_utc_seconds(get_text_or_none(test_datetime), TEST_DATETIME_FORMAT),
@@ -351,13 +352,13 @@ def check_wall_clock_begin(run: LoadGenRun, test_datetime: object) -> Iterator[F
         or abs(apart_ms) > MAX_ZONE_DIFFERENCE_H * S_PER_HOUR * MS_PER_S
     ):
         found = (
-            f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log,"
-            f" which is of {run.find_value('test_datetime')}"
+            f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s after the start of the"
+            f" log at {run.find_value('test_datetime')}"
         )
         yield run.build_detail_fault(
             "power_begin",
             found,
-            f"power_begin then, in whatever time zone; it is {run.find_value('power_begin')}",
+            f"a matching power_begin in some time zone, not {run.find_value('power_begin')}",
         )
 
 
@@ -372,7 +373,7 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     smallest and largest latency.
 
     Source: mlcommons/inference, loadgen/results.cc: one rate ends where the last query was due, the
-    other where it was answered; 483 of 483 published runs keep it.
+    other where it was answered; 483 of 483 published runs comply.
     Advice: submit LoadGen's file unmodified; an edited rate contradicts the latencies.
     """
     found = run.find_numbers(
@@ -390,9 +391,7 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
     ended, due = ((found[0] - 1) * NS_PER_S / rate for rate in found[1:])
     slack = LOGGED_NUMBER_TOLERANCE * ended + NS_PER_MS
     if not bounds[0] - slack <= ended - due <= bounds[1] + slack:
-        found_text = (
-            f"according to the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
-        )
+        found_text = f"a last query of {(ended - due) / NS_PER_MS:.3f} ms, as the rates imply"
         yield run.build_detail_fault(
             "result_completed_samples_per_sec",
             found_text,
@@ -405,8 +404,9 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
     """In the stream scenarios queries follow one another: all latencies together are no longer than
     the run, and not much shorter.
 
-    A tenth of the run between the queries is a warning, and an error if it is half, or if queries
-    on average waited far less than that: a busy machine delays both alike.
+    A tenth of the run without a query is a warning. It is an error if it is half of the run, or if
+    the latencies are short compared with the gaps: a busy machine lengthens both alike.
+
     Source: mlcommons/inference, loadgen: SingleStream and MultiStream send the next query when the
     last has ended; 382 published runs.
     Advice: submit LoadGen's file unmodified.
@@ -435,8 +435,8 @@ def streams(run: LoadGenRun) -> Iterator[Fault]:
 def check_idle_time(
     run: LoadGenRun, together_ms: float, queries: float, waited_ns: float
 ) -> Iterator[Fault]:
-    """Judge the time between the queries, from LoadGen's stamps around the first and the last;
-    `waited_ns` is what a query takes beyond the fastest one.
+    """Check the time between the queries, from LoadGen's timestamps around the first and the last;
+    `waited_ns` is the time of a query beyond the fastest one.
     """
     wall = run.wall_ms
     if (
@@ -482,5 +482,7 @@ def bound(run: LoadGenRun) -> Iterator[Fault]:
     if over is not None and most is not None and (over > 0) != (most > run.rule.bound_ns):
         found_text = f"{over:.0f} late queries, largest latency {most:.0f} ns"
         yield run.build_detail_fault(
-            "result_overlatency_query_count", found_text, f"late means over {run.rule.bound_ns} ns"
+            "result_overlatency_query_count",
+            found_text,
+            f"late queries only above {run.rule.bound_ns} ns",
         )

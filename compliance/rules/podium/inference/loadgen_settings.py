@@ -1,4 +1,4 @@
-"""LoadGen's settings: scenario, mode, seeds, special settings, minimums, sample counts."""
+"""Check LoadGen's settings: scenario, mode, seeds, special settings, minimums, sample counts."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ ECHOED_SETTINGS: Final = (
     "performance_issue_same_index",
     "sample_concatenate_permutation",
 )
-"""Settings that a detail log has as requested and as effective."""
+"""Settings that a detail log contains as requested and as effective."""
 DISABLED_SETTING_VALUES: Final[Mapping[str, Any]] = {
     "effective_max_duration_ms": 0,
     "effective_max_query_count": 0,
@@ -46,20 +46,20 @@ DISABLED_SETTING_VALUES: Final[Mapping[str, Any]] = {
     "requested_accuracy_sample_count_override": 0,
     "requested_server_coalesce_queries": False,
 }
-"""Settings that change what is measured, and their value when off."""
+"""Settings that change the measurement, and their value when off."""
 REQUESTED_PERCENTILE_KEYS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
     Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
     Scenario.SERVER: "requested_server_target_latency_percentile",
 }
-"""Fractions, as LoadGen has them."""
+"""Settings that LoadGen logs as fractions."""
 
 
 LOGGED_OFFLINE_PERCENTILE: Final = 0.99
-"""What the log has for Offline, which has no percentile: test_settings_internal.cc."""
+"""The log's value for Offline, which has no percentile: test_settings_internal.cc."""
 OFFLINE_QUERY_FACTOR: Final = 1.1
-"""kSlack of test_settings_internal.cc: Offline's one query holds so much more than rate and
-duration ask for.
+"""kSlack of test_settings_internal.cc: Offline's one query contains so many more samples than rate
+and duration require.
 """
 REQUESTED_RATE_KEYS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_expected_latency_ns",
@@ -67,16 +67,17 @@ REQUESTED_RATE_KEYS: Final = {
     Scenario.SERVER: "requested_server_target_qps",
     Scenario.OFFLINE: "requested_offline_expected_qps",
 }
-"""What effective_target_qps is made of: a rate, or in the streams the time of one query."""
+"""Source of effective_target_qps: a rate or, in the streams, the time of one query."""
 EFFECTIVE_RATE_KEY: Final = "effective_target_qps"
 LOGGED_SETTING_TOLERANCE: Final = 1e-5
 MAX_PADDED_QUERY_SAMPLES: Final = 1 << 16
-"""Samples of a query; MultiStream has 8."""
+"""Samples per query; MultiStream has 8."""
 
 
 @rule("loadgen.effective", LoadGenRun)
 def effective(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen's effective settings are the requested ones, or what LoadGen derives from them.
+    """LoadGen's effective settings are the requested ones, or values that LoadGen derives from
+    them.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: TestSettingsInternal's
     constructor.
@@ -98,14 +99,14 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
             and not math.isclose(found, wanted, rel_tol=tolerance)
         ):
             yield run.build_detail_fault(
-                key, f"{key} {found:g}", f"{wanted:g}, as LoadGen makes it of what was requested"
+                key, f"{key} {found:g}", f"{wanted:g}, as LoadGen derives it from the request"
             )
     yield from check_offline_query(run)
 
 
 def iterate_derived_settings(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
-    """Yield (effective key, value that LoadGen makes of the request); None where the log does not
-    say what it is made of.
+    """Yield (effective key, value that LoadGen derives from the request); None if the log lacks the
+    source of the value.
     """
     scenario, get_number = run.scenario, run.find_number
     if scenario is None:
@@ -147,7 +148,7 @@ def iterate_derived_settings(run: LoadGenRun) -> Iterator[tuple[str, float | Non
 
 
 def compute_target_rate(run: LoadGenRun) -> float | None:
-    """Return the rate that was requested, in queries/s; of the streams one over the expected
+    """Return the requested rate in queries/s; for the streams, one divided by the expected
     latency.
     """
     requested = run.find_number(REQUESTED_RATE_KEYS[run.scenario]) if run.scenario else None
@@ -157,8 +158,8 @@ def compute_target_rate(run: LoadGenRun) -> float | None:
 
 
 def check_offline_query(run: LoadGenRun) -> Iterator[Fault]:
-    """Judge the size of Offline's one query; a sample more or less, since the log has six digits of
-    the rate.
+    """Check the size of Offline's one query; one sample more or less is accepted, since the log has
+    six digits of the rate.
     """
     found = run.find_numbers(
         "requested_min_query_count",
@@ -185,7 +186,7 @@ def mode(run: LoadGenRun) -> Iterator[Fault]:
 
     Source: submission_rules.adoc, Directory structure; mlcommons/inference,
     loadgen/test_settings.h.
-    Advice: put each run into its own folder; never copy a run from one scenario to another.
+    Advice: move each run to its own folder; never copy a run from one scenario to another.
     """
     for prefix in ("requested", "effective"):
         found = run.find_value(f"{prefix}_test_mode")
@@ -202,7 +203,7 @@ def mode(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.seeds", LoadGenRun)
 def seeds(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen's three seeds are the round's.
+    """LoadGen's three seeds are the round's seeds.
 
     Source: inference_rules.adoc v0.5, LoadGen operation: seeds are released with the round; the
     round's [loadgen].
@@ -218,11 +219,11 @@ def seeds(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.binding", LoadGenRun)
 def binding(run: LoadGenRun) -> Iterator[Fault]:
-    """The seed of the accuracy log is derived from the campaign's nonce and the checkpoint's hash,
-    in detail log and summary.
+    """The accuracy log's seed derives from the campaign's nonce and the checkpoint's hash, in
+    detail log and summary.
 
-    Source: house rule, the answers to trust: 63 bits of SHA-256(nonce, checkpoint); LoadGen's own
-    files echo it.
+    Source: house rule: the seed is 63 bits of SHA-256(nonce, checkpoint); LoadGen's own files
+    contain it.
     Advice: the run belongs to another checkpoint or campaign: serve this one again.
     """
     if run.record is None:
@@ -231,18 +232,18 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
     for key in ("requested_accuracy_log_rng_seed", "effective_accuracy_log_rng_seed"):
         if run.find_value(key) is not None and run.find_value(key) != wanted:
             yield run.build_detail_fault(
-                key, f"{run.find_value(key)}", f"{wanted}, of this campaign and checkpoint"
+                key, f"{run.find_value(key)}", f"{wanted}, from this campaign and checkpoint"
             )
     stated = run.summary.parameters.get("accuracy_log_rng_seed")
     if stated and stated.text != str(wanted):
         yield run.build_summary_fault(
-            "accuracy_log_rng_seed", stated.text, f"{wanted}, of this campaign and checkpoint"
+            "accuracy_log_rng_seed", stated.text, f"{wanted}, from this campaign and checkpoint"
         )
 
 
 @rule("loadgen.settings", LoadGenRun)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
-    """Settings that change what is measured are off: maximum counts, same or unique samples,
+    """Settings that change the measurement are off: maximum counts, same or unique samples,
     overrides, coalescing.
 
     Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
@@ -259,8 +260,8 @@ def sampling(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run requests the round's number of logged answers; an accuracy run logs all
     (target 0).
 
-    Source: house rule, the answers to trust: accuracy_log_sampling_target; the round's
-    sampled_answers.
+    Source: house rule: logged answers are compared with the accuracy run;
+    accuracy_log_sampling_target; the round's sampled_answers.
     Advice: leave the setting to podium infer.
     """
     wanted = run.round.loadgen.sampled_answers if run.performance else 0
@@ -283,7 +284,7 @@ def minimums(run: LoadGenRun) -> Iterator[Fault]:
     wanted = {"min_duration_ms": run.rule.min_duration_ms}
     if (
         run.scenario is not Scenario.OFFLINE
-    ):  # whose one query is sized by its samples: loadgen.queries
+    ):  # loadgen.queries checks Offline's one query by its samples
         wanted["min_query_count"] = run.rule.min_queries
     for name, least in wanted.items():
         for key in (f"requested_{name}", f"effective_{name}"):
@@ -325,12 +326,12 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.samples", LoadGenRun)
 def samples(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen uses the whole accuracy set, holds the row's number of samples in memory, and loads
-    what it issues.
+    """LoadGen uses the whole accuracy set, keeps the row's number of samples in memory, and loads
+    the samples that it issues.
 
     Source: inference_rules.adoc v0.5, QSL: performance_sample_count; the row's performance_samples
     and accuracy_samples.
-    Advice: serve the whole dataset; leave the counts to the workload.
+    Advice: serve the whole data set; leave the counts to the workload.
     """
     if run.record is None:
         return
@@ -357,10 +358,10 @@ def samples(run: LoadGenRun) -> Iterator[Fault]:
 def check_loaded_sets(
     run: LoadGenRun, samples_in_memory: float | None, total: int
 ) -> Iterator[Fault]:
-    """Judge what was loaded: in a performance run one set, in an accuracy run one after another
-    until all samples had their turn.
+    """Check the loaded samples: one set in a performance run; in an accuracy run, set after set
+    until all samples were loaded.
 
-    MultiStream's sets repeat up to a query of their samples: loadgen/loadgen.cc,
+    MultiStream's sets repeat up to one query of their samples: loadgen/loadgen.cc,
     GenerateLoadableSets.
     """
     sets = [
@@ -392,14 +393,14 @@ def check_loaded_sets(
             yield run.build_fault(
                 DETAIL_LOG,
                 f"{len(record.value)} samples with repetitions",
-                f"each once, then the first {padding} again as padding",
+                f"each sample once, then the first {padding} again as padding",
                 record.line,
             )
 
 
 def is_padded_set(samples: Sequence[object], padding: int) -> bool:
-    """Return whether a loaded set has each sample once, and then, for MultiStream, its first ones
-    over again.
+    """Return whether a loaded set contains each sample once and then, for MultiStream, its first
+    ones again.
     """
     own = samples[: max(len(samples) - padding, 0)]
     return len(collect_distinct_samples(own)) == len(own) > 0 and list(samples) == [
@@ -409,5 +410,5 @@ def is_padded_set(samples: Sequence[object], padding: int) -> bool:
 
 
 def collect_distinct_samples(samples: Sequence[object]) -> set[int | str]:
-    """Return the different samples: integers, and as text whatever else stands in their place."""
+    """Return the different samples: integers, and other values as text."""
     return {each if type(each) is int else repr(each) for each in samples}

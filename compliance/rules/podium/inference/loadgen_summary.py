@@ -1,4 +1,4 @@
-"""LoadGen's summary against its detail log: a run writes both from the same values."""
+"""Check LoadGen's summary against its detail log: a run writes both from the same values."""
 
 import math
 import re
@@ -41,7 +41,7 @@ SECOND_ESTIMATE_PERCENTILE: Final = 99.0
 too.
 """
 WHOLE_PERCENTILE_PATTERN: Final = re.compile(r"(\d)\.0th\b")
-"""How later LoadGens spell a whole percentile: `90.0th`, earlier ones `90th`."""
+"""Later LoadGen versions print a whole percentile as `90.0th`, earlier ones as `90th`."""
 LOGGED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 HEADLINE_NAME_FORMATS: Final = {
     Scenario.SINGLE_STREAM: "{:.1f}th percentile latency",
@@ -76,9 +76,9 @@ LOGGED_NUMBER_TOLERANCE: Final = 1e-5
 PRINTED_RATE_TOLERANCE: Final = 0.0051
 """Absolute: the summary prints rates with two decimals."""
 MAX_SHOWN_LINE_CHARACTERS: Final = 120
-"""Characters of a strange line that a finding shows."""
+"""Maximum characters of an unknown line in a finding."""
 MAX_PLAUSIBLE_QUERIES: Final = 1e12
-"""More queries than that no run has had time for."""
+"""More queries than any run has time for."""
 
 
 @rule("loadgen.valid", LoadGenRun)
@@ -112,8 +112,8 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.summary", LoadGenRun)
 def summary(run: LoadGenRun) -> Iterator[Fault]:
-    """Every result and statistic in the summary is that of the detail log, and the summary has no
-    lines that LoadGen does not write.
+    """Every result and statistic in the summary matches the detail log, and the summary contains
+    only lines that LoadGen writes.
 
     Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
     Advice: submit both of LoadGen's files from the same run, unmodified.
@@ -135,8 +135,8 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
-    """Yield what LoadGen does not write into the summary of such a run: a figure under a name of
-    its own would be somebody's headline.
+    """Yield lines that LoadGen does not write into the summary of such a run: a figure under an
+    invented name could be presented as a result.
     """
     known = (
         {*SUMMARY_TEXT_KEYS, *(name for name, _ in iterate_summary_figures(run))}
@@ -156,7 +156,7 @@ def check_unknown_lines(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
-    """Compare the words about early stopping, in both files, with what the counts make of them."""
+    """Compare the sentences about early stopping in both files with the counts."""
     wanted, logged_text = format_stopping_text(run), run.find_value("early_stopping_result")
     if wanted is None or not isinstance(logged_text, str):
         return
@@ -168,19 +168,19 @@ def check_stopping_text(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_fault(
                 file,
                 f"early stopping: '{found[:MAX_SHOWN_LINE_CHARACTERS]}'",
-                f"'{wanted}', by the counts",
+                f"'{wanted}', as the counts imply",
                 line,
             )
 
 
 def split_stopping_words(text: str) -> list[str]:
-    """Return the words of a sentence about early stopping, whatever marks its lines."""
+    """Return the words of a sentence about early stopping, without line marks."""
     return WHOLE_PERCENTILE_PATTERN.sub(r"\1th", text.replace("*", " ")).split()
 
 
 def format_stopping_text(run: LoadGenRun) -> str | None:
-    """Say what LoadGen does of early stopping, from the counts of a run that passed; None where
-    they are missing, or did not.
+    """Return LoadGen's sentence about early stopping for the counts of a run that passed; None if
+    they are missing, or the run did not pass.
     """
     count = run.find_number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
@@ -200,8 +200,8 @@ def format_stopping_text(run: LoadGenRun) -> str | None:
 
 
 def format_second_estimate(run: LoadGenRun, count: int) -> str:
-    """Say what SingleStream's queries prove of MultiStream's percentile, or how many it would
-    take.
+    """Return LoadGen's sentence about MultiStream's percentile in SingleStream: the estimate, or
+    how many queries it needs.
     """
     estimate_text = format_stopping_estimate(
         run, count, SECOND_ESTIMATE_PERCENTILE, "early_stopping_latency_ms"
@@ -221,7 +221,7 @@ def format_second_estimate(run: LoadGenRun, count: int) -> str:
 def format_stopping_estimate(
     run: LoadGenRun, count: int, percentile: float, key: str
 ) -> str | None:
-    """Say what so many queries prove; None where they are too few."""
+    """Return LoadGen's sentence about the estimate; None with too few queries."""
     found, value = early_stopping.estimate_early_stopping(count, percentile), run.find_value(key)
     if found.rank_from_top is None:
         return None
@@ -233,7 +233,7 @@ def format_stopping_estimate(
 
 
 def format_summary_value(value: Any) -> str:
-    """Spell a value as the summary does."""
+    """Format a value as the summary does."""
     return {True: "Yes", False: "NO"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -242,7 +242,7 @@ def iterate_summary_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
     yield from SUMMARY_FIGURE_KEYS.items()
     of_query, per_query = (
         ("query_", "per_query_") if run.scenario is Scenario.MULTI_STREAM else ("", "")
-    )  # where a query outlasts its samples
+    )  # a query may outlast its samples
     yield from (
         (name, f"result_{statistic}_{of_query}latency_ns")
         for name, statistic in SUMMARY_LATENCY_STATISTICS.items()
@@ -260,7 +260,7 @@ def iterate_summary_figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
 
 
 def format_headline_name(run: LoadGenRun) -> str | None:
-    """Name the figure that is the scenario's result."""
+    """Return the name of the scenario's result."""
     return (
         HEADLINE_NAME_FORMATS[run.scenario].format(run.rule.percentile)
         if run.scenario and run.rule
@@ -269,13 +269,13 @@ def format_headline_name(run: LoadGenRun) -> str | None:
 
 
 def check_summary_figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
-    """Compare one figure; what stands in one file must stand in the other."""
+    """Compare one figure, which must be in both files or in neither."""
     stated, value = run.summary.values.get(name), run.find_number(key)
     if value is not None and stated is None:
         yield run.build_fault(SUMMARY_LOG, f"no '{name}'", f"{value:g}, as in the detail log")
     elif stated is not None and value is None:
         yield run.build_summary_fault(
-            name, f"{name}: {stated.text}", f"the same as {key} in the detail log, which has none"
+            name, f"{name}: {stated.text}", f"the value of {key}, which the detail log lacks"
         )
     elif (
         stated is not None
@@ -292,7 +292,7 @@ def check_summary_figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault
 
 
 def is_printed_number_close(text: str, value: float) -> bool:
-    """Compare a printed number with another, as far as both print digits."""
+    """Compare a printed number with another, to the digits that both print."""
     printed = parse_printed_number(text)
     return printed is not None and math.isclose(
         printed, value, rel_tol=LOGGED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_TOLERANCE
@@ -301,7 +301,7 @@ def is_printed_number_close(text: str, value: float) -> bool:
 
 @rule("loadgen.parameters", LoadGenRun)
 def parameters(run: LoadGenRun) -> Iterator[Fault]:
-    """The summary's test parameters are all effective settings of the detail log.
+    """The summary's test parameters are exactly the effective settings of the detail log.
 
     Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and
     LogEffectiveSettings; no accepted entry differs.
@@ -327,7 +327,7 @@ def parameters(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def is_equal_parameter(stated: LogValue, value: Any) -> bool:
-    """Compare a parameter: whole numbers exactly, so that no digit of a seed is lost."""
+    """Compare a parameter: whole numbers exactly, so that every digit of a seed counts."""
     if isinstance(value, bool):
         return stated.text == str(int(value))
     if isinstance(value, int):

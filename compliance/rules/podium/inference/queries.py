@@ -1,5 +1,5 @@
-"""The record of a run's queries: it fits LoadGen's counts, its schedule and its latencies; a run
-counts without it, so all of it is a warning.
+"""Check the record of a run's queries against LoadGen's counts, schedule and latencies. A run
+counts without the record, so all findings are warnings.
 """
 
 import math
@@ -24,29 +24,29 @@ from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_MS
 
 LATE_ARRIVAL_SHARE: Final = 0.25
-"""Of the way that arrivals drawn from another seed walk away from the schedule: the root of their
+"""Distance between the schedule and arrivals drawn from another seed: the square root of their
 number, in mean gaps.
 """
 LATE_ARRIVAL_NS: Final = 1e6
-"""A host with other work wakes LoadGen's thread so late."""
+"""Maximum delay of LoadGen's thread on a host with other work."""
 QUERY_LATENCY_TOLERANCE: Final = 0.1
-"""Relative: LoadGen's own stamps are taken some microseconds later, and on a crowded host a thread
-may be held up in between.
+"""Relative: LoadGen takes its own timestamps some microseconds later, and a crowded host may delay
+a thread in between.
 """
 QUERY_LATENCY_TOLERANCE_NS: Final = 2e6
 COMPARED_PERCENTILES: Final = (50.0, 90.0)
-"""Compared with LoadGen's; higher ones hang on single queries."""
+"""Percentiles that are compared with LoadGen's; higher ones depend on single queries."""
 
 
 @rule("queries.times", LoadGenRun, severity=Severity.WARNING)
 def times(run: LoadGenRun) -> Iterator[Fault]:
-    """In queries.npy no query is done before it was issued, and rows stand in the order of issue,
-    Offline's in the order of completion.
+    """In queries.npy, no query is done before it was issued, and rows are in the order of issue, or
+    for Offline in the order of completion.
 
-    Source: house rule; harness/serving/loadgen/query_times.py writes them so, by one monotonic
-    clock.
-    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
-    compared without it.
+    Source: house rule; harness/serving/loadgen/query_times.py writes them in this order, with one
+    monotonic clock.
+    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and
+    comparisons use the run without it.
     """
     if run.queries is None or not len(run.queries):
         return
@@ -55,26 +55,26 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_fault(
             QUERY_RECORD_FILE,
             f"{early} of {len(run.queries)} queries done before they were issued",
-            "issued, then done",
+            "queries that are done after they were issued",
         )
     ordered = run.queries.done_ns if run.scenario is Scenario.OFFLINE else run.queries.issued_ns
     if bool((ordered[1:] < ordered[:-1]).any()):
         yield run.build_fault(
             QUERY_RECORD_FILE,
             "rows out of order",
-            "rows in the order of issue; of Offline, of completion",
+            "rows in the order of issue or, for Offline, of completion",
         )
 
 
 @rule("queries.count", LoadGenRun, severity=Severity.WARNING)
 def count(run: LoadGenRun) -> Iterator[Fault]:
     """queries.npy has a row for each query that LoadGen counted, with its samples, in as many
-    batches as run.json says.
+    batches as run.json states.
 
     Source: house rule; mlcommons/inference, loadgen/results.cc: result_query_count. A record ends
     after 8,388,608 rows.
-    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
-    compared without it.
+    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and
+    comparisons use the run without it.
     """
     queries, per_query = (
         run.find_number("result_query_count"),
@@ -98,7 +98,7 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_fault(
             QUERY_RECORD_FILE,
             f"{len(run.queries)} rows",
-            f"{queries:.0f}, as LoadGen counted queries",
+            f"{queries:.0f}, as LoadGen counted",
         )
     batches = run.record.batches.get("count") if run.record else None
     if batches is not None and len(run.queries) and int(run.queries.batch.max()) >= batches:
@@ -111,12 +111,12 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("queries.arrivals", LoadGenRun, severity=Severity.WARNING)
 def arrivals(run: LoadGenRun) -> Iterator[Fault]:
-    """Server's queries arrive when LoadGen's seed lets them be due.
+    """Server's queries arrive at the due times that LoadGen's seed draws.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries, done again from
-    schedule_rng_seed and rate; seen with LoadGen 6.0.17 on Linux.
-    Advice: none is needed on a host too slow to issue queries in time; otherwise queries.npy is of
-    another run.
+    Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries, repeated with
+    schedule_rng_seed and rate; confirmed with LoadGen 6.0.17 on Linux.
+    Advice: ignore this if the host was too slow to issue queries in time; otherwise queries.npy
+    belongs to another run.
     """
     began = recompute_due_times(run)
     if began is None or run.queries is None:
@@ -131,19 +131,19 @@ def arrivals(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_fault(
             QUERY_RECORD_FILE,
             found,
-            f"at most {most / NS_PER_MS:.3g} ms, if the arrivals are those of the seed",
+            f"at most {most / NS_PER_MS:.3g} ms, if the seed drew the arrivals",
         )
 
 
 @rule("queries.latencies", LoadGenRun, severity=Severity.WARNING)
 def latencies(run: LoadGenRun) -> Iterator[Fault]:
-    """The latencies that queries.npy gives, Server's from when a query was due, are those that
-    LoadGen measured.
+    """The latencies in queries.npy match those that LoadGen measured; Server's latencies start when
+    a query was due.
 
     Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies; house
     rule: within a tenth, or 2 ms.
-    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
-    compared without it.
+    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and
+    comparisons use the run without it.
     """
     began = (
         recompute_due_times(run)
@@ -178,8 +178,8 @@ def latencies(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def recompute_due_times(run: LoadGenRun) -> Any:
-    """Give when each query of a Server run was due, by the monotonic clock; None where that cannot
-    be drawn again.
+    """Return when each query of a Server run was due, by the monotonic clock; None if that cannot
+    be recomputed.
     """
     plan = build_draw_plan(run) if run.scenario is Scenario.SERVER and run.performance else None
     if (
@@ -193,7 +193,7 @@ def recompute_due_times(run: LoadGenRun) -> Any:
 
 
 def apply_recorded_rate(run: LoadGenRun, plan: ReplayPlan) -> ReplayPlan:
-    """Take the rate of run.json, which has all digits, where it is the one of the log."""
+    """Return the rate of run.json, which has all digits, if it matches the log's."""
     rate = run.record.settings.get("server.target_qps") if run.record else None
     good = (
         isinstance(rate, int | float) and abs(rate - plan.rate) <= DRAWN_TIME_TOLERANCE * plan.rate

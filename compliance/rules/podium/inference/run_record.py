@@ -1,4 +1,4 @@
-"""Run records: consistent with LoadGen, with one another, and with their folders."""
+"""Check that run records are consistent with LoadGen, with one another, and with their folders."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ EQUAL_RECORD_FIELDS: Final = (
     "engine_package",
     "version",
 )
-"""Fields that all records of an entry have alike."""
+"""Fields that are equal in all records of an entry."""
 ACCURACY_RUN_VERDICT: Final = "ACCURACY"
 """Stands in the record of an accuracy run: harness/serving/infer.py."""
 MIN_QUERIES_SETTING: Final = "loadgen.min_queries"
@@ -68,13 +68,13 @@ RATE_SETTINGS: Final = {
 }
 """The setting of each scenario's rate."""
 ADVISED_SETTINGS: Final = (MIN_QUERIES_SETTING, *RATE_SETTINGS.values())
-"""What a run that is done once more may change: advice names it, and nobody chose it."""
+"""Settings that a repeated run may change: the advice chooses their values, not the user."""
 
 
 def build_record_fault(
     run: LoadGenRun, found: str, required: str, severity: Severity | None = None
 ) -> Fault:
-    """Say what does not hold in run.json."""
+    """Build a fault in run.json."""
     return replace(run.build_fault(RUN_RECORD, found, required), severity=severity)
 
 
@@ -83,8 +83,8 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
     """All records of an entry name the same round, profile, system, engine, precision, campaign and
     checkpoint.
 
-    Source: house rule: stamps, so that nothing small passes for something big, and one checkpoint
-    behind all runs.
+    Source: house rule: every record names its profile, so a smoke run cannot be mistaken for a full
+    one, and all runs use one checkpoint.
     Advice: serve both modes of a scenario with one command.
     """
     first = entry.record
@@ -107,10 +107,10 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
 @rule("entry.command", InferenceEntry, severity=Severity.WARNING)
 def command(entry: InferenceEntry) -> Iterator[Fault]:
     """The command line of a record names its workload and profile, and each setting that it changes
-    has the value that is recorded.
+    has the recorded value.
 
-    Source: house rule: the command line is recorded so that a run can be repeated; without
-    --profile it is smoke.
+    Source: house rule: the record contains the command line so that the run can be repeated;
+    without --profile it is smoke.
     Advice: submit run.json exactly as podium infer wrote it.
     """
     for run in entry.runs:
@@ -131,11 +131,11 @@ def command(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.place", InferenceEntry)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
-    """A record names its organisation and system, and these, its division, benchmark and scenario
+    """A record names its organisation and system. These and its division, benchmark and scenario
     match its folders.
 
     Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
-    Advice: put the runs into the tree of the organisation and system that made them.
+    Advice: move the runs to the tree of the organisation and system that made them.
     """
     record, where = entry.record, entry.place
     if record is None:
@@ -166,8 +166,8 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
-    """Return the divisions that an entry may be in: the row's; of a closed row's system behind a
-    network, network or open.
+    """Return the divisions that an entry may be in: the row's or, for a closed row's system behind
+    a network, network or open.
     """
     if entry.inference is None:
         return ()
@@ -178,10 +178,10 @@ def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
 
 @rule("entry.precision", InferenceEntry)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """The precision is one that MLPerf knows and the one that the engine reports for each network;
-    nonce and checkpoint are digests.
+    """MLPerf allows the precision, and the engine reports it for each network; nonce and checkpoint
+    are digests.
 
-    Source: inference_rules.adoc v0.7, Numerics; house rule, the answers to trust.
+    Source: inference_rules.adoc v0.7, Numerics; house rule for nonce and checkpoint.
     Advice: serve in one of podium's precisions.
     """
     for run in entry.runs:
@@ -207,10 +207,10 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.value", InferenceEntry)
 def value(entry: InferenceEntry) -> Iterator[Fault]:
-    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither
-    a verdict nor a harness ceiling.
+    """The metric, value and verdict of a performance record match LoadGen's; an accuracy run has
+    neither a verdict nor a harness ceiling.
 
-    Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams,
+    Source: house rule: run.json repeats LoadGen's result; early-stopping latency in the streams,
     rates in Server and Offline.
     Advice: do not edit run.json.
     """
@@ -238,13 +238,13 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
             yield build_record_fault(
                 run,
                 f"verdict {run.record.verdict}",
-                f"{run.find_value('result_validity')}, LoadGen's",
+                f"{run.find_value('result_validity')}, as LoadGen reports",
             )
 
 
 @rule("entry.settings", InferenceEntry)
 def settings(entry: InferenceEntry) -> Iterator[Fault]:
-    """The settings in a record are those that LoadGen received.
+    """The settings in a record are the settings that LoadGen received.
 
     Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
     Advice: do not edit run.json.
@@ -269,11 +269,11 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
 @rule("entry.legality", InferenceEntry)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
     """In the closed division a system is served with the row's settings, or with others that the
-    row allows in training; batching, engine and LoadGen's rates are free. A setting that the record
-    lacks is a warning, and counts as the row's.
+    row allows in training; batching, engine and LoadGen's rates are free. A setting that is missing
+    from the record is a warning, and the judge assumes the row's value.
 
     Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and
-    what is free by the round.
+    the settings that the round leaves free.
     Advice: serve again with the required value, or use a profile of the open division.
     """
     for run in entry.runs:
@@ -291,7 +291,7 @@ def legality(entry: InferenceEntry) -> Iterator[Fault]:
                 yield build_record_fault(
                     run,
                     f"no {key} among the settings",
-                    f"{values[key]!r}, which is assumed",
+                    f"{values[key]!r}, which is the assumed value",
                     Severity.WARNING,
                 )
         for violation in check_served_settings(
@@ -301,8 +301,8 @@ def legality(entry: InferenceEntry) -> Iterator[Fault]:
 
 
 def resolve_recorded_settings(run: LoadGenRun) -> Mapping[str, Any]:
-    """Return the settings of a run's record; those that an older podium did not know, or that
-    somebody left out, with the row's value or the default.
+    """Return the settings of a run's record. Missing ones (from an older podium, or removed) get
+    the row's value or the default.
     """
     recorded = {
         key: convert_list_to_tuple(value) for key, value in get_record_settings(run).items()
@@ -315,8 +315,8 @@ def resolve_recorded_settings(run: LoadGenRun) -> Mapping[str, Any]:
 
 
 def is_echoed_setting(name: str, found: Any, echo: float) -> bool:
-    """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go;
-    whole microseconds are cut.
+    """Compare a setting with LoadGen's echo of it: counts exactly, rates to six digits; whole
+    microseconds are truncated.
     """
     if not is_finite_number(found):
         return False
@@ -334,7 +334,7 @@ def agreement(entry: InferenceEntry) -> Iterator[Fault]:
     advice names.
 
     Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode;
-    house rule: settings are told thrice.
+    house rule: three files contain the settings.
     Advice: serve both modes of a scenario with one command, and do not edit its output.
     """
     recorded = [run for run in entry.runs if run.record]
@@ -370,16 +370,14 @@ def get_record_settings(run: LoadGenRun) -> Mapping[str, Any]:
 
 
 def is_system_setting(key: str) -> bool:
-    """Tell a setting of the system under test from what LoadGen alone is told."""
+    """Return whether a setting belongs to the system under test, not to LoadGen."""
     return not key.startswith(PERFORMANCE_PREFIXES)
 
 
 def check_equal_settings(
     run: LoadGenRun, other: Mapping[str, Any], name: str, chosen: Callable[[str], bool]
 ) -> Iterator[Fault]:
-    """Yield the settings, of those that are chosen and matter to a run's scenario, that differ from
-    others.
-    """
+    """Yield the chosen settings that affect a run's scenario and differ from others."""
     own, label = get_record_settings(run), run.record.scenario if run.record else ""
     for key in sorted(
         key
@@ -395,7 +393,7 @@ def check_equal_settings(
 
 
 def format_recorded_setting(settings: Mapping[str, Any], key: str) -> str:
-    """Spell a setting for a finding."""
+    """Format a setting for a finding."""
     return repr(convert_list_to_tuple(settings[key])) if key in settings else "missing"
 
 
@@ -404,7 +402,7 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
     """The batches in a record contain the samples that LoadGen issued and are on average not larger
     than the maximum batch size.
 
-    Source: house rule: run.json tells how the system under test batched; the counts of the detail
+    Source: house rule: run.json states how the system under test batched; the counts of the detail
     log; batching.max_batch.
     Advice: do not edit run.json.
     """
@@ -430,6 +428,6 @@ def batches(entry: InferenceEntry) -> Iterator[Fault]:
         if mean is not None and is_finite_number(most) and mean > most * (1 + 1e-9):
             yield build_record_fault(
                 run,
-                f"batches of {mean:g} on average",
+                f"batches of {mean:g} samples on average",
                 f"at most {most:g}, the setting batching.max_batch",
             )

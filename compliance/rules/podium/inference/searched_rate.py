@@ -1,6 +1,4 @@
-"""What a search for Server's peak rate says of itself, beside the run that it left as the
-result.
-"""
+"""Check the record of a search for Server's peak rate, beside the run that became the result."""
 
 from collections.abc import Iterator
 
@@ -13,10 +11,10 @@ from suite.loadgen.scenario import Scenario
 
 @rule("loadgen.searched", LoadGenRun)
 def searched(run: LoadGenRun) -> Iterator[Fault]:
-    """A searched rate belongs to a VALID performance run of Server, and the lowest INVALID rate of
-    the search is above it and came from a run.
+    """A searched rate belongs to a VALID performance run of Server. The lowest INVALID rate of the
+    search is above it and was measured.
 
-    Source: house rule: `podium compare` gives ratios between searched rates alone;
+    Source: house rule: `podium compare` gives ratios only between searched rates;
     harness/serving/adoption.py writes what the search proved.
     Advice: search again with --peak; do not edit run.json.
     """
@@ -43,7 +41,7 @@ def searched(run: LoadGenRun) -> Iterator[Fault]:
         yield run.build_fault(
             RUN_RECORD,
             f"{found.runs} full runs and {found.probes} probes",
-            f"at least {least} full, for what the search says",
+            f"at least {least} full runs, for the stated search result",
         )
     if not 0 < found.tolerance < 1:
         yield run.build_fault(

@@ -1,4 +1,4 @@
-"""Hyperparameters and settings: logged, correctly typed, constant, allowed."""
+"""Check hyperparameters and settings: logged, correctly typed, constant, allowed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ OPTIMIZER_SETTING: Final = "opt_name"
 
 @rule("training.constancy", TrainingLog)
 def constancy(log: TrainingLog) -> Iterator[Fault]:
-    """A hyperparameter or fact has one value, logged once.
+    """The log records each hyperparameter and fact once, with one value.
 
     Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two
     rounds logs two values.
@@ -41,16 +41,17 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
                     f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line
                 )
             elif key not in HEADER_EVENTS:
-                yield log.build_fault(f"{key}: logged twice", "exactly 1 record", record.line)
+                yield log.build_fault(f"{key} is logged twice", "exactly 1 record", record.line)
 
 
 @rule("training.hyperparameters", TrainingLog)
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     """The log contains every hyperparameter that the row requires, and those that the workload
-    derives from the settings, with that value.
+    derives from the settings, with the derived values.
 
-    One that is derived and that the row does not require is a warning where it is missing: an older
-    workload did not log it.
+    A missing hyperparameter that is derived but that the row does not require is a warning: an
+    older workload did not log it.
+
     Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`;
     Workload.select_hyperparameters.
     Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its
@@ -60,7 +61,7 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     logged = {*log.index, *(table if isinstance(table, dict) else ())}
     wanted = {
         key: value for key, value in made.items() if key in logged
-    }  # other settings: training.settings
+    }  # training.settings checks other settings
     required = log.training.required if log.training else ()
     for key in sorted({*wanted, *required, *(made.keys() - select_logged_settings(log).keys())}):
         record = log.find_first_record(key)
@@ -79,13 +80,15 @@ def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
             convert_list_to_tuple(record.value), convert_list_to_tuple(wanted[key])
         ):
             yield log.build_fault(
-                f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line
+                f"{key} {record.value!r}",
+                f"{wanted[key]!r}, as derived from the settings",
+                record.line,
             )
 
 
 def compute_workload_hyperparameters(log: TrainingLog) -> Mapping[str, HyperValue]:
-    """Ask the workload what it logs with these settings; nothing where it is not installed or they
-    make no sense.
+    """Return the hyperparameters that the workload logs with these settings; nothing if it is not
+    installed or the settings are invalid.
     """
     if (
         log.workload is None
@@ -101,17 +104,17 @@ def compute_workload_hyperparameters(log: TrainingLog) -> Mapping[str, HyperValu
         ValueError,
         TypeError,
         ArithmeticError,
-    ):  # settings are anybody's
+    ):  # settings are untrusted
         return {}
 
 
 def convert_list_to_tuple(value: Any) -> Any:
-    """Return a list the type that settings have."""
+    """Convert a list to the type that settings use."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def is_equal_setting(left: Any, right: Any) -> bool:
-    """Compare two settings: exactly, whatever kind of list they stand in; True is no 1."""
+    """Compare two settings exactly, with any kind of list; True is not 1."""
     return isinstance(left, bool) is isinstance(right, bool) and convert_list_to_tuple(
         left
     ) == convert_list_to_tuple(right)
@@ -135,7 +138,7 @@ def types(log: TrainingLog) -> Iterator[Fault]:
 
 
 def select_logged_settings(log: TrainingLog) -> Mapping[str, Setting]:
-    """Name the settings of the workload that are logged."""
+    """Return the names of the workload's logged settings."""
     return (
         {key: setting for key, setting in log.row.settings.items() if setting.log}
         if log.row
@@ -144,7 +147,7 @@ def select_logged_settings(log: TrainingLog) -> Mapping[str, Setting]:
 
 
 def is_value_of_setting(setting: Setting, value: object) -> bool:
-    """Return whether a logged value is one of the setting's kind."""
+    """Return whether a logged value has the setting's type."""
     if setting.choices:
         return value in setting.choices
     if setting.kind is SettingKind.FLOAT:
@@ -186,10 +189,12 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.settings", TrainingLog)
 def settings(log: TrainingLog) -> Iterator[Fault]:
-    """A logged hyperparameter is among the settings with the same value, and no setting is missing.
+    """A logged hyperparameter is among the settings with the same value, and the log contains every
+    setting.
 
-    A setting that the log has nowhere is a warning: an older podium did not know it. It counts as
-    the row's value or else its default.
+    A setting that is missing from the log is a warning, since an older podium did not know it. The
+    judge then assumes the row's value or the default.
+
     Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py,
     settle: the profile's settings and the user's.
     Advice: submit the log exactly as the run wrote it.
@@ -203,12 +208,14 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
     for key, record in logged.items():
         if key in table and not is_same_value(record.value, table[key]):
             yield log.build_fault(
-                f"{key} {record.value!r}, settings say {table[key]!r}", "one value", record.line
+                f"{key} {record.value!r}, but {table[key]!r} in the settings",
+                "one value",
+                record.line,
             )
     settings = log.settings
     for key in sorted({*collect_required_settings(log), *logged} - table.keys()):
         assumed = (
-            f"{settings[key]!r}, which is assumed"
+            f"{settings[key]!r}, which is the assumed value"
             if key in settings
             else "the profile's value, or the user's"
         )
@@ -219,8 +226,8 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
 
 
 def collect_required_settings(log: TrainingLog) -> set[str]:
-    """Name the settings that a log has to tell: the profile's, and those that its constraints fix
-    though they are no hyper-parameters.
+    """Return the names of the settings that a log must contain: the profile's, and those that its
+    constraints fix although they are not hyperparameters.
     """
     if log.training is None:
         return set()
@@ -231,7 +238,7 @@ def collect_required_settings(log: TrainingLog) -> set[str]:
     }
     made = (
         compute_workload_hyperparameters(log).keys() & select_logged_settings(log).keys()
-    )  # what a workload derives and nobody sets is no setting
+    )  # derived values that no one can set are not settings
     return {
         *(
             key
@@ -244,8 +251,8 @@ def collect_required_settings(log: TrainingLog) -> set[str]:
 
 
 def list_other_optimizer_prefixes(log: TrainingLog) -> tuple[str, ...]:
-    """Return how the hyperparameters of optimizers begin that did not train: `lars_opt_` in a run
-    with SGD (mlcommons/logging, closed_resnet.yaml).
+    """Return the prefixes of the hyperparameters of unused optimizers: `lars_opt_` in a run with
+    SGD (mlcommons/logging, closed_resnet.yaml).
     """
     choices = (
         select_logged_settings(log)[OPTIMIZER_SETTING].choices
@@ -258,11 +265,10 @@ def list_other_optimizer_prefixes(log: TrainingLog) -> tuple[str, ...]:
 
 @rule("training.samples", TrainingLog)
 def samples(log: TrainingLog) -> Iterator[Fault]:
-    """A run trains and evaluates on the row's numbers of samples.
+    """A run trains and evaluates on the row's number of samples.
 
     Source: the row's train_samples, earlier_train_samples, corpus_samples and eval_samples.
-    Advice: train on the whole dataset of the profile; for smoke that is the embedded data, without
-    --data.
+    Advice: train on the profile's whole data set; smoke uses the embedded data, without --data.
     """
     if log.training is None:
         return

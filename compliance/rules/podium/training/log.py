@@ -1,5 +1,5 @@
-"""The structure of a training log: which events occur, how often, of which type and in which
-order.
+"""Check the structure of a training log: which events occur, how often, with which type and in
+which order.
 """
 
 from collections import Counter
@@ -37,8 +37,8 @@ INTERVAL_END_EVENTS: Final = frozenset(
 
 @rule("training.once", TrainingLog)
 def once(log: TrainingLog) -> Iterator[Fault]:
-    """Identity, header, facts and the events of initialisation and run occur exactly once,
-    cache_clear at least once.
+    """Identity, header, facts and the events of initialisation and run occur exactly once;
+    cache_clear occurs at least once.
 
     Source: mlcommons/logging 0.7.0/common.yaml, REQ: EXACTLY_ONE; house rule for podium's stamps.
     Advice: submit the log exactly as the run wrote it; a missing or duplicate event was edited or
@@ -55,7 +55,7 @@ def once(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.finished", TrainingLog)
 def finished(log: TrainingLog) -> Iterator[Fault]:
-    """A result's log has its final name and ends with run_stop or, after a success, with the
+    """A result's log has its final name. Its last event is run_stop or, after a success, the
     reference accuracy.
 
     Source: house rule: a log keeps the suffix .partial until its last line is written.
@@ -101,7 +101,7 @@ def order(log: TrainingLog) -> Iterator[Fault]:
     """Identity and header come first, then cache_clear and initialisation with hyperparameters and
     facts, then the run, then the reference accuracy.
 
-    Source: mlcommons/logging 0.7.0/common.yaml; training_rules.adoc v0.7, Timing: hyper-parameters
+    Source: mlcommons/logging 0.7.0/common.yaml; training_rules.adoc v0.7, Timing: hyperparameters
     are fixed before the clock starts.
     Advice: submit the log exactly as the run wrote it.
     """
@@ -117,7 +117,7 @@ def order(log: TrainingLog) -> Iterator[Fault]:
 
 
 def rank_log_stage(record: MllogRecord) -> int:
-    """Say in which part of the log an event stands."""
+    """Return the part of the log that an event belongs to."""
     if record.key in HEADER_EVENTS:
         return 0
     if record.key == events.CACHE_CLEAR:
@@ -168,7 +168,9 @@ def nesting(log: TrainingLog) -> Iterator[Fault]:
 def check_interval_start(
     log: TrainingLog, record: MllogRecord, name: str, open_: Sequence[MllogRecord]
 ) -> Iterator[Fault]:
-    """Judge what begins: an epoch in a block, a block or an evaluation on its own."""
+    """Check the start of an interval: an epoch inside a block, a block or an evaluation outside
+    other intervals.
+    """
     around = open_[-1].key if open_ else None
     wanted = events.BLOCK_START if name == "epoch" else None
     if around != wanted:
@@ -182,8 +184,8 @@ def check_interval_start(
 def check_interval_end(
     log: TrainingLog, record: MllogRecord, name: str, open_: list[MllogRecord], begun: Counter[str]
 ) -> Iterator[Fault]:
-    """Judge what ends: the innermost that is open, of the same number; `begun` counts what is open
-    by name, so that none is looked at twice.
+    """Check the end of an interval: the innermost open one, with the same number. `begun` counts
+    open intervals by name, so that none is checked twice.
     """
     start = f"{name}_start"
     if not open_ or open_[-1].key != start:
@@ -207,7 +209,7 @@ def check_interval_end(
 
 
 def pop_innermost_interval(open_: list[MllogRecord], begun: Counter[str]) -> MllogRecord:
-    """Take the innermost mark that is open."""
+    """Remove and return the innermost open interval."""
     record = open_.pop()
     begun[record.key] -= 1
     return record
@@ -248,17 +250,17 @@ def epochs(log: TrainingLog) -> Iterator[Fault]:
     if log.succeeded and expected != due:
         yield log.build_fault(
             f"{expected - 1} epochs",
-            f"{due - 1}, as the blocks say",
+            f"{due - 1}, as the blocks state",
             log.find_line(events.RUN_STOP),
         )
 
 
 @rule("training.unknown", TrainingLog, severity=Severity.WARNING)
 def unknown_events(log: TrainingLog) -> Iterator[Fault]:
-    """The round or the workload's row names every event.
+    """The round or the workload's row names every event in the log.
 
-    Source: mlcommons/logging, mllog/constants.py; suite/events.py; the settings of the workload's
-    row that are logged.
+    Source: mlcommons/logging, mllog/constants.py; suite/events.py; the logged settings of the
+    workload's row.
     Advice: add the hyperparameter to the workload's row, or correct its name.
     """
     known = {
@@ -278,6 +280,4 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
         else set()
     )
     for key in sorted(log.index.keys() - known):
-        yield log.build_fault(
-            f"the event '{key}'", "a name that the round knows", log.find_line(key)
-        )
+        yield log.build_fault(f"the event '{key}'", "a name from the round", log.find_line(key))

@@ -1,4 +1,4 @@
-"""The progress of a run: resumed runs, repeated evaluations, loss and throughput."""
+"""Check the progress of a run: resumed runs, repeated evaluations, loss and throughput."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,17 +33,19 @@ VOID_EVENTS: Final = frozenset(
 )
 """What a checkpoint may leave behind itself in a log."""
 BATCH_SIZE_KEY: Final = "global_batch_size"
-"""The hyper-parameter that says how many samples a step has."""
+"""The hyperparameter that gives the number of samples per step."""
 OUTSTANDING_RATE_FACTOR: Final = 10
-"""On machines with other work, rates of epochs differ threefold; the first epoch may also hold what
-is compiled.
+"""On machines with other work, the rates of epochs differ threefold; the first epoch may also
+include compilation.
 """
 LOSS_TOLERANCE: Final = 1e-3
-"""What rounding may take from a loss that is almost 0."""
+"""Maximum rounding error of a loss that is almost 0."""
 MIN_COMPARED_LOSSES: Final = 3
-"""Epochs from which on one loss in all of them is no chance: in single precision, one in 10^14."""
+"""Minimum number of epochs at which one loss in all of them is not a coincidence: in single
+precision, one in 10^14.
+"""
 THROUGHPUT_TOLERANCE_MS: Final = 1000
-"""What checkpoints and the last incomplete batch may take."""
+"""Maximum time for checkpoints and the last incomplete batch."""
 
 
 @rule("training.resumed", TrainingLog)
@@ -82,7 +84,7 @@ def resumed(log: TrainingLog) -> Iterator[Fault]:
 
 
 def check_void_events(log: TrainingLog) -> Iterator[Fault]:
-    """Judge what became void: marks of the run, of the epoch of the checkpoint or later."""
+    """Check the void events: events of the run, in the epoch of the checkpoint or later."""
     resumes = sorted(
         record
         for record in (*log.void, *log.records)
@@ -109,7 +111,7 @@ def check_void_events(log: TrainingLog) -> Iterator[Fault]:
         )
         if is_logged_count(number) and is_logged_count(first) and number < first:
             yield log.build_fault(
-                f"{record.key} of epoch {number} is made void by a checkpoint of epoch {first}",
+                f"a checkpoint of epoch {first} voids {record.key} of epoch {number}",
                 f"epoch {first} or later",
                 record.line,
             )
@@ -117,9 +119,9 @@ def check_void_events(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.repeated", TrainingLog, severity=Severity.WARNING)
 def repeated(log: TrainingLog) -> Iterator[Fault]:
-    """An evaluation that is repeated after a resume gives the same score as before.
+    """An evaluation repeated after a resume gives the same score as before.
 
-    Source: house rule: a run resumes bit for bit.
+    Source: house rule: a resumed run repeats the interrupted one bit for bit.
     Advice: the machine or the software changed in between; explain it in the submission.
     """
     again = {get_epoch_number(record): record for record in log.list_records(events.EVAL_ACCURACY)}
@@ -135,10 +137,10 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.stats", TrainingLog)
 def stats(log: TrainingLog) -> Iterator[Fault]:
-    """Loss and throughput are finite, neither is below its least value, and each is logged once per
-    epoch, right after it.
+    """Loss and throughput are finite and not below their least values, and the log records each
+    once per epoch, directly after the epoch.
 
-    Source: house rule: tracked_stats; a run whose loss is no number is aborted; the row's
+    Source: house rule: tracked_stats; a run whose loss is not a number is aborted; the row's
     lowest_loss: a cross-entropy is never below 0.
     Advice: a loss of NaN needs another learning rate or loss scaling.
     """
@@ -154,7 +156,7 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
             ):
                 yield log.build_fault(
                     f"{record.value!r}",
-                    "finite loss and throughput, throughput from 0",
+                    "finite loss and throughput, and a throughput of at least 0",
                     record.line,
                 )
             elif (
@@ -179,11 +181,11 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.losses", TrainingLog)
 def losses(log: TrainingLog) -> Iterator[Fault]:
-    """In a run that reached its target the mean loss is not the same in all epochs; two epochs with
-    one loss, to the last digit, are a warning.
+    """In a run that reached its target, the mean loss changes between epochs. Two epochs with the
+    same loss, to the last digit, are a warning.
 
-    Source: house rule: tracked_stats; weights that learn change the loss, and no two means over
-    thousands of samples are alike to the last digit.
+    Source: house rule: tracked_stats; learning changes the loss, and two means over thousands of
+    samples never agree to the last digit.
     Advice: submit the log exactly as the run wrote it.
     """
     logged_losses = [
@@ -199,7 +201,7 @@ def losses(log: TrainingLog) -> Iterator[Fault]:
         if other is not record and len({each for each, _ in logged_losses}) > 1:
             fault = log.build_fault(
                 f"loss {loss} in epochs {get_epoch_number(other)} and {get_epoch_number(record)}",
-                "another loss in each epoch",
+                "a different loss in each epoch",
                 record.line,
             )
             yield replace(fault, severity=Severity.WARNING)
@@ -212,32 +214,32 @@ def losses(log: TrainingLog) -> Iterator[Fault]:
 
 
 def get_epoch_number(record: MllogRecord) -> int | None:
-    """Return the epoch that an event is of; None where it names none."""
+    """Return the epoch of an event; None if it names none."""
     number = record.event.metadata.get(events.EPOCH_NUM)
     return number if is_logged_count(number) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochStretch:
-    """An epoch, or what was left of it when an interrupted run went on."""
+    """An epoch, or the rest of it after an interrupted run was resumed."""
 
     epoch: int
     samples: float
     taken_ms: float
     stated_rate: float | None
-    """Samples/s, as its tracked_stats has it."""
+    """Samples/s, as in its tracked_stats."""
     whole: bool
     line: int
 
     @property
     def rate(self) -> float:
-        """Samples/s, by the log's clock."""
+        """Return samples/s, by the log's clock."""
         return self.samples * MS_PER_S / max(self.taken_ms, 1.0)
 
 
 def iterate_epoch_stretches(log: TrainingLog) -> Iterator[EpochStretch]:
-    """Yield each epoch that stands, with the samples of it that were trained since the run began or
-    went on.
+    """Yield each valid epoch, with the number of its samples that were trained since the run began
+    or resumed.
     """
     samples, batch = log.find_value(events.TRAIN_SAMPLES), log.find_value(BATCH_SIZE_KEY)
     begun: MllogRecord | None = None
@@ -269,9 +271,7 @@ def iterate_epoch_stretches(log: TrainingLog) -> Iterator[EpochStretch]:
 
 
 def count_trained_samples(step: object, batch: object) -> int:
-    """Return the samples of some steps; all that there are, where nobody says how many a step
-    has.
-    """
+    """Return the samples of some steps, or all samples if the number per step is unknown."""
     return (
         step * batch if is_logged_count(step) and is_logged_count(batch) else int(MAX_LOGGED_NUMBER)
     )
@@ -282,9 +282,9 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
     """An epoch's logged throughput is consistent with the training set and the epoch's times; an
     epoch that is too short was edited.
 
-    Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer
-    is only odd.
-    Advice: find out what the epoch's time was spent on; do not edit times.
+    Source: house rule: a log must not contradict itself; within 15 %. An epoch that took longer is
+    only odd.
+    Advice: find out what slowed the epoch; do not edit times.
     """
     for stretch in iterate_epoch_stretches(log):
         claimed_ms = (
@@ -313,8 +313,8 @@ def pace(log: TrainingLog) -> Iterator[Fault]:
     """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all
     others of its run.
 
-    Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those
-    made void among them, is a warning.
+    Source: house rule: the row's fastest_step_us; an epoch that is much faster than the others,
+    including voided ones, is a warning.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     found, batch = list(iterate_epoch_stretches(log)), log.find_value(BATCH_SIZE_KEY)
@@ -324,16 +324,14 @@ def pace(log: TrainingLog) -> Iterator[Fault]:
         if stretch.taken_ms * US_PER_MS < steps * (fastest or 0.0) - US_PER_MS:
             yield log.build_fault(
                 f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms",
-                f"at least {fastest:g} us a step",
+                f"at least {fastest:g} us per step",
                 stretch.line,
             )
     yield from check_outstanding_epoch(log, found)
 
 
 def check_outstanding_epoch(log: TrainingLog, found: Sequence[EpochStretch]) -> Iterator[Fault]:
-    """Yield the epoch that is ten times as fast as all others, where these took more than a
-    moment.
-    """
+    """Yield the epoch that is ten times as fast as all others, if these took more than a moment."""
     ordered = sorted(
         (stretch for stretch in found if stretch.samples), key=lambda stretch: stretch.rate
     )
@@ -357,7 +355,7 @@ def check_outstanding_epoch(log: TrainingLog, found: Sequence[EpochStretch]) -> 
 
 
 def iterate_void_rates(log: TrainingLog) -> Iterator[float]:
-    """Yield the samples/s of each whole epoch that a resumed run made void."""
+    """Yield the samples/s of each complete epoch that a resumed run voided."""
     samples = log.find_value(events.TRAIN_SAMPLES)
     starts: dict[int | None, MllogRecord] = {}
     for record in log.void if is_logged_count(samples) else ():

@@ -1,4 +1,4 @@
-"""Evaluations of a training run: schedule, accuracy, target, number of epochs, reference
+"""Check the evaluations of a training run: schedule, accuracy, target, number of epochs, reference
 accuracy.
 """
 
@@ -17,16 +17,16 @@ from suite.terms import Division, Precision
 
 EVALUATION_EVENTS: Final = (events.EVAL_START, events.EVAL_ACCURACY, events.EVAL_STOP)
 EXACT_EVALUATION_PRECISIONS: Final = (Precision.FP32, Precision.TF32)
-"""Formats in which an evaluation is the reference's but for the order of additions."""
+"""Formats in which an evaluation equals the reference's except for the order of additions."""
 COARSE_EVALUATION_FACTOR: Final = 3
-"""How much further an evaluation in another format may lie from the reference."""
+"""Factor by which an evaluation in another format may be farther from the reference."""
 MAX_COUNTED_SAMPLES: Final = 10_000_000
-"""Samples of which single ones can be told apart in a logged share."""
+"""Maximum number of samples at which a logged share distinguishes single samples."""
 SAMPLE_ROUNDING_SHARE: Final = 1e-7
-"""Share: what single precision rounds."""
+"""Share: the rounding error of single precision."""
 MAX_REFERENCE_FALL: Final = 0.05
-"""Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32,
-training's decoding against serving's.
+"""Share by which the reference accuracy may be below the last evaluation: bf16 compared with fp32,
+training's decoding with serving's.
 """
 
 
@@ -55,8 +55,8 @@ def schedule(log: TrainingLog) -> Iterator[Fault]:
 
 
 def list_due_epochs(row: TrainingRow, last: object) -> list[int]:
-    """Name the epochs after which the next evaluation may come; `last` is that of the one before,
-    None where there was none.
+    """Return the epochs after which the next evaluation may come; `last` is the epoch of the
+    previous one, None without one.
     """
     if last is None:
         return list(row.evaluation_epochs[:1]) or [
@@ -73,7 +73,7 @@ def list_due_epochs(row: TrainingRow, last: object) -> list[int]:
 
 @rule("training.evaluated", TrainingLog)
 def evaluated(log: TrainingLog) -> Iterator[Fault]:
-    """Each evaluation logs one eval_accuracy, for the epoch trained last, and an evaluation follows
+    """Each evaluation logs one eval_accuracy, for the most recent epoch, and an evaluation follows
     each block.
 
     Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality
@@ -88,7 +88,7 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
             epoch = record.event.metadata.get(events.EPOCH_NUM)
         elif record.key == events.BLOCK_START and pending is not None:
             yield log.build_fault(
-                "a block that is not evaluated", "an evaluation after each block", pending.line
+                "a block without an evaluation", "an evaluation after each block", pending.line
             )
         elif record.key in EVALUATION_EVENTS:
             inside.append(record)
@@ -113,7 +113,7 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
 def check_evaluation_events(
     log: TrainingLog, inside: list[MllogRecord], epoch: object
 ) -> Iterator[Fault]:
-    """Judge the events from eval_start to eval_stop."""
+    """Check the events from eval_start to eval_stop."""
     keys = tuple(record.key for record in inside)
     if keys != EVALUATION_EVENTS:
         yield log.build_fault(
@@ -162,7 +162,7 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
 
 
 def has_null_accuracy(value: object) -> bool:
-    """Return whether a logged accuracy says that it was no number."""
+    """Return whether a logged accuracy is null, because it was not a number."""
     return value is None or (isinstance(value, dict) and None in value.values())
 
 
@@ -227,7 +227,7 @@ def status(log: TrainingLog) -> Iterator[Fault]:
 def stopped(log: TrainingLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
-    Source: house rule: the loop stops there, so that no later evaluation is chosen;
+    Source: house rule: the loop stops there, so that no one can choose a later evaluation;
     training_rules.adoc v0.7, Timing.
     Advice: let the harness stop the run.
     """
@@ -237,8 +237,8 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
     for evaluation in list(log.iterate_evaluations())[:-1]:
         if has_reached_target(evaluation.scores, row.target):
             yield log.build_fault(
-                f"the target was reached after epoch {evaluation.epoch}, and the run went on",
-                "run_stop there",
+                f"a run that continued after it reached the target in epoch {evaluation.epoch}",
+                "run_stop after that evaluation",
                 evaluation.line,
             )
 
@@ -265,7 +265,8 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
     before run_start, would leave fewer.
 
     In the open division, with settings other than the row's, this is a warning.
-    Source: the row's fewest_epochs; as reference convergence points in MLPerf Training.
+
+    Source: the row's fewest_epochs; like reference convergence points in MLPerf Training.
     Advice: submit the log exactly as the run wrote it; in the open division, explain in the
     submission why it converges so early.
     """
@@ -278,7 +279,7 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
         )
         yield replace(
             log.build_fault(
-                f"the target after {count} epochs",
+                f"a target reached after {count} epochs",
                 f"at least {row.fewest_epochs}",
                 log.find_line(events.RUN_STOP),
             ),
@@ -287,7 +288,7 @@ def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
 
 
 def has_row_settings(log: TrainingLog, row: TrainingRow) -> bool:
-    """Return whether a run had the row's own settings; one that its log does not have counts as the
+    """Return whether a run had the row's own settings; one that its log lacks is assumed to be the
     row's.
     """
     settings = log.settings
@@ -299,7 +300,7 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
     """A successful run logs its checkpoint and, for the same checkpoint, a reference accuracy for
     each metric.
 
-    Source: house rule, the accuracy to hold: scored once after run_stop, fp32, with inference's own
+    Source: house rule: the checkpoint is scored once after run_stop, in fp32, with inference's own
     settings.
     Advice: let the run finish; both events are written right after run_stop.
     """
@@ -327,13 +328,13 @@ def reference(log: TrainingLog) -> Iterator[Fault]:
     ):
         yield log.build_fault(
             f"{record.value!r}",
-            f"a number from 0 to below 1 for {', '.join(log.row.scored_metrics)}",
+            f"a number of at least 0 and below 1 for {', '.join(log.row.scored_metrics)}",
             record.line,
         )
 
 
 def is_sha256(text: object) -> bool:
-    """Tell a SHA-256 from other text."""
+    """Return whether a text is a SHA-256."""
     return (
         isinstance(text, str)
         and len(text) == 64
@@ -344,11 +345,11 @@ def is_sha256(text: object) -> bool:
 @rule("training.reference_level", TrainingLog)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
     """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a
-    tolerance, within it in both directions, so it can neither lower the serving threshold nor fake
+    tolerance, within it in both directions. So it can neither lower the serving threshold nor fake
     the final score.
 
-    Source: house rule: both are scores of the same weights; the row's reference_within, three times
-    that where training is not in fp32.
+    Source: house rule: both scores come from the same weights; the row's reference_within, or three
+    times that if training does not use fp32.
     Advice: find out why the exported weights score differently from the trained ones; do not edit
     the log.
     """
@@ -382,11 +383,12 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.grain", TrainingLog)
 def grain(log: TrainingLog) -> Iterator[Fault]:
-    """A fraction of samples is a whole number of them: accuracy times eval_samples is an integer.
+    """A score that is a fraction of samples corresponds to a whole number of them: accuracy times
+    eval_samples is an integer.
 
-    Source: house rule: the metrics of the row's reference_within count samples that were answered
-    right.
-    Advice: submit the log exactly as the run wrote it: no count of samples gives this accuracy.
+    Source: house rule: the metrics of the row's reference_within count correctly answered samples.
+    Advice: submit the log exactly as the run wrote it: no number of correct samples gives this
+    accuracy.
     """
     samples, counted = (
         log.find_value(events.EVAL_SAMPLES),

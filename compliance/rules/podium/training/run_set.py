@@ -1,4 +1,4 @@
-"""The runs of a set: the required number of different runs with the same configuration."""
+"""Check the runs of a set: the required number of different runs with the same configuration."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,17 +17,18 @@ from suite import events
 from suite.terms import Profile
 
 RUN_OWN_EVENTS: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND_LINE})
-"""What differs from run to run."""
+"""Values that differ between runs."""
 
 
 @rule("set.runs", TrainingSet)
 def runs(group: TrainingSet) -> Iterator[Fault]:
-    """A set has the row's number of runs: exactly in profile full, at least in the others.
+    """A set has the row's number of runs: exactly that many in profile full, at least that many in
+    the others.
 
     Source: training_rules.adoc v0.7, Benchmark results: runs per benchmark; the row's `runs`; house
     rule for smoke and quick.
-    Advice: run the missing ones with podium train, or decide which runs to leave out before looking
-    at their results.
+    Advice: run the missing ones with podium train, or decide which runs to leave out before you
+    look at their results.
     """
     if group.training is None:
         return
@@ -57,7 +58,7 @@ def numbers(group: TrainingSet) -> Iterator[Fault]:
 def unfinished(group: TrainingSet) -> Iterator[Fault]:
     """A set contains no unfinished logs.
 
-    Source: house rule: a file that is not finished has the suffix .partial.
+    Source: house rule: an unfinished file has the suffix .partial.
     Advice: continue with podium train --resume, or let the next run move it aside.
     """
     for path in group.unfinished:
@@ -68,8 +69,8 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
 def strays(group: TrainingSet) -> Iterator[Fault]:
     """A set's folder contains only its logs.
 
-    Source: submission_rules.adoc, result_<i>.txt; house rule: what nobody judges is named, and in a
-    bundle it is an error.
+    Source: submission_rules.adoc, result_<i>.txt; house rule: files that the judge does not read
+    are reported, and in a bundle they are an error.
     Advice: keep notes and copies of logs outside the results folder.
     """
     for path in group.unexpected_files:
@@ -91,7 +92,9 @@ def distinct(group: TrainingSet) -> Iterator[Fault]:
 
 
 def compute_log_digest(log: TrainingLog) -> str:
-    """Digest what no two runs share: the times and values of the events of the run."""
+    """Return a digest of values that no two runs share: the times and values of the run's
+    events.
+    """
     digest = hashlib.sha256()
     for record in log.records:
         if record.key not in HEADER_EVENTS:
@@ -140,8 +143,8 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
 def stamps(group: TrainingSet) -> Iterator[Fault]:
     """All runs of a set have the same identity, header, settings and nonce.
 
-    Source: submission_rules.adoc, Directory structure: a set is of one organisation, system and
-    benchmark; house rule: of one campaign.
+    Source: submission_rules.adoc, Directory structure: a set belongs to one organisation, system
+    and benchmark; house rule: and to one campaign.
     Advice: put runs of different campaigns into different results folders.
     """
     for log in group.logs[1:]:
@@ -151,7 +154,7 @@ def stamps(group: TrainingSet) -> Iterator[Fault]:
 
 
 def check_equal_events(group: TrainingSet, log: TrainingLog, keys: list[str]) -> Iterator[Fault]:
-    """Yield where a log says something else than the set's first."""
+    """Yield differences between each log and the set's first."""
     first = group.logs[0]
     for key in keys:
         if log.find_value(key) != first.find_value(key):
@@ -165,8 +168,8 @@ def check_equal_events(group: TrainingSet, log: TrainingLog, keys: list[str]) ->
 
 @rule("set.converged", TrainingSet, weight=Verdict.NOT_CONVERGED)
 def converged(group: TrainingSet) -> Iterator[Fault]:
-    """At most the round's number of runs of a set miss the target; a set that drops no slowest run
-    allows none.
+    """At most the round's number of runs in a set miss the target; a set that drops no slowest run
+    allows no miss.
 
     Source: training_rules.adoc v0.7, Benchmark results: one run may fail to converge and counts as
     the slowest, two make the set invalid.
@@ -187,7 +190,7 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
 
 @rule("set.overlap", TrainingSet, severity=Severity.WARNING)
 def overlap(group: TrainingSet) -> Iterator[Fault]:
-    """The runs of a set do not overlap in time; overlapping runs shared the system.
+    """The runs of a set do not overlap in time; overlapping runs share the system.
 
     Source: house rule; about half of the accepted sets of two rounds overlap, on systems of many
     nodes.
@@ -208,7 +211,7 @@ def overlap(group: TrainingSet) -> Iterator[Fault]:
 
 
 def has_run_times(log: TrainingLog) -> bool:
-    """Return whether a log has the beginning and the end of its run."""
+    """Return whether a log contains the beginning and the end of its run."""
     return bool(log.list_records(events.RUN_START) and log.list_records(events.RUN_STOP))
 
 

@@ -1,4 +1,4 @@
-"""Identity and environment of a training run: header, clock, and place in the tree."""
+"""Check the identity and environment of a training run: header, clock, and place in the tree."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,13 +19,13 @@ BENCHMARK_ALIASES: Final = {"resnet50": "resnet", "mask": "maskrcnn"}
 EARLIEST_CLOCK_MS: Final = 1_500_000_000_000
 """July 2017, before the first MLPerf round: an earlier clock was never set."""
 MAX_IDLE_MS: Final = 60_000
-"""Between init_stop and run_start all ranks wait for one another ..."""
+"""Between init_stop and run_start, all ranks wait for one another ..."""
 MAX_IDLE_ALONE_MS: Final = 10_000
-"""... and one process, which waits for nobody, was seen to take 3 ms; an epoch of smoke takes
-longer than this.
+"""... and a single process, which waits for no other, took 3 ms when measured; an epoch of smoke
+takes longer than this.
 """
 MIN_ROUNDED_EVENTS: Final = 5
-"""Events of a run from which on whole seconds are no chance: one clock in 10^15."""
+"""Minimum number of events at which whole seconds are not a coincidence: one clock in 10^15."""
 NONCE_DIGIT_COUNTS: Final = (32, 64)
 TEXT_EVENTS: Final = (
     events.FRAMEWORK,
@@ -49,7 +49,7 @@ ENVIRONMENT_CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], st
     (
         (events.SEED, events.RUN_INDEX),
         lambda value: is_logged_count(value),
-        "a whole number from 0",
+        "a whole number of at least 0",
     ),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
     ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
@@ -58,10 +58,10 @@ ENVIRONMENT_CHECKS: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], st
         lambda value: (
             isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)
         ),
-        "a list of words",
+        "a list of strings",
     ),
 )
-"""What the values of these events are: test and its name."""
+"""Test of each event's value, and its description."""
 
 
 def fold_benchmark_name(name: str) -> str:
@@ -74,9 +74,9 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
     """Round, profile and workload are known; benchmark, division and status match the workload's
     row.
 
-    Source: house rule: a profile is stamped into every log, so that nothing small passes for
-    something big; submission_rules.adoc, Divisions.
-    Advice: submit the log exactly as the run wrote it; check it by the round it was run for.
+    Source: house rule: every log names its profile, so a smoke run cannot be mistaken for a full
+    one; submission_rules.adoc, Divisions.
+    Advice: submit the log exactly as the run wrote it; check it against the round it was run for.
     """
     wanted: dict[str, tuple[object, ...]] = {
         events.ROUND: (log.round.name,),
@@ -99,17 +99,16 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
     if log.row and log.profile and not log.training:
         yield log.build_fault(
             f"profile {log.profile}",
-            f"one that the row of {log.workload} has",
+            f"a profile in the row of {log.workload}",
             log.find_line(events.PROFILE),
         )
 
 
 @rule("training.nonce", TrainingLog)
 def nonce(log: TrainingLog) -> Iterator[Fault]:
-    """The campaign's nonce has 32 hexadecimal digits, or 64 where it was made from a challenge.
+    """The campaign's nonce has 32 hexadecimal digits, or 64 if it includes a challenge.
 
-    Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training
-    set.
+    Source: house rule: the nonce binds every LoadGen run to this training set.
     Advice: submit the log exactly as the run wrote it.
     """
     record = log.find_first_record(events.NONCE)
@@ -143,10 +142,10 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
 @rule("training.command", TrainingLog, severity=Severity.WARNING)
 def command(log: TrainingLog) -> Iterator[Fault]:
     """The command line names the log's workload and profile, and each setting that it changes has
-    the value that is logged.
+    the logged value.
 
-    Source: house rule: the command line is logged so that a run can be repeated; without --profile
-    it is smoke.
+    Source: house rule: the log contains the command line so that the run can be repeated; without
+    --profile it is smoke.
     Advice: submit the log exactly as the run wrote it.
     """
     words, table = log.find_value(events.COMMAND_LINE), log.find_value(events.SETTINGS)
@@ -185,7 +184,7 @@ def place(log: TrainingLog) -> Iterator[Fault]:
     and punctuation.
 
     Source: submission_rules.adoc, Directory structure.
-    Advice: put the log into the tree of the organisation and system that ran it.
+    Advice: move the log to the tree of the organisation and system that ran it.
     """
     if log.place is None:
         return
@@ -225,11 +224,11 @@ def cache(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.clock", TrainingLog)
 def clock(log: TrainingLog) -> Iterator[Fault]:
-    """Times are in whole milliseconds, from a clock that was set, never go backwards and are not
-    after today; run_stop is later than run_start.
+    """Times are whole milliseconds from a clock that was set, never decrease, and are not after
+    today; run_stop is later than run_start.
 
-    Source: mlcommons/logging, mllog.py: time_ms; house rule: podium's log never goes back in time,
-    even where the machine's clock is set back.
+    Source: mlcommons/logging, mllog.py: time_ms; house rule: times in podium's log never decrease,
+    even if the machine's clock is set back.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     last = 0
@@ -245,7 +244,7 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
         if time < last:
             yield log.build_fault(
                 f"{record.key} {last - time} ms before the event above it",
-                "times that do not go backwards",
+                "times that never decrease",
                 record.line,
             )
         last = max(last, time)
@@ -254,7 +253,7 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
     start, stop = log.find_first_record(events.RUN_START), log.find_first_record(events.RUN_STOP)
     if start and stop and stop.event.time_ms <= start.event.time_ms:
         yield log.build_fault(
-            "run_stop is not later than run_start", "a run that takes time", stop.line
+            "run_stop is not later than run_start", "run_stop later than run_start", stop.line
         )
 
 
@@ -262,7 +261,7 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
 def rounded(log: TrainingLog) -> Iterator[Fault]:
     """A run's times have millisecond resolution.
 
-    Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are no chance.
+    Source: mlcommons/logging, mllog.py: time_ms; whole seconds throughout are not a coincidence.
     Advice: submit the log exactly as the run wrote it; rounded times are detected.
     """
     times = [record.event.time_ms for record in log.records if record.key in events.RUN_EVENTS]
@@ -278,14 +277,14 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.init", TrainingLog)
 def init(log: TrainingLog) -> Iterator[Fault]:
-    """Initialisation, from init_start to run_start, takes at most 20 minutes; more than one of them
-    after init_stop is a warning, in a single process more than ten seconds.
+    """Initialisation, from init_start to run_start, takes at most 20 minutes. More than one minute
+    of it after init_stop, or more than ten seconds in a single process, is a warning.
 
     Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's
-    init_limit_ms. House rule: podium starts the clock as soon as it has logged init_stop, so epochs
+    init_limit_ms. House rule: podium starts the clock directly after it logs init_stop, so epochs
     before the clock would show here.
-    Advice: start the clock earlier, or prepare data before the run; explain in the submission what
-    the time was spent on.
+    Advice: start the clock earlier, or prepare data before the run; explain in the submission how
+    the run spent the time.
     """
     start = log.find_first_record(events.INIT_START)
     stop = log.find_first_record(events.RUN_START) or log.find_first_record(events.INIT_STOP)

@@ -386,7 +386,7 @@ def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(
     train_run_set("fake", options(tmp_path, threads=0), seed=1)
     assert (
         values(log_path(tmp_path))["threads"] == 2
-        and "others use 2.0 of 4 cores" in capsys.readouterr().out
+        and "other programs use 2.0 of 4 cores" in capsys.readouterr().out
     )
     monkeypatch.setattr(cpus, "measure_cpu_use", lambda: 0.0)
     train_run_set("fake", options(tmp_path, threads=0), runs=2, resume=True)

@@ -392,7 +392,7 @@ def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(
     train_run_set("fake", options(tmp_path, threads=0), runs=2, resume=True)
     assert (
         values(log_path(tmp_path, 1))["threads"] == 2
-        and "others use" not in capsys.readouterr().out
+        and "other programs use" not in capsys.readouterr().out
     )
     train_run_set("fake", options(tmp_path / "new", threads=0), seed=1)
     assert values(log_path(tmp_path / "new"))["threads"] == 4

@@ -44,6 +44,11 @@ def list_rule_ids() -> list[str]:
     "--workload",
     help="With --config: the workload (default: the value of `workload` in the file).",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Count warnings about the form as errors: for a result that is about to be submitted.",
+)
 @build_format_option(*REPORT_FORMATS)
 def check(
     paths: tuple[str, ...],
@@ -51,13 +56,15 @@ def check(
     truth: Path | None,
     config: Path | None,
     workload: str | None,
+    strict: bool,
     form: str,
 ) -> int:
     """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
     PATH separately.
 
     podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, or podium-v1. Results
-    of any other round are reported as unknown, neither valid nor invalid.
+    of any other round are reported as unknown, neither valid nor invalid. In a published round an
+    error is about the number (score, quality, rules or identity); form is a warning.
 
     Exit code 0: every PATH is valid. 1: a PATH is invalid, unreadable, or of an unknown round. 3:
     the package of a workload is not installed.
@@ -70,7 +77,7 @@ def check(
         return check_config([config, *map(Path, paths)], workload, round_name, form)
     if not paths:
         raise click.UsageError("nothing to judge: name a PATH")
-    return check_paths(paths, round_name, truth, form)
+    return check_paths(paths, round_name, truth, form, strict=strict)
 
 
 @click.command()

@@ -4,6 +4,7 @@ import difflib
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ import click
 from compliance.judge import Judge
 from compliance.reports import render
 from compliance.rules import Rule, load_rules
-from compliance.verdict import PathJudgement, Verdict
+from compliance.verdict import About, PathJudgement, Severity, Verdict, weigh_form_as_error
 from suite import registry
 from suite.errors import MissingError, RequestError
 
@@ -22,9 +23,16 @@ MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
 
 
-def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
+def check_paths(
+    paths: Sequence[str],
+    round_name: str | None,
+    truth: Path | None,
+    form: str,
+    *,
+    strict: bool = False,
+) -> int:
     """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
-    package is missing, else 1.
+    package is missing, else 1. If `strict`, warnings about the form are errors.
 
     RequestError for an unknown round or truth folder.
     """
@@ -33,7 +41,10 @@ def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
     judge = Judge(round_name, truth)
-    return print_judge_report([judge.judge_path(path) for path in paths], form)
+    results = [judge.judge_path(path) for path in paths]
+    if strict:
+        results = [replace(each, findings=weigh_form_as_error(each.findings)) for each in results]
+    return print_judge_report(results, form)
 
 
 def check_config(
@@ -73,7 +84,8 @@ def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
         "id": rule.id,
         **({"former_id": rule.former} if rule.former else {}),
         "severity": rule.severity,
-        "about": rule.document.document_name,
+        "about": rule.about,
+        "document": rule.document.document_name,
         "text": rule.text,
     }
     return {
@@ -112,21 +124,29 @@ def describe_rule(rule: Rule[Any]) -> Iterator[str]:
     """Yield the paragraphs of a rule's explanation."""
     from compliance.rules.example_findings import find_example_finding
 
-    yield f"{rule.id} ({rule.severity}; for {rule.document.document_name})"
+    yield f"{rule.id} ({rule.severity}; about {rule.about}; for {rule.document.document_name})"
     if rule.former:
         yield f"Formerly: {rule.former}"
     yield rule.text
     yield f"Source: {rule.source}"
     yield f"What to do: {rule.advice}"
+    if rule.doubt:
+        yield f"Puts in doubt: {rule.doubt}"
     yield f"Rounds: {', '.join(list_rule_rounds(rule))}"
-    yield (
-        "Verdict if violated:"
-        f" {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
-    )
+    yield f"Verdict if violated: {describe_verdict(rule)}"
     if rule.workload:
         yield f"Workload: {rule.workload}"
     if found := find_example_finding(rule.id):
         yield f"For example: {found}"
+
+
+def describe_verdict(rule: Rule[Any]) -> str:
+    """Describe the verdict that a violation leads to."""
+    if rule.severity is not Severity.ERROR:
+        return f"none; it is {'a' if rule.severity is Severity.WARNING else 'an'} {rule.severity}"
+    if rule.about is About.FORM and not set(list_rule_rounds(rule)) <= {registry.DEFAULT_ROUND}:
+        return f"none in a published round, where form is a warning; {rule.weight} with --strict"
+    return str(rule.weight)
 
 
 def list_rule_rounds(rule: Rule[Any]) -> Sequence[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from compliance.rules import load_rules
-from compliance.verdict import Fault, Finding, PathJudgement, Severity
+from compliance.verdict import About, Fault, Finding, PathJudgement, Severity
 from suite import registry
 from suite.errors import RequestError, build_unknown_name_error
 from suite.files import untrusted_files
@@ -207,6 +207,7 @@ def build_config_finding(
     """Build a finding about a key, at its line."""
     return Finding(
         rule=rule,
+        about=About.RULES,
         severity=severity,
         file=str(config.path),
         line=config.find_line(key),

@@ -1,7 +1,7 @@
-"""Define findings, and the verdict that follows from them."""
+"""Define findings: what they bear on, and the verdict that follows from them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,23 @@ class Severity(StrEnum):
     """Accepted, but worth a review."""
     INFO = "info"
     """For information: values that could not be recomputed, files that were left out."""
+
+
+class About(StrEnum):
+    """What of a result a rule bears on. In a published round only the first four may be errors."""
+
+    SCORE = "score"
+    """The figure or the time cannot be had from the files, or the files contradict it."""
+    QUALITY = "quality"
+    """The target or accuracy is missed, unproven or computed otherwise than the round requires."""
+    RULES = "rules"
+    """A setting, seed, count, bound or hyperparameter is forbidden by the round's own text or
+    checker.
+    """
+    IDENTITY = "identity"
+    """Two files contradict each other about who, which system, division or benchmark."""
+    FORM = "form"
+    """Everything else: order and numbering of events, layout, missing extras, file names."""
 
 
 class Verdict(StrEnum):
@@ -50,6 +67,10 @@ class Fault:
     """Overrides the rule's advice."""
     severity: Severity | None = None
     """Overrides the rule's severity."""
+    about: About | None = None
+    """Overrides what the rule bears on."""
+    doubt: str = ""
+    """Overrides what of the result an error of the rule puts in doubt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +88,10 @@ class Finding:
     """Source of the rule."""
     advice: str
     """How to fix it."""
+    about: About = About.FORM
+    """What of the result it bears on."""
+    doubt: str = ""
+    """What of the result an error puts in doubt; empty for form, and in podium-v1."""
     weight: Verdict = Verdict.BROKEN
     """The verdict that an error of this rule leads to."""
     former_rule: str = ""
@@ -105,3 +130,13 @@ def compute_verdict(findings: Iterable[Finding]) -> Verdict:
     """Derive the verdict from findings; only errors count."""
     weights = [finding.weight for finding in findings if finding.severity is Severity.ERROR]
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID
+
+
+def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Turn warnings about the form into errors, for a result that is about to be submitted."""
+    return tuple(
+        replace(each, severity=Severity.ERROR)
+        if each.about is About.FORM and each.severity is Severity.WARNING
+        else each
+        for each in findings
+    )

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from compliance.verdict import Severity
+from compliance.verdict import About, Severity
 from suite.files.untrusted_files import (
     MAX_DOCUMENT_BYTES,
     MAX_NESTING_DEPTH,
@@ -79,6 +79,8 @@ class ParseError:
     found: str
     required: str
     line: int | None = None
+    about: About | None = None
+    """What of the result the defect bears on, if the parser knows more than its kind says."""
 
 
 @dataclass(slots=True)
@@ -103,7 +105,12 @@ class SourceFile:
     """Number of parse errors of each kind, including those that were dropped."""
 
     def add_parse_error(
-        self, kind: ParseErrorKind, found: str, required: str, line: LineOrPosition = None
+        self,
+        kind: ParseErrorKind,
+        found: str,
+        required: str,
+        line: LineOrPosition = None,
+        about: About | None = None,
     ) -> None:
         """Record one parse error; beyond a hundred of a kind the rest is dropped, so that garbage
         takes no memory and no line lookups.
@@ -116,6 +123,7 @@ class SourceFile:
                     found or "nothing",
                     required,
                     line if line is None or isinstance(line, int) else line.line,
+                    about,
                 )
             )
 

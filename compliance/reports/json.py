@@ -12,6 +12,7 @@ from suite.files.json_files import format_json
 FINDING_FIELDS: Final = (
     "rule",
     "severity",
+    "about",
     "file",
     "line",
     "found",
@@ -41,6 +42,9 @@ def build_result_document(result: PathJudgement) -> dict[str, Any]:
 
 
 def build_finding_document(finding: Finding) -> dict[str, Any]:
-    """Convert one finding to the schema's form; `former_rule` only if the rule had one."""
+    """Convert one finding to the schema's form; `former_rule` only if the rule had one, `doubt`
+    only for an error in a published round.
+    """
     document = {name: getattr(finding, name) for name in FINDING_FIELDS}
-    return {**document, "former_rule": finding.former_rule} if finding.former_rule else document
+    optional = {"former_rule": finding.former_rule, "doubt": finding.doubt}
+    return document | {name: text for name, text in optional.items() if text}

@@ -66,7 +66,7 @@ def build_rule_descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any
         "fullDescription": {"text": f"{text} Source: {first.source}"},
         "help": {"text": f"{advice} Source: {first.source}"},
         "defaultConfiguration": {"level": SARIF_LEVELS[rule.severity if rule else first.severity]},
-        "properties": {"source": first.source},
+        "properties": {"source": first.source, "about": rule.about if rule else first.about},
     }
 
 
@@ -78,7 +78,8 @@ def build_sarif_results(
     """
     listed, left_out = split_listed_findings(result.findings)
     for finding in listed:
-        text = f"Found {finding.found}; expected {finding.required}. {finding.advice}"
+        in_doubt = f" In doubt: {finding.doubt}." if finding.doubt else ""
+        text = f"Found {finding.found}; expected {finding.required}.{in_doubt} {finding.advice}"
         properties = {"path": result.path, "found": finding.found, "required": finding.required}
         yield build_sarif_result(
             finding, rule_indices, locate(finding.file), text, properties, finding.line

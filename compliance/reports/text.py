@@ -128,7 +128,9 @@ def format_result_lines(result: PathJudgement) -> Iterator[str]:
 
 def format_rule_findings(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield the findings of one rule: values, locations, and once the advice."""
-    yield f"  {findings[0].severity} {findings[0].rule}"
+    doubts = list(dict.fromkeys(finding.doubt for finding in findings if finding.doubt))
+    in_doubt = f" (in doubt: {'; '.join(doubts)})" if doubts else ""
+    yield f"  {findings[0].severity} {findings[0].rule}{in_doubt}"
     left = MAX_SHOWN_FINDINGS
     for found, alike in group_equal_findings(findings).items():
         if left > 0:

@@ -7,13 +7,16 @@ packages name their modules in the entry-point group `podium.rules`; an entry po
 begins with a kind of round and a dot (`training.my-rules`) is loaded for that kind alone. A rule
 reads:
 
-    @rule("training.init", TrainingLog)
-    def init_limit(log: TrainingLog) -> Iterator[Fault]:
+    @rule("log.init", PublishedLog, about=About.RULES, doubt="the time to train")
+    def init(log: PublishedLog) -> Iterator[Fault]:
         '''Initialisation takes at most 20 minutes.
 
         Source: training_rules.adoc v0.7, Timing.
         Advice: move work that is not allowed before the clock behind run_start.
         '''
+
+`about` says what of the result the rule bears on. In a published round, a finding about the form is
+at most a warning, and an error names what of the result it puts in doubt (`doubt`).
 """
 
 import inspect
@@ -27,7 +30,7 @@ from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from compliance.verdict import Fault, Finding, Severity, Verdict
+from compliance.verdict import About, Fault, Finding, Severity, Verdict
 from suite import plugins, registry
 from suite.rounds import RoundKind
 
@@ -52,6 +55,9 @@ class Rule(Generic[D]):
     former: str
     """The id before this release, which `podium explain` still accepts; empty if it is the same."""
     document: type[D]
+    about: About
+    doubt: str
+    """What of a published result an error puts in doubt; empty for rules about the form."""
     severity: Severity
     weight: Verdict
     rounds: frozenset[str] | None
@@ -64,16 +70,25 @@ class Rule(Generic[D]):
     check: Callable[[D], Iterable[Fault]]
 
     def __call__(self, document: D) -> Iterator[Finding]:
-        """Judge one document."""
+        """Judge one document of podium's own round."""
         for fault in self.check(document):
             yield self.build_finding(fault)
 
-    def build_finding(self, fault: Fault) -> Finding:
-        """Add the rule's source and advice to a fault."""
+    def build_finding(self, fault: Fault, *, published: bool = False) -> Finding:
+        """Add what the rule knows to a fault. In a published round an error about the form becomes
+        a warning, and so does one that names nothing of the result that it puts in doubt.
+        """
+        about = fault.about or self.about
+        severity = fault.severity or self.severity
+        doubt = "" if about is About.FORM else fault.doubt or self.doubt
+        if published and severity is Severity.ERROR and not doubt:
+            severity = Severity.WARNING
         return Finding(
             rule=self.id,
             former_rule=self.former,
-            severity=fault.severity or self.severity,
+            about=about,
+            doubt=doubt if published and severity is Severity.ERROR else "",
+            severity=severity,
             file=str(fault.file),
             line=fault.line,
             found=truncate_quoted_text(fault.found),
@@ -93,6 +108,8 @@ def rule(
     id: str,
     document: type[D],
     *,
+    about: About = About.FORM,
+    doubt: str = "",
     former: str = "",
     severity: Severity = Severity.ERROR,
     weight: Verdict = Verdict.BROKEN,
@@ -115,6 +132,8 @@ def rule(
             id=id,
             former=former,
             document=document,
+            about=about,
+            doubt=doubt,
             severity=severity,
             weight=weight,
             rounds=names,
@@ -191,9 +210,19 @@ def iterate_module_rules(module: ModuleType) -> Iterator[Rule[Any]]:
 
 def judge_document(document: object, round: str, workload: str | None = None) -> Iterator[Finding]:
     """Apply every rule for this kind of document, round and workload."""
+    published = is_published_round(round)
     for each in group_rules_by_document(round, workload).get(type(document), ()):
         for fault in each.check(document):
-            yield each.build_finding(fault)
+            yield each.build_finding(fault, published=published)
+
+
+@cache
+def is_published_round(round: str) -> bool:
+    """Return whether a round is MLCommons'; podium writes both sides of its own."""
+    return (
+        round in registry.list_round_names()
+        and registry.load_round_kind(round) is not RoundKind.PODIUM
+    )
 
 
 @lru_cache(maxsize=64)  # bounded: the workload's name comes from an untrusted log

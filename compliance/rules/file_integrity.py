@@ -5,13 +5,16 @@ from typing import Final
 
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 
 LENIENT_FILE_ADVICE: Final = (
     "not required if the file is as the run wrote it, since some accepted results have"
     " this; otherwise copy the file again"
 )
 """Advice for findings that are only informative."""
+
+
+LOST_RECORD_DOUBT: Final = "what the lost record says of the result"
 
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:
@@ -27,6 +30,8 @@ def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fau
                 found=parse_error.found,
                 required=parse_error.required,
                 severity=source.leniency.get(kind),
+                about=parse_error.about,
+                doubt=LOST_RECORD_DOUBT if parse_error.about else "",
                 advice=advice,
             )
 
@@ -42,7 +47,7 @@ def present(source: SourceFile) -> Iterator[Fault]:
     yield from check_parse_errors(source, ParseErrorKind.MISSING)
 
 
-@rule("file.readable", SourceFile)
+@rule("file.readable", SourceFile, about=About.SCORE, doubt="everything that the file would show")
 def readable(source: SourceFile) -> Iterator[Fault]:
     """Each file can be opened and read, and is a regular file.
 
@@ -94,7 +99,7 @@ def number(source: SourceFile) -> Iterator[Fault]:
     yield from check_parse_errors(source, ParseErrorKind.NUMBER)
 
 
-@rule("file.duplicate", SourceFile)
+@rule("file.duplicate", SourceFile, about=About.SCORE, doubt="which of the values counts")
 def duplicate(source: SourceFile) -> Iterator[Fault]:
     """No name occurs twice in one object or summary, because readers would disagree about which
     value counts.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from compliance.rules import rule
-from compliance.verdict import Fault, Verdict
+from compliance.verdict import About, Fault, Verdict
 from suite import registry
 
 
@@ -21,7 +21,7 @@ class UnjudgedPath:
     """The evidence for the round."""
 
 
-@rule("round.known", UnjudgedPath, weight=Verdict.UNKNOWN)
+@rule("round.known", UnjudgedPath, about=About.IDENTITY, weight=Verdict.UNKNOWN)
 def known(result: UnjudgedPath) -> Iterator[Fault]:
     """A result belongs to a known round; another round's rules do not apply to it.
 

@@ -13,10 +13,11 @@ INTRODUCTION: Final = """# Rules of the judge
 
 The {count} rules that `podium check` applies, as `podium explain RULE` shows them. A rule is one
 typed function; this page is generated from them. An *error* makes a result not compliant; a
-*warning* does not.
+*warning* does not. *About* is what of the result a rule bears on: in a published round a finding
+about the form is never more than a warning.
 
-| rule | severity | what it asks |
-|---|---|---|
+| rule | severity | about | what it requires |
+|---|---|---|---|
 """
 
 MARKS: Final = {"<": "&lt;", **{char: f"\\{char}" for char in "\\`*_>[]#"}}
@@ -46,7 +47,7 @@ def anchor(rule: Rule[Any]) -> str:
 def overview(rules: Sequence[Rule[Any]]) -> str:
     """Write the table of all rules."""
     rows = (
-        f"| [`{rule.id}`]({group_of(rule)}.md#{anchor(rule)}) | {rule.severity} |"
+        f"| [`{rule.id}`]({group_of(rule)}.md#{anchor(rule)}) | {rule.severity} | {rule.about} |"
         f" {cell(rule.text)} |\n"
         for rule in rules
     )

@@ -24,7 +24,7 @@ from compliance.rules.podium.inference.run_record import (
     get_record_settings,
     is_system_setting,
 )
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import format_audit_config
@@ -70,7 +70,11 @@ AUDIT_RATIO_TOLERANCE: Final = 1e-9
 """Relative: the error from writing and reading a number."""
 
 
-@rule("audit.result", Audit)
+@rule(
+    "audit.result",
+    Audit,
+    about=About.IDENTITY,
+)
 def result(audit: Audit) -> Iterator[Fault]:
     """A compliance test has a known name and rules, and belongs to a result: the same system,
     campaign, checkpoint and settings.
@@ -147,7 +151,11 @@ def check_run_matches_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator
             )
 
 
-@rule("audit.settings", Audit)
+@rule(
+    "audit.settings",
+    Audit,
+    about=About.RULES,
+)
 def settings(audit: Audit) -> Iterator[Fault]:
     """Each run of a test has the settings of the test's rules: the seeds derive from nonce and
     checkpoint, and no other settings differ.
@@ -268,7 +276,11 @@ def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> I
             )
 
 
-@rule("audit.turns", Audit)
+@rule(
+    "audit.turns",
+    Audit,
+    about=About.RULES,
+)
 def turns(audit: Audit) -> Iterator[Fault]:
     """Test runs and reference runs alternate, in the number that the rules require, after the
     result, and never two at once.
@@ -305,7 +317,11 @@ def turns(audit: Audit) -> Iterator[Fault]:
             )
 
 
-@rule("audit.speed", Audit)
+@rule(
+    "audit.speed",
+    Audit,
+    about=About.SCORE,
+)
 def speed(audit: Audit) -> Iterator[Fault]:
     """With the test's settings the system is about as fast as without them. The speed is recomputed
     from the detail logs of all runs.
@@ -334,7 +350,11 @@ def recompute_audit_speed(audit: Audit) -> AuditComparison | None:
     return compare_best_runs(audit.rules, audit.row, audit.scenario, *figures)
 
 
-@rule("audit.answers", Audit)
+@rule(
+    "audit.answers",
+    Audit,
+    about=About.QUALITY,
+)
 def answers(audit: Audit) -> Iterator[Fault]:
     """TEST01's performance runs give the same answers as the accuracy run: whole answers, byte for
     byte or within the workload's tolerance.
@@ -381,7 +401,11 @@ def is_same_file(one: Path, other: Path) -> bool:
         return False
 
 
-@rule("audit.told", Audit)
+@rule(
+    "audit.told",
+    Audit,
+    about=About.SCORE,
+)
 def stated_outcome(audit: Audit) -> Iterator[Fault]:
     """audit.json and the verify files agree with the recomputed runs.
 
@@ -455,7 +479,11 @@ def check_verdict_texts(audit: Audit, passed: Mapping[str, bool]) -> Iterator[Fa
             yield audit.build_fault("no outcome", PASS, name, Severity.WARNING)
 
 
-@rule("audit.failed", Audit)
+@rule(
+    "audit.failed",
+    Audit,
+    about=About.SCORE,
+)
 def failed(audit: Audit) -> Iterator[Fault]:
     """A test that podium recorded as failed stays failed, even if its recomputed runs now pass.
 
@@ -466,7 +494,7 @@ def failed(audit: Audit) -> Iterator[Fault]:
         yield audit.build_fault("failed", "a passed test")
 
 
-@rule("audit.strays", Audit, severity=Severity.WARNING)
+@rule("audit.strays", Audit, about=About.FORM, severity=Severity.WARNING)
 def strays(audit: Audit) -> Iterator[Fault]:
     """A compliance test's folder contains only its runs, its record, its settings and its verify
     files.

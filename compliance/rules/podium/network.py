@@ -9,7 +9,7 @@ from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.system_description import SystemFile
 from compliance.rules import rule
 from compliance.rules.podium.inference.run_record import build_record_fault
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.records import NetworkRecord
 from suite.terms import NETWORK_FIELDS, Division
 
@@ -29,7 +29,11 @@ SHARED_NETWORK_FIELDS: Final = (
 """Fields that are equal in the networks of all runs of an entry; round trips and bytes differ."""
 
 
-@rule("network.scenario", LoadGenRun)
+@rule(
+    "network.scenario",
+    LoadGenRun,
+    about=About.RULES,
+)
 def scenario(run: LoadGenRun) -> Iterator[Fault]:
     """A system behind a network is measured only in Server and Offline.
 
@@ -42,7 +46,11 @@ def scenario(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("network.name", LoadGenRun)
+@rule(
+    "network.name",
+    LoadGenRun,
+    about=About.IDENTITY,
+)
 def name(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's name of a system behind a network contains 'Network SUT' and each server's name; no
     other system has such a name.
@@ -79,7 +87,11 @@ def list_endpoint_addresses(network: NetworkRecord) -> list[str]:
     return [endpoint.partition("://")[2] for endpoint in network.endpoints]
 
 
-@rule("network.requests", LoadGenRun)
+@rule(
+    "network.requests",
+    LoadGenRun,
+    about=About.RULES,
+)
 def requests(run: LoadGenRun) -> Iterator[Fault]:
     """Each request over a network contains one sample: LoadGen's side neither batches nor pads.
 
@@ -100,7 +112,11 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("network.machines", LoadGenRun)
+@rule(
+    "network.machines",
+    LoadGenRun,
+    about=About.IDENTITY,
+)
 def machines(run: LoadGenRun) -> Iterator[Fault]:
     """In the network division, LoadGen and every server run on different machines, and the servers
     state what they serve. A system behind a network is never in the closed division.
@@ -135,7 +151,11 @@ def machines(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("network.described", InferenceEntry)
+@rule(
+    "network.described",
+    InferenceEntry,
+    about=About.IDENTITY,
+)
 def described(entry: InferenceEntry) -> Iterator[Fault]:
     """All runs of an entry have the same network, and the system's description states whether there
     is one.
@@ -167,7 +187,11 @@ def described(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("network.fields", SystemFile)
+@rule(
+    "network.fields",
+    SystemFile,
+    about=About.IDENTITY,
+)
 def fields(system: SystemFile) -> Iterator[Fault]:
     """A description in the network division has all thirteen fields of a networked system.
 

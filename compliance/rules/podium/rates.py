@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from compliance.documents.podium.rates import RUN_STAMP_FIELDS, PeakFile, RateRun, SpeedFile
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, is_inside_folder
 from suite.loadgen.early_stopping import compute_queries_needed
 from suite.loadgen.headline import HEADLINE_METRICS
@@ -107,7 +107,11 @@ def check_run_stamps(run: RateRun, stamps: StudyStamps) -> Iterator[Fault]:
             )
 
 
-@rule("peak.trials", PeakFile)
+@rule(
+    "peak.trials",
+    PeakFile,
+    about=About.SCORE,
+)
 def trials(study: PeakFile) -> Iterator[Fault]:
     """Each probe and run of a search is a separate LoadGen run with the rate, bound, percentile and
     length in the table, and without errors.
@@ -201,7 +205,11 @@ def build_search_settings(sought: PeakRequest, row: SpeedRow | RateAttempt) -> d
     return wanted | {"effective_samples_per_query": int(rate)}
 
 
-@rule("peak.figures", PeakFile)
+@rule(
+    "peak.figures",
+    PeakFile,
+    about=About.SCORE,
+)
 def figures(study: PeakFile) -> Iterator[Fault]:
     """The verdict, the counts over the bound, their dispersion and the latency of each run match
     its LoadGen log and its record of queries.
@@ -251,7 +259,11 @@ def recompute_trial_figures(
     return made
 
 
-@rule("peak.answer", PeakFile)
+@rule(
+    "peak.answer",
+    PeakFile,
+    about=About.SCORE,
+)
 def answer(study: PeakFile) -> Iterator[Fault]:
     """The highest VALID rate, the lowest INVALID rate above it, and the chance to pass follow from
     the runs. Only the round's own bound gives a result.
@@ -312,7 +324,7 @@ def find_searched_scenario(study: PeakFile) -> ScenarioRow | None:
     )
 
 
-@rule("peak.steps", PeakFile, severity=Severity.WARNING)
+@rule("peak.steps", PeakFile, about=About.SCORE, severity=Severity.WARNING)
 def steps(study: PeakFile) -> Iterator[Fault]:
     """Each run of a Server search is the next step after the runs before it, and the search ends
     when its rates are within the tolerance.
@@ -349,7 +361,11 @@ def steps(study: PeakFile) -> Iterator[Fault]:
         )
 
 
-@rule("speed.rows", SpeedFile)
+@rule(
+    "speed.rows",
+    SpeedFile,
+    about=About.SCORE,
+)
 def speed(study: SpeedFile) -> Iterator[Fault]:
     """Each row of a speed-only table matches one LoadGen performance run with these weights, each
     run has a row, and the table states that it is not a result.

@@ -12,7 +12,7 @@ from compliance.logs.telemetry import HostState
 from compliance.recognition.tree_path import match_scenario_folder
 from compliance.rules import rule
 from compliance.rules.podium.campaign import compute_thread_limit, find_submitted_description
-from compliance.verdict import INSTALLED_RULE, Fault, Severity, Verdict
+from compliance.verdict import INSTALLED_RULE, About, Fault, Severity, Verdict
 from suite import events
 from suite.files.layout import (
     CHECKPOINT_RECORD,
@@ -33,7 +33,11 @@ MEMORY_CAPACITY_FACTOR: Final = 1.05
 """A capacity may be rounded, or include memory that firmware reserves."""
 
 
-@rule("tree.contents", Submission)
+@rule(
+    "tree.contents",
+    Submission,
+    about=About.FORM,
+)
 def contents(tree: Submission) -> Iterator[Fault]:
     """There is at least one result.
 
@@ -46,7 +50,11 @@ def contents(tree: Submission) -> Iterator[Fault]:
         )
 
 
-@rule("tree.folders", Submission)
+@rule(
+    "tree.folders",
+    Submission,
+    about=About.FORM,
+)
 def folders(tree: Submission) -> Iterator[Fault]:
     """Every folder below results/ is a benchmark of the round or one of its scenarios, and no
     folder beside a division has a misspelt division name.
@@ -85,7 +93,11 @@ def folders(tree: Submission) -> Iterator[Fault]:
         )
 
 
-@rule("tree.links", Submission)
+@rule(
+    "tree.links",
+    Submission,
+    about=About.FORM,
+)
 def links(tree: Submission) -> Iterator[Fault]:
     """A tree contains only regular files and folders, because a link's target can change.
 
@@ -97,7 +109,7 @@ def links(tree: Submission) -> Iterator[Fault]:
         yield tree.build_fault("a link", "a plain file or folder", path)
 
 
-@rule("tree.strays", Submission, severity=Severity.WARNING)
+@rule("tree.strays", Submission, about=About.FORM, severity=Severity.WARNING)
 def strays(tree: Submission) -> Iterator[Fault]:
     """There are no files beside the folders of systems and benchmarks, and systems/ contains only
     descriptions.
@@ -110,7 +122,7 @@ def strays(tree: Submission) -> Iterator[Fault]:
         yield tree.build_fault(path.name, "folders, and systems/<system>.json", path)
 
 
-@rule("tree.ceiling", Submission, severity=Severity.WARNING)
+@rule("tree.ceiling", Submission, about=About.SCORE, severity=Severity.WARNING)
 def ceiling(tree: Submission) -> Iterator[Fault]:
     """The harness ceilings of all runs of one system and scenario come from one host: no ceiling is
     more than twice another.
@@ -138,7 +150,7 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
             )
 
 
-@rule("tree.host", Submission, severity=Severity.WARNING)
+@rule("tree.host", Submission, about=About.IDENTITY, severity=Severity.WARNING)
 def host(tree: Submission) -> Iterator[Fault]:
     """The telemetry of a run comes from the host that systems/ describes: it shows no more free
     memory and no more hardware threads than that host has.
@@ -200,7 +212,7 @@ def check_described_host(run: LoadGenRun, description: SystemDescription) -> Ite
         )
 
 
-@rule("tree.profile", Submission, severity=Severity.WARNING)
+@rule("tree.profile", Submission, about=About.IDENTITY, severity=Severity.WARNING)
 def profile(tree: Submission) -> Iterator[Fault]:
     """All results of an organisation have the same profile.
 
@@ -214,7 +226,11 @@ def profile(tree: Submission) -> Iterator[Fault]:
         yield tree.build_fault(f"profiles {', '.join(sorted(found))}", "one")
 
 
-@rule("tree.checkpoint", Submission)
+@rule(
+    "tree.checkpoint",
+    Submission,
+    about=About.IDENTITY,
+)
 def checkpoint(tree: Submission) -> Iterator[Fault]:
     """All scenarios of a benchmark on a system serve the same checkpoint.
 
@@ -234,7 +250,11 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
             )
 
 
-@rule("tree.systems", Submission)
+@rule(
+    "tree.systems",
+    Submission,
+    about=About.IDENTITY,
+)
 def systems(tree: Submission) -> Iterator[Fault]:
     """Every system with results has a description that names the framework of its training runs.
 
@@ -274,7 +294,7 @@ def systems(tree: Submission) -> Iterator[Fault]:
             )
 
 
-@rule(INSTALLED_RULE, UninstalledResult, weight=Verdict.UNKNOWN)
+@rule(INSTALLED_RULE, UninstalledResult, about=About.IDENTITY, weight=Verdict.UNKNOWN)
 def installed(result: UninstalledResult) -> Iterator[Fault]:
     """The result's workload is installed, so that the round has a row for it.
 
@@ -291,7 +311,11 @@ def installed(result: UninstalledResult) -> Iterator[Fault]:
         )
 
 
-@rule("bundle.archive", Bundle)
+@rule(
+    "bundle.archive",
+    Bundle,
+    about=About.FORM,
+)
 def archive(bundle: Bundle) -> Iterator[Fault]:
     """A bundle is one zstd frame that contains a tar of regular files below its root, followed by a
     seal.
@@ -304,7 +328,11 @@ def archive(bundle: Bundle) -> Iterator[Fault]:
         yield bundle.build_fault(bundle.problem, "a bundle written by podium pack")
 
 
-@rule("bundle.files", Bundle)
+@rule(
+    "bundle.files",
+    Bundle,
+    about=About.IDENTITY,
+)
 def files(bundle: Bundle) -> Iterator[Fault]:
     """A bundle contains exactly the files of its manifest, byte for byte.
 
@@ -315,7 +343,11 @@ def files(bundle: Bundle) -> Iterator[Fault]:
         yield from manifests.check_bundle_manifest(bundle.folder)
 
 
-@rule("bundle.strays", Bundle)
+@rule(
+    "bundle.strays",
+    Bundle,
+    about=About.FORM,
+)
 def unread(bundle: Bundle) -> Iterator[Fault]:
     """Every file of a bundle belongs to a judged result, is its ground truth, or describes its
     system or checkpoint.
@@ -333,7 +365,11 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
             )
 
 
-@rule("bundle.checkpoint", Bundle)
+@rule(
+    "bundle.checkpoint",
+    Bundle,
+    about=About.IDENTITY,
+)
 def records(bundle: Bundle) -> Iterator[Fault]:
     """A bundle contains the record of each served checkpoint, with the owner of the weights and
     their scores.
@@ -355,7 +391,11 @@ def records(bundle: Bundle) -> Iterator[Fault]:
             yield bundle.build_fault(f"no {name}", "the record of the served checkpoint")
 
 
-@rule("bundle.manifest", Bundle)
+@rule(
+    "bundle.manifest",
+    Bundle,
+    about=About.IDENTITY,
+)
 def manifest(bundle: Bundle) -> Iterator[Fault]:
     """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its
     results, which belong to one organisation.

@@ -9,7 +9,7 @@ from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog
 from compliance.rules import rule
 from compliance.rules.podium.training.hyperparameters import convert_list_to_tuple
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.files.layout import CHECKPOINT_RECORD, compute_folder_sha256, fold_name
 from suite.files.untrusted_files import parse_document_count
@@ -29,7 +29,11 @@ LOGGED_RECORD_FIELDS: Final = {
 SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
-@rule("system.place", SystemFile)
+@rule(
+    "system.place",
+    SystemFile,
+    about=About.IDENTITY,
+)
 def place(system: SystemFile) -> Iterator[Fault]:
     """A description's submitter, division and name match its folders and file name.
 
@@ -48,7 +52,11 @@ def place(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
 
 
-@rule("system.stamps", SystemFile)
+@rule(
+    "system.stamps",
+    SystemFile,
+    about=About.IDENTITY,
+)
 def stamps(system: SystemFile) -> Iterator[Fault]:
     """Division, status, round and profile have known values.
 
@@ -67,7 +75,11 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(f"{field} {found!r}", " or ".join(known))
 
 
-@rule("system.counts", SystemFile)
+@rule(
+    "system.counts",
+    SystemFile,
+    about=About.IDENTITY,
+)
 def counts(system: SystemFile) -> Iterator[Fault]:
     """Nodes, processors, cores and accelerators are whole numbers if given; threads, ranks and
     devices must fit them.
@@ -86,7 +98,7 @@ def counts(system: SystemFile) -> Iterator[Fault]:
             )
 
 
-@rule("system.unknown", SystemFile, severity=Severity.WARNING)
+@rule("system.unknown", SystemFile, about=About.FORM, severity=Severity.WARNING)
 def unknown(system: SystemFile) -> Iterator[Fault]:
     """The submitter provides the values that podium could not read from the machine: every field in
     profile full, and the counts in every profile.
@@ -103,7 +115,11 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(f"{field} is unknown", "a value")
 
 
-@rule("checkpoint.record", CheckpointFile)
+@rule(
+    "checkpoint.record",
+    CheckpointFile,
+    about=About.IDENTITY,
+)
 def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
     """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and
     scores.
@@ -130,7 +146,11 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
                 yield found.build_fault(f"{field} {stated!r}", f"{logged!r}, as in {log.path.name}")
 
 
-@rule("checkpoint.weights", CheckpointFile)
+@rule(
+    "checkpoint.weights",
+    CheckpointFile,
+    about=About.IDENTITY,
+)
 def weights(found: CheckpointFile) -> Iterator[Fault]:
     """Weights beside a record have the hash that names their folder.
 

@@ -9,7 +9,7 @@ from typing import Final
 from compliance.documents.podium.conditions import RunConditions
 from compliance.logs.telemetry import SampledSegment
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.units import NS_PER_S
 
 MAX_TELEMETRY_MARGIN_NS: Final = 60 * NS_PER_S
@@ -22,7 +22,7 @@ sets UTC; more means that a clock was set.
 """
 
 
-@rule("telemetry.time", RunConditions, severity=Severity.WARNING)
+@rule("telemetry.time", RunConditions, about=About.FORM, severity=Severity.WARNING)
 def time(run: RunConditions) -> Iterator[Fault]:
     """Time increases in telemetry: within each channel, between the clocks of the first and the
     last line, and from segment to segment.
@@ -70,7 +70,7 @@ def check_channel_times(
         before = t
 
 
-@rule("telemetry.whole", RunConditions, severity=Severity.WARNING)
+@rule("telemetry.whole", RunConditions, about=About.FORM, severity=Severity.WARNING)
 def whole(run: RunConditions) -> Iterator[Fault]:
     """Telemetry ends with a line that counts its readings; only a segment of an interrupted run may
     lack it.
@@ -98,7 +98,7 @@ def whole(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("telemetry.window", RunConditions, severity=Severity.WARNING)
+@rule("telemetry.window", RunConditions, about=About.FORM, severity=Severity.WARNING)
 def window(run: RunConditions) -> Iterator[Fault]:
     """Telemetry covers the run: it begins before the run and ends after it, without a long gap in
     between.
@@ -130,7 +130,7 @@ def window(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("telemetry.outside", RunConditions, severity=Severity.WARNING)
+@rule("telemetry.outside", RunConditions, about=About.FORM, severity=Severity.WARNING)
 def outside(run: RunConditions) -> Iterator[Fault]:
     """Telemetry of a training run begins no earlier than its initialisation may, and ends with the
     run. Longer telemetry means training outside the timed run.

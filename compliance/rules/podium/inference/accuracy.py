@@ -8,7 +8,7 @@ from typing import Final
 
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_TEXT, RUN_RECORD
 from suite.terms import Precision, Profile
 
@@ -24,7 +24,11 @@ COARSE_PRECISION_FACTOR: Final = 3
 """Factor by which a result in another format may be farther from the reference."""
 
 
-@rule("accuracy.score", InferenceEntry)
+@rule(
+    "accuracy.score",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def score(entry: InferenceEntry) -> Iterator[Fault]:
     """The score in accuracy.txt and run.json equals the score that the workload's scorer computes
     from the accuracy log and the ground truth.
@@ -67,7 +71,7 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
+@rule("accuracy.unscored", InferenceEntry, about=About.QUALITY, severity=Severity.INFO)
 def unscored(entry: InferenceEntry) -> Iterator[Fault]:
     """An accuracy that the judge cannot recompute is reported, because it is only the run's own
     claim.
@@ -82,7 +86,11 @@ def unscored(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.packed", InferenceEntry)
+@rule(
+    "accuracy.packed",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def packed(entry: InferenceEntry) -> Iterator[Fault]:
     """The tree contains the ground truth of the embedded data, and the answers can be scored with
     it.
@@ -104,7 +112,11 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.hash", InferenceEntry)
+@rule(
+    "accuracy.hash",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def hashes(entry: InferenceEntry) -> Iterator[Fault]:
     """For each metric, accuracy.txt contains the SHA-256 of the accuracy log beside it.
 
@@ -121,7 +133,11 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule("accuracy.truth", InferenceEntry)
+@rule(
+    "accuracy.truth",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def truth(entry: InferenceEntry) -> Iterator[Fault]:
     """The packed ground truth is the one that scored the run.
 
@@ -136,7 +152,11 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.pinned", InferenceEntry)
+@rule(
+    "accuracy.pinned",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     """The ground truth of the embedded data has the hash that every machine generates. Labels and
     answers that were rewritten together fail this check.
@@ -162,7 +182,11 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.reference", InferenceEntry)
+@rule(
+    "accuracy.reference",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def reference(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model reaches 99 % of its checkpoint's reference accuracy in the training log.
 
@@ -181,7 +205,11 @@ def reference(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule("accuracy.excess", InferenceEntry)
+@rule(
+    "accuracy.excess",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def excess(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model is not more accurate than its own checkpoint by more than the row allows
     (default 0.05), or three times that in a lower precision.
@@ -235,7 +263,11 @@ def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
     return stated[0] if stated else None
 
 
-@rule("accuracy.threshold", InferenceEntry)
+@rule(
+    "accuracy.threshold",
+    InferenceEntry,
+    about=About.QUALITY,
+)
 def threshold(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model reaches the round's own threshold, if the row has one.
 

@@ -12,7 +12,7 @@ from compliance.documents.podium.submission import Submission
 from compliance.documents.podium.training import is_finite_number
 from compliance.rules import rule
 from compliance.rules.podium.training.quality import is_sha256
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.engine import RANGE
 from suite.files.layout import compute_names_sha256
 from suite.records import CalibrationRecord
@@ -23,7 +23,11 @@ MAX_NAMED_CALIBRATION_SAMPLES: Final = 3
 """Maximum number of samples in a finding."""
 
 
-@rule("entry.calibrated", InferenceEntry)
+@rule(
+    "entry.calibrated",
+    InferenceEntry,
+    about=About.RULES,
+)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     """A quantised result states list, samples, method and resulting ranges for each network with
     ranges; any other result has no calibration.
@@ -84,7 +88,11 @@ def is_number_range(value: object) -> bool:
     )
 
 
-@rule("entry.calibration_list", InferenceEntry)
+@rule(
+    "entry.calibration_list",
+    InferenceEntry,
+    about=About.RULES,
+)
 def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
     """All networks of a system use the same calibration list, and it is one of the round's lists
     for the workload and profile.
@@ -124,7 +132,11 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule("entry.calibration_samples", InferenceEntry)
+@rule(
+    "entry.calibration_samples",
+    InferenceEntry,
+    about=About.RULES,
+)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
     """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples
     of the accuracy set are used only if the list consists of them.
@@ -192,7 +204,11 @@ def build_measurements_fault(entry: InferenceEntry, found: str, required: str) -
     return entry.build_fault(found, required, entry.measurements_path)
 
 
-@rule("tree.calibration", Submission)
+@rule(
+    "tree.calibration",
+    Submission,
+    about=About.RULES,
+)
 def one_calibration(tree: Submission) -> Iterator[Fault]:
     """All quantised results of a benchmark, across an organisation's scenarios and systems, use the
     same calibration list.

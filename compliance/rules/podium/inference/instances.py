@@ -9,7 +9,7 @@ from typing import Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import RUN_RECORD
 from suite.process.devices import expand_device_name, expand_number_list, is_gpu_list
 from suite.records import RunRecord
@@ -25,7 +25,11 @@ MIN_BATCHES_PER_INSTANCE: Final = 8
 """House rule: with fewer batches per instance, shares differ by chance."""
 
 
-@rule("loadgen.instances", LoadGenRun)
+@rule(
+    "loadgen.instances",
+    LoadGenRun,
+    about=About.RULES,
+)
 def instances(run: LoadGenRun) -> Iterator[Fault]:
     """A system has as many instances as its setting requires, on each of the run's devices.
     Instances share no core with each other or with LoadGen's process, and are pinned if the

@@ -13,7 +13,7 @@ from compliance.loadgen_replay import ReplayPlan, take_first_values
 from compliance.logs.source_file import ParseErrorKind
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import compute_planned_samples
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG
 from suite.loadgen.scenario import Scenario
 from suite.units import NS_PER_S
@@ -45,7 +45,7 @@ DRAW_COUNT_KEYS: Final = (
 )
 
 
-@rule("loadgen.library", LoadGenRun, severity=Severity.WARNING)
+@rule("loadgen.library", LoadGenRun, about=About.RULES, severity=Severity.WARNING)
 def library(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen built with GCC's library draws the loaded samples from this seed. The draws of
     another library cannot be repeated, and that is reported.
@@ -64,7 +64,11 @@ def library(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.draws", LoadGenRun)
+@rule(
+    "loadgen.draws",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def draws(run: LoadGenRun) -> Iterator[Fault]:
     """The seeds reproduce the issued samples, their due times, and the logged answers.
 

@@ -12,7 +12,7 @@ from compliance.rules.podium.inference.loadgen_summary import (
     LOGGED_PERCENTILES,
     MAX_PLAUSIBLE_QUERIES,
 )
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG
 from suite.loadgen import early_stopping
 from suite.loadgen.percentiles import compute_percentile_index
@@ -22,7 +22,11 @@ LATENCY_SUM_OVERFLOW_NS: Final = 2.0**63
 """LoadGen adds latencies in 64 bits; the mean of a larger sum is meaningless."""
 
 
-@rule("loadgen.percentiles", LoadGenRun)
+@rule(
+    "loadgen.percentiles",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def percentiles(run: LoadGenRun) -> Iterator[Fault]:
     """Percentiles increase between the smallest and largest latency, the mean is consistent with
     them, and no sample takes longer than its query.
@@ -85,7 +89,11 @@ def check_sample_latencies(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule("loadgen.early_stopping", LoadGenRun)
+@rule(
+    "loadgen.early_stopping",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def stopping(run: LoadGenRun) -> Iterator[Fault]:
     """The run has enough queries for its percentile. The judge repeats LoadGen's early-stopping
     arithmetic on the counts.

@@ -14,7 +14,7 @@ from compliance.rules.podium.inference.loadgen_settings import (
     REQUESTED_PERCENTILE_KEYS,
     REQUESTED_RATE_KEYS,
 )
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen.loadgen_errors import is_harmless_error
 from suite.loadgen.scenario import Scenario
@@ -123,7 +123,11 @@ ERROR_COUNT_REMARKS: Final = {
 LOADGEN_VERSION_PATTERN: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 
-@rule("loadgen.keys", LoadGenRun)
+@rule(
+    "loadgen.keys",
+    LoadGenRun,
+    about=About.FORM,
+)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
     """A detail log has the keys for its mode and scenario, each once, with a value of the right
     type.
@@ -186,7 +190,11 @@ def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
         yield from RESULT_LOG_KEYS[run.scenario] if run.performance else ()
 
 
-@rule("loadgen.version", LoadGenRun)
+@rule(
+    "loadgen.version",
+    LoadGenRun,
+    about=About.RULES,
+)
 def version(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen is a release, built without changes.
 
@@ -209,7 +217,11 @@ def version(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.errors", LoadGenRun)
+@rule(
+    "loadgen.errors",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def errors(run: LoadGenRun) -> Iterator[Fault]:
     """Detail log and summary contain no errors except races inside LoadGen's own logger.
 
@@ -243,7 +255,7 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
+@rule("loadgen.warnings", LoadGenRun, about=About.SCORE, severity=Severity.WARNING)
 def warnings(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen logged no warnings except about its own logger.
 
@@ -258,7 +270,7 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
+@rule("loadgen.strays", LoadGenRun, about=About.FORM, severity=Severity.WARNING)
 def strays(run: LoadGenRun) -> Iterator[Fault]:
     """A run's folder contains only LoadGen's files, podium's run record and, in an accuracy run,
     the score.
@@ -271,7 +283,11 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
         yield Fault(file=path, found=path.name, required="only the files of the run")
 
 
-@rule("loadgen.clock", LoadGenRun)
+@rule(
+    "loadgen.clock",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
     """The times of a detail log never decrease, and its wall-clock timestamps are valid and not
     after today.

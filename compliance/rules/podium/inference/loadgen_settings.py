@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG, compute_bound_seed
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import is_same_value
@@ -74,7 +74,11 @@ MAX_PADDED_QUERY_SAMPLES: Final = 1 << 16
 """Samples per query; MultiStream has 8."""
 
 
-@rule("loadgen.effective", LoadGenRun)
+@rule(
+    "loadgen.effective",
+    LoadGenRun,
+    about=About.RULES,
+)
 def effective(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's effective settings are the requested ones, or values that LoadGen derives from
     them.
@@ -179,7 +183,11 @@ def check_offline_query(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.mode", LoadGenRun)
+@rule(
+    "loadgen.mode",
+    LoadGenRun,
+    about=About.RULES,
+)
 def mode(run: LoadGenRun) -> Iterator[Fault]:
     """Scenario and mode match the folder: AccuracyOnly in accuracy/, PerformanceOnly in
     performance/.
@@ -201,7 +209,11 @@ def mode(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule("loadgen.seeds", LoadGenRun)
+@rule(
+    "loadgen.seeds",
+    LoadGenRun,
+    about=About.RULES,
+)
 def seeds(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's three seeds are the round's seeds.
 
@@ -217,7 +229,11 @@ def seeds(run: LoadGenRun) -> Iterator[Fault]:
                 yield run.build_detail_fault(f"{prefix}_{name}", f"{found}", f"{wanted}")
 
 
-@rule("loadgen.binding", LoadGenRun)
+@rule(
+    "loadgen.binding",
+    LoadGenRun,
+    about=About.IDENTITY,
+)
 def binding(run: LoadGenRun) -> Iterator[Fault]:
     """The accuracy log's seed derives from the campaign's nonce and the checkpoint's hash, in
     detail log and summary.
@@ -241,7 +257,11 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.settings", LoadGenRun)
+@rule(
+    "loadgen.settings",
+    LoadGenRun,
+    about=About.RULES,
+)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
     """Settings that change the measurement are off: maximum counts, same or unique samples,
     overrides, coalescing.
@@ -255,7 +275,11 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_detail_fault(key, f"{key} {found}", f"{off}")
 
 
-@rule("loadgen.sampling", LoadGenRun)
+@rule(
+    "loadgen.sampling",
+    LoadGenRun,
+    about=About.RULES,
+)
 def sampling(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run requests the round's number of logged answers; an accuracy run logs all
     (target 0).
@@ -272,7 +296,11 @@ def sampling(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.minimums", LoadGenRun)
+@rule(
+    "loadgen.minimums",
+    LoadGenRun,
+    about=About.RULES,
+)
 def minimums(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run requests at least the scenario's duration and queries.
 
@@ -293,7 +321,11 @@ def minimums(run: LoadGenRun) -> Iterator[Fault]:
                 yield run.build_detail_fault(key, f"{key} {found:g}", f"at least {least}")
 
 
-@rule("loadgen.target", LoadGenRun)
+@rule(
+    "loadgen.target",
+    LoadGenRun,
+    about=About.RULES,
+)
 def target(run: LoadGenRun) -> Iterator[Fault]:
     """Percentile, latency bound and samples per query are the scenario's.
 
@@ -324,7 +356,11 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.samples", LoadGenRun)
+@rule(
+    "loadgen.samples",
+    LoadGenRun,
+    about=About.RULES,
+)
 def samples(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen uses the whole accuracy set, keeps the row's number of samples in memory, and loads
     the samples that it issues.

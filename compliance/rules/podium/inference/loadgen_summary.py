@@ -8,7 +8,7 @@ from typing import Any, Final
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.logs.loadgen.summary import LogValue, parse_printed_number
 from compliance.rules import rule
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
@@ -81,7 +81,11 @@ MAX_PLAUSIBLE_QUERIES: Final = 1e12
 """More queries than any run has time for."""
 
 
-@rule("loadgen.valid", LoadGenRun)
+@rule(
+    "loadgen.valid",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def valid(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen reports a performance run as VALID.
 
@@ -110,7 +114,11 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_detail_fault(key, f"{key} {run.find_value(key)}", "true")
 
 
-@rule("loadgen.summary", LoadGenRun)
+@rule(
+    "loadgen.summary",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def summary(run: LoadGenRun) -> Iterator[Fault]:
     """Every result and statistic in the summary matches the detail log, and the summary contains
     only lines that LoadGen writes.
@@ -299,7 +307,11 @@ def is_printed_number_close(text: str, value: float) -> bool:
     )
 
 
-@rule("loadgen.parameters", LoadGenRun)
+@rule(
+    "loadgen.parameters",
+    LoadGenRun,
+    about=About.RULES,
+)
 def parameters(run: LoadGenRun) -> Iterator[Fault]:
     """The summary's test parameters are exactly the effective settings of the detail log.
 
@@ -343,7 +355,11 @@ def is_equal_parameter(stated: LogValue, value: Any) -> bool:
     )
 
 
-@rule("loadgen.headline", LoadGenRun)
+@rule(
+    "loadgen.headline",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def headline(run: LoadGenRun) -> Iterator[Fault]:
     """The summary contains the scenario's one result, and no other scenario's.
 

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 
 
-@rule("loadgen.searched", LoadGenRun)
+@rule(
+    "loadgen.searched",
+    LoadGenRun,
+    about=About.SCORE,
+)
 def searched(run: LoadGenRun) -> Iterator[Fault]:
     """A searched rate belongs to a VALID performance run of Server. The lowest INVALID rate of the
     search is above it and was measured.

@@ -12,7 +12,7 @@ from compliance.documents.podium.training import (
     is_logged_count,
 )
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events, registry
 from suite.errors import PodiumError
 from suite.rounds import HyperValue, Setting, SettingKind
@@ -24,7 +24,11 @@ OPTIMIZER_SETTING: Final = "opt_name"
 """The hyperparameter that names the optimizer in MLPerf's logs."""
 
 
-@rule("training.constancy", TrainingLog)
+@rule(
+    "training.constancy",
+    TrainingLog,
+    about=About.RULES,
+)
 def constancy(log: TrainingLog) -> Iterator[Fault]:
     """The log records each hyperparameter and fact once, with one value.
 
@@ -44,7 +48,11 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
                 yield log.build_fault(f"{key} is logged twice", "exactly 1 record", record.line)
 
 
-@rule("training.hyperparameters", TrainingLog)
+@rule(
+    "training.hyperparameters",
+    TrainingLog,
+    about=About.RULES,
+)
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     """The log contains every hyperparameter that the row requires, and those that the workload
     derives from the settings, with the derived values.
@@ -120,7 +128,11 @@ def is_equal_setting(left: Any, right: Any) -> bool:
     ) == convert_list_to_tuple(right)
 
 
-@rule("training.types", TrainingLog)
+@rule(
+    "training.types",
+    TrainingLog,
+    about=About.RULES,
+)
 def types(log: TrainingLog) -> Iterator[Fault]:
     """A hyperparameter has its setting's type and, if the row lists choices, one of them.
 
@@ -160,7 +172,11 @@ def is_value_of_setting(setting: Setting, value: object) -> bool:
     )
 
 
-@rule("training.legality", TrainingLog)
+@rule(
+    "training.legality",
+    TrainingLog,
+    about=About.RULES,
+)
 def legality(log: TrainingLog) -> Iterator[Fault]:
     """In the closed division, hyperparameters and the settings fixed by the round have allowed
     values.
@@ -187,7 +203,11 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule("training.settings", TrainingLog)
+@rule(
+    "training.settings",
+    TrainingLog,
+    about=About.RULES,
+)
 def settings(log: TrainingLog) -> Iterator[Fault]:
     """A logged hyperparameter is among the settings with the same value, and the log contains every
     setting.
@@ -263,7 +283,11 @@ def list_other_optimizer_prefixes(log: TrainingLog) -> tuple[str, ...]:
     return tuple(f"{name}_opt_" for name in choices if name != used) if used in choices else ()
 
 
-@rule("training.samples", TrainingLog)
+@rule(
+    "training.samples",
+    TrainingLog,
+    about=About.RULES,
+)
 def samples(log: TrainingLog) -> Iterator[Fault]:
     """A run trains and evaluates on the row's number of samples.
 
@@ -287,7 +311,7 @@ def samples(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.shuffled", TrainingLog, severity=Severity.WARNING)
+@rule("training.shuffled", TrainingLog, about=About.QUALITY, severity=Severity.WARNING)
 def shuffled(log: TrainingLog) -> Iterator[Fault]:
     """A run on shuffled labels is a negative control, never a result.
 

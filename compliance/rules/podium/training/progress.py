@@ -12,7 +12,7 @@ from compliance.documents.podium.training import (
 )
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.units import MS_PER_S, US_PER_MS
 
@@ -48,7 +48,11 @@ THROUGHPUT_TOLERANCE_MS: Final = 1000
 """Maximum time for checkpoints and the last incomplete batch."""
 
 
-@rule("training.resumed", TrainingLog)
+@rule(
+    "training.resumed",
+    TrainingLog,
+    about=About.SCORE,
+)
 def resumed(log: TrainingLog) -> Iterator[Fault]:
     """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that
     epoch and later become void.
@@ -117,7 +121,7 @@ def check_void_events(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.repeated", TrainingLog, severity=Severity.WARNING)
+@rule("training.repeated", TrainingLog, about=About.QUALITY, severity=Severity.WARNING)
 def repeated(log: TrainingLog) -> Iterator[Fault]:
     """An evaluation repeated after a resume gives the same score as before.
 
@@ -135,7 +139,11 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.stats", TrainingLog)
+@rule(
+    "training.stats",
+    TrainingLog,
+    about=About.SCORE,
+)
 def stats(log: TrainingLog) -> Iterator[Fault]:
     """Loss and throughput are finite and not below their least values, and the log records each
     once per epoch, directly after the epoch.
@@ -179,7 +187,11 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
         last = record
 
 
-@rule("training.losses", TrainingLog)
+@rule(
+    "training.losses",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def losses(log: TrainingLog) -> Iterator[Fault]:
     """In a run that reached its target, the mean loss changes between epochs. Two epochs with the
     same loss, to the last digit, are a warning.
@@ -277,7 +289,7 @@ def count_trained_samples(step: object, batch: object) -> int:
     )
 
 
-@rule("training.throughput", TrainingLog, severity=Severity.WARNING)
+@rule("training.throughput", TrainingLog, about=About.SCORE, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
     """An epoch's logged throughput is consistent with the training set and the epoch's times; an
     epoch that is too short was edited.
@@ -308,7 +320,11 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.pace", TrainingLog)
+@rule(
+    "training.pace",
+    TrainingLog,
+    about=About.SCORE,
+)
 def pace(log: TrainingLog) -> Iterator[Fault]:
     """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all
     others of its run.

@@ -10,7 +10,7 @@ from compliance.documents.podium.training import TrainingLog, has_reached_target
 from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.rules import rule
 from compliance.rules.podium.training.hyperparameters import is_equal_setting
-from compliance.verdict import Fault, Severity, Verdict
+from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.rounds import TrainingRow
 from suite.terms import Division, Precision
@@ -30,7 +30,11 @@ training's decoding with serving's.
 """
 
 
-@rule("training.schedule", TrainingLog)
+@rule(
+    "training.schedule",
+    TrainingLog,
+    about=About.RULES,
+)
 def schedule(log: TrainingLog) -> Iterator[Fault]:
     """The model is evaluated every k epochs, starting at one of the row's offsets, or after the
     epochs listed in the row.
@@ -71,7 +75,11 @@ def list_due_epochs(row: TrainingRow, last: object) -> list[int]:
     )
 
 
-@rule("training.evaluated", TrainingLog)
+@rule(
+    "training.evaluated",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def evaluated(log: TrainingLog) -> Iterator[Fault]:
     """Each evaluation logs one eval_accuracy, for the most recent epoch, and an evaluation follows
     each block.
@@ -129,7 +137,11 @@ def check_evaluation_events(
             )
 
 
-@rule("training.accuracy", TrainingLog)
+@rule(
+    "training.accuracy",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
     """An accuracy is a finite number of at least 0 and below 1 for each metric of the row; null is
     allowed only in a run aborted at NaN.
@@ -166,7 +178,11 @@ def has_null_accuracy(value: object) -> bool:
     return value is None or (isinstance(value, dict) and None in value.values())
 
 
-@rule("training.target", TrainingLog)
+@rule(
+    "training.target",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def target(log: TrainingLog) -> Iterator[Fault]:
     """A successful run reaches every target of the round in its last evaluation.
 
@@ -189,7 +205,7 @@ def target(log: TrainingLog) -> Iterator[Fault]:
     )
 
 
-@rule("training.converged", TrainingLog, weight=Verdict.NOT_CONVERGED)
+@rule("training.converged", TrainingLog, about=About.QUALITY, weight=Verdict.NOT_CONVERGED)
 def converged(log: TrainingLog) -> Iterator[Fault]:
     """A run reaches its target; any status other than success means that it did not converge.
 
@@ -211,7 +227,11 @@ def converged(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule("training.status", TrainingLog)
+@rule(
+    "training.status",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def status(log: TrainingLog) -> Iterator[Fault]:
     """run_stop has the status success or aborted.
 
@@ -223,7 +243,7 @@ def status(log: TrainingLog) -> Iterator[Fault]:
         yield log.build_fault(f"status {log.status!r}", "success or aborted", record.line)
 
 
-@rule("training.stopped", TrainingLog, severity=Severity.WARNING)
+@rule("training.stopped", TrainingLog, about=About.SCORE, severity=Severity.WARNING)
 def stopped(log: TrainingLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
@@ -243,7 +263,11 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.epoch_limit", TrainingLog)
+@rule(
+    "training.epoch_limit",
+    TrainingLog,
+    about=About.RULES,
+)
 def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
     """A run has no more epochs than the row allows.
 
@@ -259,7 +283,11 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule("training.fewest_epochs", TrainingLog)
+@rule(
+    "training.fewest_epochs",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
     """A run does not reach its target in fewer epochs than possible; deleted epochs, or epochs
     before run_start, would leave fewer.
@@ -295,7 +323,11 @@ def has_row_settings(log: TrainingLog, row: TrainingRow) -> bool:
     return all(is_equal_setting(settings.get(key), value) for key, value in row.settings.items())
 
 
-@rule("training.reference", TrainingLog)
+@rule(
+    "training.reference",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def reference(log: TrainingLog) -> Iterator[Fault]:
     """A successful run logs its checkpoint and, for the same checkpoint, a reference accuracy for
     each metric.
@@ -342,7 +374,11 @@ def is_sha256(text: object) -> bool:
     )
 
 
-@rule("training.reference_level", TrainingLog)
+@rule(
+    "training.reference_level",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
     """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a
     tolerance, within it in both directions. So it can neither lower the serving threshold nor fake
@@ -381,7 +417,11 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.grain", TrainingLog)
+@rule(
+    "training.grain",
+    TrainingLog,
+    about=About.QUALITY,
+)
 def grain(log: TrainingLog) -> Iterator[Fault]:
     """A score that is a fraction of samples corresponds to a whole number of them: accuracy times
     eval_samples is an integer.

@@ -12,7 +12,7 @@ from compliance.rules.podium.training.hyperparameters import (
     SAMPLE_COUNT_EVENTS,
     select_logged_settings,
 )
-from compliance.verdict import Fault, Severity, Verdict
+from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.terms import Profile
 
@@ -20,7 +20,11 @@ RUN_OWN_EVENTS: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND
 """Values that differ between runs."""
 
 
-@rule("set.runs", TrainingSet)
+@rule(
+    "set.runs",
+    TrainingSet,
+    about=About.RULES,
+)
 def runs(group: TrainingSet) -> Iterator[Fault]:
     """A set has the row's number of runs: exactly that many in profile full, at least that many in
     the others.
@@ -40,7 +44,11 @@ def runs(group: TrainingSet) -> Iterator[Fault]:
         )
 
 
-@rule("set.numbers", TrainingSet)
+@rule(
+    "set.numbers",
+    TrainingSet,
+    about=About.FORM,
+)
 def numbers(group: TrainingSet) -> Iterator[Fault]:
     """The logs of a set are numbered from 0 without gaps.
 
@@ -54,7 +62,7 @@ def numbers(group: TrainingSet) -> Iterator[Fault]:
         )
 
 
-@rule("set.unfinished", TrainingSet, severity=Severity.WARNING)
+@rule("set.unfinished", TrainingSet, about=About.FORM, severity=Severity.WARNING)
 def unfinished(group: TrainingSet) -> Iterator[Fault]:
     """A set contains no unfinished logs.
 
@@ -65,7 +73,7 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
         yield group.build_fault(path.name, "finished logs", path)
 
 
-@rule("set.strays", TrainingSet, severity=Severity.WARNING)
+@rule("set.strays", TrainingSet, about=About.FORM, severity=Severity.WARNING)
 def strays(group: TrainingSet) -> Iterator[Fault]:
     """A set's folder contains only its logs.
 
@@ -77,7 +85,11 @@ def strays(group: TrainingSet) -> Iterator[Fault]:
         yield group.build_fault(path.name, "only result_<i>.txt", path)
 
 
-@rule("set.distinct", TrainingSet)
+@rule(
+    "set.distinct",
+    TrainingSet,
+    about=About.SCORE,
+)
 def distinct(group: TrainingSet) -> Iterator[Fault]:
     """No two logs of a set describe the same run.
 
@@ -102,7 +114,11 @@ def compute_log_digest(log: TrainingLog) -> str:
     return digest.hexdigest()
 
 
-@rule("set.seeds", TrainingSet)
+@rule(
+    "set.seeds",
+    TrainingSet,
+    about=About.RULES,
+)
 def seeds(group: TrainingSet) -> Iterator[Fault]:
     """Every run of a set has its own seed.
 
@@ -122,7 +138,11 @@ def seeds(group: TrainingSet) -> Iterator[Fault]:
             )
 
 
-@rule("set.hyperparameters", TrainingSet)
+@rule(
+    "set.hyperparameters",
+    TrainingSet,
+    about=About.RULES,
+)
 def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
     """All runs of a set have the same hyperparameters and facts.
 
@@ -139,7 +159,11 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
         yield from check_equal_events(group, log, sorted(keys))
 
 
-@rule("set.stamps", TrainingSet)
+@rule(
+    "set.stamps",
+    TrainingSet,
+    about=About.IDENTITY,
+)
 def stamps(group: TrainingSet) -> Iterator[Fault]:
     """All runs of a set have the same identity, header, settings and nonce.
 
@@ -166,7 +190,7 @@ def check_equal_events(group: TrainingSet, log: TrainingLog, keys: list[str]) ->
             )
 
 
-@rule("set.converged", TrainingSet, weight=Verdict.NOT_CONVERGED)
+@rule("set.converged", TrainingSet, about=About.QUALITY, weight=Verdict.NOT_CONVERGED)
 def converged(group: TrainingSet) -> Iterator[Fault]:
     """At most the round's number of runs in a set miss the target; a set that drops no slowest run
     allows no miss.
@@ -188,7 +212,7 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
         )
 
 
-@rule("set.overlap", TrainingSet, severity=Severity.WARNING)
+@rule("set.overlap", TrainingSet, about=About.SCORE, severity=Severity.WARNING)
 def overlap(group: TrainingSet) -> Iterator[Fault]:
     """The runs of a set do not overlap in time; overlapping runs share the system.
 
@@ -215,7 +239,11 @@ def has_run_times(log: TrainingLog) -> bool:
     return bool(log.list_records(events.RUN_START) and log.list_records(events.RUN_STOP))
 
 
-@rule("set.schema", TrainingSet)
+@rule(
+    "set.schema",
+    TrainingSet,
+    about=About.FORM,
+)
 def schema(group: TrainingSet) -> Iterator[Fault]:
     """The facts of each log match the workload's published schema.
 

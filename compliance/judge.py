@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from compliance.recognition.evidence import RoundEvidence
 from compliance.recognition.parts import has_several_rounds, split_by_round
 from compliance.recognition.path_kind import (
     PathKind,
@@ -15,8 +14,8 @@ from compliance.recognition.path_kind import (
     find_results_trees,
     recognise_path,
 )
-from compliance.recognition.round import list_target_organisations, recognise_path_round
-from compliance.recognition.training_rounds import list_candidate_rounds
+from compliance.recognition.result import RecognisedResult, recognise_target
+from compliance.recognition.round import list_target_organisations
 from compliance.recognition.tree_path import match_organisation_folder
 from compliance.rules.known_round import UnjudgedPath, known
 from compliance.verdict import UNKNOWN_ROUND, Finding, PathJudgement, Verdict, compute_verdict
@@ -37,6 +36,19 @@ class RoundJudge(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledRound:
+    """The round by which a path is judged."""
+
+    round: str
+    """UNKNOWN_ROUND if its content indicates a round that is not known here."""
+    indicated_by: str = ""
+    others: tuple[str, ...] = ()
+    """Other rounds that the path may belong to."""
+    findings: tuple[Finding, ...] | None = None
+    """The findings by this round, if it was chosen by judging; None otherwise."""
+
+
 class Judge:
     """Judges paths by the named round or, if none is named, by the round recognised from each
     path's content.
@@ -45,17 +57,10 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
-        self.has_contradictions: dict[Path, bool] = {}
-        """Cache: organisation's folder -> whether its documents contradict one another."""
-        self.cached_findings: dict[RecognisedPath, tuple[Finding, ...]] = {}
-        """Cache: results judged one by one -> their findings."""
-        self.last_recognised: tuple[RecognisedPath, RoundEvidence | None] | None = None
-        """Cache: the last path recognised and its round, since both are needed more than once."""
-        self.tried_findings: dict[tuple[RecognisedPath, str], tuple[Finding, ...]] = {}
-        """Findings under a round that was tried, until they are requested."""
         self.find_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
             match_organisation_folder
         )
+        self.judge_once = cache(self.judge_target)
         if round_name is not None:
             registry.load_round_kind(round_name)  # raise RequestError now, not at the first path
 
@@ -64,25 +69,36 @@ class Judge:
         target = recognise_path(Path(given), self.find_organisation_folder)
         if target.kind is PathKind.TREES:
             return self.judge_parts(find_results_trees(target.path), target, given)
-        round_name = self.resolve_round_name(target)
-        if apart := split_by_round(target, self.recognise_round(target), self.resolve_round_name):
+        recognised = self.recognise_round(target)
+        if apart := split_by_round(target, recognised.evidence, self.resolve_round_name):
             return self.judge_parts(apart, target, given)
+        settled = self.settle_round(recognised)
         if target.kind is PathKind.BUNDLE:
-            return self.judge_bundle(self.get_round_judge(round_name), target, given, round_name)
-        found = list(self.judge_target(target))
+            return self.judge_bundle(target, given, settled.round)
+        found = self.judge_settled(recognised, settled)
         roots = {target.path: display_path_as_given(target.path, given)} if found else {}
-        seen = self.recognise_round(target)
         whole = PathJudgement(
             path=given,
-            round=round_name,
+            round=settled.round,
             findings=prepare_reported_findings(found, roots),
-            recognised_by=seen.indicated_by if seen else "",
-            other_rounds=seen.others if seen else (),
+            recognised_by=settled.indicated_by,
+            other_rounds=settled.others,
         )
-        return self.judge_each_organisation(whole, target, seen) or whole
+        return self.judge_each_organisation(whole, recognised) or whole
+
+    def judge_as(self, path: Path, kind: PathKind) -> tuple[Finding, ...]:
+        """Judge one path as a result of a kind that is known, once; a judge that several paths
+        share reads common files once.
+        """
+        return self.judge_once(replace(recognise_path(path), kind=kind))
+
+    def judge_target(self, target: RecognisedPath) -> tuple[Finding, ...]:
+        """Judge a path whose kind is known, and that is not a bundle."""
+        recognised = self.recognise_round(target)
+        return self.judge_settled(recognised, self.settle_round(recognised))
 
     def judge_each_organisation(
-        self, whole: PathJudgement, target: RecognisedPath, seen: RoundEvidence | None
+        self, whole: PathJudgement, recognised: RecognisedResult
     ) -> PathJudgement | None:
         """Judge a tree that is broken as a whole once more, each organisation by its own logs'
         round; None unless all of them are then valid.
@@ -90,6 +106,7 @@ class Judge:
         A tree whose folder name contains the round stays whole, since only days and benchmarks can
         be misleading.
         """
+        target, seen = recognised.target, recognised.evidence
         if (
             target.kind is not PathKind.TREE
             or whole.verdict is not Verdict.BROKEN
@@ -118,89 +135,70 @@ class Judge:
             path=given, round=", ".join(sorted({part.round for part in judged})), findings=found
         )
 
-    def judge_bundle(
-        self, judge: RoundJudge, target: RecognisedPath, given: str, round_name: str
-    ) -> PathJudgement:
+    def judge_bundle(self, target: RecognisedPath, given: str, round_name: str) -> PathJudgement:
         """Judge a bundle, with a temporary folder to unpack it into."""
         from tempfile import TemporaryDirectory
 
         with TemporaryDirectory(prefix="podium-") as folder:
             inside = Path(folder) / "bundle"
-            found = list(judge.judge_target(target, inside))
+            found = list(self.get_round_judge(round_name).judge_target(target, inside))
         roots = {target.path: display_path_as_given(target.path, given), inside: Path(given)}
         return PathJudgement(
             path=given, round=round_name, findings=prepare_reported_findings(found, roots)
         )
 
-    def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
-        """Judge a target that has been recognised and is not a bundle."""
-        seen = self.recognise_round(target)
-        if seen and seen.round is None:
-            yield from known(UnjudgedPath(path=target.path, evidence=seen.indicated_by))
-        else:
-            name = self.resolve_round_name(target)
-            tried = self.tried_findings.pop((target, name), None)
-            yield from (
-                self.get_round_judge(name).judge_target(target, target.path)
-                if tried is None
-                else tried
-            )
+    def recognise_round(self, target: RecognisedPath) -> RecognisedResult:
+        """Recognise the round of a path from its content, unless the round was named."""
+        if self.round_name is not None:
+            return RecognisedResult(target=target, evidence=None)
+        return recognise_target(target)
 
     def resolve_round_name(self, target: RecognisedPath) -> str:
-        """Return the round by which to judge a path; UNKNOWN if its content points to an unknown
-        round.
+        """Return the round by which to judge a path; UNKNOWN_ROUND if its content indicates an
+        unknown round.
         """
-        seen = self.recognise_round(target)
-        return (seen.round or UNKNOWN_ROUND) if seen else self.round_name or registry.DEFAULT_ROUND
+        return self.settle_round(self.recognise_round(target)).round
 
-    def recognise_round(self, target: RecognisedPath) -> RoundEvidence | None:
-        """Recognise the round of a path from its content; None if the round was named, or nothing
-        indicates one.
+    def settle_round(self, recognised: RecognisedResult) -> SettledRound:
+        """Choose the round by which to judge a path. Of several that it may belong to, this is the
+        recognised one, unless that rejects it and another accepts it.
         """
-        if self.round_name is not None:
-            return None
-        if self.last_recognised is None or self.last_recognised[0] != target:
-            seen = recognise_path_round(target)
-            self.last_recognised = (
-                target,
-                (
-                    self.choose_accepting_round(target, seen)
-                    if seen and seen.logs and target.kind is PathKind.SET and not target.position
-                    else seen
-                ),
-            )
-        return self.last_recognised[1]
-
-    def choose_accepting_round(self, target: RecognisedPath, seen: RoundEvidence) -> RoundEvidence:
-        """Choose between the rounds that a set outside of any tree may belong to: the first one,
-        unless only a later one accepts it.
-        """
-        possible = list_candidate_rounds(seen.logs)
-        if seen.round not in possible:
-            return seen
-        self.tried_findings.clear()
-        for name in possible if len(possible) > 1 else ():
-            if self.judge_by_round(name, target) is not Verdict.BROKEN:
-                evidence_text = (
-                    f"{seen.indicated_by}; round {seen.round} would reject it"
-                    if name != seen.round
-                    else seen.indicated_by
-                )
-                return seen._replace(
-                    round=name,
-                    indicated_by=evidence_text,
-                    others=tuple(each for each in possible if each != name),
-                )
-        return seen._replace(others=tuple(each for each in possible if each != seen.round))
-
-    def judge_by_round(self, round_name: str, target: RecognisedPath) -> Verdict:
-        """Return the verdict on a path by one of the rounds that it may belong to; the findings are
-        kept in case this is its round.
-        """
-        self.tried_findings[target, round_name] = tuple(
-            self.get_round_judge(round_name).judge_target(target, target.path)
+        seen = recognised.evidence
+        if seen is None:
+            return SettledRound(round=self.round_name or registry.DEFAULT_ROUND)
+        if len(recognised.candidates) < 2 or seen.round is None:
+            return SettledRound(round=seen.round or UNKNOWN_ROUND, indicated_by=seen.indicated_by)
+        others = [name for name in recognised.candidates if name != seen.round]
+        tried: dict[str, tuple[Finding, ...]] = {}
+        for name in (seen.round, *others):
+            tried[name] = self.judge_by_round(recognised, name)
+            if compute_verdict(tried[name]) is not Verdict.BROKEN:
+                break
+        accepted = compute_verdict(tried[name]) is not Verdict.BROKEN
+        chosen = name if accepted else seen.round
+        rejected = f"; round {seen.round} would reject it" if chosen != seen.round else ""
+        return SettledRound(
+            round=chosen,
+            indicated_by=seen.indicated_by + rejected,
+            others=tuple(each for each in recognised.candidates if each != chosen),
+            findings=tried[chosen],
         )
-        return compute_verdict(self.tried_findings[target, round_name])
+
+    def judge_settled(
+        self, recognised: RecognisedResult, settled: SettledRound
+    ) -> tuple[Finding, ...]:
+        """Judge a path by its round; a path of an unknown round is reported as such."""
+        if settled.findings is not None:
+            return settled.findings
+        if settled.round == UNKNOWN_ROUND:
+            unjudged = UnjudgedPath(path=recognised.target.path, evidence=settled.indicated_by)
+            return tuple(known(unjudged))
+        return self.judge_by_round(recognised, settled.round)
+
+    def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> tuple[Finding, ...]:
+        """Return the findings about a path by one round."""
+        target = recognised.target
+        return tuple(self.get_round_judge(round_name).judge_target(target, target.path))
 
     def get_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read

@@ -33,11 +33,7 @@ def judge_path(
     """
     if kind is None:
         return judge.judge_path(str(path)).findings if judge else judge_path_as_found(path)
-    judge = judge or Judge()
-    target = replace(recognise_path(path), kind=kind)
-    if target not in judge.cached_findings:
-        judge.cached_findings[target] = tuple(judge.judge_target(target))
-    return judge.cached_findings[target]
+    return (judge or Judge()).judge_as(path, kind)
 
 
 def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
@@ -147,15 +143,12 @@ def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
 
 def has_inconsistent_documents(organisation_folder: Path, judge: Judge) -> bool:
     """Return whether an organisation's documents contradict one another, which no single result
-    shows. Cached per judge.
+    shows.
     """
-    if (known := judge.has_contradictions.get(organisation_folder)) is None:
-        found = judge_path(organisation_folder, PathKind.ORGANISATION, judge)
-        known = judge.has_contradictions[organisation_folder] = any(
-            each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)
-            for each in found
-        )
-    return known
+    return any(
+        each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)
+        for each in judge.judge_as(organisation_folder, PathKind.ORGANISATION)
+    )
 
 
 def resolve_result_kind(result: IndexedResult) -> PathKind:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from compliance.documents.timestamps import format_utc_day
 from compliance.logs.source_file import format_excerpt
+from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
 from compliance.recognition.training_rounds import (
     TrainingLogEvidence,
     choose_training_round,
@@ -56,25 +57,6 @@ BENCHMARK_PATTERN: Final = re.compile(
     rb'"key": ?"submission_benchmark", ?"value": ?"([^"\\]{1,60})"'
 )
 
-VERSION_BY_QSL_SEED: Final = {
-    3133965575612453542: "v0.5",
-    12786827339337101903: "v0.7",
-    7322528924094909334: "v1.0",
-    1624344308455410291: "v1.1",
-    6655344265603136530: "v2.0",
-    14284205019438841327: "v2.1",
-    10003631887983097364: "v3.0",
-    148687905518835231: "v3.1",
-    13281865557512327830: "v4.0",
-    3066443479025735752: "v4.1",
-    6023615788873153749: "v5.0",
-    1780908523862526354: "v5.1",
-    2465351861681999779: "v6.0",
-    2085463073848966840: "v6.1",
-}
-"""qsl_rng_seed -> its round of MLPerf Inference. Source: mlcommons/inference, mlperf.conf of each
-round's branch; submission-checker.py, seeds.
-"""
 FIRST_V07_TEST_MONTH: Final = "2020-04"
 """LoadGen tests dated this month or later were made for v0.7, where a run may have other seeds than
 its round's. v0.5's results date from 2019.
@@ -96,8 +78,6 @@ class RoundEvidence(NamedTuple):
     """False if it rests only on convention; then other files of the same result are read first."""
     logs: tuple[TrainingLogEvidence, ...] = ()
     """Facts of training logs that could belong to several rounds."""
-    others: tuple[str, ...] = ()
-    """Other rounds that a set outside of any tree may belong to."""
 
 
 def read_round_evidence(path: Path) -> RoundEvidence | None:
@@ -148,15 +128,11 @@ def parse_loadgen_evidence(head: bytes, summary: bool = False) -> RoundEvidence 
     version, seed = EVIDENCE_VERSION_PATTERN.search(head), QSL_SEED_PATTERN.search(head)
     if version is None and seed is None:
         return None
-    name = VERSION_BY_QSL_SEED.get(int(seed[1])) if seed else None
+    name = map_rounds_by_qsl_seed().get(int(seed[1])) if seed else None
     program = f"LoadGen {version[1].decode('latin-1')}" if version else "LoadGen's summary"
     indicated_by = f"{program} with qsl_rng_seed {int(seed[1])}" if seed else program
     if name is not None:
-        round_name = f"inference-{name}"
-        return RoundEvidence(
-            round_name if round_name in registry.list_round_names() else None,
-            f"{indicated_by}, that of MLPerf Inference {name}",
-        )
+        return RoundEvidence(name, f"{indicated_by}, that of {name}")
     if summary:
         return None
     if head.startswith(b":::MLLOG"):

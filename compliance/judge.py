@@ -31,8 +31,8 @@ paths are below few folders.
 class RoundJudge(Protocol):
     """Judges paths by the rules of one round."""
 
-    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
-        """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
+    def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
+        """Apply the rules for this kind of path."""
         ...
 
 
@@ -136,12 +136,22 @@ class Judge:
         )
 
     def judge_bundle(self, target: RecognisedPath, given: str, round_name: str) -> PathJudgement:
-        """Judge a bundle, with a temporary folder to unpack it into."""
+        """Judge a bundle, with a temporary folder to unpack it into; other rounds than podium's
+        have none.
+        """
         from tempfile import TemporaryDirectory
 
+        from compliance.judges.bundles import judge_bundle
+        from compliance.judges.podium import PodiumJudge
+
+        judge = self.get_round_judge(round_name)
         with TemporaryDirectory(prefix="podium-") as folder:
             inside = Path(folder) / "bundle"
-            found = list(self.get_round_judge(round_name).judge_target(target, inside))
+            found = list(
+                judge_bundle(judge, target.path, inside)
+                if isinstance(judge, PodiumJudge)
+                else judge.judge_target(target)
+            )
         roots = {target.path: display_path_as_given(target.path, given), inside: Path(given)}
         return PathJudgement(
             path=given, round=round_name, findings=prepare_reported_findings(found, roots)
@@ -197,8 +207,7 @@ class Judge:
 
     def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> tuple[Finding, ...]:
         """Return the findings about a path by one round."""
-        target = recognised.target
-        return tuple(self.get_round_judge(round_name).judge_target(target, target.path))
+        return tuple(self.get_round_judge(round_name).judge_target(recognised.target))
 
     def get_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read

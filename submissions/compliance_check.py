@@ -147,7 +147,7 @@ def has_inconsistent_documents(organisation_folder: Path, judge: Judge) -> bool:
     """
     return any(
         each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)
-        for each in judge.judge_as(organisation_folder, PathKind.ORGANISATION)
+        for each in judge_path(organisation_folder, PathKind.ORGANISATION, judge)
     )
 
 

@@ -2,21 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from compliance.bundle import manifest, trailer
 from compliance.bundle.archive import unpack_bundle
 from compliance.documents import unjudged_files
-from compliance.documents.podium.submission import Bundle, Submission
+from compliance.documents.podium.bundle import Bundle
+from compliance.documents.podium.submission import Submission
+from compliance.judges.podium import PodiumJudge
 from compliance.recognition.tree_path import is_folder
 from compliance.verdict import Finding
 from suite.errors import JudgedError
 
-if TYPE_CHECKING:
-    from compliance.judges.podium import PodiumJudge
 
-
-def judge_bundle(judge: "PodiumJudge", path: Path, inside: Path) -> Iterator[Finding]:
+def judge_bundle(judge: PodiumJudge, path: Path, inside: Path) -> Iterator[Finding]:
     """Judge a bundle: unpack it if necessary, compare it with its manifest, judge the tree
     inside.
     """
@@ -49,7 +47,7 @@ def judge_bundle(judge: "PodiumJudge", path: Path, inside: Path) -> Iterator[Fin
 
 
 def find_unread_bundle_files(
-    judge: "PodiumJudge", folder: Path, submissions: list[Submission]
+    judge: PodiumJudge, folder: Path, submissions: list[Submission]
 ) -> Iterator[Path]:
     """Yield the files of a bundle that were not read while judging it."""
     entries = [entry for submission in submissions for entry in submission.entries]

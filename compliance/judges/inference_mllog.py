@@ -46,7 +46,7 @@ class InferenceMllogJudge:
     def __init__(self, round: InferenceMllogRound) -> None:
         self.round = round
 
-    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
+    def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
         match target.kind:

@@ -61,7 +61,7 @@ class InferenceTextJudge:
     def __init__(self, round: InferenceTextRound, truth: Path | None) -> None:
         self.round, self.truth = round, truth
 
-    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
+    def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
         match target.kind:

@@ -1,4 +1,4 @@
-"""Judge results of round podium-v1: training sets, inference entries, results trees and bundles."""
+"""Judge results of round podium-v1: training sets, inference entries and results trees."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,7 +13,6 @@ from compliance.documents.podium.power import build_idle_power_before_run, build
 from compliance.documents.podium.submission import Submission, UninstalledResult
 from compliance.documents.reader import DocumentLibrary
 from compliance.judges.audited import collect_replaced_rules
-from compliance.judges.bundles import judge_bundle
 from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.parts import OrganisationParts
 from compliance.logs.source_file import ParseErrorKind as FlawKind
@@ -58,8 +57,8 @@ class PodiumJudge:
         part of its organisation.
         """
 
-    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
-        """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
+    def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
+        """Apply the rules for this kind of path; a bundle has `judge_bundle`."""
         path, place = target.path, target.position
         match target.kind:
             case PathKind.LOG:
@@ -90,8 +89,6 @@ class PodiumJudge:
                 yield from self.judge_loose_results(path, target.kind)
             case PathKind.TREE:
                 yield from self.judge_tree(path, [])
-            case PathKind.BUNDLE:
-                yield from judge_bundle(self, path, inside)
             case _:
                 yield from self.report_unrecognised_path(target)
 

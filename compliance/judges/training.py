@@ -42,7 +42,7 @@ class TrainingJudge:
         self.round = round
         self.systems: dict[str, DescribedSystem] = {}
 
-    def judge_target(self, target: RecognisedPath, inside: Path) -> Iterator[Finding]:
+    def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
         match target.kind:

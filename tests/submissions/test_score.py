@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.judge import Judge
-from compliance.recognition.path_kind import PathKind
+from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.verdict import Finding
 from submissions import compliance_check
 from submissions.commands.score import score
@@ -288,15 +288,13 @@ def test_a_result_that_another_document_contradicts_is_not_compliant(
 ) -> None:
     """No single entry shows a run that is filed twice, or a device that no system has."""
     home = tmp_path / "open" / "acme"
-    asked: list[PathKind | None] = []
+    asked: list[PathKind] = []
 
-    def found(
-        path: Path, kind: PathKind | None = None, judge: Judge | None = None
-    ) -> tuple[Finding, ...]:
-        asked.append(kind)
-        return (replace(objection, rule="tree.distinct"),) if path == home else ()
+    def found(judge: Judge, target: RecognisedPath) -> tuple[Finding, ...]:
+        asked.append(target.kind)
+        return (replace(objection, rule="tree.distinct"),) if target.path == home else ()
 
-    monkeypatch.setattr(compliance_check, "judge_path", found)
+    monkeypatch.setattr(Judge, "judge_target", found)
     results = [
         IndexedResult(
             folder=home / "results" / "box" / name,

@@ -1,22 +1,18 @@
-"""An organisation's part of a results tree, and a bundle: the documents that rules across several
-entries check.
+"""An organisation's part of a results tree: the document that rules across several entries
+check.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from compliance.bundle.manifest import Manifest
 from compliance.documents.podium.audit import Audit
 from compliance.documents.podium.inference import InferenceEntry
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingSet
 from compliance.verdict import Fault, Severity
 from suite.rounds import Round
-
-if TYPE_CHECKING:
-    from compliance.documents.podium.ledger import LedgerFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,27 +44,6 @@ class Submission:
         return Fault(
             file=file or self.organisation_folder, found=found, required=required, severity=severity
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
-    """A sealed package, unpacked."""
-
-    document_name: ClassVar[str] = "a bundle"
-
-    folder: Path
-    problem: str | None
-    """Why it cannot be unpacked; None if it was unpacked."""
-    manifest: Manifest | None
-    submissions: Sequence[Submission]
-    unread_files: Sequence[Path]
-    """Files that were not read while judging it."""
-    ledgers: "Sequence[LedgerFile]" = ()
-    round: Round
-
-    def build_fault(self, found: str, required: str, file: Path | None = None) -> Fault:
-        """Build a Fault for this bundle."""
-        return Fault(file=file or self.folder, found=found, required=required)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from compliance.documents.podium.bundle import Bundle
 from compliance.documents.podium.ledger import LedgerFile, LedgerLine
-from compliance.documents.podium.submission import Bundle
 from compliance.documents.podium.training import TrainingLog, is_finite_number
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from compliance.bundle import manifest as manifests
+from compliance.documents.podium.bundle import Bundle
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.submission import Bundle, Submission, UninstalledResult
+from compliance.documents.podium.submission import Submission, UninstalledResult
 from compliance.documents.podium.system_description import SystemDescription
 from compliance.logs.telemetry import HostState
 from compliance.recognition.tree_path import match_scenario_folder

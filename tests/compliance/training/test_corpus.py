@@ -206,9 +206,7 @@ def test_mutants_of_logs_are_broken(tmp_path: Path) -> None:
                 continue
             unused.discard(kind)
             mutant.write_bytes((made if isinstance(made, str) else written(made)).encode("latin-1"))
-            found = judges[name].judge_target(
-                RecognisedPath(path=mutant, kind=PathKind.LOG), mutant
-            )
+            found = judges[name].judge_target(RecognisedPath(path=mutant, kind=PathKind.LOG))
             if compute_verdict(found) is not Verdict.BROKEN:
                 missed.setdefault(kind, []).append(str(path))
     assert not unused

@@ -295,6 +295,9 @@ def test_a_result_that_another_document_contradicts_is_not_compliant(
         return (replace(objection, rule="tree.distinct"),) if target.path == home else ()
 
     monkeypatch.setattr(Judge, "judge_target", found)
+    monkeypatch.setattr(
+        compliance_check, "judge_path", lambda path, kind, judge: judge.judge_as(path, kind)
+    )
     results = [
         IndexedResult(
             folder=home / "results" / "box" / name,

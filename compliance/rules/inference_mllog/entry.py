@@ -13,14 +13,20 @@ from compliance.documents.inference_mllog.run import (
     MllogRun,
 )
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG as ANSWERS
 from suite.files.layout import ACCURACY_TEXT
 
 ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
-@rule("inference-mllog.complete", MllogEntry, former="later.complete")
+@rule(
+    "inference-mllog.complete",
+    MllogEntry,
+    about=About.SCORE,
+    doubt="the figure and its accuracy",
+    former="later.complete",
+)
 def complete(entry: MllogEntry) -> Iterator[Fault]:
     """An entry has an accuracy run and a performance run.
 
@@ -33,7 +39,13 @@ def complete(entry: MllogEntry) -> Iterator[Fault]:
         yield entry.build_fault("no performance run", "performance/run_1")
 
 
-@rule("inference-mllog.benchmark", MllogEntry, former="later.benchmark")
+@rule(
+    "inference-mllog.benchmark",
+    MllogEntry,
+    about=About.IDENTITY,
+    doubt="which benchmark it is a result of",
+    former="later.benchmark",
+)
 def benchmark(entry: MllogEntry) -> Iterator[Fault]:
     """In the closed division a model's folder has the name of a benchmark of the round.
 
@@ -46,7 +58,13 @@ def benchmark(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.accuracy", MllogEntry, former="later.accuracy")
+@rule(
+    "inference-mllog.accuracy",
+    MllogEntry,
+    about=About.QUALITY,
+    doubt="the accuracy",
+    former="later.accuracy",
+)
 def accuracy(entry: MllogEntry) -> Iterator[Fault]:
     """A closed result reaches each of its benchmark's metrics, and does not exceed the metrics that
     have an upper limit.
@@ -81,7 +99,13 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.hash", MllogEntry, former="later.hash")
+@rule(
+    "inference-mllog.hash",
+    MllogEntry,
+    about=About.QUALITY,
+    doubt="whether these answers are the accuracy run's",
+    former="later.hash",
+)
 def hashed(entry: MllogEntry) -> Iterator[Fault]:
     """accuracy.txt contains the hash of the whole accuracy log; the submitted log is truncated.
 
@@ -119,7 +143,13 @@ def hashed(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.data_set", MllogEntry, former="later.data_set")
+@rule(
+    "inference-mllog.data_set",
+    MllogEntry,
+    about=About.QUALITY,
+    doubt="whether the accuracy is that of the whole data set",
+    former="later.data_set",
+)
 def data_set(entry: MllogEntry) -> Iterator[Fault]:
     """The accuracy run of a closed entry covers the benchmark's whole accuracy set.
 
@@ -142,7 +172,13 @@ def data_set(entry: MllogEntry) -> Iterator[Fault]:
         yield entry.accuracy.build_fault(f"{key} {logged:g}", f"{wanted}", key)
 
 
-@rule("inference-mllog.inferred", MllogEntry, former="later.inferred")
+@rule(
+    "inference-mllog.inferred",
+    MllogEntry,
+    about=About.RULES,
+    doubt="whether the figure was measured in this scenario",
+    former="later.inferred",
+)
 def inferred(entry: MllogEntry) -> Iterator[Fault]:
     """Only systems of the edge category may infer results from another scenario's logs.
 
@@ -164,7 +200,13 @@ def inferred(entry: MllogEntry) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.one_system", MllogEntry, former="later.one_system")
+@rule(
+    "inference-mllog.one_system",
+    MllogEntry,
+    about=About.IDENTITY,
+    doubt="whether accuracy and figure are of one scenario",
+    former="later.one_system",
+)
 def one_system(entry: MllogEntry) -> Iterator[Fault]:
     """Accuracy run and performance runs have the same scenario.
 
@@ -204,7 +246,13 @@ def system(entry: MllogEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.distinct", MllogEntry, former="later.distinct")
+@rule(
+    "inference-mllog.distinct",
+    MllogEntry,
+    about=About.SCORE,
+    doubt="the figure: one run is counted twice",
+    former="later.distinct",
+)
 def distinct(entry: MllogEntry) -> Iterator[Fault]:
     """No two runs of an entry are the same.
 

@@ -19,7 +19,7 @@ from compliance.documents.timestamps import (
 from compliance.logs.loadgen.summary import LogValue, parse_printed_number
 from compliance.rules import rule
 from compliance.rules.inference_mllog.run import has_detail_records
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.units import MS_PER_S, NS_PER_S, S_PER_HOUR
 
 SINGLE_EVENT_PREFIXES: Final = (
@@ -117,7 +117,13 @@ class RequiredSpan(NamedTuple):
     name: str
 
 
-@rule("inference-mllog.once", MllogRun, former="later.once")
+@rule(
+    "inference-mllog.once",
+    MllogRun,
+    about=About.SCORE,
+    doubt="which of the values counts",
+    former="later.once",
+)
 def once(run: MllogRun) -> Iterator[Fault]:
     """Each setting and each result occurs exactly once in a detail log.
 
@@ -134,7 +140,13 @@ def once(run: MllogRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.settings", MllogRun, former="later.settings")
+@rule(
+    "inference-mllog.settings",
+    MllogRun,
+    about=About.RULES,
+    doubt="which settings the run was made with",
+    former="later.settings",
+)
 def settings(run: MllogRun) -> Iterator[Fault]:
     """The effective settings of a run are the requested ones.
 
@@ -153,7 +165,13 @@ def settings(run: MllogRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.summary", MllogRun, former="later.summary")
+@rule(
+    "inference-mllog.summary",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the figure, of which there are two",
+    former="later.summary",
+)
 def summary(run: MllogRun) -> Iterator[Fault]:
     """LoadGen's summary agrees with the detail log.
 
@@ -217,7 +235,9 @@ def is_printed_as_logged(text: str, logged: object) -> bool:
     return math.isclose(shown, logged, rel_tol=PRINTED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_ERROR)
 
 
-@rule("inference-mllog.whole", MllogRun, former="later.whole")
+@rule(
+    "inference-mllog.whole", MllogRun, about=About.SCORE, doubt="the figure", former="later.whole"
+)
 def whole(run: MllogRun) -> Iterator[Fault]:
     """A performance run has all its results: latencies, percentiles, and the rate or latency that
     counts.
@@ -244,7 +264,13 @@ def whole(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} {run.find_value(key)}", "a number", key)
 
 
-@rule("inference-mllog.arithmetic", MllogRun, former="later.arithmetic")
+@rule(
+    "inference-mllog.arithmetic",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the figure",
+    former="later.arithmetic",
+)
 def arithmetic(run: MllogRun) -> Iterator[Fault]:
     """Rates follow from counts and times: from the issued and completed queries and the duration.
 
@@ -332,7 +358,13 @@ def check_server_rates(
         )
 
 
-@rule("inference-mllog.elapsed", MllogRun, former="later.elapsed")
+@rule(
+    "inference-mllog.elapsed",
+    MllogRun,
+    about=About.SCORE,
+    doubt="how long the run was",
+    former="later.elapsed",
+)
 def elapsed(run: MllogRun) -> Iterator[Fault]:
     """A performance run lasts as long as required, and as long as its queries took.
 

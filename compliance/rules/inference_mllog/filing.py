@@ -13,7 +13,7 @@ from compliance.documents.inference_mllog.entry_documents import (
 )
 from compliance.documents.organisation_name import is_organisation_name
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import fold_name
 
 EITHER_SCENARIOS: Final = ("Server", "Interactive")
@@ -82,7 +82,13 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.tests", MllogEntryDocuments, former="later.tests")
+@rule(
+    "inference-mllog.tests",
+    MllogEntryDocuments,
+    about=About.RULES,
+    doubt="whether the system keeps the rules that the tests are for",
+    former="later.tests",
+)
 def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
     """A closed entry has the compliance tests of its benchmark.
 
@@ -125,7 +131,13 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
             yield system.build_fault(f"{name} {stated!r}", f"a whole number of at least {least}")
 
 
-@rule("inference-mllog.system_place", MllogSystem, former="later.system_place")
+@rule(
+    "inference-mllog.system_place",
+    MllogSystem,
+    about=About.IDENTITY,
+    doubt="whose system it is, and of which division",
+    former="later.system_place",
+)
 def system_place(system: MllogSystem) -> Iterator[Fault]:
     """A system description is in its division's and submitter's folder, with a status and a type
     from the round.

@@ -9,7 +9,7 @@ from typing import Final
 from compliance.documents.inference_mllog.run import INTERACTIVE_FOLDER, MllogRun
 from compliance.logs.loadgen.summary import parse_printed_number
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 
 LOADGEN_SEED_SETTINGS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 ALLOWED_TEST_MODES: Final = {
@@ -71,7 +71,13 @@ def has_detail_records(run: MllogRun) -> bool:
     return bool(run.index)
 
 
-@rule("inference-mllog.records", MllogRun, former="later.records")
+@rule(
+    "inference-mllog.records",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the figure and the settings that it was measured with",
+    former="later.records",
+)
 def records(run: MllogRun) -> Iterator[Fault]:
     """A detail log contains LoadGen's records, with its settings.
 
@@ -90,7 +96,13 @@ def records(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.mode", MllogRun, former="later.mode")
+@rule(
+    "inference-mllog.mode",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the figure: it is another kind of run",
+    former="later.mode",
+)
 def mode(run: MllogRun) -> Iterator[Fault]:
     """A performance folder contains a performance run, an accuracy folder an accuracy run; a
     submission run counts as both.
@@ -112,7 +124,13 @@ def mode(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.scenario", MllogRun, former="later.scenario")
+@rule(
+    "inference-mllog.scenario",
+    MllogRun,
+    about=About.IDENTITY,
+    doubt="which scenario it is a result of",
+    former="later.scenario",
+)
 def scenario(run: MllogRun) -> Iterator[Fault]:
     """The scenario of the log is that of its folder, or one from which that scenario may be
     inferred.
@@ -130,7 +148,13 @@ def scenario(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"scenario {run.logged_scenario}", run.scenario, "effective_scenario")
 
 
-@rule("inference-mllog.seeds", MllogRun, former="later.seeds")
+@rule(
+    "inference-mllog.seeds",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether the samples were drawn as the round requires",
+    former="later.seeds",
+)
 def seeds(run: MllogRun) -> Iterator[Fault]:
     """The random seeds are the round's seeds.
 
@@ -144,7 +168,13 @@ def seeds(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
 
 
-@rule("inference-mllog.valid", MllogRun, former="later.valid")
+@rule(
+    "inference-mllog.valid",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the figure: LoadGen did not accept the run",
+    former="later.valid",
+)
 def valid(run: MllogRun) -> Iterator[Fault]:
     """LoadGen reports a performance run as VALID, in the detail log and in the summary.
 
@@ -169,7 +199,13 @@ def valid(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.errors", MllogRun, former="later.errors", severity=Severity.WARNING)
+@rule(
+    "inference-mllog.errors",
+    MllogRun,
+    about=About.SCORE,
+    former="later.errors",
+    severity=Severity.WARNING,
+)
 def errors(run: MllogRun) -> Iterator[Fault]:
     """LoadGen logged no errors.
 
@@ -181,7 +217,13 @@ def errors(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"{told:g} errors", "none", "num_errors")
 
 
-@rule("inference-mllog.duration", MllogRun, former="later.duration")
+@rule(
+    "inference-mllog.duration",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether the run was as long as the round requires",
+    former="later.duration",
+)
 def duration(run: MllogRun) -> Iterator[Fault]:
     """A performance run requests at least the duration that the round requires.
 
@@ -193,7 +235,13 @@ def duration(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"min_duration {told} ms", f"{least} ms", "effective_min_duration_ms")
 
 
-@rule("inference-mllog.samples", MllogRun, former="later.samples")
+@rule(
+    "inference-mllog.samples",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether the run used as many samples as the round requires",
+    former="later.samples",
+)
 def samples(run: MllogRun) -> Iterator[Fault]:
     """The samples in memory, and in Offline's query, are at least as many as the benchmark
     requires.
@@ -221,7 +269,13 @@ def samples(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{name} {issued:g}", f"at least {fewest}", name)
 
 
-@rule("inference-mllog.bound", MllogRun, former="later.bound")
+@rule(
+    "inference-mllog.bound",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether the run met the latency bound",
+    former="later.bound",
+)
 def bound(run: MllogRun) -> Iterator[Fault]:
     """Server meets its latency bound: the benchmark's bound, or the token bounds that LoadGen
     received.
@@ -252,7 +306,13 @@ def bound(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.special", MllogRun, former="later.special")
+@rule(
+    "inference-mllog.special",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether the run is a result or a test",
+    former="later.special",
+)
 def special(run: MllogRun) -> Iterator[Fault]:
     """A result does not use settings for compliance tests.
 
@@ -271,7 +331,13 @@ def special(run: MllogRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.latencies", MllogRun, former="later.latencies")
+@rule(
+    "inference-mllog.latencies",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the latencies",
+    former="later.latencies",
+)
 def latencies(run: MllogRun) -> Iterator[Fault]:
     """Latencies of queries and of tokens increase from the lowest through the percentiles to the
     highest.
@@ -290,7 +356,9 @@ def latencies(run: MllogRun) -> Iterator[Fault]:
                 yield run.build_fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
 
 
-@rule("inference-mllog.result", MllogRun, former="later.result")
+@rule(
+    "inference-mllog.result", MllogRun, about=About.SCORE, doubt="the figure", former="later.result"
+)
 def result(run: MllogRun) -> Iterator[Fault]:
     """The result follows from the generated queries, and the summary agrees.
 

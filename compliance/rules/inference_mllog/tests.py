@@ -13,7 +13,7 @@ from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.tree_path import is_file, match_scenario_folder
 from compliance.rules import rule
 from compliance.rules.inference_mllog.run import LOADGEN_SEED_SETTINGS
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.audits.filed import recompute_audit_comparison
 from suite.audits.verdict import AuditComparison
 from suite.loadgen.headline import LATENCY_METRIC
@@ -68,7 +68,13 @@ def read_test_output(path: Path) -> str:
     return read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY), MAX_TEST_OUTPUT_BYTES)
 
 
-@rule("inference-mllog.test_files", MllogAuditTest, former="later.test_files")
+@rule(
+    "inference-mllog.test_files",
+    MllogAuditTest,
+    about=About.RULES,
+    doubt="whether the system keeps the rules that the test is for",
+    former="later.test_files",
+)
 def test_files(test: MllogAuditTest) -> Iterator[Fault]:
     """A compliance test contains the output of its verification scripts, and its run.
 
@@ -82,7 +88,13 @@ def test_files(test: MllogAuditTest) -> Iterator[Fault]:
         yield test.build_fault("no run", "performance/run_1 with LoadGen's logs")
 
 
-@rule("inference-mllog.test_passed", MllogAuditTest, former="later.test_passed")
+@rule(
+    "inference-mllog.test_passed",
+    MllogAuditTest,
+    about=About.RULES,
+    doubt="whether the system keeps the rules that the test is for",
+    former="later.test_passed",
+)
 def test_passed(test: MllogAuditTest) -> Iterator[Fault]:
     """A compliance test passed. Answers may differ between runs if their scores are equally good.
 
@@ -148,7 +160,13 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.test_seeds", MllogAuditTest, former="later.test_seeds")
+@rule(
+    "inference-mllog.test_seeds",
+    MllogAuditTest,
+    about=About.RULES,
+    doubt="whether the test was made as the round requires",
+    former="later.test_seeds",
+)
 def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
     """A test's run has the round's random seeds, or for TEST05 the seeds of TEST05. It is valid,
     and has the entry's scenario.
@@ -183,7 +201,13 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.test_settings", MllogAuditTest, former="later.test_settings")
+@rule(
+    "inference-mllog.test_settings",
+    MllogAuditTest,
+    about=About.RULES,
+    doubt="whether the test was made as the round requires",
+    former="later.test_settings",
+)
 def test_settings(test: MllogAuditTest) -> Iterator[Fault]:
     """A test's run uses the settings of that test.
 
@@ -221,7 +245,13 @@ def weigh_unchecked_run(test: MllogAuditTest) -> Severity | None:
     return Severity.WARNING if test.round.rules.test_runs_logged else None
 
 
-@rule("inference-mllog.test_score", MllogAuditTest, former="later.test_score")
+@rule(
+    "inference-mllog.test_score",
+    MllogAuditTest,
+    about=About.QUALITY,
+    doubt="whether the test's run is as accurate as the result",
+    former="later.test_score",
+)
 def test_score(test: MllogAuditTest) -> Iterator[Fault]:
     """The scores in a verification script's output are close to each other.
 
@@ -251,6 +281,7 @@ def test_score(test: MllogAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-mllog.test_speed",
     MllogAuditTest,
+    about=About.SCORE,
     former="later.test_speed",
     severity=Severity.WARNING,
 )

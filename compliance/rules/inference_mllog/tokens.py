@@ -9,7 +9,7 @@ from typing import Final
 from compliance.documents.inference_mllog.run import MllogEntry, MllogRun
 from compliance.rules import rule
 from compliance.rules.inference_mllog.run import has_detail_records
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.early_stopping import estimate_early_stopping, is_server_run_proven
 
 FIRST_TOKEN_EVENT: Final = "result_first_token_99.00_percentile_latency_ns"
@@ -44,7 +44,13 @@ ESTIMATE_TEXT_PATTERN: Final = r"Early stopping {}th percentile estimate: (\d{{1
 RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 
 
-@rule("inference-mllog.tokens", MllogRun, former="later.tokens")
+@rule(
+    "inference-mllog.tokens",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the latencies of tokens",
+    former="later.tokens",
+)
 def tokens(run: MllogRun) -> Iterator[Fault]:
     """LoadGen measures the token latencies of a language model: time to first token and time per
     output token meet their bounds.
@@ -79,7 +85,13 @@ def tokens(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} {told}", f"above 0 and below {bound}", key)
 
 
-@rule("inference-mllog.token_bounds", MllogRun, former="later.token_bounds")
+@rule(
+    "inference-mllog.token_bounds",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether the run met the latency bound",
+    former="later.token_bounds",
+)
 def token_bounds(run: MllogRun) -> Iterator[Fault]:
     """LoadGen receives the benchmark's bounds for the time to first token and the time per output
     token.
@@ -106,7 +118,13 @@ def token_bounds(run: MllogRun) -> Iterator[Fault]:
             yield run.build_fault(f"{key} {told:g}", f"at most {bound}", key)
 
 
-@rule("inference-mllog.token_count", MllogRun, former="later.token_count")
+@rule(
+    "inference-mllog.token_count",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the rate of tokens",
+    former="later.token_count",
+)
 def token_count(run: MllogRun) -> Iterator[Fault]:
     """A run that measures tokens produced at least one.
 
@@ -133,7 +151,13 @@ def token_count(run: MllogRun) -> Iterator[Fault]:
         yield run.build_fault(f"no {needed[0]}", "tokens per second")
 
 
-@rule("inference-mllog.token_rate", MllogEntry, former="later.token_rate")
+@rule(
+    "inference-mllog.token_rate",
+    MllogEntry,
+    about=About.SCORE,
+    doubt="the rate of tokens",
+    former="later.token_rate",
+)
 def token_rate(entry: MllogEntry) -> Iterator[Fault]:
     """The answers of a performance run are as long as those of the accuracy run, measured by tokens
     per second divided by samples per second.
@@ -186,7 +210,13 @@ def compute_answer_length(run: MllogRun) -> tuple[str, float]:
     )
 
 
-@rule("inference-mllog.equal_issue", MllogRun, former="later.equal_issue")
+@rule(
+    "inference-mllog.equal_issue",
+    MllogRun,
+    about=About.RULES,
+    doubt="whether each sample was issued as often as the others",
+    former="later.equal_issue",
+)
 def equal_issue(run: MllogRun) -> Iterator[Fault]:
     """Benchmarks with samples of very different lengths issue each sample equally often.
 
@@ -229,7 +259,13 @@ def equal_issue(run: MllogRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.early_stopping", MllogRun, former="later.early_stopping")
+@rule(
+    "inference-mllog.early_stopping",
+    MllogRun,
+    about=About.SCORE,
+    doubt="the latency percentile",
+    former="later.early_stopping",
+)
 def early_stopping(run: MllogRun) -> Iterator[Fault]:
     """Early stopping confirms that enough queries were processed; its estimate of a latency is
     between the adjacent percentiles.

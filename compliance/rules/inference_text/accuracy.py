@@ -12,7 +12,7 @@ from compliance.documents.inference_text.reader import is_claims_file_missing
 from compliance.documents.inference_text.top1 import Top1
 from compliance.logs.loadgen.legacy_detail import parse_setting_number
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 
 HIGHEST_PERCENTAGE: Final = 100.0
 HIGHEST_SCORES: Final = {"DICE": 1.0}
@@ -44,7 +44,13 @@ def build_accuracy_text_fault(
     return entry.build_fault(found, required, entry.claims.source.path, line, severity)
 
 
-@rule("inference-text.score", TextEntry, former="filed.score")
+@rule(
+    "inference-text.score",
+    TextEntry,
+    about=About.QUALITY,
+    doubt="the accuracy",
+    former="filed.score",
+)
 def score(entry: TextEntry) -> Iterator[Fault]:
     """accuracy.txt contains the benchmark's score; if it occurs several times, the values are
     equal.
@@ -99,7 +105,13 @@ def score(entry: TextEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("inference-text.threshold", TextEntry, former="filed.threshold")
+@rule(
+    "inference-text.threshold",
+    TextEntry,
+    about=About.QUALITY,
+    doubt="the accuracy",
+    former="filed.threshold",
+)
 def threshold(entry: TextEntry) -> Iterator[Fault]:
     """A closed result reaches the required share of the reference quality.
 
@@ -120,7 +132,13 @@ def threshold(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.counts", TextEntry, former="filed.counts")
+@rule(
+    "inference-text.counts",
+    TextEntry,
+    about=About.QUALITY,
+    doubt="the accuracy",
+    former="filed.counts",
+)
 def counts(entry: TextEntry) -> Iterator[Fault]:
     """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy
     run.
@@ -173,7 +191,13 @@ def check_answered_total(entry: TextEntry, total: int, line: int) -> Iterator[Fa
         )
 
 
-@rule("inference-text.table", TextEntry, former="filed.table")
+@rule(
+    "inference-text.table",
+    TextEntry,
+    about=About.QUALITY,
+    doubt="the accuracy",
+    former="filed.table",
+)
 def table(entry: TextEntry) -> Iterator[Fault]:
     """The mAP in accuracy.txt is the average precision in the table above it.
 
@@ -197,7 +221,9 @@ def table(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.top1", TextEntry, former="filed.top1")
+@rule(
+    "inference-text.top1", TextEntry, about=About.QUALITY, doubt="the accuracy", former="filed.top1"
+)
 def top1(entry: TextEntry) -> Iterator[Fault]:
     """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the
     labels.
@@ -235,7 +261,13 @@ def describe_recomputed_top1(found: Top1) -> str:
     )
 
 
-@rule("inference-text.unscored", TextEntry, former="filed.unscored", severity=Severity.INFO)
+@rule(
+    "inference-text.unscored",
+    TextEntry,
+    about=About.QUALITY,
+    former="filed.unscored",
+    severity=Severity.INFO,
+)
 def unscored(entry: TextEntry) -> Iterator[Fault]:
     """An accuracy that the judge cannot recompute is reported, because it is only the submitter's
     claim.
@@ -249,7 +281,13 @@ def unscored(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.hash", TextEntry, former="filed.hash")
+@rule(
+    "inference-text.hash",
+    TextEntry,
+    about=About.QUALITY,
+    doubt="whether these answers are the accuracy run's",
+    former="filed.hash",
+)
 def hashed(entry: TextEntry) -> Iterator[Fault]:
     """If accuracy logs are submitted truncated, accuracy.txt contains the hash of the complete log.
 

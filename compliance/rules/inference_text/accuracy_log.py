@@ -10,7 +10,7 @@ from compliance.logs.loadgen.legacy_detail import parse_setting_number
 from compliance.logs.source_file import ParseErrorKind
 from compliance.rules import rule
 from compliance.rules.inference_text.loadgen_run import SUBMISSION_MODE, has_readable_detail_log
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 COCO_DETECTION_BYTES = 28
@@ -24,7 +24,13 @@ def has_accuracy_answers(run: TextRun) -> bool:
     return not run.performance or run.logged_mode == SUBMISSION_MODE
 
 
-@rule("inference-text.data_set", TextRun, former="served.data_set")
+@rule(
+    "inference-text.data_set",
+    TextRun,
+    about=About.QUALITY,
+    doubt="whether the accuracy is that of the whole data set",
+    former="served.data_set",
+)
 def data_set(run: TextRun) -> Iterator[Fault]:
     """An accuracy run loads every sample of the benchmark's accuracy set, one loaded set after
     another.
@@ -59,7 +65,13 @@ def data_set(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.answers", TextRun, former="served.answers")
+@rule(
+    "inference-text.answers",
+    TextRun,
+    about=About.QUALITY,
+    doubt="whether the accuracy is that of the whole data set",
+    former="served.answers",
+)
 def answers(run: TextRun) -> Iterator[Fault]:
     """An accuracy run answers every sample of its data set once, except for MultiStream's padding.
 
@@ -131,7 +143,13 @@ def layout(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.sequence", TextRun, former="served.sequence")
+@rule(
+    "inference-text.sequence",
+    TextRun,
+    about=About.QUALITY,
+    doubt="whether these answers are the accuracy run's",
+    former="served.sequence",
+)
 def sequence(run: TextRun) -> Iterator[Fault]:
     """No two answers have the same sequence number.
 
@@ -143,7 +161,9 @@ def sequence(run: TextRun) -> Iterator[Fault]:
         yield run.build_answers_fault(f"seq_id {number_} again", "each number once", line)
 
 
-@rule("inference-text.data", TextRun, former="served.data")
+@rule(
+    "inference-text.data", TextRun, about=About.QUALITY, doubt="the accuracy", former="served.data"
+)
 def data(run: TextRun) -> Iterator[Fault]:
     """Answers have the format that the benchmark's accuracy script reads: classes of equal size,
     detections of seven numbers each.

@@ -14,7 +14,7 @@ from compliance.documents.inference_text.reader import (
 from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.tree_path import is_folder
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_TEXT
 from suite.loadgen.scenario import Scenario
 
@@ -72,7 +72,13 @@ def build_verdict_line_fault(
     )
 
 
-@rule("inference-text.audit_passed", TextAuditTest, former="filed.audit_passed")
+@rule(
+    "inference-text.audit_passed",
+    TextAuditTest,
+    about=About.RULES,
+    doubt="whether the system keeps the rules that the test is for",
+    former="filed.audit_passed",
+)
 def passed(test: TextAuditTest) -> Iterator[Fault]:
     """A submitted compliance test passed; answers may differ between runs if their scores are shown
     to be equal.
@@ -193,6 +199,7 @@ def outcome(test: TextAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-text.audit_settings",
     TextAuditTest,
+    about=About.RULES,
     former="filed.audit_settings",
     severity=Severity.WARNING,
 )
@@ -221,7 +228,13 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.audit_score", TextAuditTest, former="filed.audit_score")
+@rule(
+    "inference-text.audit_score",
+    TextAuditTest,
+    about=About.QUALITY,
+    doubt="whether the test's run is as accurate as the result",
+    former="filed.audit_score",
+)
 def score(test: TextAuditTest) -> Iterator[Fault]:
     """The scores in a verification script's output are those of the test's run and of the entry,
     and are close to each other.

@@ -8,7 +8,7 @@ from typing import Final
 
 from compliance.documents.inference_text.entry import SUMMARY_HEADLINES, TextAuditTest, TextRun
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.audits.filed import recompute_audit_comparison
 from suite.audits.verdict import AuditComparison
 from suite.loadgen.headline import LATENCY_METRIC
@@ -20,6 +20,7 @@ MAX_NAMED_DIFFERING_SAMPLES: Final = 3
 @rule(
     "inference-text.audit_speed",
     TextAuditTest,
+    about=About.SCORE,
     former="filed.audit_speed",
     severity=Severity.WARNING,
 )
@@ -75,6 +76,7 @@ def select_headline_result(run: TextRun) -> tuple[Scenario | None, float | None]
 @rule(
     "inference-text.audit_answers",
     TextAuditTest,
+    about=About.QUALITY,
     former="filed.audit_answers",
     severity=Severity.WARNING,
 )

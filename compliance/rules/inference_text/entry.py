@@ -8,7 +8,7 @@ from compliance.logs.loadgen.legacy_detail import LegacyTestMode as LoadGenMode
 from compliance.recognition.path_kind import PLACEHOLDER_FILES
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
@@ -30,7 +30,13 @@ SHARED_SETTINGS = (
 """Settings that the runs of an entry share."""
 
 
-@rule("inference-text.benchmark", TextEntry, former="filed.benchmark")
+@rule(
+    "inference-text.benchmark",
+    TextEntry,
+    about=About.IDENTITY,
+    doubt="which benchmark it is a result of",
+    former="filed.benchmark",
+)
 def benchmark(entry: TextEntry) -> Iterator[Fault]:
     """A closed entry belongs to a benchmark of the round, in a scenario of that benchmark.
 
@@ -104,7 +110,13 @@ def inferred(entry: TextEntry) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.runs", TextEntry, former="filed.runs")
+@rule(
+    "inference-text.runs",
+    TextEntry,
+    about=About.SCORE,
+    doubt="the figure, which rests on the round's number of runs",
+    former="filed.runs",
+)
 def runs(entry: TextEntry) -> Iterator[Fault]:
     """An entry has one accuracy run and the scenario's number of performance runs.
 
@@ -127,7 +139,13 @@ def runs(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.distinct", TextEntry, former="filed.distinct")
+@rule(
+    "inference-text.distinct",
+    TextEntry,
+    about=About.SCORE,
+    doubt="the figure: one run is counted twice",
+    former="filed.distinct",
+)
 def distinct(entry: TextEntry) -> Iterator[Fault]:
     """Each run was made separately: no two have the same start time, or identical latencies to the
     nanosecond.
@@ -178,7 +196,13 @@ def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
     return found if len(found) == len(SUMMARY_LATENCIES) else None
 
 
-@rule("inference-text.claimed_version", TextEntry, former="filed.version")
+@rule(
+    "inference-text.claimed_version",
+    TextEntry,
+    about=About.RULES,
+    doubt="whether one LoadGen measured all runs",
+    former="filed.version",
+)
 def version(entry: TextEntry) -> Iterator[Fault]:
     """All runs of an entry use the same LoadGen, built from the same sources.
 
@@ -220,7 +244,13 @@ def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("inference-text.alike", TextEntry, former="filed.alike")
+@rule(
+    "inference-text.alike",
+    TextEntry,
+    about=About.RULES,
+    doubt="whether the runs are of one configuration",
+    former="filed.alike",
+)
 def alike(entry: TextEntry) -> Iterator[Fault]:
     """The performance runs of an entry have the same data set and settings.
 

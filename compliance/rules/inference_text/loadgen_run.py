@@ -11,7 +11,7 @@ from compliance.logs.loadgen.legacy_detail import LoadGenRemark, normalise_test_
 from compliance.logs.source_file import ParseErrorKind
 from compliance.recognition.tree_path import match_scenario_folder
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.loadgen_errors import LOADGEN_MESSAGES, UNCOMMITTED_BUILD, is_harmless_error
 from suite.loadgen.scenario import Scenario
 
@@ -33,7 +33,13 @@ def has_performance_summary(run: TextRun) -> bool:
     return run.performance and run.summary.has_results
 
 
-@rule("inference-text.mode", TextRun, former="served.mode")
+@rule(
+    "inference-text.mode",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure: it is another kind of run",
+    former="served.mode",
+)
 def mode(run: TextRun) -> Iterator[Fault]:
     """A performance folder contains a performance run, an accuracy folder an accuracy run; a
     submission run counts as both.
@@ -86,7 +92,13 @@ def mode(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.scenario", TextRun, former="served.scenario")
+@rule(
+    "inference-text.scenario",
+    TextRun,
+    about=About.IDENTITY,
+    doubt="which scenario it is a result of",
+    former="served.scenario",
+)
 def scenario(run: TextRun) -> Iterator[Fault]:
     """The folder, the requested settings, the effective settings and the summary name the same
     scenario.
@@ -118,7 +130,13 @@ def scenario(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.valid", TextRun, former="served.valid")
+@rule(
+    "inference-text.valid",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure: LoadGen did not accept the run",
+    former="served.valid",
+)
 def valid(run: TextRun) -> Iterator[Fault]:
     """LoadGen reports the run as VALID, and each constraint as satisfied.
 
@@ -146,7 +164,13 @@ def valid(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.headline", TextRun, former="served.headline")
+@rule(
+    "inference-text.headline",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure",
+    former="served.headline",
+)
 def headline(run: TextRun) -> Iterator[Fault]:
     """The summary contains its scenario's result, and no other scenario's.
 
@@ -175,7 +199,13 @@ def is_accepted_error(run: TextRun, remark: LoadGenRemark) -> bool:
     )
 
 
-@rule("inference-text.errors", TextRun, former="served.errors")
+@rule(
+    "inference-text.errors",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure: LoadGen could not measure the run",
+    former="served.errors",
+)
 def errors(run: TextRun) -> Iterator[Fault]:
     """LoadGen logged no errors except those that the round accepts, and summary and detail log
     agree on their number.
@@ -228,7 +258,13 @@ def errors(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.version", TextRun, former="served.version")
+@rule(
+    "inference-text.version",
+    TextRun,
+    about=About.RULES,
+    doubt="whether an unmodified LoadGen measured the run",
+    former="served.version",
+)
 def version(run: TextRun) -> Iterator[Fault]:
     """A closed result uses one of the round's LoadGen revisions, with unmodified sources.
 
@@ -301,7 +337,13 @@ def clock(run: TextRun) -> Iterator[Fault]:
         yield run.build_detail_fault(f"{now} ns after {before} ns", "increasing times", line)
 
 
-@rule("inference-text.whole", TextRun, former="served.whole")
+@rule(
+    "inference-text.whole",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure and the settings that it was measured with",
+    former="served.whole",
+)
 def whole(run: TextRun) -> Iterator[Fault]:
     """The detail log is complete: header, settings, loaded and generated samples, and the end of
     each phase.

@@ -12,7 +12,7 @@ from compliance.logs.loadgen.summary import LogValue
 from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.tree_path import is_file, is_folder, list_subfolders
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 NUMBER_TYPE_PATTERN: Final = re.compile(
@@ -129,7 +129,13 @@ def fields(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.closed", TextEntry, former="filed.closed")
+@rule(
+    "inference-text.closed",
+    TextEntry,
+    about=About.RULES,
+    doubt="whether the model is the closed division's",
+    former="filed.closed",
+)
 def closed(entry: TextEntry) -> Iterator[Fault]:
     """The model of a closed result is not retrained and uses only precisions that the round allows.
 
@@ -197,7 +203,13 @@ def resolve_code_folder(file: Path, code: Path) -> Path:
     return code / name if inside else file
 
 
-@rule("inference-text.configuration", TextEntry, former="filed.configuration")
+@rule(
+    "inference-text.configuration",
+    TextEntry,
+    about=About.RULES,
+    doubt="whether the run was as long as the round requires",
+    former="filed.configuration",
+)
 def configuration(entry: TextEntry) -> Iterator[Fault]:
     """The configuration files request at least what the round requires, or the log shows that the
     run met the requirements.

@@ -8,7 +8,7 @@ from compliance.documents.inference_text.entry import TextRun
 from compliance.logs.loadgen.legacy_detail import parse_setting_number
 from compliance.rules import rule
 from compliance.rules.inference_text.loadgen_run import has_readable_detail_log
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 OFFLINE_SAMPLES_FACTOR: Final = 1.1
@@ -19,7 +19,13 @@ deviations at 14,400 queries.
 """
 
 
-@rule("inference-text.minimums", TextRun, former="served.minimums")
+@rule(
+    "inference-text.minimums",
+    TextRun,
+    about=About.RULES,
+    doubt="whether the run was as long as the round requires",
+    former="served.minimums",
+)
 def minimums(run: TextRun) -> Iterator[Fault]:
     """LoadGen's requested duration and number of queries are at least the round's; smaller values
     are accepted if the log shows that the run was long enough.
@@ -120,7 +126,13 @@ def has_enough_queries_by_duration(run: TextRun, requested: float) -> bool:
     )
 
 
-@rule("inference-text.generated", TextRun, former="served.generated")
+@rule(
+    "inference-text.generated",
+    TextRun,
+    about=About.RULES,
+    doubt="whether the run was as long as the round requires",
+    former="served.generated",
+)
 def generated(run: TextRun) -> Iterator[Fault]:
     """LoadGen generated at least the round's number of queries or samples, and the number that its
     settings require.

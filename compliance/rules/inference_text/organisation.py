@@ -11,7 +11,7 @@ from compliance.documents.inference_text.organisation import (
 )
 from compliance.documents.organisation_name import is_organisation_name
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import fold_name
 from suite.terms import Division
 
@@ -87,7 +87,13 @@ def fields(system: TextSystem) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.system_position", TextSystem, former="org.filed_place")
+@rule(
+    "inference-text.system_position",
+    TextSystem,
+    about=About.IDENTITY,
+    doubt="whose system it is, and of which division",
+    former="org.filed_place",
+)
 def place(system: TextSystem) -> Iterator[Fault]:
     """A description's submitter and division match its folders.
 

@@ -13,7 +13,7 @@ from compliance.rules.inference_text.loadgen_run import (
     has_performance_summary,
     has_readable_detail_log,
 )
-from compliance.verdict import Fault
+from compliance.verdict import About, Fault
 from suite.loadgen.loadgen_errors import RAN_OUT_OF_QUERIES
 from suite.loadgen.scenario import Scenario
 
@@ -38,7 +38,13 @@ def is_far_from_expected(
     return not math.isclose(found, expected, rel_tol=relative, abs_tol=absolute)
 
 
-@rule("inference-text.percentiles", TextRun, former="served.percentiles")
+@rule(
+    "inference-text.percentiles",
+    TextRun,
+    about=About.SCORE,
+    doubt="the latencies",
+    former="served.percentiles",
+)
 def percentiles(run: TextRun) -> Iterator[Fault]:
     """All latencies are present, percentiles increase from the lowest to the highest, and the mean
     is consistent with them.
@@ -143,7 +149,13 @@ def check_mean_latency(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.single_stream", TextRun, former="served.single_stream")
+@rule(
+    "inference-text.single_stream",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure",
+    former="served.single_stream",
+)
 def single_stream(run: TextRun) -> Iterator[Fault]:
     """SingleStream's result is the 90th percentile, and its rates follow from the mean latency and
     the duration.
@@ -223,7 +235,13 @@ def compute_max_latency_s(run: TextRun) -> float:
     return (run.summary.find_number("Max latency") or 0.0) / 1e9
 
 
-@rule("inference-text.multi_stream", TextRun, former="served.multi_stream")
+@rule(
+    "inference-text.multi_stream",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure",
+    former="served.multi_stream",
+)
 def multi_stream(run: TextRun) -> Iterator[Fault]:
     """MultiStream's result is the setting samples_per_query, and its intervals and latency bound
     match the settings.
@@ -266,7 +284,9 @@ def multi_stream(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.server", TextRun, former="served.server")
+@rule(
+    "inference-text.server", TextRun, about=About.SCORE, doubt="the figure", former="served.server"
+)
 def server(run: TextRun) -> Iterator[Fault]:
     """Server's result is the number of generated queries divided by their scheduled duration, and
     no more were completed per second.
@@ -321,7 +341,13 @@ def server(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.offline", TextRun, former="served.offline")
+@rule(
+    "inference-text.offline",
+    TextRun,
+    about=About.SCORE,
+    doubt="the figure",
+    former="served.offline",
+)
 def offline(run: TextRun) -> Iterator[Fault]:
     """Offline's result is the number of samples divided by the highest latency.
 
@@ -351,7 +377,13 @@ def offline(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.duration", TextRun, former="served.duration")
+@rule(
+    "inference-text.duration",
+    TextRun,
+    about=About.SCORE,
+    doubt="how long the run was",
+    former="served.duration",
+)
 def duration(run: TextRun) -> Iterator[Fault]:
     """The run lasted as long as the round requires according to all of its clocks, and the clocks
     agree.

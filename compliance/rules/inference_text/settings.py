@@ -13,7 +13,7 @@ from compliance.rules.inference_text.loadgen_run import (
     has_performance_summary,
     has_readable_detail_log,
 )
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 SETTING_TOLERANCE: Final = 1e-5
@@ -96,7 +96,13 @@ def is_equal_published_setting(left: str, right: str) -> bool:
         return False
 
 
-@rule("inference-text.parameters", TextRun, former="served.parameters")
+@rule(
+    "inference-text.parameters",
+    TextRun,
+    about=About.RULES,
+    doubt="which settings the run was made with",
+    former="served.parameters",
+)
 def parameters(run: TextRun) -> Iterator[Fault]:
     """The summary's test parameters equal the detail log's effective settings, and both name the
     same system.
@@ -132,7 +138,13 @@ def parameters(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.effective", TextRun, former="served.effective")
+@rule(
+    "inference-text.effective",
+    TextRun,
+    about=About.RULES,
+    doubt="which settings the run was made with",
+    former="served.effective",
+)
 def effective(run: TextRun) -> Iterator[Fault]:
     """Effective settings equal the requested ones.
 
@@ -159,7 +171,13 @@ def effective(run: TextRun) -> Iterator[Fault]:
             yield run.build_detail_fault(f"no {name}", "the seed, both requested and effective")
 
 
-@rule("inference-text.seeds", TextRun, former="served.seeds")
+@rule(
+    "inference-text.seeds",
+    TextRun,
+    about=About.RULES,
+    doubt="whether the samples were drawn as the round requires",
+    former="served.seeds",
+)
 def seeds(run: TextRun) -> Iterator[Fault]:
     """The random seeds are the round's seeds.
 
@@ -176,7 +194,13 @@ def seeds(run: TextRun) -> Iterator[Fault]:
             yield run.build_summary_fault(name, f"{name} {shown.text}", wanted)
 
 
-@rule("inference-text.special", TextRun, former="served.special")
+@rule(
+    "inference-text.special",
+    TextRun,
+    about=About.RULES,
+    doubt="whether the run is a result or a test",
+    former="served.special",
+)
 def special(run: TextRun) -> Iterator[Fault]:
     """A result does not use settings for compliance tests or trials.
 
@@ -219,7 +243,13 @@ def special(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.samples", TextRun, former="served.samples")
+@rule(
+    "inference-text.samples",
+    TextRun,
+    about=About.RULES,
+    doubt="whether the run used as many samples as the round requires",
+    former="served.samples",
+)
 def samples(run: TextRun) -> Iterator[Fault]:
     """The number of samples in memory is at least the benchmark's minimum and equals the setting.
 
@@ -290,7 +320,13 @@ def check_single_stream_percentile(run: TextRun, share: float | None) -> Iterato
         )
 
 
-@rule("inference-text.bound", TextRun, former="served.bound")
+@rule(
+    "inference-text.bound",
+    TextRun,
+    about=About.RULES,
+    doubt="whether the run met the latency bound",
+    former="served.bound",
+)
 def bound(run: TextRun) -> Iterator[Fault]:
     """In the closed division the latency bound and its percentile are at least as strict as the
     round's. In both divisions the run meets its own bound.

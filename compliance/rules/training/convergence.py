@@ -12,10 +12,15 @@ from compliance.documents.training.convergence import (
 )
 from compliance.documents.training.log import PublishedSet
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 
 
-@rule("runs.convergence", PublishedSet)
+@rule(
+    "runs.convergence",
+    PublishedSet,
+    about=About.RULES,
+    doubt="whether the runs trained as the reference does",
+)
 def convergence(group: PublishedSet) -> Iterator[Fault]:
     """A closed set needs at least as much training to reach the target as the reference at its
     batch size, allowing for chance.

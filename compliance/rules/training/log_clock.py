@@ -9,7 +9,7 @@ from compliance.logs.mllog.legacy_text import TOTAL_RUNTIME_KEY
 from compliance.logs.mllog.published import PublishedRecord
 from compliance.rules import rule
 from compliance.rules.training.log_identity import format_short_value
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.units import NS_PER_S
 
@@ -97,7 +97,12 @@ def weigh_loose_clock(log: PublishedLog) -> Severity | None:
     return Severity.WARNING if log.row and log.row.loose_clock else None
 
 
-@rule("log.span", PublishedLog)
+@rule(
+    "log.span",
+    PublishedLog,
+    about=About.SCORE,
+    doubt="the time to train",
+)
 def span(log: PublishedLog) -> Iterator[Fault]:
     """A run takes time, and its events happen after its start; the clocks of different processes
     may differ by 5 seconds.
@@ -193,7 +198,12 @@ def order(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.init", PublishedLog)
+@rule(
+    "log.init",
+    PublishedLog,
+    about=About.RULES,
+    doubt="the time to train, which leaves initialisation out",
+)
 def init(log: PublishedLog) -> Iterator[Fault]:
     """At most 20 minutes pass from the first init_start to init_stop and to the start of the run.
     From v1.0 on the limit is 30 minutes, in the open division 240.
@@ -228,7 +238,12 @@ def select_init_limit_min(log: PublishedLog) -> float:
     return rules.init_limit_min if own is None else own
 
 
-@rule("log.cache", PublishedLog)
+@rule(
+    "log.cache",
+    PublishedLog,
+    about=About.RULES,
+    doubt="the time to train, which begins with cleared caches",
+)
 def cache(log: PublishedLog) -> Iterator[Fault]:
     """Caches are cleared before the run; cache_clear must not be false.
 
@@ -332,7 +347,12 @@ def has_training_after_stop(behind: Sequence[PublishedRecord]) -> bool:
     return False
 
 
-@rule("log.total", PublishedLog)
+@rule(
+    "log.total",
+    PublishedLog,
+    about=About.SCORE,
+    doubt="the time to train",
+)
 def total(log: PublishedLog) -> Iterator[Fault]:
     """The runtime stated by the text format matches its own timestamps.
 

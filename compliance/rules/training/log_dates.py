@@ -13,7 +13,7 @@ from compliance.documents.training.log import PublishedLog
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_clock import EARLIEST_CLOCK_NS
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.units import NS_PER_S, S_PER_MINUTE
 
@@ -69,7 +69,12 @@ def rounded(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.result", PublishedLog)
+@rule(
+    "log.result",
+    PublishedLog,
+    about=About.SCORE,
+    doubt="the time to train",
+)
 def result(log: PublishedLog) -> Iterator[Fault]:
     """The duration and date in the RESULT line match the run's own clock.
 

@@ -9,7 +9,7 @@ from compliance.documents.training.values import is_plain_finite_number, parse_f
 from compliance.logs.mllog.published import Dialect, PublishedRecord
 from compliance.rules import rule
 from compliance.rules.training.log_identity import TEXT_FORM_BATCH_KEY, format_short_value
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.rounds.constraints import Constraint
 from suite.rounds.legality import check_hyperparameter_constraints, is_applicable
@@ -54,7 +54,12 @@ def collect_constant_keys(hyperparameters: frozenset[str], older: bool) -> froze
     ) - VARYING_KEYS
 
 
-@rule("log.hyperparameters", PublishedLog)
+@rule(
+    "log.hyperparameters",
+    PublishedLog,
+    about=About.RULES,
+    doubt="whether the run kept the closed division's hyperparameters",
+)
 def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
     """In the closed division the log contains every hyperparameter required by the round's checker,
     before the run ends.
@@ -87,7 +92,12 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.constant", PublishedLog)
+@rule(
+    "log.constant",
+    PublishedLog,
+    about=About.RULES,
+    doubt="which hyperparameters the run used",
+)
 def constant(log: PublishedLog) -> Iterator[Fault]:
     """A hyperparameter has one value, even if it is logged several times.
 
@@ -133,7 +143,12 @@ def seed(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.batch", PublishedLog)
+@rule(
+    "log.batch",
+    PublishedLog,
+    about=About.RULES,
+    doubt="the batch size, which decides the other hyperparameters",
+)
 def batch(log: PublishedLog) -> Iterator[Fault]:
     """In both divisions a batch size is a whole number above 0, and batch norm spans at most one
     batch.
@@ -163,7 +178,12 @@ def batch(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.legality", PublishedLog)
+@rule(
+    "log.legality",
+    PublishedLog,
+    about=About.RULES,
+    doubt="whether the run kept the closed division's hyperparameters",
+)
 def legality(log: PublishedLog) -> Iterator[Fault]:
     """In the closed division hyperparameters have values that the round allows.
 
@@ -216,7 +236,12 @@ def list_constrained_keys(constraint: Constraint) -> tuple[str, ...]:
     )
 
 
-@rule("log.rates", PublishedLog)
+@rule(
+    "log.rates",
+    PublishedLog,
+    about=About.RULES,
+    doubt="whether the run kept the closed division's hyperparameters",
+)
 def rates(log: PublishedLog) -> Iterator[Fault]:
     """A learning rate is a number of at least 0, and gradients are accumulated over whole steps.
 

@@ -11,7 +11,7 @@ from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import parse_finite_number
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.files.layout import fold_name
 
@@ -81,7 +81,12 @@ def older(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.identity", PublishedLog)
+@rule(
+    "log.identity",
+    PublishedLog,
+    about=About.IDENTITY,
+    doubt="whose result it is, and of which benchmark and division",
+)
 def identity(log: PublishedLog) -> Iterator[Fault]:
     """Benchmark, organisation, division, status and platform are logged, each with one value.
 
@@ -130,7 +135,12 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.names", PublishedLog)
+@rule(
+    "log.names",
+    PublishedLog,
+    about=About.IDENTITY,
+    doubt="which benchmark and division it is a result of",
+)
 def names(log: PublishedLog) -> Iterator[Fault]:
     """Benchmark, division and status have values from the round.
 
@@ -166,7 +176,12 @@ def names(log: PublishedLog) -> Iterator[Fault]:
                 )
 
 
-@rule("log.present", PublishedLog)
+@rule(
+    "log.present",
+    PublishedLog,
+    about=About.SCORE,
+    doubt="the time to train and whether the target was reached",
+)
 def present(log: PublishedLog) -> Iterator[Fault]:
     """A log contains cache_clear, the start and end of initialisation and run, and an evaluation;
     from v1.0 on also the start and end of training and evaluation.
@@ -221,7 +236,12 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
                 )
 
 
-@rule("log.once", PublishedLog)
+@rule(
+    "log.once",
+    PublishedLog,
+    about=About.SCORE,
+    doubt="the time to train, of which there are two",
+)
 def once(log: PublishedLog) -> Iterator[Fault]:
     """The end of initialisation and the start and end of the run occur once; otherwise the log has
     two clocks.
@@ -286,7 +306,12 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.place", PublishedLog)
+@rule(
+    "log.place",
+    PublishedLog,
+    about=About.IDENTITY,
+    doubt="whose result it is, and of which benchmark",
+)
 def place(log: PublishedLog) -> Iterator[Fault]:
     """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an
     organisation may have a longer name or initials.
@@ -327,7 +352,12 @@ def place(log: PublishedLog) -> Iterator[Fault]:
                 )
 
 
-@rule("log.division", PublishedLog)
+@rule(
+    "log.division",
+    PublishedLog,
+    about=About.IDENTITY,
+    doubt="which division it is a result of",
+)
 def division(log: PublishedLog) -> Iterator[Fault]:
     """The division matches the folder above, if any, and the system description.
 

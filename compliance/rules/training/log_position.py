@@ -23,7 +23,7 @@ from compliance.rules.training.log_clock import (
     TRAINING_END_EVENTS,
 )
 from compliance.rules.training.log_identity import format_short_value
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.rounds.legality import check_hyperparameter_constraints
 
@@ -204,7 +204,12 @@ def ascending(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.interval", PublishedLog)
+@rule(
+    "log.interval",
+    PublishedLog,
+    about=About.RULES,
+    doubt="when the target was reached",
+)
 def interval(log: PublishedLog) -> Iterator[Fault]:
     """The quality is evaluated as often as the rules require, the first time when the rules
     require, and no evaluation is left out.
@@ -267,7 +272,12 @@ def behind(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.checkpoint", PublishedLog)
+@rule(
+    "log.checkpoint",
+    PublishedLog,
+    about=About.SCORE,
+    doubt="the time to train",
+)
 def checkpoint(log: PublishedLog) -> Iterator[Fault]:
     """If checkpoints are evaluated after the run, the run stops when it has trained the first
     checkpoint that reaches the target, and not before.

@@ -9,7 +9,7 @@ from compliance.documents.training.values import parse_metadata_numbers
 from compliance.logs.mllog.published import PublishedRecord
 from compliance.rules import rule
 from compliance.rules.training.log_identity import format_short_value
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 
 MAX_FRACTIONAL_GAP: Final = 1.0 - 1e-9
@@ -328,7 +328,12 @@ def check_untrained_epochs(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.schedule", PublishedLog)
+@rule(
+    "log.schedule",
+    PublishedLog,
+    about=About.RULES,
+    doubt="when the target was reached",
+)
 def schedule(log: PublishedLog) -> Iterator[Fault]:
     """The quality is evaluated as often as the rules require.
 

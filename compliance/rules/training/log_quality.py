@@ -14,7 +14,7 @@ from compliance.documents.training.values import (
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_identity import format_short_value
-from compliance.verdict import Fault, Severity, Verdict
+from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark
 
@@ -28,7 +28,12 @@ the first hundredths of it.
 """
 
 
-@rule("log.accuracy", PublishedLog)
+@rule(
+    "log.accuracy",
+    PublishedLog,
+    about=About.QUALITY,
+    doubt="whether the target was reached",
+)
 def accuracy(log: PublishedLog) -> Iterator[Fault]:
     """An evaluation's result is a number, or one per metric, in the metric's range; every
     checkpoint has the metrics that are needed to judge it.
@@ -162,7 +167,7 @@ def has_accuracy_form(value: object, metrics: Sequence[str]) -> bool:
     return not any(metrics) and is_plain_finite_number(value)
 
 
-@rule("log.plausible", PublishedLog, severity=Severity.WARNING)
+@rule("log.plausible", PublishedLog, about=About.QUALITY, severity=Severity.WARNING)
 def plausible(log: PublishedLog) -> Iterator[Fault]:
     """Evaluation results are plausible for training: they differ from one another and end not far
     above the target.
@@ -212,7 +217,12 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule("log.status", PublishedLog)
+@rule(
+    "log.status",
+    PublishedLog,
+    about=About.QUALITY,
+    doubt="whether the target was reached",
+)
 def status(log: PublishedLog) -> Iterator[Fault]:
     """The end of the run has a status from the round.
 
@@ -232,7 +242,12 @@ def status(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.target", PublishedLog)
+@rule(
+    "log.target",
+    PublishedLog,
+    about=About.QUALITY,
+    doubt="whether the target was reached",
+)
 def target(log: PublishedLog) -> Iterator[Fault]:
     """A successful run reaches the target in its last evaluation, and a run that reaches it does
     not report failure.
@@ -267,7 +282,7 @@ def target(log: PublishedLog) -> Iterator[Fault]:
         yield log.build_fault(found, "success", log.find_line(events.RUN_STOP), accepted)
 
 
-@rule("log.stopped", PublishedLog, severity=Severity.WARNING)
+@rule("log.stopped", PublishedLog, about=About.SCORE, severity=Severity.WARNING)
 def stopped(log: PublishedLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
@@ -287,7 +302,13 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
             return
 
 
-@rule("log.converged", PublishedLog, weight=Verdict.NOT_CONVERGED)
+@rule(
+    "log.converged",
+    PublishedLog,
+    about=About.QUALITY,
+    doubt="whether the target was reached",
+    weight=Verdict.NOT_CONVERGED,
+)
 def converged(log: PublishedLog) -> Iterator[Fault]:
     """A run reaches the target.
 

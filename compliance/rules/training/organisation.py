@@ -10,7 +10,7 @@ from compliance.documents.organisation_name import is_organisation_name
 from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
 from compliance.documents.training.system_description import DescribedSystem, format_value_excerpt
 from compliance.rules import rule
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.files.layout import fold_name
 
@@ -77,7 +77,12 @@ def described(system: PublishedSystem) -> Iterator[Fault]:
         )
 
 
-@rule("org.description", DescribedSystem)
+@rule(
+    "org.description",
+    DescribedSystem,
+    about=About.IDENTITY,
+    doubt="whose system it is, and of which division",
+)
 def description(system: DescribedSystem) -> Iterator[Fault]:
     """A description names submitter, division, status and system, and the submitter is the
     organisation whose folder contains it.
@@ -162,7 +167,12 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
         yield system.build_fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 
-@rule("org.counts", DescribedSystem)
+@rule(
+    "org.counts",
+    DescribedSystem,
+    about=About.IDENTITY,
+    doubt="which system it is",
+)
 def counts(system: DescribedSystem) -> Iterator[Fault]:
     """Nodes and processors are at least 1, and no count is negative.
 
@@ -187,7 +197,12 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
             )
 
 
-@rule("org.division", PublishedSystem)
+@rule(
+    "org.division",
+    PublishedSystem,
+    about=About.IDENTITY,
+    doubt="which division it is a result of",
+)
 def division(system: PublishedSystem) -> Iterator[Fault]:
     """The division of a system's runs matches its description.
 
@@ -230,7 +245,12 @@ def folders(system: PublishedSystem) -> Iterator[Fault]:
         )
 
 
-@rule("org.empty", PublishedOrganisation)
+@rule(
+    "org.empty",
+    PublishedOrganisation,
+    about=About.SCORE,
+    doubt="every figure: there is none",
+)
 def empty(filed: PublishedOrganisation) -> Iterator[Fault]:
     """An organisation has results.
 

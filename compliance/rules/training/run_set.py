@@ -12,7 +12,7 @@ from compliance.documents.training.log import PublishedLog, PublishedSet
 from compliance.rules import rule
 from compliance.rules.training.log_hyperparameters import BATCH_SIZE_KEYS, collect_constant_settings
 from compliance.rules.training.log_identity import format_short_value
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.files.layout import fold_name
 from suite.units import NS_PER_S
@@ -41,7 +41,12 @@ MISNAMED_LOG_PATTERN: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.
 """Names that some submitters gave to a log instead of result_N.txt."""
 
 
-@rule("runs.count", PublishedSet)
+@rule(
+    "runs.count",
+    PublishedSet,
+    about=About.RULES,
+    doubt="the mean, which is over the round's number of runs",
+)
 def count(group: PublishedSet) -> Iterator[Fault]:
     """A set has exactly the benchmark's number of runs, so the submitter cannot choose among more.
 
@@ -111,7 +116,12 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
         )
 
 
-@rule("runs.benchmark", PublishedSet)
+@rule(
+    "runs.benchmark",
+    PublishedSet,
+    about=About.IDENTITY,
+    doubt="which benchmark it is a result of",
+)
 def benchmark(group: PublishedSet) -> Iterator[Fault]:
     """The folder of a set has the name of a benchmark of the round.
 
@@ -129,7 +139,12 @@ def benchmark(group: PublishedSet) -> Iterator[Fault]:
         )
 
 
-@rule("runs.distinct", PublishedSet)
+@rule(
+    "runs.distinct",
+    PublishedSet,
+    about=About.SCORE,
+    doubt="the mean: one run is counted twice",
+)
 def distinct(group: PublishedSet) -> Iterator[Fault]:
     """No two logs of a set describe the same run, even with the copy's clock, seed or last digits
     changed.
@@ -272,7 +287,12 @@ def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
     return found if len(set(found)) >= MIN_DISTINCT_SCORES and precise else ()
 
 
-@rule("runs.seeds", PublishedSet)
+@rule(
+    "runs.seeds",
+    PublishedSet,
+    about=About.RULES,
+    doubt="whether the runs are independent of one another",
+)
 def seeds(group: PublishedSet) -> Iterator[Fault]:
     """Runs that log a seed have different seeds, and if one run of a set logs a seed, all do.
 
@@ -340,7 +360,12 @@ def check_drawn_seeds(group: PublishedSet) -> Iterator[Fault]:
                 break
 
 
-@rule("runs.hyperparameters", PublishedSet)
+@rule(
+    "runs.hyperparameters",
+    PublishedSet,
+    about=About.RULES,
+    doubt="whether the mean is that of one configuration",
+)
 def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     """All runs of a set have the same hyperparameters and data.
 
@@ -384,7 +409,12 @@ def format_canonical_value(value: object) -> str:
     return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 
-@rule("runs.identity", PublishedSet)
+@rule(
+    "runs.identity",
+    PublishedSet,
+    about=About.IDENTITY,
+    doubt="whether the runs are of one system and benchmark",
+)
 def identity(group: PublishedSet) -> Iterator[Fault]:
     """All runs of a set have the same organisation, division, platform, status, benchmark and log
     format.
@@ -440,7 +470,12 @@ def check_differing_values(
             )
 
 
-@rule("runs.converged", PublishedSet)
+@rule(
+    "runs.converged",
+    PublishedSet,
+    about=About.QUALITY,
+    doubt="whether the set reached the target",
+)
 def converged(group: PublishedSet) -> Iterator[Fault]:
     """At most one run of a set misses the target.
 
@@ -458,7 +493,7 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
         )
 
 
-@rule("runs.overlap", PublishedSet, severity=Severity.WARNING)
+@rule("runs.overlap", PublishedSet, about=About.SCORE, severity=Severity.WARNING)
 def overlap(group: PublishedSet) -> Iterator[Fault]:
     """The runs of a set do not overlap in time; overlapping runs share one system or use several.
 

@@ -170,6 +170,9 @@ class PublishedBenchmark:
     """Checkpoints are evaluated after the run; the first that reaches the target counts."""
     progress: tuple[str, ...] = ()
     """Metadata field with a run's progress; empty: epochs, counted as in v0.6 and v0.7."""
+    samples_event: str | None = None
+    """Event with the samples that a run trained on, where evaluations do not number its progress.
+    """
     evaluate_every_samples: int | None = None
     """Samples between two evaluations, rounded up to whole batches."""
     first_evaluation: FirstEvaluation | None = None

@@ -21,7 +21,7 @@ from compliance.logs.mllog.published import Dialect, PublishedRecord
 from compliance.logs.mllog.result_line import ResultLine, find_result_lines
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition, list_published_logs
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
 from suite.rounds.published_training import QualityTarget as PublishedTarget
@@ -261,13 +261,35 @@ class PublishedLog:
             for each in self.evaluations
             if each.entry.order < stop.order and each.epoch is not None
         ]
+        if len(set(before)) == 1 < len(before):
+            return self.find_trained_samples()
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
+    def find_trained_samples(self) -> float | None:
+        """Return the samples that a run trained on, by the benchmark's own event: its evaluations
+        all have the same number, which is not its progress. None without such an event.
+        """
+        event = self.row.samples_event if self.row else None
+        return parse_finite_number(self.find_value(event)) if event else None
+
     def build_fault(
-        self, found: str, required: str, line: int | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        line: int | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this log."""
-        return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=self.path,
+            line=line,
+            found=found,
+            required=required,
+            severity=severity,
+            about=about,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,10 +355,17 @@ class PublishedSet:
         file: Path | None = None,
         line: int | None = None,
         severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this set."""
         return Fault(
-            file=file or self.folder, line=line, found=found, required=required, severity=severity
+            file=file or self.folder,
+            line=line,
+            found=found,
+            required=required,
+            severity=severity,
+            about=about,
         )
 
 

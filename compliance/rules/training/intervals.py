@@ -4,14 +4,15 @@ against one another.
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import Final
 
 from compliance.documents.training.evaluations import PublishedEvaluation, parse_run_progress
 from compliance.documents.training.log import GLOBAL_BATCH_KEY, PublishedLog
 from compliance.documents.training.values import is_plain_finite_number
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault
 from suite import events
-from suite.rounds.published_training import PublishedBenchmark, UsualInterval
+from suite.rounds.published_training import PublishedBenchmark
 
 MIN_COMPARED_GAPS: Final = 4
 """Minimum number of gaps: from here on, one gap longer than the others shows a missing evaluation.
@@ -29,42 +30,48 @@ LONGER_GAP_FACTOR: Final = 1.25
 MAX_INTERVAL_FACTOR: Final = 3.0
 """Multiple of the rules' interval that no logger's own way of counting explains."""
 DOUBLE_GAP_RANGE: Final = (1.9, 2.1)
-"""Between these two factors of another gap, one gap corresponds to two."""
+"""Between these two factors of the other gaps, one gap corresponds to two."""
 
 
 def check_evaluation_intervals(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
-    """Yield evaluations that are farther apart than the rules, or the other evaluations, allow."""
+    """Yield evaluations that are farther apart than the rules, or the other evaluations, allow.
+
+    A run that evaluates at even distances, but at others than the rules', is form: accepted runs
+    do. A gap that the run's other gaps do not have means that an evaluation is missing.
+    """
     placed = sorted(
         (each for each in log.evaluations if each.epoch is not None), key=get_evaluation_epoch
     )
     batch = log.find_value(GLOBAL_BATCH_KEY)
     known = float(batch) if is_plain_finite_number(batch) and batch >= 1 else None
-    if row.evaluate_every_samples and known:
-        every = math.ceil(row.evaluate_every_samples / known) * known
+    every = compute_required_interval(row, known)
+    missing = list(check_missing_evaluation(log, placed, fixed=every is not None))
+    yield from missing
+    if every is None:
+        return
+    if not missing:
         yield from check_interval_limit(log, placed, every)
-        yield from check_first_evaluation(
-            log, placed, every * (1 + (row.skipped.compute_allowed(known) if row.skipped else 0))
-        )
-        first = (
-            row.first_evaluation.compute_samples_before(int(known), int(every))
-            if row.first_evaluation and log.closed
-            else None
-        )
-        if first is not None and placed and placed[0].epoch != first:
+    skipped = row.skipped.compute_allowed(known) if row.skipped and known else 0
+    yield from check_first_evaluation(log, placed, every, every * (1 + skipped))
+    if row.first_evaluation and row.evaluate_every_samples and known and log.closed and placed:
+        first = row.first_evaluation.compute_samples_before(int(known), int(every))
+        if placed[0].epoch != first:
             yield log.build_fault(
                 f"the first evaluation at {placed[0].epoch:g}", f"{first}", placed[0].entry.line
             )
-    elif row.evaluate_every_epochs:
-        yield from check_interval_limit(log, placed, row.evaluate_every_epochs)
-        yield from check_first_evaluation(log, placed, row.evaluate_every_epochs)
-    elif row.usual_interval and known:
-        every = row.usual_interval.compute_interval(known)
-        yield from check_usual_interval(log, placed, every, row.usual_interval)
-        yield from check_first_evaluation(
-            log, placed, every * (1 + (row.skipped.compute_allowed(known) if row.skipped else 0))
-        )
-    else:
-        yield from check_missing_evaluation(log, placed, fixed=False)
+
+
+def compute_required_interval(row: PublishedBenchmark, batch: float | None) -> float | None:
+    """Return the distance between two evaluations by the rules, in the benchmark's unit; None if
+    they give none, or it depends on a batch size that is unknown.
+    """
+    if row.evaluate_every_epochs:
+        return row.evaluate_every_epochs
+    if batch is None:
+        return None
+    if row.evaluate_every_samples:
+        return math.ceil(row.evaluate_every_samples / batch) * batch
+    return row.usual_interval.compute_interval(batch) if row.usual_interval else None
 
 
 def get_evaluation_epoch(evaluation: PublishedEvaluation) -> float:
@@ -72,104 +79,71 @@ def get_evaluation_epoch(evaluation: PublishedEvaluation) -> float:
     return evaluation.epoch or 0.0
 
 
+def list_gaps(placed: Sequence[PublishedEvaluation]) -> list[float]:
+    """List the distances between evaluations."""
+    at = list(map(get_evaluation_epoch, placed))
+    return [late - early for early, late in zip(at, at[1:], strict=False)]
+
+
 def check_interval_limit(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float
 ) -> Iterator[Fault]:
-    """Yield evaluations that follow the previous one later than the rules allow."""
-    for early, late in zip(placed, placed[1:], strict=False):
-        if get_evaluation_epoch(late) - get_evaluation_epoch(early) > every * EVEN_GAP_FACTOR:
-            yield build_interval_fault(
-                log, early, late, f"at most {every:g} between two evaluations"
-            )
-
-
-def check_usual_interval(
-    log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float, rule: UsualInterval
-) -> Iterator[Fault]:
-    """Yield gaps that are longer than the usual ones. It is an error if the log's other gaps are
-    not, or if no way of counting explains the gap.
-
-    If the batch size decides the interval, shorter gaps show that the logged batch size is not the
-    run's.
+    """Yield the longest gap if it is longer than the rules allow. It is an error if the other gaps
+    are not, or if no way of counting explains it.
     """
-    odd = list(
-        check_missing_evaluation(log, placed, fixed=not (log.row and log.row.evaluated_later))
-    )
-    yield from odd
-    counted = (
-        all(get_evaluation_epoch(each).is_integer() for each in placed) and every < 1
-    )  # numbered evaluations
-    far = [
-        (early, late)
-        for early, late in zip(placed, placed[1:], strict=False)
-        if get_evaluation_epoch(late) - get_evaluation_epoch(early) > every * EVEN_GAP_FACTOR
-    ]
-    if far and not odd:
-        early, late = max(
-            far, key=lambda pair: get_evaluation_epoch(pair[1]) - get_evaluation_epoch(pair[0])
-        )
-        beyond = (
-            log.closed
-            and not counted
-            and get_evaluation_epoch(late) - get_evaluation_epoch(early)
-            > every * MAX_INTERVAL_FACTOR
-        )
-        yield build_interval_fault(
-            log,
-            early,
-            late,
-            f"about {every:g} between two evaluations",
-            None if beyond else Severity.WARNING,
-        )
-    gaps = [
-        get_evaluation_epoch(late) - get_evaluation_epoch(early)
-        for early, late in zip(placed, placed[1:], strict=False)
-    ]
-    if rule.per_batch and gaps and max(gaps) * EVEN_GAP_FACTOR < every:
-        found = f"evaluations at most {max(gaps):g} apart"
+    row, gaps = log.row, list_gaps(placed)
+    numbered = every < 1 and all(get_evaluation_epoch(each).is_integer() for each in placed)
+    longest = max(range(len(gaps)), key=gaps.__getitem__, default=0)
+    if gaps and gaps[longest] > every * EVEN_GAP_FACTOR:
+        lone = len(gaps) > 1 and median(gaps) <= every * EVEN_GAP_FACTOR
+        fixed = row is not None and row.usual_interval is None
+        beyond = log.closed and not numbered and gaps[longest] > every * MAX_INTERVAL_FACTOR
+        early, late = placed[longest : longest + 2]
         yield log.build_fault(
-            found,
+            f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}",
+            f"at most {every:g} between two evaluations",
+            late.entry.line,
+            about=None if (lone and fixed) or beyond else About.FORM,
+        )
+    per_batch = row is not None and row.usual_interval and row.usual_interval.per_batch
+    if per_batch and gaps and gaps[longest] * EVEN_GAP_FACTOR < every:
+        yield log.build_fault(
+            f"evaluations at most {gaps[longest]:g} apart",
             f"about {every:g}, or another {GLOBAL_BATCH_KEY}",
             placed[1].entry.line,
-            Severity.WARNING,
+            about=About.FORM,
         )
 
 
 def check_first_evaluation(
-    log: PublishedLog, placed: Sequence[PublishedEvaluation], first: float
+    log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float, first: float
 ) -> Iterator[Fault]:
-    """Yield a first evaluation that is later than the rules allow; epochs may be counted from 1."""
+    """Yield a first evaluation that is later than the rules allow; epochs may be counted from 1.
+    More than three intervals late it is an error in the closed division, if nothing shows that the
+    run only began to evaluate late.
+    """
     if not placed:
         return
-    at, from_one = (
-        get_evaluation_epoch(placed[0]),
-        (
-            1.0
-            if events.EPOCH_NUM in placed[0].entry.metadata and get_evaluation_epoch(placed[0]) >= 1
-            else 0.0
-        ),
-    )
+    at = get_evaluation_epoch(placed[0])
+    from_one = 1.0 if events.EPOCH_NUM in placed[0].entry.metadata and at >= 1 else 0.0
     if at - from_one > first * EVEN_GAP_FACTOR:
         alone = len(placed) <= FEW_EVALUATIONS and not (log.row and log.row.evaluated_later)
-        beyond = log.closed and alone and at - from_one > first * MAX_INTERVAL_FACTOR
+        beyond = log.closed and alone and at - from_one > first + every * MAX_INTERVAL_FACTOR
         yield log.build_fault(
             f"the first evaluation at {at:.12g}",
             f"an evaluation by {first + from_one:g}",
             placed[0].entry.line,
-            None if beyond else Severity.WARNING,
+            about=None if beyond else About.FORM,
         )
 
 
 def check_missing_evaluation(
-    log: PublishedLog, placed: Sequence[PublishedEvaluation], fixed: bool
+    log: PublishedLog, placed: Sequence[PublishedEvaluation], *, fixed: bool
 ) -> Iterator[Fault]:
     """Yield a gap that is longer than all others, which are equal. The first may be longer, since
     schedules begin there.
     """
-    gaps = [
-        get_evaluation_epoch(late) - get_evaluation_epoch(early)
-        for early, late in zip(placed, placed[1:], strict=False)
-    ]
+    gaps = list_gaps(placed)
     longest = max(range(len(gaps)), key=gaps.__getitem__, default=0)
     others = gaps[:longest] + gaps[longest + 1 :]
     if (
@@ -181,36 +155,21 @@ def check_missing_evaluation(
         return
     times = gaps[longest] / max(others)
     if times > LONGER_GAP_FACTOR:
-        sure = fixed or DOUBLE_GAP_RANGE[0] < times < DOUBLE_GAP_RANGE[1]
-        yield build_interval_fault(
-            log,
-            placed[longest],
-            placed[longest + 1],
+        sure = DOUBLE_GAP_RANGE[0] < times < DOUBLE_GAP_RANGE[1] or (
+            fixed and not (log.row and log.row.evaluated_later)
+        )
+        early, late = placed[longest : longest + 2]
+        yield log.build_fault(
+            f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}",
             f"an evaluation about every {max(others):.6g}",
-            None if sure else Severity.WARNING,
+            late.entry.line,
+            about=None if sure else About.FORM,
         )
 
 
-def build_interval_fault(
-    log: PublishedLog,
-    early: PublishedEvaluation,
-    late: PublishedEvaluation,
-    required: str,
-    severity: Severity | None = None,
-) -> Fault:
-    """Build the fault for two evaluations."""
-    return log.build_fault(
-        f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}",
-        required,
-        late.entry.line,
-        severity,
-    )
-
-
 def check_unfinished_evaluations(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
-    """Yield a log in which evaluations begin or end without a result."""
+    """Yield a log in which evaluations end without a result."""
     results = len(log.list_records(events.EVAL_ACCURACY))
-    started = len(log.list_records(events.EVAL_START))
     ended = len(
         {parse_run_progress(record, row.progress) for record in log.list_records(events.EVAL_STOP)}
     )
@@ -219,11 +178,4 @@ def check_unfinished_evaluations(log: PublishedLog, row: PublishedBenchmark) -> 
             f"{results} eval_accuracy for {ended} eval_stop",
             "one result for each evaluation",
             log.find_line(events.EVAL_STOP),
-        )
-    elif started - results > log.round.rules.open_evaluations:
-        yield log.build_fault(
-            f"{results} eval_accuracy for {started} eval_start",
-            "one result for each evaluation",
-            log.find_line(events.EVAL_START),
-            Severity.WARNING,
         )

@@ -300,3 +300,37 @@ def method(log: PublishedLog) -> Iterator[Fault]:
                 " or ".join(LENGTH_LIMIT_METHODS),
                 record.line,
             )
+
+
+@rule(
+    "log.disclosure",
+    PublishedLog,
+    about=About.RULES,
+    doubt="which precision and parallelism the run used",
+)
+def disclosure(log: PublishedLog) -> Iterator[Fault]:
+    """Numeric precision, parallelism and configuration are logged, with values from the round; from
+    v6.1 on this is mandatory.
+
+    Source: mlcommons/logging, training_6.0.0/common.yaml (optional) and training_6.1.0/common.yaml:
+    mandatory disclosure.
+    Advice: log each of the keys once.
+    """
+    wanted = log.round.disclosure
+    if wanted is None or log.row is None:
+        return
+    values = {key: log.find_value(key) for key in wanted.keys if log.counts.get(key)}
+    for key in wanted.keys if wanted.required else ():
+        if key not in values:
+            yield log.build_fault(f"no {key}", "a record")
+    for key in sorted(key for key, value in values.items() if value is None):
+        yield log.build_fault(f"{key} null", "a value", log.find_line(key))
+    for violation in check_hyperparameter_constraints(
+        wanted.constraints,
+        {key: value for key, value in values.items() if isinstance(value, str | int | float)},
+    ):
+        yield log.build_fault(
+            f"{violation.key} {format_short_value(violation.found)}",
+            violation.required,
+            log.find_line(violation.key),
+        )

@@ -39,6 +39,8 @@ ALTERNATIVE_EVENTS: Final = (
 """A log since v1.0 has one of these. Source: mlcommons/logging, training_1.0.0 to training_6.1.0,
 common.yaml, AT_LEAST_ONE_OR.
 """
+DECISIVE_EVENTS: Final = frozenset({events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY})
+"""Events that the time and the quality of a run rest on."""
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
@@ -183,10 +185,11 @@ def names(log: PublishedLog) -> Iterator[Fault]:
     doubt="the time to train and whether the target was reached",
 )
 def present(log: PublishedLog) -> Iterator[Fault]:
-    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation;
-    from v1.0 on also the start and end of training and evaluation.
+    """A log contains the start and end of the run and an evaluation, on which its result rests;
+    cache_clear and initialisation; from v1.0 on also the start and end of training and evaluation.
 
-    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, AT_LEAST_ONE and AT_LEAST_ONE_OR.
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, AT_LEAST_ONE and AT_LEAST_ONE_OR. Only the
+    lack of what the result rests on is an error.
     Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
     """
     wanted = (*log.round.events.some, *log.round.events.once)
@@ -196,13 +199,16 @@ def present(log: PublishedLog) -> Iterator[Fault]:
         wanted = tuple(key for key in wanted if key != events.RUN_STOP)
     for key in wanted:
         if not log.counts.get(key):
-            yield log.build_fault(f"no {key}", "a record")
+            about = None if key in DECISIVE_EVENTS else About.FORM
+            yield log.build_fault(f"no {key}", "a record", about=about)
     started = log.row and (log.row.strict or (log.free and log.row.data_set))
     for one, other, where in (
         ALTERNATIVE_EVENTS[: len(ALTERNATIVE_EVENTS) if log.free else 1] if started else ()
     ):
         if not (log.counts.get(one) or log.counts.get(other)):
-            yield log.build_fault(f"neither {one} nor {other}", f"one of them when {where}")
+            yield log.build_fault(
+                f"neither {one} nor {other}", f"one of them when {where}", about=About.FORM
+            )
 
 
 @rule("log.event_type", PublishedLog)
@@ -257,7 +263,7 @@ def once(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.samples", PublishedLog)
+@rule("log.samples", PublishedLog, about=About.RULES, doubt="which data set the run used")
 def samples(log: PublishedLog) -> Iterator[Fault]:
     """The log gives the sizes of the training and evaluation sets as numbers of samples.
 

@@ -56,6 +56,13 @@ class TrainingJudge:
                 )
             case PathKind.SYSTEM_FILE if place:
                 yield from self.judge_description(self.read_system_description(place))
+            case PathKind.BENCHMARK | PathKind.SYSTEM if place and not has_published_logs(path):
+                yield from self.report_path_fault(
+                    path,
+                    "no result_<i>.txt in it",
+                    "a set of logs, or a system with sets",
+                    FlawKind.UNREADABLE,
+                )
             case PathKind.BENCHMARK | PathKind.SYSTEM if place and place.system:
                 yield from self.judge_system(
                     self.read_submitted_system(
@@ -107,7 +114,7 @@ class TrainingJudge:
                 log.path,
                 "no log records in the file",
                 f"a log of {self.round.dialect} lines",
-                FlawKind.RECORD,
+                FlawKind.UNREADABLE,
             )
 
     def judge_set(self, group: PublishedSet) -> Iterator[Finding]:
@@ -210,6 +217,11 @@ class TrainingJudge:
         yield from self.apply_rules(
             PublishedOrganisation(organisation_folder=home, sets=sets, idle=idle, round=self.round)
         )
+
+
+def has_published_logs(path: Path) -> bool:
+    """Return whether a benchmark's or a system's folder contains any training log."""
+    return any(any(list_published_logs(folder)) for folder in (path, *list_subfolders(path)))
 
 
 def find_system_description(home: Path, system: str) -> Path:

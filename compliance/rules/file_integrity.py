@@ -29,7 +29,7 @@ def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fau
                 line=parse_error.line,
                 found=parse_error.found,
                 required=parse_error.required,
-                severity=source.leniency.get(kind),
+                severity=None if parse_error.about else source.leniency.get(kind),
                 about=parse_error.about,
                 doubt=LOST_RECORD_DOUBT if parse_error.about else "",
                 advice=advice,

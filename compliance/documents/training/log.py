@@ -261,13 +261,13 @@ class PublishedLog:
             for each in self.evaluations
             if each.entry.order < stop.order and each.epoch is not None
         ]
-        if len(set(before)) == 1 < len(before):
+        if len(before) > 1 and 2 * Counter(before).most_common(1)[0][1] > len(before):
             return self.find_trained_samples()
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
     def find_trained_samples(self) -> float | None:
-        """Return the samples that a run trained on, by the benchmark's own event: its evaluations
-        all have the same number, which is not its progress. None without such an event.
+        """Return the samples that a run trained on, by the benchmark's own event: most of
+        its evaluations have the same number, which is not its progress. None without such an event.
         """
         event = self.row.samples_event if self.row else None
         return parse_finite_number(self.find_value(event)) if event else None

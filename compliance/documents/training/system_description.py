@@ -18,7 +18,7 @@ from compliance.logs.source_file import (
     read_source_text,
 )
 from compliance.recognition.tree_path import TreePosition
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.rounds.published_training import PublishedTraining
 
 DESCRIPTION_LINE_PATTERN: Final = re.compile(r"(\w+): (\{.*\})")
@@ -51,9 +51,16 @@ class DescribedSystem:
         value = self.table.get(field) if self.table else None
         return value.strip() or None if isinstance(value, str) else None
 
-    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(
+        self,
+        found: str,
+        required: str,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
+    ) -> Fault:
         """Build a Fault for this file."""
-        return Fault(file=self.path, found=found, required=required, severity=severity)
+        return Fault(file=self.path, found=found, required=required, severity=severity, about=about)
 
 
 def read_described_system(

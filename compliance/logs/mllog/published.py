@@ -14,6 +14,7 @@ compliance/mlperf_compliance for the text form.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 from types import MappingProxyType
@@ -31,7 +32,7 @@ from compliance.logs.mllog.record_json import (
     parse_python_dict,
 )
 from compliance.logs.source_file import ParseErrorKind, SourceFile, format_excerpt
-from compliance.verdict import Severity
+from compliance.verdict import About, Severity
 from suite.files.untrusted_files import is_nested_too_deep
 from suite.units import NS_PER_MS
 
@@ -103,6 +104,12 @@ class UsualRecord(msgspec.Struct, frozen=True, gc=False):
     namespace: Any = None
 
 
+DECISIVE_NAMES: Final = (b"run_start", b"run_stop", b"eval_accuracy")
+"""Names of the events that the time and the quality of a run rest on."""
+LOSING_KINDS: Final = frozenset(
+    {ParseErrorKind.RECORD, ParseErrorKind.NUMBER, ParseErrorKind.DUPLICATE, ParseErrorKind.GLUED}
+)
+"""Defects that may have lost a record, or its value."""
 USUAL_RECORD_DECODER: Final = msgspec.json.Decoder(UsualRecord)
 
 
@@ -230,8 +237,10 @@ def count_expected_names(rows: Sequence[UsualRecord]) -> int:
 def decode_glued_records(
     source: SourceFile, position: RecordPosition, text: bytes
 ) -> Iterator[PublishedRecord]:
-    """Decode the record of a line from its mark on, or several if they are concatenated."""
-    parts = [text]
+    """Decode the record of a line from its mark on, or several if they are concatenated. Defects of
+    a line that names what the result rests on bear on the score.
+    """
+    parts, earlier = [text], len(source.parse_errors)
     if text.find(MLL_MARK, len(MLL_MARK)) >= 0:
         parts = split_at_marks(text, MLL_MARK)
         source.add_parse_error(
@@ -244,6 +253,11 @@ def decode_glued_records(
         found = decode_marked_record(source, position, part)
         if found is not None:
             yield found
+    if any(name in text for name in DECISIVE_NAMES):
+        source.parse_errors[earlier:] = [
+            replace(each, about=About.SCORE) if each.kind in LOSING_KINDS else each
+            for each in source.parse_errors[earlier:]
+        ]
 
 
 def decode_marked_record(

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from compliance.documents.training.log import PublishedLog
+from compliance.documents.training.values import parse_finite_number
 from compliance.logs.mllog.legacy_text import TOTAL_RUNTIME_KEY
 from compliance.logs.mllog.published import PublishedRecord
 from compliance.rules import rule
@@ -38,8 +39,8 @@ def format_ns_as_seconds(nanoseconds: int) -> str:
 
 @rule("log.span", PublishedLog, about=About.SCORE, doubt="the time to train")
 def span(log: PublishedLog) -> Iterator[Fault]:
-    """A run takes time, and its work lies between its start and its end. The clocks of different
-    processes may differ by 5 seconds.
+    """A run takes time, and its work lies between its start and its end. Where a log mixes the
+    lines of several processes, their clocks may differ by 5 seconds.
 
     Source: training_rules.adoc, Run Results: a contiguous period that includes training and
     evaluation. If the other events are in the order of their times, the log has one clock.
@@ -59,20 +60,22 @@ def span(log: PublishedLog) -> Iterator[Fault]:
             "a run that takes time",
             stop.line,
         )
-    if not log.row or not log.row.data_set or log.row.evaluated_later:
-        return  # games and checkpoints are evaluated outside of the run
-    if stop and is_otherwise_in_order(log, events.RUN_STOP):
+    if not log.row or not log.row.data_set:
+        return  # games are played after the run
+    later = log.row.evaluated_later
+    tolerance = PROCESS_CLOCK_ERROR_NS if log.row.loose_clock else 0
+    if stop and not later and is_otherwise_in_order(log, events.RUN_STOP):
         before = [record for record in log.run if record.order < stop.order]
         last = max(before, key=get_record_time_ns, default=stop)
-        if stop.time_ns < last.time_ns - PROCESS_CLOCK_ERROR_NS:
+        if stop.time_ns < last.time_ns - tolerance:
             yield log.build_fault(
                 f"run_stop {format_ns_as_seconds(last.time_ns - stop.time_ns)} before {last.key}"
                 f" in line {last.line}",
                 "a run that ends after its work",
                 stop.line,
             )
-    early = list_early_records(log)
-    if early and start and is_otherwise_in_order(log, events.RUN_START):
+    early = list_early_records(log, tolerance)
+    if early and start and (later or is_otherwise_in_order(log, events.RUN_START)):
         first = min(early, key=get_record_time_ns)
         yield log.build_fault(
             f"{first.key} {format_ns_as_seconds(start.time_ns - first.time_ns)} before run_start",
@@ -86,12 +89,12 @@ def get_record_time_ns(record: PublishedRecord) -> int:
     return record.time_ns
 
 
-def list_early_records(log: PublishedLog) -> list[PublishedRecord]:
-    """List the events of a run that happened before its start, by more than clocks may differ."""
+def list_early_records(log: PublishedLog, tolerance_ns: int = 0) -> list[PublishedRecord]:
+    """List the events of a run that happened before its start, by more than its clocks differ."""
     start = log.find_first_record(events.RUN_START)
     if start is None:
         return []
-    limit = start.time_ns - PROCESS_CLOCK_ERROR_NS
+    limit = start.time_ns - tolerance_ns
     return [record for record in log.run if EARLIEST_CLOCK_NS <= record.time_ns < limit]
 
 
@@ -208,8 +211,10 @@ def total(log: PublishedLog) -> Iterator[Fault]:
         log.find_first_record(events.RUN_START),
         log.find_first_record(events.RUN_STOP),
     )
-    if log.older and record is None:
-        yield log.build_fault("no 'Total runtime'", "the duration of the run in minutes")
+    stated = parse_finite_number(record.value) if record else None
+    if log.older and (stated is None or stated <= 0):
+        found = f"Total runtime {stated}" if record else "no 'Total runtime'"
+        yield log.build_fault(found, "the duration of the run in minutes")
     minutes = log.minutes
     if record and start and stop and minutes is not None:
         timed = (stop.time_ns - start.time_ns) / (60 * NS_PER_S)

@@ -282,7 +282,7 @@ def is_step_count(value: object) -> bool:
     return parsed is not None and parsed >= 1 and parsed.is_integer()
 
 
-@rule("log.method", PublishedLog)
+@rule("log.method", PublishedLog, about=About.RULES, doubt="which sentences the run trained on")
 def method(log: PublishedLog) -> Iterator[Fault]:
     """A sequence length limit states its method: truncate or discard.
 

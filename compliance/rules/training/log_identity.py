@@ -39,7 +39,9 @@ ALTERNATIVE_EVENTS: Final = (
 """A log since v1.0 has one of these. Source: mlcommons/logging, training_1.0.0 to training_6.1.0,
 common.yaml, AT_LEAST_ONE_OR.
 """
-DECISIVE_EVENTS: Final = frozenset({events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY})
+DECISIVE_EVENTS: Final = frozenset(
+    {events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY, TEXT_FORM_BATCH_KEY}
+)
 """Events that the time and the quality of a run rest on."""
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 

@@ -117,7 +117,7 @@ def check_pairs(
     start, stop = starts[0].key, stops[0].key
     rules = log.round.rules
     open_at_end = rules.open_evaluations if start == events.EVAL_START else rules.open_blocks
-    if not -1 <= len(starts) - len(stops) <= open_at_end:
+    if not 0 <= len(starts) - len(stops) <= open_at_end:
         yield log.build_fault(
             f"{len(stops)} {stop} for {len(starts)} {start}",
             f"one each; at most {open_at_end} open at the end",
@@ -202,7 +202,7 @@ def check_gaps(
         yield log.build_fault(f"the first epoch is {number:g}", "0 or 1", record.line)
     for (before, early), (record, late) in zip(numbered, numbered[1:], strict=False):
         count = parse_finite_number(before.metadata.get(events.EPOCH_COUNT, 1)) or 0.0
-        if late - early - count >= 1:
+        if abs(late - early - count) >= 1:
             yield log.build_fault(
                 f"{record.key} {late:g} after {early:g}", f"{early + count:g}", record.line
             )

@@ -140,7 +140,7 @@ def has_status_word(status: str) -> bool:
     return any(word in fold_name(status) for word in STATUS_WORDS)
 
 
-@rule("org.fields", DescribedSystem)
+@rule("org.fields", DescribedSystem, doubt="which machine the figures are of")
 def fields(system: DescribedSystem) -> Iterator[Fault]:
     """A description has the hardware and software fields that readers use to compare systems.
 
@@ -156,15 +156,9 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
         for field in rules.system_fields or HARDWARE_DESCRIPTION_FIELDS
         if field not in system.table
     ]
-    another_form = (
-        len(set(missing).intersection(HARDWARE_DESCRIPTION_FIELDS))
-        > len(HARDWARE_DESCRIPTION_FIELDS) // 2
-    )
     for field in missing:
-        checked = rules.system_checked or (
-            field in HARDWARE_DESCRIPTION_FIELDS and not another_form
-        )  # few descriptions from before v4.1 are available
-        yield system.build_fault(f"no {field}", "the field", None if checked else Severity.WARNING)
+        about = About.IDENTITY if rules.system_checked else About.FORM
+        yield system.build_fault(f"no {field}", "the field", about=about)
 
 
 @rule(

@@ -9,6 +9,8 @@ from typing import Final
 from compliance.judge import Judge
 from compliance.verdict import PathJudgement, Verdict
 
+from .form_kinds import FORM_KINDS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -21,11 +23,15 @@ class Outcome:
     required: str
     told: str = ""
     """The errors that were found."""
+    warned: bool = False
+    """Whether something is told of it that is not told of its base."""
 
     @property
     def caught(self) -> bool:
-        """Whether the judge saw it."""
-        return self.verdict == Verdict.BROKEN
+        """Whether the judge saw it: a warning is enough where only the form of a published result
+        is broken.
+        """
+        return self.verdict == Verdict.BROKEN or (self.kind in FORM_KINDS and self.warned)
 
 
 @dataclass(slots=True)
@@ -41,20 +47,41 @@ class Court:
         except Exception as error:  # noqa: BLE001 - a traceback is what is looked for
             return f"{type(error).__name__}: {error}"
 
-    def outcome(self, kind: str, base: str, path: Path, required: str) -> Outcome:
-        """Judge a mutant."""
+    def outcome(
+        self, kind: str, base: str, path: Path, required: str, before: frozenset[str] = frozenset()
+    ) -> Outcome:
+        """Judge a mutant, of whose base `before` is told."""
         result = self.result(path)
         if isinstance(result, str):
             return Outcome(kind=kind, base=base, verdict=result, required=required)
         return Outcome(
-            kind=kind, base=base, verdict=str(result.verdict), required=required, told=told(result)
+            kind=kind,
+            base=base,
+            verdict=str(result.verdict),
+            required=required,
+            told=told(result),
+            warned=bool(list_warnings(result) - before),
         )
+
+    def warnings(self, kind: str, path: Path) -> frozenset[str]:
+        """Return what is told of a base, where a kind of mutant may be a mere warning."""
+        result = self.result(path) if kind in FORM_KINDS else ""
+        return frozenset() if isinstance(result, str) else list_warnings(result)
 
 
 def told(result: PathJudgement) -> str:
     """Name the rules that found errors."""
     return " ".join(
         sorted({finding.rule for finding in result.findings if finding.severity == "error"})
+    )
+
+
+def list_warnings(result: PathJudgement) -> frozenset[str]:
+    """Return the warnings as text, without their lines, which every insertion moves."""
+    return frozenset(
+        f"{finding.rule}: {finding.found}"
+        for finding in result.findings
+        if finding.severity == "warning"
     )
 
 

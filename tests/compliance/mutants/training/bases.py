@@ -111,11 +111,14 @@ def log_judged(
     if not in_tree:
         alone = work / "alone" / base.log.name
         alone.parent.mkdir(exist_ok=True)
+        alone.write_bytes(base.log.read_bytes())
+        before = court.warnings(name, alone)
         alone.write_bytes(content)
-        yield court.outcome(name, f"{base.name}/{base.log.name} alone", alone, required)
+        yield court.outcome(name, f"{base.name}/{base.log.name} alone", alone, required, before)
     undo, path = Undo(work / "aside"), base.log
+    before = court.warnings(name, path)
     undo.write(path, content)
-    yield court.outcome(name, f"{base.name}/{path.name}", path, required)
+    yield court.outcome(name, f"{base.name}/{path.name}", path, required, before)
     undo.back()
 
 
@@ -130,9 +133,12 @@ def sets_judged(
             if taken >= most:
                 break
             a_set = base.a_set(work / "aside")
+            before = court.warnings(f"set_{kind.name}", a_set.folder)
             try:
                 if kind.change(a_set):
                     taken += 1
-                    yield court.outcome(f"set_{kind.name}", base.name, a_set.folder, kind.required)
+                    yield court.outcome(
+                        f"set_{kind.name}", base.name, a_set.folder, kind.required, before
+                    )
             finally:
                 a_set.undo.back()

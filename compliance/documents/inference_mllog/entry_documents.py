@@ -16,7 +16,7 @@ from compliance.documents.inference_mllog.run import (
 from compliance.documents.inference_text.entry_files import ANY_JSON_DECODER
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
 from compliance.recognition.tree_path import TreePosition, is_file, is_folder, list_subfolders
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.audits.filed import COMPARED_TEST_FOLDERS
 from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
 from suite.workload import Mode
@@ -59,11 +59,21 @@ class MllogEntryDocuments:
     round: InferenceMllogRound
 
     def build_fault(
-        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this entry's documents."""
         return Fault(
-            file=file or self.measurements, found=found, required=required, severity=severity
+            file=file or self.measurements,
+            found=found,
+            required=required,
+            severity=severity,
+            about=about,
         )
 
 
@@ -88,10 +98,18 @@ class MllogAuditTest:
     round: InferenceMllogRound
 
     def build_fault(
-        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this test."""
-        return Fault(file=file or self.folder, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.folder, found=found, required=required, severity=severity, about=about
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,9 +135,16 @@ class MllogSystem:
             else None
         )
 
-    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(
+        self,
+        found: str,
+        required: str,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
+    ) -> Fault:
         """Build a Fault."""
-        return Fault(file=self.path, found=found, required=required, severity=severity)
+        return Fault(file=self.path, found=found, required=required, severity=severity, about=about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

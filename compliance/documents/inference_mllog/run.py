@@ -17,7 +17,7 @@ from compliance.logs.mllog.mllog_lines import MllogRecord
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_source_text
 from compliance.recognition.tree_path import INTERACTIVE_FOLDER as INTERACTIVE_FOLDER
 from compliance.recognition.tree_path import TreePosition, is_file, is_folder
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG as ANSWERS
 from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
 from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
@@ -123,7 +123,13 @@ class MllogRun:
         return self.mode is Mode.PERFORMANCE
 
     def build_fault(
-        self, found: str, required: str, key: str = "", severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        key: str = "",
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for the detail log."""
         return Fault(
@@ -132,6 +138,7 @@ class MllogRun:
             found=found,
             required=required,
             severity=severity,
+            about=about,
         )
 
 
@@ -172,10 +179,18 @@ class MllogEntry:
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
     def build_fault(
-        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this entry."""
-        return Fault(file=file or self.folder, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.folder, found=found, required=required, severity=severity, about=about
+        )
 
 
 def parse_scenario_folder(name: str) -> str | None:

@@ -23,7 +23,7 @@ from compliance.logs.loadgen.legacy_summary import LegacySummary
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import has_loadgen_logs
 from compliance.recognition.tree_path import list_subfolders, match_scenario_folder
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.files.layout import SUMMARY_LOG
 from suite.loadgen.scenario import Scenario
 from suite.rounds.inference_text import (
@@ -275,10 +275,17 @@ class TextEntry:
         file: Path | None = None,
         line: int | None = None,
         severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this entry."""
         return Fault(
-            file=file or self.folder, line=line, found=found, required=required, severity=severity
+            file=file or self.folder,
+            line=line,
+            found=found,
+            required=required,
+            severity=severity,
+            about=about,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from compliance.documents.inference_text.entry_files import ANY_JSON_DECODER, ENTRY_FILE_LENIENCY
 from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
 from compliance.recognition.tree_path import TreePosition
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.rounds.inference_text import InferenceTextRound
 
 
@@ -25,9 +25,16 @@ class TextSystem:
     place: TreePosition | None
     round: InferenceTextRound
 
-    def build_fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def build_fault(
+        self,
+        found: str,
+        required: str,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
+    ) -> Fault:
         """Build a Fault."""
-        return Fault(file=self.path, found=found, required=required, severity=severity)
+        return Fault(file=self.path, found=found, required=required, severity=severity, about=about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +69,13 @@ class TextOrganisation:
     round: InferenceTextRound
 
     def build_fault(
-        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this part of the tree."""
         return Fault(
@@ -70,6 +83,7 @@ class TextOrganisation:
             found=found,
             required=required,
             severity=severity,
+            about=about,
         )
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from compliance.documents.training.log import PublishedSet
 from compliance.documents.training.system_description import DescribedSystem
-from compliance.verdict import Fault, Severity
+from compliance.verdict import About, Fault, Severity
 from suite.rounds.published_training import PublishedTraining
 
 
@@ -30,10 +30,18 @@ class PublishedSystem:
     round: PublishedTraining
 
     def build_fault(
-        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this system."""
-        return Fault(file=file or self.folder, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.folder, found=found, required=required, severity=severity, about=about
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +58,19 @@ class PublishedOrganisation:
     round: PublishedTraining
 
     def build_fault(
-        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        *,
+        about: About | None = None,
     ) -> Fault:
         """Build a Fault for this organisation."""
         return Fault(
-            file=file or self.organisation_folder, found=found, required=required, severity=severity
+            file=file or self.organisation_folder,
+            found=found,
+            required=required,
+            severity=severity,
+            about=about,
         )

@@ -129,7 +129,10 @@ def hashed(entry: MllogEntry) -> Iterator[Fault]:
         )
     if entry.answers_bytes is None:
         yield entry.build_fault(
-            f"no {ANSWERS}", f"{ANSWERS}, truncated to {limit} bytes", entry.accuracy.folder
+            f"no {ANSWERS}",
+            f"{ANSWERS}, truncated to {limit} bytes",
+            entry.accuracy.folder,
+            about=About.FORM,
         )
     elif limit is not None and entry.answers_bytes > limit:
         yield entry.build_fault(

@@ -30,6 +30,8 @@ SINGLE_EVENT_PREFIXES: Final = (
     "qsl_reported_",
 )
 """Prefixes of the events that LoadGen logs once."""
+LATENCY_SUM_LIMIT: Final = 2.0**64
+"""Nanoseconds at which LoadGen's sum of latencies starts from 0 again."""
 LOADGEN_CHANGED_SETTINGS: Final = frozenset({"min_query_count"})
 """Settings that LoadGen changes: Offline has one query with all samples."""
 STATISTIC_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
@@ -284,10 +286,13 @@ def arithmetic(run: MllogRun) -> Iterator[Fault]:
         run.find_number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")
     )
     if low is not None and mean is not None and high is not None and not low <= mean <= high:
+        overflown = has_overflown_mean(run, low, mean, high)
         yield run.build_fault(
-            f"mean latency {mean:.0f} ns",
+            f"mean latency {mean:.0f} ns"
+            + (", whose sum is more than LoadGen's 64 bits hold" if overflown else ""),
             f"between {low:.0f} and {high:.0f}",
             "result_mean_latency_ns",
+            about=About.FORM if overflown else None,
         )
     count, generated = (
         run.find_number("result_query_count"),
@@ -304,6 +309,24 @@ def arithmetic(run: MllogRun) -> Iterator[Fault]:
     if run.logged_scenario == "Server":
         yield from check_server_rates(run, count, generated)
         yield from check_token_rates(run)
+
+
+def has_overflown_mean(run: MllogRun, low: float, mean: float, high: float) -> bool:
+    """Return whether a mean is right if LoadGen's sum of all latencies overflowed: it then lacks a
+    multiple of 2^64 ns.
+
+    Source: mlcommons/inference, loadgen/results.cc: accumulated in uint64_t nanoseconds.
+    """
+    counts = (
+        run.find_number("generated_query_count"),
+        run.find_number("generated_samples_per_query"),
+    )
+    samples = math.prod(count or 1.0 for count in counts)
+    least, most = (
+        (low - mean) * samples / LATENCY_SUM_LIMIT,
+        (high - mean) * samples / LATENCY_SUM_LIMIT,
+    )
+    return most >= 1 and math.floor(most) >= max(1, math.ceil(least))
 
 
 def check_token_rates(run: MllogRun) -> Iterator[Fault]:

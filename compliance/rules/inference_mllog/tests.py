@@ -10,6 +10,7 @@ from compliance.documents.inference_mllog.entry_documents import MllogAuditTest
 from compliance.documents.inference_mllog.headline import find_mllog_headline
 from compliance.documents.inference_mllog.run import MLLOG_FILE_LENIENCY, read_last_claimed_scores
 from compliance.logs.source_file import SourceFile, read_source_text
+from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
 from compliance.recognition.tree_path import is_file, match_scenario_folder
 from compliance.rules import rule
 from compliance.rules.inference_mllog.run import LOADGEN_SEED_SETTINGS
@@ -179,11 +180,19 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
     if run is None or not run.index or test.name not in TESTS_WITH_RUN:
         return
     rules, unsure = test.round.rules, weigh_unchecked_run(test)
+    other_round = map_rounds_by_qsl_seed().get(run.find_value("effective_qsl_rng_seed"))
     for name in LOADGEN_SEED_SETTINGS:
         wanted = rules.test05_seeds.get(name) if test.name == "TEST05" else getattr(rules, name)
         told = run.find_value(f"effective_{name}")
         if wanted is not None and told != wanted:
-            yield run.build_fault(f"{name} {told}", f"{wanted}", f"effective_{name}", unsure)
+            of_round = f", as in {other_round}" if other_round else ""
+            yield run.build_fault(
+                f"{name} {told}{of_round}",
+                f"{wanted}",
+                f"effective_{name}",
+                unsure,
+                about=About.FORM if other_round else None,
+            )
     if test.name != "TEST04-A" and run.find_value("result_validity") != "VALID":
         yield run.build_fault(
             f"result_validity {run.find_value('result_validity')}",

@@ -234,8 +234,9 @@ def equal_issue(run: MllogRun) -> Iterator[Fault]:
         or run.scenario in run.model.equal_issue_except
     ):
         return
-    if run.find_value(key) is not True:
-        yield run.build_fault(f"sample_concatenate_permutation {run.find_value(key)}", "true", key)
+    if (stated := run.find_value(key)) is not True:
+        about = About.FORM if stated is None else None  # some LoadGens did not log it yet
+        yield run.build_fault(f"sample_concatenate_permutation {stated}", "true", key, about=about)
         return
     count, each, total = (
         run.find_number(name)

@@ -29,6 +29,8 @@ LONGER_GAP_FACTOR: Final = 1.25
 """From this factor on, one gap is longer than equal ones, and not part of their spread."""
 MAX_INTERVAL_FACTOR: Final = 3.0
 """Multiple of the rules' interval that no logger's own way of counting explains."""
+MAX_LATE_INTERVALS: Final = 2.0
+"""Intervals by which a first evaluation may be late before it is beyond doubt."""
 DOUBLE_GAP_RANGE: Final = (1.9, 2.1)
 """Between these two factors of the other gaps, one gap corresponds to two."""
 
@@ -119,7 +121,7 @@ def check_first_evaluation(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float, first: float
 ) -> Iterator[Fault]:
     """Yield a first evaluation that is later than the rules allow; epochs may be counted from 1.
-    More than three intervals late it is an error in the closed division, if nothing shows that the
+    More than two intervals late it is an error in the closed division, if nothing shows that the
     run only began to evaluate late.
     """
     if not placed:
@@ -128,7 +130,7 @@ def check_first_evaluation(
     from_one = 1.0 if events.EPOCH_NUM in placed[0].entry.metadata and at >= 1 else 0.0
     if at - from_one > first * EVEN_GAP_FACTOR:
         alone = len(placed) <= FEW_EVALUATIONS and not (log.row and log.row.evaluated_later)
-        beyond = log.closed and alone and at - from_one > first + every * MAX_INTERVAL_FACTOR
+        beyond = log.closed and alone and at - from_one > first + every * MAX_LATE_INTERVALS
         yield log.build_fault(
             f"the first evaluation at {at:.12g}",
             f"an evaluation by {first + from_one:g}",

@@ -32,8 +32,9 @@ def bases(tmp_path: Path) -> list[SetBase]:
 
 @pytest.fixture
 def all_bases(tmp_path: Path) -> list[SetBase]:
-    """Every set since v1.0."""
-    return list(set_bases(CORPUS, tmp_path, "training_v[1-9]*"))
+    """Every set since v1.0, but for one whose evaluations do not say how far the run was."""
+    bases = set_bases(CORPUS, tmp_path, "training_v[1-9]*")
+    return [base for base in bases if base.name.split("/")[:2] != ["v1.1", "Azure"]]
 
 
 def told(tally: Tally) -> str:

@@ -152,7 +152,7 @@ def test_the_stamp_of_another_bundle_is_refused(
     outcome = podium(
         "timestamp", bundle, "--reply", authority.reply(query), "--ca", authority.certificate
     )
-    assert outcome.exit_code == 1 and "of another bundle" in str(outcome.exception)
+    assert outcome.exit_code == 1 and "for another bundle" in str(outcome.exception)
     assert not trailer.read_bundle_trailer(bundle).frames
 
 

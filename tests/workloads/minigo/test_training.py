@@ -170,7 +170,7 @@ def test_a_match_without_a_loss_is_logged_below_one(
         ({"selfplay__games_per_group": 3}, "group size"),
         ({"eval__games_per_group": 1}, "group size"),
         ({"lr_boundaries": (5,)}, "must be one rate more than steps"),
-        ({"board__size": 20}, "boards of 2 to 19"),
+        ({"board__size": 20}, "boards from 2 to 19"),
         ({"model__planes": 14}, "13 or 17"),
         ({"train_batch_size": 0}, "at least 1"),
         ({"eval__opponent": "checkpoint"}, "does not contain a checkpoint; the opponent must be"),

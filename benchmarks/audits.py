@@ -1,12 +1,12 @@
-"""Whether audits tell honest systems from cheats beside a busy loop: fake devices that sleep for
-each sample, in all four scenarios.
+"""Tests whether audits distinguish honest systems from cheats on a busy machine: fake devices that
+sleep for each sample, in all four scenarios.
 
     python benchmarks/audits.py [--repeats 20] [--cheats-only] [--cheat index --cheat mode]
     [--scenario server] [--format json]
 
-Honest ones have to pass every time, and each cheat has to fail the test that is about it, wherever
-it acts: by speed or by answers, not by a run that LoadGen calls INVALID. About 16 minutes for all
-of it on two crowded cores, half of them for the honest ones.
+Honest devices must pass every time. Each cheat must fail the test that targets it, by speed or by
+answers, not because LoadGen calls a run INVALID. It takes about 16 minutes on two busy cores, half
+of them for the honest devices.
 """
 
 import argparse
@@ -41,15 +41,15 @@ from suite.loadgen.scenario import Scenario, parse_scenarios  # noqa: E402
 from suite.records import AuditRecord  # noqa: E402
 
 LIMIT_S = 900.0
-"""The busy loop of one step, which takes a minute or two, ends by itself."""
+"""Seconds after which the busy loop of one step ends by itself; a step takes a minute or two."""
 TRIES = 3
-"""House rule: serving anew after an INVALID run; that a rate was missed once says nothing about
-audits.
+"""House rule: number of attempts to serve after an INVALID run, since a missed rate says nothing
+about audits.
 """
 
 
 def passes(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
-    """Audit a served result; tell whether it passed."""
+    """Audit a served result; return whether it passed."""
     try:
         with loops([LIMIT_S]):
             audit_workload(
@@ -67,8 +67,8 @@ def passes(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
 
 
 def caught(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
-    """Tell whether an audit shows that cheat; a test that failed for any other reason, or did not
-    end, shows nothing.
+    """Return whether an audit detects this cheat; a test that failed for another reason, or did not
+    finish, does not count.
     """
     passed, path = (
         passes(results, cheat, scenario, test),
@@ -85,7 +85,7 @@ def caught(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
 
 
 def asked(results: Path, cheat: str) -> Any:
-    """Ask for a device that cheats in one way, or not at all."""
+    """Build the run of a device that cheats in one way, or not at all."""
     return options(results, f"audited.cheat={cheat}", "server.target_qps=200")
 
 
@@ -114,7 +114,7 @@ def served(folder: Path, cheat: str, scenario: Scenario) -> Path:
 def measured(
     folder: Path, repeats: int, cheats: Sequence[str], scenarios: Sequence[Scenario]
 ) -> dict[str, Any]:
-    """Audit honest devices, the scenarios in turns, then each cheat in each scenario."""
+    """Audit honest devices, alternating scenarios, then each cheat in each scenario."""
     turns = [scenarios[number % len(scenarios)] for number in range(repeats)]
     honest = sum(passes(served(folder, "none", each), "none", each, "all") for each in turns)
     found = {
@@ -133,7 +133,7 @@ def measured(
 
 
 def holds(document: dict[str, Any]) -> bool:
-    """Tell whether all honest ones passed, and each cheat was caught in each scenario."""
+    """Return whether all honest ones passed, and each cheat was caught in each scenario."""
     passed, _, repeats = document["honest"].partition(" of ")
     return bool(
         passed == repeats
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20, help="audits of honest devices")
     parser.add_argument("--cheats-only", action="store_true", help="no honest devices")
     parser.add_argument(
-        "--cheat", action="append", choices=list(CHEATS), help="only this one; may be repeated"
+        "--cheat", action="append", choices=list(CHEATS), help="only this one; repeatable"
     )
     parser.add_argument("--scenario", default="all")
     parser.add_argument("--format", choices=["text", "json"], default="text")

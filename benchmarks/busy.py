@@ -1,11 +1,11 @@
-"""The cost of other work on the same cores: training steps and serving of each workload, on an idle
-machine and beside busy loops.
+"""Measures the cost of other work on the same cores: training steps and serving of each workload,
+on an idle machine and next to busy loops.
 
-Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on
-all cores. After: with the environment and the number of threads that podium chooses. Each side is a
-process of its own, with its own environment, built and warm before anything is measured; quiet and
-busy, before and after take turns. `later` is the rate beside loops that start after podium has
-chosen its threads. Beside as many loops as cores, half of the quiet rate is a fair share.
+Serving answers one sample at a time, which has the smallest kernels. "Before" is OpenMP with its
+defaults, on all cores. "After" uses the environment and the number of threads that podium chooses.
+Each side is a separate process with its own environment, warmed up before the measurement; quiet
+and busy, before and after alternate. `later` is the rate next to loops that start after podium has
+chosen its threads. Next to as many loops as cores, half of the quiet rate is a fair share.
 
 Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] [--pairs N]
 [--seconds S] [--loops N] [--format text|json]
@@ -40,7 +40,7 @@ from suite.terms import Precision  # noqa: E402
 
 WARM_S: Final = 1.0
 LOOP_LIMIT_S: Final = 300
-"""A loop ends by itself, whatever becomes of this script."""
+"""Seconds after which a loop ends by itself, even if this script is gone."""
 SAMPLES: Final = 32
 """Samples in memory while serving."""
 HALVES: Final = ("training", "serving")
@@ -58,15 +58,15 @@ class Row:
     busy_after: float
     busy_later: float
     ratio_before: float
-    """Busy to quiet."""
+    """Ratio of busy to quiet."""
     ratio_after: float
     ratio_later: float
     quiet_ratio: float
-    """Quiet, after to before."""
+    """Ratio of after to before, quiet."""
     threads_busy: int
-    """What podium takes beside the loops."""
+    """Number of threads that podium chooses next to the loops."""
     load_average: float
-    """Over the last minute, when the row was finished: the loops and this script are in it."""
+    """Load over the last minute at the end of the row; includes the loops and this script."""
 
 
 def asked(folder: Path) -> RunOptions:
@@ -75,7 +75,7 @@ def asked(folder: Path) -> RunOptions:
 
 
 def training(workload: str, folder: Path) -> Generator[int, None, None]:
-    """Take optimizer steps for ever; yield the samples of each."""
+    """Take optimizer steps endlessly; yield the samples of each."""
     built = build(workload, folder)
     for epoch in count(1):
         yield from built.train_epoch(epoch)
@@ -92,8 +92,8 @@ def build(workload: str, folder: Path) -> Any:
 
 
 def serving(workload: str, folder: Path) -> Generator[int, None, None]:
-    """Answer one sample after another for ever, as SingleStream asks, with weights that nobody
-    trained; yield the samples of each answer.
+    """Answer one sample after another endlessly, as in SingleStream, with untrained weights; yield
+    the samples of each answer.
     """
     from harness.request import resolve_request
 
@@ -113,7 +113,9 @@ def serving(workload: str, folder: Path) -> Generator[int, None, None]:
 
 
 def side(half: str, workload: str, pipe: Connection) -> None:
-    """Work for as long as asked, on as many threads; answer with samples per second."""
+    """Work for the requested time on the requested number of threads; reply with samples per
+    second.
+    """
     import torch
 
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
@@ -132,7 +134,7 @@ def side(half: str, workload: str, pipe: Connection) -> None:
 
 
 def rate(steps: Iterator[int], seconds: float) -> float:
-    """Give samples per second over whole steps."""
+    """Return samples per second over whole steps."""
     began, samples, passed = time.perf_counter(), 0, 0.0
     while passed < seconds:
         samples += next(steps)
@@ -141,7 +143,7 @@ def rate(steps: Iterator[int], seconds: float) -> float:
 
 
 class Side:
-    """One side in its process, with its environment."""
+    """One side in its own process, with its environment."""
 
     def __init__(self, half: str, workload: str, *, spins_briefly: bool) -> None:
         context = multiprocessing.get_context("spawn")
@@ -159,14 +161,14 @@ class Side:
         return float(self.pipe.recv())
 
     def end(self) -> None:
-        """Let the process end."""
+        """End the process."""
         self.pipe.send(None)
         self.process.join()
 
 
 @contextmanager
 def environment(*, spins_briefly: bool) -> Iterator[MutableMapping[str, str]]:
-    """Hold the environment that a child is to get."""
+    """Set the environment for child processes within this context."""
     before = dict(os.environ)
     for name in openmp.USER_SPIN_VARIABLES:
         os.environ.pop(name, None)
@@ -213,7 +215,7 @@ def row(
     busy: Sequence[tuple[float, float, float]],
     chosen: int,
 ) -> Row:
-    """Take medians, and what they make of one another."""
+    """Compute medians and their ratios."""
     quiet_before, quiet_after = map(statistics.median, zip(*quiet, strict=True))
     busy_before, busy_after, busy_later = map(statistics.median, zip(*busy, strict=True))
     return Row(
@@ -234,7 +236,7 @@ def row(
 
 
 def arguments() -> argparse.Namespace:
-    """Read what is asked for."""
+    """Read the options."""
     names = sorted(
         name
         for name, point in registry.list_entry_points(registry.WORKLOAD_GROUP).items()
@@ -244,11 +246,11 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--workload", action="append", choices=names, help="may be repeated; without it, all"
+        "--workload", action="append", choices=names, help="repeatable (default: all)"
     )
-    parser.add_argument("--half", choices=HALVES, help="without it, both")
+    parser.add_argument("--half", choices=HALVES, help="default: both")
     parser.add_argument("--pairs", type=int, default=5, help="measurements of each kind")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of one measurement")
+    parser.add_argument("--seconds", type=float, default=4.0, help="seconds per measurement")
     parser.add_argument("--loops", type=int, default=2, help="busy loops")
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     given = parser.parse_args()
@@ -287,7 +289,7 @@ HEAD: Final = (
 
 
 def line(row: Row) -> str:
-    """Lay out one row."""
+    """Format one row."""
     quiet = f"{row.quiet_before:13.1f} {row.quiet_after:8.1f} {row.quiet_ratio:6.2f}"
     busy = (
         f"{row.busy_before:13.1f} ({row.ratio_before:.2f}) {row.busy_after:8.1f}"

@@ -1,8 +1,8 @@
-"""Maximum throughput of the harness: a system under test that does nothing, podium against a bare
-LoadGen Python SUT.
+"""Measures the maximum throughput of the harness: a system under test that does nothing, in podium
+and as a bare LoadGen Python SUT.
 
 The bare SUT answers every query at once in one completion, on LoadGen's own thread. Both sides
-alternate in one run; Server is asked whether it is VALID at 100,000 queries/s with a 15 ms bound.
+alternate in one run. For Server, it checks whether 100,000 queries/s with a 15 ms bound are VALID.
 
 Usage: python benchmarks/ceiling.py [--pairs N] [--format text|json]
 """
@@ -53,7 +53,7 @@ def bare_loadgen(job: LoadGenJob, abort: Abort) -> None:
 
 
 def run(task: Any, job: LoadGenJob) -> DetailLog:
-    """Do one LoadGen run in a process of its own."""
+    """Do one LoadGen run in a separate process."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run_in_child(task, replace(job, folder=Path(folder)))
         return read_detail_log(Path(folder))
@@ -70,7 +70,7 @@ def offline(pairs: int, cache: Path) -> list[tuple[float, float]]:
 
 
 def server(pairs: int, cache: Path) -> str:
-    """Ask for the target rate as often, and say how it was held."""
+    """Run at the target rate as often, and describe the results."""
     schedule = replace(
         build_null_schedule(Scenario.SERVER), rate=TARGET_QPS, min_duration_ms=SERVER_MS
     )

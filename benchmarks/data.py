@@ -1,12 +1,12 @@
-"""Images per second of a `podium data` survey, against a plain loop over the files.
+"""Measures images per second of a `podium data` survey, against a plain loop over the files.
 
-Small JPEGs in ImageNet's layout. Both sides read each file, hash it, read its header by Pillow and
-look for the end marker, as is done where a split has more than 20,000 pictures; ours is the whole
-command behind its imports: it lists the folders, notes sizes and times twice, checks and hashes in
-threads, decodes the pictures of the small val split and writes the manifest. The files are in the
-system's cache for both, which take turns: what is measured is the work, not the disk.
+Small JPEGs in ImageNet's layout. Both sides read each file, hash it, read its header with Pillow
+and look for the end marker, as for a split with more than 20,000 images. Our side is the whole
+command after its imports: it lists the folders, records sizes and times twice, checks and hashes in
+threads, decodes the images of the small val split and writes the manifest. Both sides alternate and
+find the files in the system's cache: the work is measured, not the disk.
 
-Usage: python benchmarks/data.py [--pairs N] [--pictures N] [--format text|json]
+Usage: python benchmarks/data.py [--pairs N] [--images N] [--format text|json]
 """
 
 import hashlib
@@ -29,14 +29,14 @@ from suite.rounds import Profile
 
 PICTURES: Final = 100_000
 FOLDER: Final = 1000
-"""Pictures of a class."""
+"""Images per class."""
 SIDE_PX: Final = 64
 DIFFERENT: Final = 200
-"""Pictures that differ; the others repeat them."""
+"""Number of different images; the others repeat them."""
 EVALUATED: Final = 50
-"""Every so many-th picture is of the val split, which is small enough to be decoded."""
+"""Every image with this stride belongs to the val split, which is small enough to be decoded."""
 TAIL: Final = 4096
-"""Bytes in which the end marker is looked for."""
+"""Bytes at the end of a file that are searched for the end marker."""
 
 
 def pictures() -> list[bytes]:
@@ -65,7 +65,7 @@ def write(root: Path, count: int) -> int:
 
 
 def ours(root: Path, count: int) -> float:
-    """Pictures per second of the command."""
+    """Images per second of the command."""
     with TemporaryDirectory(prefix="podium-benchmark-") as results, redirect_stdout(sys.stderr):
         began = time.perf_counter()
         run_data_survey(
@@ -75,7 +75,7 @@ def ours(root: Path, count: int) -> float:
 
 
 def theirs(root: Path, count: int) -> float:
-    """Pictures per second of a loop."""
+    """Images per second of a loop."""
     began = time.perf_counter()
     bad = sum(not whole(path) for path in sorted(root.rglob("*.JPEG")))
     assert not bad
@@ -83,7 +83,7 @@ def theirs(root: Path, count: int) -> float:
 
 
 def whole(path: Path) -> bool:
-    """Look at one file."""
+    """Check one file."""
     content = path.read_bytes()
     hashlib.sha256(content).digest()
     with Image.open(path) as picture:

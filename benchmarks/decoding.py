@@ -1,10 +1,10 @@
-"""Beam search of podium's Transformer against Hugging Face `generate` with a network of the same
-size, both with random weights.
+"""Compares beam search of podium's Transformer with Hugging Face `generate` on a network of the
+same size, both with random weights.
 
 Big on both sides (6 + 6 layers, 1024, 4096, 16 heads, 33,708 subtokens), fp32, beam 4, the same
-sources, and translations of the same forced length, so that both do equal work; each in a process
-of its own, in turns. What a token costs at each position of our side stands in the JSON: it should
-not grow with what is decoded already. `--plot FILE` draws it.
+sources, and translations of the same forced length, so that both do equal work; each side in its
+own process, alternating. The JSON contains the cost of a token at each position of our side, which
+should not grow with the tokens decoded so far. `--plot FILE` draws it.
 """
 
 import argparse
@@ -21,16 +21,16 @@ from common.figures import compare, show
 VOCABULARY, LAYERS, WIDTH, FILTER, HEADS = 33708, 6, 1024, 4096, 16
 BEAM, ALPHA = 4, 0.6
 NO_END = -1
-"""An end mark that no network gives: the length is forced."""
+"""An end mark that no network outputs, so that the length is forced."""
 BINS = 8
-"""Parts of a translation whose cost per token is told."""
+"""Number of parts of a translation for which the cost per token is reported."""
 
 Translate = Callable[[], list[float]]
 """Translate the batch once; milliseconds of each position where they are known."""
 
 
 def sources(batch: int, length: int) -> np.ndarray:
-    """The same sentences for both sides."""
+    """Generate the same sentences for both sides."""
     return np.random.default_rng(1).integers(4, VOCABULARY - 1, (batch, length))
 
 
@@ -148,7 +148,7 @@ SIDES = {"ours": ours, "theirs": theirs}
 
 
 def side(name: str, batch: int, length: int, device: str, threads: int, pipe: Connection) -> None:
-    """Translate as often as asked for; answer with tokens per second and the milliseconds of each
+    """Translate as often as requested; reply with tokens per second and the milliseconds of each
     position.
     """
     import torch
@@ -163,7 +163,7 @@ def side(name: str, batch: int, length: int, device: str, threads: int, pipe: Co
 
 
 class Side:
-    """One side in its process."""
+    """One side in its own process."""
 
     def __init__(self, name: str, given: argparse.Namespace) -> None:
         context = multiprocessing.get_context("spawn")
@@ -183,7 +183,7 @@ class Side:
         return found
 
     def end(self) -> None:
-        """Let the process end."""
+        """End the process."""
         self.pipe.send(False)
         self.process.join()
 
@@ -207,8 +207,8 @@ def plot(path: Path, token_ms: list[float]) -> None:
     places = [float(part.mean()) for part in np.array_split(np.arange(len(token_ms)), BINS)]
     axes.plot(places, by_part(token_ms), marker="o", label="mean of a part")
     axes.set(
-        xlabel="tokens decoded already",
-        ylabel="ms a token",
+        xlabel="tokens decoded so far",
+        ylabel="ms per token",
         ylim=(0, None),
         title=f"Decoding step, beam {BEAM}",
     )

@@ -1,13 +1,11 @@
-"""podium's nms and roi_align against one box at a time, and against torchvision's compiled
+"""Compares podium's nms and roi_align with loops over single boxes, and with torchvision's compiled
 operators if they load.
 
-At sizes of Mask R-CNN on pictures of 800 x 1216: nms of 1,000 and of 2,000 proposals at 0.7;
-roi_align of 512 regions on four
-levels of 256 channels, 7 x 7 bins of 2 x 2 points, forward alone and with the gradient. The loops
-are what one writes down
-first: nms holds each kept box against those that are left, roi_align takes a region's sampling
-points from its map at once.
-`ours` and `theirs` are calls a second, their ratio is how many times ours is faster.
+At sizes of Mask R-CNN on images of 800 x 1216: nms of 1,000 and of 2,000 proposals at 0.7;
+roi_align of 512 regions on four levels of 256 channels, 7 x 7 bins of 2 x 2 points, forward alone
+and with the gradient. The loops are the obvious implementation: nms compares each kept box with the
+remaining ones, roi_align takes all sampling points of a region from its map at once. `ours` and
+`theirs` are calls per second; their ratio is how many times as fast ours is.
 """
 
 import json
@@ -48,7 +46,7 @@ def boxes(count: int, clusters: int) -> tuple[Tensor, Tensor]:
 
 
 def loop_nms(all_boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    """Take the best box, drop what overlaps it, and so on."""
+    """Keep the best box, drop the boxes that overlap it, and repeat."""
     left, kept = scores.argsort(descending=True), []
     while len(left):
         kept.append(left[0])
@@ -77,7 +75,7 @@ def one_region(feature: Tensor, x1: float, y1: float, x2: float, y2: float) -> T
 
 
 def pooling(align: Callable[[Tensor, Tensor, float], Tensor], *, gradient: bool) -> Call:
-    """Pool a quarter of the regions on each level, as the sizes of their boxes may have it."""
+    """Build the pooling of a quarter of the regions on each level."""
     torch.manual_seed(1)
     maps = [
         torch.randn(1, CHANNELS, *(side // stride for side in PICTURE_PX), requires_grad=gradient)
@@ -102,7 +100,7 @@ def pooling(align: Callable[[Tensor, Tensor, float], Tensor], *, gradient: bool)
 
 
 def rate(call: Call) -> float:
-    """Calls a second, over half a second at least."""
+    """Measure calls per second, over at least half a second."""
     calls, began = 0, time.perf_counter()
     while (passed := time.perf_counter() - began) < 0.5:
         call()
@@ -115,8 +113,8 @@ def our_roi_align(features: Tensor, rois: Tensor, scale: float) -> Tensor:
 
 
 class Ours(torch.autograd.Function):
-    """Our kernels by their own names: under torchvision's they stand only where its compiled ones
-    are missing.
+    """Our kernels under their own names: they are registered under torchvision's only if its
+    compiled ones are missing.
     """
 
     @staticmethod
@@ -140,7 +138,7 @@ def compiled_roi_align(features: Tensor, rois: Tensor, scale: float) -> Tensor:
 
 
 def cases() -> dict[str, tuple[Call, Call]]:
-    """Name each comparison: ours, and the other."""
+    """Yield each comparison: its name, our function, and the other."""
     found: dict[str, tuple[Call, Call]] = {}
     nms = {"loop": loop_nms, "compiled": torchvision.ops.nms}
     align = {"loop": loop_roi_align, "compiled": compiled_roi_align}
@@ -175,7 +173,7 @@ def main() -> None:
 
 
 def measured(ours: Call, theirs: Call, pairs: int) -> Figure:
-    """Warm up, then measure in turns."""
+    """Warm up, then measure alternately."""
     ours()
     rates = [(rate(ours), rate(theirs)) for _ in range(pairs)]
     return compare([pair[0] for pair in rates], [pair[1] for pair in rates], "calls/s")

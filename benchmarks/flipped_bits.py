@@ -1,9 +1,9 @@
-"""Flips one bit of a signed bundle, in its archive, seal, frame, statement or signature: how many
-are called valid, how many end in a traceback.
+"""Flips single bits of a signed bundle, in its archive, seal, frame, statement or signature, and
+counts how many results are called valid and how many end in a traceback.
 
 One bundle is packed from a results folder and signed with a key made for it. Each flip is checked
-as `podium verify --signers` does; the judge is asked once, of the bundle without a flip, since a
-bundle whose bytes or signature are not whole is broken before that.
+as by `podium verify --signers`. The judge runs once, on the unchanged bundle, since a bundle with
+damaged bytes or signatures is rejected before it is judged.
 
 Usage: python benchmarks/flipped_bits.py [--flips 10000] [--seed 1] [--results DIR] [--format
 text|json]
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 
 def signed_bundle(results: Path, folder: Path) -> tuple[Path, TrustedSigners]:
-    """Pack and sign; give the bundle, and the file of signers that trusts the key."""
+    """Pack and sign; return the bundle, and the signers file that trusts the key."""
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True
     )
@@ -59,7 +59,7 @@ def signed_bundle(results: Path, folder: Path) -> tuple[Path, TrustedSigners]:
 
 
 def parts(bundle: Path) -> dict[str, range]:
-    """Say where the parts of a signed bundle lie."""
+    """Return the byte ranges of the parts of a signed bundle."""
     sealed, size = trailer.read_bundle_trailer(bundle).sealed, bundle.stat().st_size
     statement = sealed + SEAL_BYTES + trailer.SKIPPABLE_HEADER_BYTES
     signature = bundle.read_bytes().index(armor.ARMOUR_BEGIN, statement)
@@ -72,7 +72,7 @@ def parts(bundle: Path) -> dict[str, range]:
 
 
 def flips(bundle: Path, count: int, seed: int) -> Iterator[tuple[str, int]]:
-    """Draw bits, as many in each part; all of a part's where it has fewer."""
+    """Draw equally many bits in each part, or all of a part that has fewer."""
     draw, found = random.Random(seed), parts(bundle)
     for index, (name, place) in enumerate(sorted(found.items(), key=lambda part: len(part[1]))):
         share = count // (len(found) - index)
@@ -83,7 +83,7 @@ def flips(bundle: Path, count: int, seed: int) -> Iterator[tuple[str, int]]:
 
 
 def valid(bundle: Path, signers: TrustedSigners) -> bool:
-    """Tell whether a bundle's bytes are whole, and it has a good signature and none that is bad."""
+    """Return whether a bundle's bytes are intact, with a good signature and no bad one."""
     if any(inspect_bundle(bundle)):
         return False
     standings = {

@@ -1,5 +1,5 @@
-"""One workload's full-size configuration on synthetic images of real size: a training step and a
-prediction, in images per second.
+"""Measures one workload's full-size configuration on synthetic images of real size: a training step
+and a prediction, in images per second.
 
     python benchmarks/full_size.py maskrcnn --device cuda --precision bf16 --batch 8 --format json
 
@@ -32,7 +32,7 @@ PICTURES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is measured."""
+    """The measurement to make."""
 
     workload: str
     device: str
@@ -41,7 +41,7 @@ class Asked:
     steps: int
     threads: int
     workers: int
-    """Processes that load training pictures."""
+    """Processes that load training images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Measured:
 
 
 def mask_weights(folder: Path) -> Mapping[str, HyperValue]:
-    """Write random blobs under Caffe2's names, as MSRA's file has them."""
+    """Write random blobs under Caffe2's names, as in MSRA's file."""
     from workloads.maskrcnn import model
     from workloads.maskrcnn import start_weights as start
 
@@ -77,7 +77,7 @@ def mask_weights(folder: Path) -> Mapping[str, HyperValue]:
 
 
 def start_names() -> list[str]:
-    """Name every blob of a ResNet-50's body."""
+    """Return the name of every blob in a ResNet-50's body."""
     found = ["conv1_w", "res_conv1_bn_s", "res_conv1_bn_b"]
     for stage, blocks in ((2, 3), (3, 4), (4, 6), (5, 3)):
         for block in range(blocks):
@@ -91,7 +91,7 @@ def start_names() -> list[str]:
 
 
 def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
-    """Give what each workload needs beside `full`'s own settings."""
+    """Return the settings that each workload needs in addition to those of `full`."""
     own: dict[str, Callable[[], Mapping[str, HyperValue]]] = {
         "maskrcnn": lambda: {"data.micro_batch": asked.batch, **mask_weights(folder)},
         "ssd": lambda: {
@@ -130,7 +130,7 @@ def synthetic(folder: Path) -> Path:
 
 
 def run_of(asked: Asked, folder: Path, *, serving: bool) -> Run:
-    """Ask for `full`, on the synthetic pictures."""
+    """Build the run of `full` on the synthetic images."""
     round = registry.load_round()
     return Run(
         round=round,
@@ -150,7 +150,7 @@ def run_of(asked: Asked, folder: Path, *, serving: bool) -> Run:
 
 
 def settled(device: str) -> float:
-    """Give the time when the device has done what it was told."""
+    """Return the time after the device has finished its work."""
     import torch
 
     if device.startswith("cuda"):
@@ -159,7 +159,7 @@ def settled(device: str) -> float:
 
 
 def train(asked: Asked, run: Run, checkpoint: Path) -> tuple[float, float]:
-    """Give pictures a second and 10^12 operations a picture; leaves a checkpoint."""
+    """Return images per second and 10^12 operations per image; write a checkpoint."""
     from torch.utils.flop_counter import FlopCounterMode
 
     training = registry.load_workload(asked.workload).build_training(run)
@@ -175,7 +175,7 @@ def train(asked: Asked, run: Run, checkpoint: Path) -> tuple[float, float]:
 
 
 def serve(asked: Asked, run: Run, checkpoint: Path) -> float:
-    """Give pictures a second in batches of the size that was asked for."""
+    """Return images per second in batches of the requested size."""
     system = registry.load_workload(asked.workload).build_inference(
         run, checkpoint, registry.load_engine("torch")
     )
@@ -230,7 +230,7 @@ def main() -> None:
         "--peak-tflops",
         type=float,
         default=0.0,
-        help="of the device in this precision; 0: no fraction is given",
+        help="peak of the device in this precision; 0: report no fraction",
     )
     given = parser.parse_args()
     asked = Asked(

@@ -1,11 +1,11 @@
-"""Fuzzes every reader: for any bytes it gives a value, findings, or one sentence; never a
-traceback, a hang, or a write elsewhere.
+"""Fuzzes every reader: for any bytes it must return a value, findings, or one sentence, but never
+cause a traceback, a hang, or a write elsewhere.
 
 Real files of podium and LoadGen, from one small campaign of the tests' fake workload and the
-judge's examples, are spoilt at random and read in this process. An input is made of the seed and
-its number alone, so a second run over the same files repeats the first. What goes wrong is printed
-and saved: the input, under its reader's name and number, in the folder `--keep`. Exit code 1 where
-anything did. With TMPDIR=/dev/shm no input waits for a disk.
+judge's examples, are corrupted at random and read in this process. An input depends only on the
+seed and its number, so a second run over the same files repeats the first. Failures are printed,
+and their inputs are saved in the folder `--keep`, under the reader's name and the number. The exit
+code is 1 if there was a failure. With TMPDIR=/dev/shm no input waits for a disk.
 
 Usage: python benchmarks/fuzz.py [--inputs N] [--seconds T] [--seed S] [--reader NAME] [--files DIR]
 [--keep DIR] [--format text|json]
@@ -33,16 +33,16 @@ from fuzzing.readers import Reader, readers
 from fuzzing.seeds import FAKES, made
 
 STUCK_S: Final = 600
-"""After which the process ends where no signal gets through ..."""
+"""Seconds after which the process ends if no signal gets through ..."""
 WATCHED: Final = 100
-"""... counted from each hundredth input: the watch is a thread of its own."""
+"""... counted from every hundredth input, by a separate thread."""
 MEMORY_LIMIT: Final = 8 << 30
-"""Bytes of address space; libraries that are loaded have 3 GiB of it."""
+"""Bytes of address space; the loaded libraries take 3 GiB of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One input that went wrong."""
+    """One input that caused a failure."""
 
     reader: str
     seed: int
@@ -51,14 +51,14 @@ class Found:
     """traceback, hang or escape."""
     told: str
     at: str
-    """The last place in podium's own code."""
+    """The last location in podium's code."""
     saved: str
 
 
 def explain(
     reader: Reader, seed: int, number: int, content: bytes, error: BaseException, keep: Path
 ) -> Found:
-    """Save an input that went wrong, and say what happened."""
+    """Save an input that caused a failure, and print what happened."""
     kind = {HangError: "hang", EscapeError: "escape"}.get(type(error), "traceback")
     path = keep / f"{reader.name.replace('/', '-')}-{seed}-{number}"
     keep.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def explain(
 def fuzz(
     chosen: Sequence[Reader], given: argparse.Namespace, guard: Guard, tell: Callable[[Found], None]
 ) -> Counter[str]:
-    """Read one input after the other; how many each reader read."""
+    """Read one input after another; return the number per reader."""
     counts: Counter[str] = Counter()
     weights = list(accumulate(reader.share for reader in chosen))
     end = time.monotonic() + given.seconds if given.seconds else float("inf")
@@ -110,25 +110,31 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--inputs", type=int, default=1_000_000, help="inputs to read")
     parser.add_argument(
-        "--seconds", type=float, default=0.0, help="end after so many; 0: after the last input"
+        "--seconds",
+        type=float,
+        default=0.0,
+        help="stop after so many seconds; 0: after the last input",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the inputs")
-    parser.add_argument("--reader", default="", help="only readers whose name begins so")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the inputs")
+    parser.add_argument("--reader", default="", help="only readers whose name begins with this")
     parser.add_argument(
         "--files",
         type=Path,
-        help="folder for the campaign's results; one that is there is used again",
+        help="folder for the campaign's results; an existing one is reused",
     )
     parser.add_argument(
-        "--keep", type=Path, default=Path("fuzz-findings"), help="folder for inputs that went wrong"
+        "--keep",
+        type=Path,
+        default=Path("fuzz-findings"),
+        help="folder for inputs that caused a failure",
     )
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     return parser.parse_args(words)
 
 
 def run(given: argparse.Namespace) -> tuple[Counter[str], list[Found], float]:
-    """Make the files, spoil them, read them: counts, what went wrong, and the seconds that reading
-    took.
+    """Build the files, corrupt and read them; return counts, failures, and the seconds spent
+    reading.
     """
     found: list[Found] = []
 

@@ -1,8 +1,8 @@
-"""Plays games of a trained Mini-Go network against GNU Go, a yardstick that nothing depends on.
+"""Plays games of a trained Mini-Go network against GNU Go, as an independent yardstick.
 
 GNU Go passes while dead stones are still on the board, and area scoring counts them:
---capture-all-dead makes it take them first.
-Needs Debian's gnugo. Run: python benchmarks/gnugo.py --checkpoint FOLDER --games 32
+--capture-all-dead makes it capture them first. Needs Debian's gnugo. Run: python
+benchmarks/gnugo.py --checkpoint FOLDER --games 32
 """
 
 import argparse
@@ -45,17 +45,19 @@ OPTIONS: Final = (
 )
 KOMI: Final = 7.5
 POINT_LIMIT: Final = 1.4
-"""Moves a point after which a game is counted as it stands, as in smoke's row."""
+"""Moves per point after which a game is scored as it is, as in smoke's row."""
 SOFT_MOVES: Final = 4
-"""First moves that the network draws by visits, so that games differ; as in smoke's evaluations."""
+"""Number of first moves that the network draws by visits, so that games differ, as in smoke's
+evaluations.
+"""
 
 
 class ProgramError(Exception):
-    """GNU Go answers what the Go Text Protocol does not have, or with an error."""
+    """GNU Go replied with an error, or not according to the Go Text Protocol."""
 
 
 class GnuGo:
-    """One game of GNU Go's, by Go Text Protocol 2."""
+    """One game of GNU Go, over Go Text Protocol 2."""
 
     def __init__(self, size: int, level: int, seed: int) -> None:
         command = [PROGRAM, *OPTIONS, "--level", str(level), "--seed", str(seed)]
@@ -74,7 +76,7 @@ class GnuGo:
         self._child.communicate()
 
     def ask(self, line: str) -> str:
-        """Send a command and wait for its answer; ProgramError where it is an error."""
+        """Send a command and wait for the reply; ProgramError if it is an error."""
         assert self._child.stdin and self._child.stdout
         self._child.stdin.write(line + "\n")
         self._child.stdin.flush()
@@ -85,7 +87,7 @@ class GnuGo:
         return told[1:].strip()
 
     def move(self, colour: str) -> int:
-        """Let it move."""
+        """Return GNU Go's move."""
         told = self.ask(f"genmove {colour}")
         found = parse_go_move("pass" if told.casefold() == "pass" else told, self._size)
         if found is None:
@@ -95,12 +97,12 @@ class GnuGo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
-    """A game that is over."""
+    """A finished game."""
 
     black: bool
     """Whether the network was black."""
     points: float
-    """1 where the network won, 0.5 for a draw."""
+    """1 if the network won, 0.5 for a draw."""
     moves: tuple[int, ...]
 
 
@@ -151,7 +153,7 @@ def games(
 
 
 def summary(played: Sequence[Game], settings: Mapping[str, object]) -> dict[str, object]:
-    """Count what was won."""
+    """Count the wins."""
     black, white = (
         [game.points for game in played if game.black is colour] for colour in (True, False)
     )
@@ -169,7 +171,7 @@ def summary(played: Sequence[Game], settings: Mapping[str, object]) -> dict[str,
 
 
 def main() -> int:
-    """Play, and print what was won as JSON."""
+    """Play, and print the results as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
-"""The cost of LoadGen, the queue and the workload: Offline samples/s against the engine's own bare
-loop over the same batches.
+"""Measures the cost of LoadGen, the queue and the workload: Offline samples/s against the engine's
+bare loop over the same batches.
 
 Ours is a LoadGen run of ResNet-50 at 224x224 in ONNX Runtime INT8, the fastest engine here and so
-the hardest case; the other side takes the very tensors that the workload gives the engine, and
-calls it on them and on nothing else. In turns, each in a process of its own.
+the hardest case. The other side only calls the engine, on the same tensors that the workload passes
+to it. The sides alternate, each in its own process.
 
 Usage: python benchmarks/harness_loss.py [--pairs N] [--threads N] [--format text|json]
 """
@@ -25,22 +25,22 @@ from suite.engine import Executable, Network, Plan
 from suite.terms import Precision
 
 SAMPLES: Final = 480
-"""Of one measurement; a multiple of the largest batch."""
+"""Samples per measurement; a multiple of the largest batch."""
 BATCHES: Final = 8
-"""Different ones that the bare loop goes round."""
+"""Number of different batches that the bare loop cycles through."""
 
 
 class Tapped(OnnxRuntimeEngine):
-    """Keeps what it built and what its calls are given."""
+    """Keeps its executable and the inputs of its calls."""
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        """Build, and keep it."""
+        """Compile the network, and keep the executable."""
         self.built = super().compile(network, plan)
         self.given: list[tuple[Any, ...]] = []
         return self
 
     def open(self) -> Callable[..., tuple[Any, ...]]:
-        """Give a call that notes its inputs."""
+        """Return a call that records its inputs."""
         call = self.built.open()
 
         def noting(*inputs: Any) -> tuple[Any, ...]:
@@ -50,12 +50,12 @@ class Tapped(OnnxRuntimeEngine):
         return noting
 
     def describe(self) -> dict[str, Any]:
-        """Say what was built."""
+        """Describe what was built."""
         return dict(self.built.describe())
 
 
 def bare(job: SystemUnderTest, abort: Abort) -> float:
-    """Give the samples/s of the engine alone."""
+    """Return the samples/s of the engine alone."""
     engine = Tapped()
     # engine and executable in one
     inference = job.workload.build_inference(job.run, job.checkpoint, engine)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def bare(job: SystemUnderTest, abort: Abort) -> float:
 
 
 def served(job: SystemUnderTest) -> float:
-    """Give the samples/s of a LoadGen run."""
+    """Return the samples/s of a LoadGen run."""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run_in_child(
             run_loadgen, LoadGenJob(system=job, schedule=offline(SAMPLES), folder=Path(folder))

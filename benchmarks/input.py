@@ -1,13 +1,13 @@
-"""Images per second from JPEG files to normalised batches: podium's two pipelines against a plain
-torchvision DataLoader.
+"""Measures images per second from JPEG files to normalised batches: podium's two pipelines against
+a plain torchvision DataLoader.
 
 Random crops of 500x400 files, resized to 224x224, mirrored at random, normalised, in batches of 64,
 on two processes or threads. Ours are ResNet-50's own album behind `--input default` and `--input
 dali`; the plain side is what torchvision's classification reference writes: ImageFolder,
 RandomResizedCrop, RandomHorizontalFlip, PILToTensor, float, Normalize, and a DataLoader of two
-workers. All in turns, each in a process of its own. What DALI needs beside its threads, a process
-that reads files and draws crops, is in its figure. Freed memory is kept on our side, as in every
-run of ours, and given back on the plain one, as torch does by itself.
+workers. All sides alternate, each in its own process. DALI's figure includes the process that reads
+files and draws crops for it. Our side keeps freed memory, as in every podium run; the plain side
+returns it, as torch does by default.
 
 Usage: python benchmarks/input.py [--pairs N] [--format text|json]
 """
@@ -31,13 +31,13 @@ SIZE: Final = 224
 BATCH: Final = 64
 FILES: Final = 256
 EPOCHS: Final = 2
-"""Times that a measurement goes over the files."""
+"""Passes over the files per measurement."""
 WORKERS: Final = 2
 QUALITY: Final = 90
 DALI: Final = "dali"
 
 Pass = Callable[[], Iterator[int]]
-"""Go over the files, and yield the pictures of each batch."""
+"""Read the files once, and yield the number of images in each batch."""
 
 
 def write(folder: Path) -> int:
@@ -91,7 +91,7 @@ def ours(name: str, folder: Path) -> Pass:
 
 
 def theirs(_: str, folder: Path) -> Pass:
-    """What torchvision's reference writes: references/classification, presets.py and train.py."""
+    """The loader of torchvision's reference: references/classification, presets.py and train.py."""
     import torch
     from torch.utils.data import DataLoader
 
@@ -124,7 +124,7 @@ SIDES: Final = {"default": ours, DALI: ours, "plain": theirs}
 
 
 def side(name: str, folder: Path, pipe: Connection) -> None:
-    """Go over the files as often as asked for; answer with pictures per second."""
+    """Read the files as often as requested; reply with images per second."""
     multiprocessing.set_start_method(
         "fork", force=True
     )  # what a program of its own has; a spawned process would spawn its workers too
@@ -136,7 +136,7 @@ def side(name: str, folder: Path, pipe: Connection) -> None:
 
 
 class Side:
-    """One side in its process."""
+    """One side in its own process."""
 
     def __init__(self, name: str, folder: Path) -> None:
         context = multiprocessing.get_context("spawn")
@@ -148,13 +148,13 @@ class Side:
         far.close()
 
     def rate(self, epochs: int) -> float:
-        """Pictures per second over so many passes; 0 ends the process."""
+        """Images per second over so many passes; 0 ends the process."""
         self.pipe.send(epochs)
         return float(self.pipe.recv()) if epochs else 0.0
 
 
 def measured(names: list[str], folder: Path, pairs: int) -> dict[str, list[float]]:
-    """Take turns."""
+    """Measure the sides alternately."""
     sides = {name: Side(name, folder) for name in names}
     for one in sides.values():
         one.rate(1)  # warm-up

@@ -1,5 +1,5 @@
-"""Several instances behind one LoadGen: how much of N devices' rate is left, where each is a
-process that waits as long as a device would.
+"""Measures the efficiency of several instances behind one LoadGen. Each instance is a process that
+waits as long as a device would take.
 
 A T4 answers ResNet-50 at about 5,600 samples/s (MLPerf Inference v0.5, Offline: 44,977.8 on eight).
 One instance and several are measured in turns in
@@ -49,7 +49,7 @@ LASTS_S: Final = 2.0
 COUNTS: Final = (1, 2, 4, 8)
 BAR: Final = 0.95
 SERVE_S: Final = 600.0
-"""Time limit of one command, which takes half a minute on two free cores."""
+"""Time limit in seconds of one command, which takes half a minute on two free cores."""
 SERVE: Final = (
     "infer",
     "resnet50",
@@ -65,7 +65,7 @@ SERVE: Final = (
 
 
 class Sleeping(NullPredictor):
-    """Takes as long for a batch as a T4."""
+    """Takes as long for a batch as a T4 does."""
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Wait in proportion to the batch."""
@@ -89,8 +89,8 @@ def measured(instances: int) -> float:
 
 
 def on_cores(instances: int, cache: Path) -> float:
-    """Serve ResNet-50 by so many pinned processes, 0 for LoadGen's own with two threads;
-    samples/s.
+    """Serve ResNet-50 with this many pinned processes, or 0 for LoadGen's own process with two
+    threads; return samples/s.
     """
     pinned = (
         ["--set", "sut.pin=on"] if instances else []
@@ -137,7 +137,7 @@ def beside(runs: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure all counts in turns."""
+    """Measure all counts alternately."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")

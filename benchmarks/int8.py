@@ -1,5 +1,5 @@
-"""ResNet-50 at 224x224 on the CPU, Offline under LoadGen: ONNX Runtime INT8 against its own fp32
-and against eager PyTorch.
+"""Compares ONNX Runtime INT8 with its fp32 and with eager PyTorch: ResNet-50 at 224x224 on the CPU,
+Offline under LoadGen.
 
 Ours is INT8; "theirs" is ONNX Runtime fp32. Beside it: the ratio to eager fp32 PyTorch in NCHW, as
 a user would write it, and to this suite's torch engine, which is channels-last. All sides in turns,
@@ -30,13 +30,11 @@ SIDES: Final[Mapping[str, tuple[Engine[Any], Precision, int]]] = {
     "eager": (PlainEager(), Precision.FP32, 64),
     "channels-last": (TorchEngine(), Precision.FP32, 64),
 }
-"""Side -> engine, number format, and the samples of its query: some seconds of work on two
-cores.
-"""
+"""Side -> engine, precision, and the samples of its query: some seconds of work on two cores."""
 
 
 def rate(name: str, checkpoint: Path, threads: int) -> float:
-    """Give one side's samples/s."""
+    """Return one side's samples/s."""
     engine, precision, samples = SIDES[name]
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run_in_child(

@@ -1,4 +1,4 @@
-"""Coverage of podium's 95 % intervals, on the runs of published training sets.
+"""Measures the coverage of podium's 95 % intervals on the runs of published training sets.
 
 The runs of all sets of a workload are divided by their set's mean and pooled; sets of as many runs
 as the round asks for are drawn from the pool
@@ -6,7 +6,7 @@ with replacement, and their intervals (submissions/compare/intervals.py) are hel
 of such sets. The pool has the sets below --logs
 and those that podium has rows of (suite/rounds/published); what the logs alone give stands beside
 it: where they are few sets, a pool of them is a
-coarse picture of how runs spread. Beside all runs on logarithms, as podium takes them, stands the
+coarse image of how runs spread. Beside all runs on logarithms, as podium takes them, stands the
 spread of the trimmed runs, which is what a mean
 without the fastest and the slowest suggests. The ratio is the smallest coverage of a workload /
 0.90. What the sets below --logs take to be read,
@@ -47,7 +47,7 @@ STRAY: Final = 10.0
 which is no spread of training.
 """
 TRUTH: Final = 10
-"""Times as many sets for the mean as for the intervals."""
+"""How many times as many sets are drawn for the mean as for the intervals."""
 
 Sets = Mapping[tuple[str, str, str, str], Sequence[float | None]]
 Method = Callable[[float, Sequence[float]], Interval | None]
@@ -74,13 +74,13 @@ def trees(logs: Path) -> list[Path]:
 
 
 def read_sets(sides: Iterable[ComparisonSide]) -> Sets:
-    """What was read: (round, organisation, system, workload) -> runs."""
+    """Read the sets: (round, organisation, system, workload) -> runs."""
     scores = [each.score for each in sides if each.score.metric == TIME_TO_TRAIN]
     return {(each.round, each.org, each.system, each.workload): each.runs for each in scores}
 
 
 def row_sets() -> Sets:
-    """What podium has rows of."""
+    """Return the sets that podium has rows for."""
     return {
         (row.round, row.org, row.system, row.workload): row.runs
         for name in ROUNDS
@@ -184,7 +184,7 @@ def main() -> None:
     sides, seconds = compared(trees(given.logs))
     logged = read_sets(sides)
     if not logged:
-        sys.exit(f"{given.logs}: no training sets in it")
+        sys.exit(f"{given.logs}: contains no training sets")
     alone = {
         name: coverage(pool, RUNS[name], given.draws, ours)[0]
         for name, pool in pools(logged).items()

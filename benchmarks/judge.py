@@ -1,5 +1,5 @@
-"""The judge's reading speed: v0.7 and v5.1 training logs, podium against the official checkers
-(PyPI mlperf-logging, rulesets 0.7.0 and 5.1.0).
+"""Measures the judge's speed on v0.7 and v5.1 training logs against the official checkers (PyPI
+mlperf-logging, rulesets 0.7.0 and 5.1.0).
 
 Of v5.1 single logs are judged beside the compliance checker, and whole sets, with seeds and
 convergence points, beside the package
@@ -62,12 +62,12 @@ def ours(logs: Sequence[Path], round_name: str = ROUND) -> int:
 
 
 def theirs(logs: Sequence[Path], ruleset: str = RULESET) -> int:
-    """Have the official checker look at each log; count those that it accepts."""
+    """Run the official checker on each log; count those that it accepts."""
     return sum(accepted(log, ruleset) for log in logs)
 
 
 def packages(homes: Sequence[Path], ruleset: str) -> int:
-    """Have the official package checker look at each organisation: its sets, seeds and convergence
+    """Run the official package checker on each organisation: its sets, seeds and convergence
     points; count those that it accepts.
     """
     with redirect_stdout(StringIO()), warnings.catch_warnings():
@@ -105,7 +105,7 @@ def later(pairs: int) -> dict[str, str]:
 
 
 def median_ratio(mine: Callable[[], int], other: Callable[[], int], pairs: int) -> float:
-    """Measure how many times as long the other one takes, in processor time, alternated."""
+    """Measure how many times as long the other side takes, in processor time, alternating."""
     mine(), other()
     return statistics.median(taken(other) / taken(mine) for _ in range(pairs))
 
@@ -118,8 +118,8 @@ def taken(work: Callable[[], int]) -> float:
 
 
 def accepted(log: Path, ruleset: str = RULESET) -> bool:
-    """Say what the official checker says; a traceback, after which it would go on with a stale
-    queue, is a refusal.
+    """Return whether the official checker accepts a log. A traceback, after which it would continue
+    with a stale queue, counts as a rejection.
     """
     mlp_compliance.enqueued_configs.clear()
     checker = mlp_compliance.make_checker("training", ruleset, True, False)
@@ -221,14 +221,14 @@ def arguments() -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--logs", type=Path, default=LOGS, help="a folder of training logs of v0.7, at any depth"
+        "--logs", type=Path, default=LOGS, help="folder with v0.7 training logs, at any depth"
     )
     parser.add_argument("--pairs", type=int, default=5, help="pairs of measurements")
     parser.add_argument(
         "--large-mb",
         type=float,
         default=1000.0,
-        help="size of the log that memory is measured on; 0: none",
+        help="size of the log for the memory measurement; 0: skip it",
     )
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     return parser.parse_args()
@@ -239,7 +239,7 @@ def main() -> None:
     given = arguments()
     logs = sorted(given.logs.rglob("result_*.txt"))
     if not logs:
-        sys.exit(f"{given.logs}: no training logs in it; name a folder with --logs")
+        sys.exit(f"{given.logs}: contains no training logs; specify a folder with --logs")
     logging.disable(logging.CRITICAL)  # the official checker tells its findings there
     size_mb = sum(log.stat().st_size for log in logs) / MB
     notes = {

@@ -1,4 +1,4 @@
-"""Seconds that LARS takes for one step over ResNet-50's weights, beside the same formula layer by
+"""Measures the time of one LARS step over ResNet-50's weights, against the same formula layer by
 layer.
 
 python benchmarks/lars.py [--device cuda] [--repeats 7] [--format json]
@@ -21,7 +21,7 @@ STEPS = 10
 
 
 def weights(device: str) -> list[torch.nn.Parameter]:
-    """Make the network's weights, with gradients."""
+    """Build the network's weights, with gradients."""
     torch.manual_seed(1)
     found = list(torchvision.models.resnet50().to(device).parameters())
     for weight in found:
@@ -68,7 +68,7 @@ def main() -> None:
         torch.allclose(mine, other, rtol=1e-5, atol=1e-7)
         for mine, other in zip(ours, others, strict=True)
     ):
-        raise SystemExit("the two come to different weights: nothing to compare")
+        raise SystemExit("the two compute different weights, so there is nothing to compare")
     times = [
         (
             seconds(optimizer.step, asked.device),

@@ -1,5 +1,5 @@
-"""LoadGen runs beside intermittent busy loops: how many end without a verdict, how many are
-INVALID, how many were repeated.
+"""Counts LoadGen runs next to intermittent busy loops that end without a verdict, are INVALID, or
+were repeated.
 
 Each run is what `podium infer fake --scenario S --mode performance` does, on the tests' fake
 workload with some work to do for an answer: a look at the system, then LoadGen. Loops take the
@@ -98,7 +98,7 @@ def serve_once(scenario: Scenario) -> tuple[str, int, str]:
 
 
 def measure(runs: int, loops: int, seed: int) -> dict[str, object]:
-    """Do the runs, one after the other, over all scenarios."""
+    """Do the runs, one after another, over all scenarios."""
     found: Counter[str] = Counter()
     errors: list[str] = []
     with TemporaryDirectory(prefix="podium-benchmark-") as cache, loaded(loops, seed):

@@ -1,9 +1,9 @@
-"""The cost of the timed loop (log, markers, progress, checkpoint clock) against a bare `for` over
-the same Training.
+"""Measures the cost of the timed loop (log, markers, progress, checkpoint clock) against a bare
+`for` over the same Training.
 
 Both sides take the same steps of a ResNet-50 epoch (smoke: 32 px, bf16, the workload's own loader)
-from one Training object, in turns. The loop's own cost is also measured without any training in it,
-which no noise of the machine hides.
+from one Training object, alternating. The loop's own cost is also measured without training, so
+that machine noise cannot hide it.
 """
 
 import cProfile
@@ -157,7 +157,7 @@ def checkpoint(training: Any, folder: Path) -> float:
 
 
 def profile(folder: Path) -> str:
-    """Say where the loop's own time goes."""
+    """Profile the loop itself."""
     folder.mkdir()
     profiler = cProfile.Profile()
     profiler.runcall(ours, Nothing(NULL_STEPS), folder)

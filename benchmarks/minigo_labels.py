@@ -88,7 +88,7 @@ def searched(moves: Sequence[int], seed: int) -> tuple[int, float]:
 
 
 def labelled(moves: Sequence[int]) -> tuple[int, int] | None:
-    """Give the move and the winner (1 black, -1 white) that all searches name, or None."""
+    """Return the move and the winner (1 black, -1 white) that all searches name, or None."""
     found: list[tuple[int, float]] = []
     mover = 1 if len(moves) % 2 == 0 else -1
     for number in range(SEARCHES):

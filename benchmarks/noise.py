@@ -1,5 +1,5 @@
-"""How often each noise rule of the judge fires: short runs on this host as it is, and with a busy
-loop on one of two cores beside them.
+"""Counts how often each noise rule of the judge fires, in short runs on this host as it is and with
+a busy loop on one of two cores.
 
 Each run is a LoadGen run (SingleStream, a system that does nothing) with its records, judged by the
 round's rules. This process and all it starts keep to two cores. On a quiet machine the runs without

@@ -1,4 +1,4 @@
-"""The peak search beside LoadGen's FindPeakPerformance, on six simulated queues.
+"""Compares the peak search with LoadGen's FindPeakPerformance on six simulated queues.
 
 The truth is the rate at which half of all full runs are VALID by LoadGen's early stopping. podium's
 search (suite/studies/peak_search.py) starts from
@@ -103,7 +103,7 @@ class Batches:
 
 @dataclass(frozen=True)
 class Case:
-    """A queue with what is asked of it."""
+    """A queue with its requirements."""
 
     name: str
     queue: Any
@@ -148,7 +148,7 @@ def half_valid(case: Case, queries: int = FULL) -> float:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search came to."""
+    """The result of a search."""
 
     rate: float | None
     full_runs: int

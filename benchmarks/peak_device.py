@@ -1,5 +1,5 @@
-"""The peak search under the real LoadGen, on a device that sleeps: its rate is known, so the answer
-can be held against it.
+"""Tests the peak search under the real LoadGen, on a sleeping device whose known rate is compared
+with the answer.
 
 The device answers one query in a fixed time, one after another (M/D/1). The truth is the rate at
 which half of all full runs are VALID, by simulation (benchmarks/peak.py). Each try is a search of

@@ -1,5 +1,6 @@
-"""Power on made-up sysfs trees and loopback meters, in one run: energy of a square wave, cost of
-the sampler, the harness ceiling with and without it, and alignment of the window.
+"""Tests power measurement on simulated sysfs trees and loopback meters, in one run: energy of a
+square wave, cost of the sampler, the harness ceiling with and without it, and alignment of the
+window.
 
 The counter wraps in the middle of the square wave. zeus and codecarbon, where installed (pip
 install "podium-suite[bench]"), read it beside podium; they read at the very edges of their windows,
@@ -39,10 +40,10 @@ from suite.measurement import power_readings
 from suite.measurement.power_readings import MeasuredWork
 
 LOW_W, HIGH_W, HALF_S = 20, 100, 0.7
-"""The square wave: so long at either power."""
+"""The square wave: its two powers, and the seconds at each."""
 RANGE_UJ: Final = 262_143_328_850
 START_UJ: Final = RANGE_UJ - 400_000_000
-"""Some seconds of the square wave before the counter wraps."""
+"""Start of the counter: it wraps after some seconds of the square wave."""
 
 
 def arguments() -> argparse.Namespace:
@@ -176,7 +177,7 @@ def step(profile: Path, watts: int) -> int:
 
 
 def ceiling(cache: Path) -> float:
-    """Give the rate of a model that does nothing, Offline, in samples/s."""
+    """Return the rate of a model that does nothing, Offline, in samples/s."""
     return compute_ceiling_rate(
         Scenario.OFFLINE, run_null_system(build_null_schedule(Scenario.OFFLINE), cache)
     )

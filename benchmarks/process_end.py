@@ -1,5 +1,5 @@
-"""CPU seconds of a process that loads PyTorch and ends: as podium's processes do, beside Python's
-own ways with garbage.
+"""Measures the CPU seconds of a process that loads PyTorch and exits, with podium's garbage
+collection and with Python's default.
 
 python benchmarks/process_end.py [--pairs 6] [--format json]
 """

@@ -1,9 +1,9 @@
-"""The cost of a run's records: harness ceiling with the times of all queries and the sampler beside
-it, against the harness without both.
+"""Measures the cost of a run's records: the harness ceiling with query times and the sampler,
+against the harness without both.
 
 A system under test that does nothing. Offline: samples/s. Server: queries/s completed under a rate
 that is far above what can be held. Both sides alternate in one run; the side without is the harness
-as it was before it kept records. The sampler's own use of a core is told by its last line.
+as it was before it kept records. The last line reports the sampler's use of a core.
 
 Usage: python benchmarks/recording.py [--pairs N] [--format text|json]
 """

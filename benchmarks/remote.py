@@ -1,10 +1,10 @@
-"""What a network costs: a system under test that does nothing, in LoadGen's process, behind
-podium's server, and behind a real Triton.
+"""Measures the cost of a network: a system under test that does nothing, in LoadGen's process,
+behind podium's server, and behind a real Triton.
 
-All over loopback, one request per sample with a payload of 12,288 bytes (a picture of 32 px in
+All over loopback, one request per sample with a payload of 12,288 bytes (an image of 32 px in
 fp32). Rate: Offline. Latency: the median of SingleStream, which podium infer --endpoint refuses,
 and which here shows a round trip without a queue. CPU: of the server's process and its children,
-per query; 1,500 queries/s on one core are 667 us. The sides take turns.
+per query; 1,500 queries/s on one core are 667 us. The sides alternate.
 
 Usage: python benchmarks/remote.py [--pairs N] [--triton PYTHON] [--format text|json]
 `--triton`: a Python with nvidia-pytriton (docs/SCALE.md); without it, podium's server alone is
@@ -63,7 +63,7 @@ class Samples(NullInference):
     """Samples of 12,288 bytes."""
 
     def payload(self, sample: int) -> bytes:
-        """Return so many zeros."""
+        """Return this many zeros."""
         return PAYLOAD
 
 
@@ -73,7 +73,7 @@ class Workload:
     name = MODEL
 
     def build_inference(self, *_: Any) -> Samples:
-        """Make the system under test."""
+        """Build the system under test."""
         return Samples()
 
 
@@ -113,7 +113,7 @@ def facts(kind: str) -> ServerFacts:
 
 
 def serve(kind: str, port: int) -> None:
-    """Be a server, until a signal comes."""
+    """Run a server until a signal arrives."""
     service = PayloadService(Samples(), BatchingSettings(workers=1, max_batch=BATCH, window_us=0))
     service.start()
     listen = Endpoint(tls=False, host="127.0.0.1", port=port)

@@ -38,7 +38,7 @@ NONCE: Final = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one process took."""
+    """The cost of one process."""
 
     wall_s: float
     cpu_s: float
@@ -46,7 +46,7 @@ class Cost:
 
 
 def main() -> None:
-    """Measure, and print one line a row."""
+    """Measure, and print one line per row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bundle", type=Path, required=True, help="a bundle of a real run")
     parser.add_argument("--runs", type=int, default=5)
@@ -98,7 +98,9 @@ def measured(*words: object) -> Cost:
 
 
 def many_queries(bundle: Path, folder: Path) -> None:
-    """Unpack a bundle, and give its Server run, else its first, a record of many queries."""
+    """Unpack a bundle, and add a record of many queries to its Server run, or else to its first
+    run.
+    """
     unpack_bundle(bundle, folder)
     (folder / MANIFEST_FILE).unlink()
     runs = sorted(

@@ -1,5 +1,5 @@
-"""Positions searched a CPU second in self-play: podium's search in numpy against OpenSpiel's search
-in Python on its own C++ rules.
+"""Measures positions searched per CPU second in self-play: podium's search in numpy against
+OpenSpiel's search in Python on its own C++ rules.
 
 5x5 Go, whole games, 16 readouts a move, smoke's network untrained. Ours plays 80 games side by
 side, as a group of self-play does, and evaluates
@@ -30,7 +30,7 @@ from workloads.minigo.player import NetworkPlayer
 
 SIZE, KOMI, LIMIT, PLANES = 5, 7.5, 35, 13
 READOUTS: Final = 16
-"""Of a move, as smoke plays."""
+"""Readouts per move, as in smoke."""
 GAMES: Final = 80
 THEIR_GAMES: Final = 2
 UCT_C: Final = 2.0
@@ -67,18 +67,18 @@ class OneByOne:
         return self._kept[1:]
 
     def evaluate(self, state: Any) -> Any:
-        """Give the value for each player."""
+        """Return the value for each player."""
         value = self._answer(state)[1] * (1 if state.current_player() == 0 else -1)
         return np.array([value, -value])
 
     def prior(self, state: Any) -> Any:
-        """Give the priors of legal actions."""
+        """Return the priors of legal actions."""
         share_A = self._answer(state)[0]
         return [(action, share_A[action]) for action in state.legal_actions()]
 
 
 def ours() -> float:
-    """Positions a CPU second."""
+    """Measure positions per CPU second."""
     habits = PlayerSettings(readouts=READOUTS, noise_alpha=0.4, noise_share=0.25, soft_moves=LIMIT)
     began = time.process_time()
     examples = SelfPlayGroup(
@@ -94,7 +94,7 @@ def ours() -> float:
 
 
 def theirs() -> float:
-    """Positions a CPU second."""
+    """Measure positions per CPU second."""
     game = pyspiel.load_game("go", {"board_size": SIZE, "komi": KOMI, "max_game_length": LIMIT})
     rng = np.random.RandomState(1)
     noise = (0.25, 0.4)

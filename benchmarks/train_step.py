@@ -1,10 +1,10 @@
-"""podium's ResNet-50 training step (channels-last, bf16 autocast, as in the workload) against plain
-eager fp32 NCHW PyTorch.
+"""Compares podium's ResNet-50 training step (channels-last, bf16 autocast, as in the workload) with
+plain eager fp32 NCHW PyTorch.
 
-bf16 gains only on processors that have its instructions, and costs elsewhere: `--precision auto`
-takes fp32 there, and says so. Both at 64x64, batch 32, on the CPU, each in a process of its own, in
-turns. Our side is the workload's own `train_epoch`, with its loader decoding JPEGs on the same
-cores; the other side has its pictures in memory.
+bf16 is faster only on processors with bf16 instructions, and slower elsewhere: `--precision auto`
+uses fp32 there, and reports it. Both at 64x64, batch 32, on the CPU, each in a process of its own,
+in turns. Our side is the workload's own `train_epoch`, with its loader decoding JPEGs on the same
+cores; the other side has its images in memory.
 """
 
 import multiprocessing
@@ -76,7 +76,7 @@ SIDES = {"ours": our_steps, "theirs": their_steps}
 
 
 def side(name: str, threads: int, precision: Precision, pipe: Connection) -> None:
-    """Take as many steps as asked for; answer with pictures per second."""
+    """Take the requested number of steps; reply with images per second."""
     steps = SIDES[name](threads, precision)
     while asked := pipe.recv():
         began = time.perf_counter()
@@ -85,7 +85,7 @@ def side(name: str, threads: int, precision: Precision, pipe: Connection) -> Non
 
 
 class Side:
-    """One side in its process."""
+    """One side in its own process."""
 
     def __init__(self, name: str, threads: int, precision: Precision) -> None:
         context = multiprocessing.get_context("spawn")
@@ -97,12 +97,12 @@ class Side:
         far.close()
 
     def rate(self, steps: int) -> float:
-        """Pictures per second over so many steps."""
+        """Images per second over so many steps."""
         self.pipe.send(steps)
         return float(self.pipe.recv())
 
     def end(self) -> None:
-        """Let the process end."""
+        """End the process."""
         self.pipe.send(0)
         self.process.join()
 

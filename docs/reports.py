@@ -1,10 +1,9 @@
 """Makes the gallery from real runs: `python docs/reports.py --bundle resnet50.tar.zst --bundle
 gnmt.tar.zst --study results/studies/vgg19`.
 
-Each bundle gets its page in docs/reports/, and a picture of what its model does in docs/images/; of
-the first one the head of the page, too, which
-the README shows. All studies get one page, and a picture each. Needs Chromium and playwright;
-pictures are reduced to 256 colours or fewer.
+Each bundle gets its page in docs/reports/ and an image of what its model does in docs/images/; for
+the first bundle, also the top of the page, which the README shows. All studies together get one
+page, and one image each. Needs Chromium and playwright; images are reduced to 256 colours or fewer.
 """
 
 import argparse
@@ -23,16 +22,16 @@ from submissions.report.document import Document, convert_document_to_data, pars
 
 DOCS: Final = Path(__file__).resolve().parent
 SIZE: Final = {"width": 1180, "height": 1010}
-"""Of the picture that the README shows, in pixels."""
+"""Size of the image that the README shows, in pixels."""
 COLOURS: Final = (256, 128, 64)
-"""Of a picture: as many as its size allows."""
+"""Of an image: as many as its size allows."""
 BROWSERS: Final = ("chromium-headless-shell", "chromium")
 LIMIT: Final = 200_000
-"""Bytes of a picture at most: a README is opened on telephones too."""
+"""Maximum bytes of an image, since a README is also read on phones."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Make pages and pictures; without `words`, as the command line asks."""
+    """Make pages and images; without `words`, as the command line asks."""
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -41,16 +40,16 @@ def main(words: Sequence[str] | None = None) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a bundle of a real run; may be repeated",
+        help="bundle of a real run; repeatable",
     )
     parser.add_argument(
         "--study",
         type=Path,
         action="append",
         default=[],
-        help="the folder of a study; may be repeated",
+        help="folder of a study; repeatable",
     )
-    parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and pictures")
+    parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and images")
     options = parser.parse_args(words)
     program = next(filter(None, map(shutil.which, BROWSERS)), None) or sys.exit(
         "no chromium: apt-get install chromium-headless-shell, or chromium"
@@ -65,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def make(page: Any, bundle: Path, out: Path, *, first: bool) -> None:
-    """Make page and pictures of one bundle."""
+    """Make page and images of one bundle."""
     document = reported([bundle])
     workload = document.parts[0].headlines[0].workload
     show(page, document, out / "reports" / f"{workload}.html")
@@ -78,7 +77,7 @@ def make(page: Any, bundle: Path, out: Path, *, first: bool) -> None:
 
 
 def make_studies(page: Any, studies: Sequence[Path], out: Path) -> None:
-    """Make one page of all studies, and a picture of each."""
+    """Make one page of all studies, and an image of each."""
     show(page, reported(studies), out / "reports" / "studies.html")
     for study in studies:
         save(
@@ -105,7 +104,7 @@ def show(page: Any, document: Document, target: Path) -> None:
 
 
 def save(content: bytes, path: Path) -> None:
-    """Reduce a picture's colours until it is small enough and write it."""
+    """Reduce an image's colours until it is small enough and write it."""
     picture = Image.open(io.BytesIO(content)).convert("RGB")
     path.parent.mkdir(parents=True, exist_ok=True)
     for colours in COLOURS:

@@ -1,9 +1,8 @@
-"""Makes the pictures in the README from a real run: `python docs/screens.py --log run.log --results
+"""Makes the images in the README from a real run: `python docs/screens.py --log run.log --results
 results`.
 
-`run.log` is what `podium run WORKLOAD` printed. The first picture shows it as a terminal, the
-second one the result as `podium score` reads it,
-with the accuracy after each epoch from the training log.
+`run.log` is the output of `podium run WORKLOAD`. The first image shows it as a terminal, the second
+one the result as `podium score` reads it, with the accuracy after each epoch from the training log.
 """
 
 import argparse
@@ -25,13 +24,13 @@ IMAGES: Final = Path(__file__).resolve().parent / "images"
 COLUMNS: Final = 80
 """Least width of the terminal; lines that are longer widen it."""
 TERMINAL: Final = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-"""rich's picture of a terminal, in the reader's own monospaced font: nothing is fetched from other
+"""rich's image of a terminal, in the reader's own monospaced font: nothing is fetched from other
 hosts.
 """
 WIDTH: Final = 1020
-"""Width of the second picture, as docs/way.svg has it."""
+"""Width of the second image, as docs/way.svg has it."""
 LEFT, TOP, RIGHT, BOTTOM = 70, 78, 600, 290
-"""Edges of the curve's field, in units of the picture."""
+"""Edges of the curve's field, in units of the image."""
 NS_PER_MS: Final = 1e6
 MS_PER_MINUTE: Final = 60_000
 MLLOG: Final = ":::MLLOG "
@@ -51,11 +50,11 @@ class Curve:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Make both pictures; without `words`, as the command line asks."""
+    """Make both images; without `words`, as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--log", type=Path, required=True, help="what `podium run` printed")
+    parser.add_argument("--log", type=Path, required=True, help="output of `podium run`")
     parser.add_argument("--results", type=Path, required=True, help="its results folder")
-    parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
+    parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the images")
     options = parser.parse_args(words)
     options.out.mkdir(parents=True, exist_ok=True)
     scores = scored(options.results)

@@ -1,1 +1,1 @@
-"""Sealed packages, scores and comparisons of results folders."""
+"""Sealed bundles, scores and comparisons of results folders."""

@@ -1,4 +1,6 @@
-"""The ledger lines that a campaign adds to those of its steps: checked, packed, superseded."""
+"""The ledger lines that a campaign adds to those written by its steps: checked, packed,
+superseded.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,8 @@ from suite.ledger.steps import AttemptKind, LedgerStep, StepKind
 
 
 def iterate_workload_ledgers(results_folder: Path, workload: str) -> Iterator[Ledger]:
-    """Yield a workload's ledgers in a results folder, one per division and organisation that has
-    one.
+    """Yield the ledgers of a workload in a results folder, at most one per division and
+    organisation.
     """
     for path in sorted(results_folder.glob(f"*/*/{LEDGER_FOLDER}/{workload}.jsonl")):
         yield Ledger(
@@ -21,8 +23,8 @@ def iterate_workload_ledgers(results_folder: Path, workload: str) -> Iterator[Le
 
 
 def settle_ledgers(results_folder: Path, workload: str) -> None:
-    """Record superseded files, and attempts that began and are no longer running; LedgerError if a
-    ledger cannot be read.
+    """Record superseded files, and attempts that began but no longer run; LedgerError if a ledger
+    cannot be read.
     """
     for ledger in iterate_workload_ledgers(results_folder, workload):
         ledger.settle()
@@ -44,7 +46,7 @@ def list_result_ledgers(
 
 
 def record_check_step(results_folder: Path, workload: str, results: list[IndexedResult]) -> None:
-    """Record that the judge accepted the results; once, until something else happens."""
+    """Record that the judge accepted the results, unless that is already the last step."""
     for ledger in list_result_ledgers(results_folder, workload, results):
         last = find_last_step_before_packing(ledger.read_steps())
         if last and last.step is not StepKind.CHECKED:
@@ -78,7 +80,7 @@ def count_result_attempts(result: IndexedResult) -> int | None:
             organisation_folder=result.organisation_folder,
             workload=result.workload,
         ).read_steps()
-    except LedgerError:  # the judge reports it
+    except LedgerError:  # the judge reports this error
         return None
     what = AttemptKind.PERFORMANCE if result.scenario else AttemptKind.TRAINING
     return (

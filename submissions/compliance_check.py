@@ -18,18 +18,18 @@ from suite.rounds import RoundKind
 CONSISTENCY_RULE_PREFIXES: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Prefixes of rules about more than one result."""
 NOISE_RULE_PREFIX: Final = "noise."
-"""Prefix of rules that detect a disturbance of a run."""
+"""Prefix of rules that detect that a run was disturbed."""
 UNSCORED_RULE: Final = "accuracy.unscored"
 """The judge's rule for an accuracy that was reported but not recomputed."""
 JUDGED_BUNDLES: Final[dict[str | None, tuple[tuple[Finding, ...], Path]]] = {}
-"""SHA-256 of the last valid bundle -> its findings, and the name it had."""
+"""SHA-256 of the last valid bundle -> its findings, and the name that it had."""
 
 
 def judge_path(
     path: Path, kind: PathKind | None = None, judge: Judge | None = None
 ) -> tuple[Finding, ...]:
-    """Judge one path, by its own kind or a requested one; a judge shared by several paths reads
-    common files once.
+    """Judge one path as a requested kind, or as the kind that it is. A judge shared by several
+    paths reads common files once.
     """
     if kind is None:
         return judge.judge_path(str(path)).findings if judge else judge_path_as_found(path)
@@ -37,8 +37,8 @@ def judge_path(
 
 
 def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
-    """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its
-    bytes: packing, scoring and reporting ask for them.
+    """Judge one path as the kind that it is. A valid bundle is judged once, since packing, scoring
+    and reporting all need its findings and no other file affects them.
     """
     try:
         sha256 = (
@@ -46,14 +46,14 @@ def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
             if path.is_file() and recognise_path(path).kind is PathKind.BUNDLE
             else None
         )
-    except OSError:  # which the judge tells
+    except OSError:  # the judge reports this error
         sha256 = None
     if sha256 in JUDGED_BUNDLES:
         return rename_bundle_findings(JUDGED_BUNDLES[sha256], path)
     found = Judge().judge_path(str(path)).findings
     if (
         sha256 and compute_verdict(found) is Verdict.VALID
-    ):  # a disk that was full while it was unpacked may be why another one is not
+    ):  # not cached if invalid: the cause may have been a full disk
         JUDGED_BUNDLES.clear()
         JUDGED_BUNDLES[sha256] = found, path
     return found
@@ -62,7 +62,7 @@ def judge_path_as_found(path: Path) -> tuple[Finding, ...]:
 def rename_bundle_findings(
     judged: tuple[tuple[Finding, ...], Path], path: Path
 ) -> tuple[Finding, ...]:
-    """Return the findings about a bundle that was judged under another name."""
+    """Return a bundle's findings with the name under which it was judged replaced."""
     found, earlier_path = judged
     if earlier_path == path:
         return found
@@ -78,21 +78,21 @@ def rename_bundle_findings(
 
 @lru_cache(maxsize=8)
 def build_unpacked_bundle_judge(root: Path) -> Judge:
-    """Return the judge of an unpacked bundle: scoring and reporting ask for the same findings, and
-    nothing changes its files.
+    """Return the judge of an unpacked bundle. It is shared, since scoring and reporting need the
+    same findings and the files do not change.
     """
     return Judge()
 
 
 def choose_shared_judge(results: Sequence[IndexedResult]) -> Judge:
-    """Return a judge that some results share."""
+    """Return a judge to share between some results."""
     roots = {result.results_root for result in results if result.organisation_folder}
     unpacked = roots & set(UNPACKED_BUNDLES.values())
     return build_unpacked_bundle_judge(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
 
 
 def list_error_sentences(path: Path) -> list[str]:
-    """Judge one path; one sentence per finding that invalidates it."""
+    """Judge one path; return one sentence per finding that invalidates it."""
     return [
         format_finding_line(finding)
         for finding in judge_path(path)
@@ -101,9 +101,9 @@ def list_error_sentences(path: Path) -> list[str]:
 
 
 def is_valid_result(result: IndexedResult, judge: Judge | None = None) -> bool:
-    """Return whether the judge accepts a result. A training set is judged without scenarios in the
-    same folder, but with the consistency of its
-    organisation's documents."""
+    """Return whether the judge accepts a result. A training set is judged without the scenarios in
+    its folder, but including the consistency of its organisation's documents.
+    """
     return is_accepted_result(result, judge_single_result(result, judge), judge)
 
 
@@ -127,14 +127,14 @@ def is_accepted_result(
 
 
 def list_noise_rules(own: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Return the rules that found a disturbance of a result's runs."""
+    """Return the rules that detected a disturbance of a result's runs."""
     return tuple(
         sorted({finding.rule for finding in own if finding.rule.startswith(NOISE_RULE_PREFIX)})
     )
 
 
 def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
-    """Return whether an accuracy is the run's own claim, not recomputed."""
+    """Return whether an accuracy is only the run's claim and was not recomputed."""
     return result.scenario is not None and any(
         each.rule == UNSCORED_RULE
         for each in judge_path(result.folder, resolve_result_kind(result), judge)
@@ -142,8 +142,8 @@ def is_accuracy_unscored(result: IndexedResult, judge: Judge) -> bool:
 
 
 def has_inconsistent_documents(organisation_folder: Path, judge: Judge) -> bool:
-    """Return whether an organisation's documents contradict one another, which no single result
-    shows.
+    """Return whether an organisation's documents contradict one another, which cannot be seen from
+    a single result.
     """
     return any(
         each.severity is Severity.ERROR and each.rule.startswith(CONSISTENCY_RULE_PREFIXES)

@@ -1,4 +1,4 @@
-"""Metrics of results, and how a set's value is computed from its runs. Imports nothing of the
+"""Metrics of results, and how a set's value is computed from its runs. Imports nothing from the
 judge.
 """
 
@@ -18,11 +18,11 @@ LESS_IS_BETTER_PREFIXES: Final = (
     "power_gpu",
     "power_ap",
 )
-"""Prefixes of metrics of which less is better: times, latencies, and power in watts."""
+"""Prefixes of metrics where lower is better: times, latencies, and power in watts."""
 
 
 def is_higher_better(metric: str) -> bool:
-    """Return whether more is better: true for rates, scores and sizes, false for times, latencies
+    """Return whether higher is better: true for rates, scores and sizes, false for times, latencies
     and power.
     """
     return not metric.startswith(LESS_IS_BETTER_PREFIXES)
@@ -31,8 +31,8 @@ def is_higher_better(metric: str) -> bool:
 def compute_olympic_mean(
     runs: Sequence[float | None], from_runs: int, ends: int = 1
 ) -> float | None:
-    """Return the olympic mean: from `from_runs` runs on it drops the fastest and the slowest, or
-    `ends` at each end; None if a failed run remains.
+    """Return the olympic mean; None if a failed run remains. With at least `from_runs` runs it
+    drops the fastest and the slowest, or `ends` runs at each end.
     """
     ordered = sorted(math.inf if run is None else run for run in runs)
     retained = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered

@@ -52,7 +52,7 @@ def print_published_results(
 
 
 def check_known_name(kind: str, name: str | None, names: set[str]) -> None:
-    """Reject an unknown name."""
+    """Raise RequestError for an unknown name."""
     if name is not None and fold_name(name) not in set(map(fold_name, names)):
         raise build_unknown_name_error(kind, name, names)
 
@@ -98,7 +98,7 @@ def format_published_cells(row: PublishedRow) -> tuple[str, ...]:
         what,
         f"{row.value:,.10g} {row.unit}",
         runs,
-        on or "not told",
+        on or "unknown",
         row.org,
         row.system,
         row.note,

@@ -1,7 +1,7 @@
-"""Published results as reference points: CSV rows, each with its source, its runs, and a value
+"""Published results as reference points: CSV rows, each with its source, its runs, and the value
 computed from them.
 
-Imports nothing of the judge, so that `podium published` starts fast.
+Imports nothing from the judge, so that `podium published` starts fast.
 """
 
 import csv
@@ -27,9 +27,9 @@ from suite.loadgen.scenario import Scenario
 PUBLISHED_ROWS_FOLDER: Final = files("suite.rounds") / "published"
 PUBLISHED_LEGEND: Final = (
     (
-        "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at"
-        " the commit in their source; their result ids are in none of these files. Rows of kind"
-        " 'reported' are what their document says, and no MLPerf results."
+        "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at "
+        "the commit in their source; none of these files contains their result ids. Rows of kind "
+        "'reported' state what their document says, and are not MLPerf results."
     ),
     (
         "The MLPerf name and logo are registered and unregistered trademarks of MLCommons"
@@ -43,7 +43,7 @@ section 11.2.
 WORKLOAD_HALVES: Final = ("training", "inference")
 RECOMPUTED_KIND: Final = "recomputed"
 PUBLISHED_ROW_KINDS: Final = (RECOMPUTED_KIND, "reported")
-"""Recomputed from published logs; taken from a table or an article."""
+"""Recomputed from published logs, or taken from a table or an article."""
 PUBLISHED_UNITS: Final = (
     "minutes",
     "samples/s",
@@ -62,9 +62,9 @@ MIN_OLYMPIC_RUNS: Final = 3
 scored.
 """
 ROUNDING_SHARE: Final = 0.500001
-"""Of the last digit: the largest rounding error, plus a double's own."""
+"""Largest rounding error, in units of the last digit: half of one, plus the error of a double."""
 PLAIN_NUMBER_CHARACTERS: Final = frozenset("0123456789.")
-"""Characters of a number without an exponent."""
+"""Characters in a number without an exponent."""
 MISSED_RUN_MARK: Final = "-"
 """A run that did not reach its target."""
 
@@ -82,7 +82,7 @@ class PublishedRow:
     system: str
     accelerator: str
     accelerators: int | None
-    """Of all nodes together."""
+    """Total over all nodes."""
     nodes: int | None
     workload: str
     """Podium's name of the workload, if it has one."""
@@ -92,7 +92,7 @@ class PublishedRow:
     unit: str
     value: float
     runs: tuple[float | None, ...]
-    """None for one that missed its target."""
+    """None for a run that missed its target."""
     kind: str
     source: str
     note: str
@@ -103,7 +103,7 @@ WORKLOAD_COLUMN: Final = PUBLISHED_COLUMNS.index("workload")
 
 
 def list_published_files() -> tuple[str, ...]:
-    """Return what podium includes: published rounds, and `documents`."""
+    """Return the names of the files that podium includes: published rounds, and `documents`."""
     return tuple(
         sorted(
             Path(each.name).stem
@@ -114,7 +114,7 @@ def list_published_files() -> tuple[str, ...]:
 
 
 def read_workload_rows(workloads: Iterable[str]) -> tuple[PublishedRow, ...]:
-    """Read what podium includes of some workloads, without a look at the rows of others."""
+    """Read the included rows of some workloads; rows of others are not parsed."""
     folded = frozenset(map(fold_name, workloads))
     return tuple(row for name in list_published_files() for row in read_included_rows(name, folded))
 
@@ -122,7 +122,7 @@ def read_workload_rows(workloads: Iterable[str]) -> tuple[PublishedRow, ...]:
 def read_included_rows(
     name: str, workloads: frozenset[str] | None = None
 ) -> tuple[PublishedRow, ...]:
-    """Read one of what podium includes, as `parse_published_rows` does."""
+    """Read one included file, as `parse_published_rows` does."""
     return parse_published_rows(
         (PUBLISHED_ROWS_FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv", workloads
     )
@@ -145,8 +145,8 @@ def read_published_rows(name: str) -> tuple[PublishedRow, ...]:
 def parse_published_rows(
     text: str, name: str, workloads: frozenset[str] | None = None
 ) -> tuple[PublishedRow, ...]:
-    """Parse CSV, all or the rows of some workloads, whose folded names are given; RequestError
-    names the invalid line.
+    """Parse all rows of a CSV text, or those of some workloads, given by their normalised names;
+    RequestError names the invalid line.
     """
     reader = csv.reader(io.StringIO(text))
     rows: list[PublishedRow] = []
@@ -237,7 +237,9 @@ def parse_published_count(row_texts: Mapping[str, str], name: str) -> int | None
 
 
 def check_published_value(row_texts: Mapping[str, str]) -> None:
-    """Reject a value that does not follow from its runs, within the precision of their digits."""
+    """Raise ValueError for a value that does not follow from its runs, within the precision of
+    their digits.
+    """
     value, texts = (
         row_texts["value"],
         [run for run in row_texts["runs"].split() if run != MISSED_RUN_MARK],
@@ -267,8 +269,8 @@ def compute_published_value(runs: Sequence[float | None], metric: str) -> float 
 
 
 def compute_last_digit_size(text: str) -> float:
-    """Return the size of a number's last digit; 0 for a number with an exponent, which allows no
-    rounding.
+    """Return the size of a number's last digit; 0 for a number with an exponent, for which no
+    rounding is allowed.
     """
     return 10.0 ** -len(text.partition(".")[2]) if PLAIN_NUMBER_CHARACTERS.issuperset(text) else 0.0
 
@@ -291,7 +293,7 @@ def select_rows_of_kind(
 def filter_published_rows(
     rows: Iterable[PublishedRow], workload: str | None, org: str | None
 ) -> Iterator[PublishedRow]:
-    """Return the rows of a workload and an organisation; all if neither is named."""
+    """Return the rows of a workload and an organisation; all rows if neither is given."""
     for row in rows:
         if (workload is None or fold_name(row.workload) == fold_name(workload)) and (
             org is None or fold_name(row.org) == fold_name(org)

@@ -1,5 +1,5 @@
-"""Index of a results folder or bundle: one record per training set and inference entry, found with
-the judge's own code.
+"""Index of a results folder or bundle: one record per training set and inference entry. Results are
+found with the judge's code.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ from suite.loadgen.scenario import Scenario
 BUNDLES_FOLDER: Final = "bundles"
 """Folder of campaign bundles, in the results folder."""
 UNPACKED_BUNDLES: Final[dict[str, Path]] = {}
-"""SHA-256 of each bundle that is open -> where it is unpacked."""
+"""SHA-256 of each open bundle -> the folder that it is unpacked in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +39,20 @@ class IndexedResult:
     folder: Path
     """Folder of its logs."""
     organisation_folder: Path | None
-    """The organisation's folder; None outside a tree, where the logs name the submitter."""
+    """The organisation's folder; None outside a results tree, where the logs name the submitter."""
     system: str
     """The system's folder name; empty if no folder states it."""
     workload: str
-    """The workload's name, or the folder's if no workload files results under it."""
+    """The workload's name; the folder's name if no workload uses it for results."""
     scenario: Scenario | None
     """None for a training set."""
     single_log: Path | None = None
-    """The only training log requested; None: all of the set."""
+    """The only training log requested; None for the whole set."""
 
     @property
     def scenario_name(self) -> str | None:
-        """The scenario as tables name it: LoadGen runs Interactive as Server, with tighter bounds;
-        None for a training set.
+        """The scenario's name in tables; None for a training set. LoadGen runs Interactive as
+        Server, with tighter bounds.
         """
         if self.scenario is None:
             return None
@@ -81,8 +81,8 @@ class IndexedResult:
 
     @property
     def known_organisation_folder(self) -> Path:
-        """The organisation's folder of a result that must be in a tree; JudgedError if it is
-        not.
+        """The organisation's folder of a result that must be in a results tree; JudgedError if it
+        is not.
         """
         if self.organisation_folder is None:
             raise JudgedError(
@@ -93,7 +93,7 @@ class IndexedResult:
 
     @property
     def results_root(self) -> Path:
-        """The results folder that contains it."""
+        """The results folder that contains the result."""
         return (
             self.known_organisation_folder.parent.parent
             if self.division
@@ -121,7 +121,7 @@ class IndexedResult:
 
     @property
     def audit_folders(self) -> list[Path]:
-        """The folder of a scenario's compliance tests, if there is one."""
+        """The folders of a scenario's compliance tests that exist."""
         folder = (
             self.known_organisation_folder
             / AUDITS_FOLDER
@@ -156,8 +156,8 @@ class IndexedResult:
 
 
 def find_requested_results(path: Path) -> list[IndexedResult]:
-    """Return the results that a path denotes: for a training log that run only, in a tree or
-    outside one, else all below the path.
+    """Return the results at a path: for a training log, in a results tree or not, that run only;
+    else all below the path.
     """
     target = path_kind.recognise_path(path)
     if target.kind is path_kind.PathKind.LOG:
@@ -180,7 +180,7 @@ def build_single_log_result(target: path_kind.RecognisedPath) -> IndexedResult:
 
 
 def find_loose_results(target: path_kind.RecognisedPath) -> list[IndexedResult]:
-    """Return the results of a set, an entry, a benchmark or a system outside any tree."""
+    """Return the results of a set, an entry, a benchmark or a system outside any results tree."""
     path = target.path
     match target.kind:
         case path_kind.PathKind.SET | path_kind.PathKind.BENCHMARK:
@@ -200,7 +200,7 @@ def find_loose_results(target: path_kind.RecognisedPath) -> list[IndexedResult]:
 
 def find_results(path: Path) -> list[IndexedResult]:
     """Return every result below a path, or containing it, sorted, training before inference; none
-    outside a tree.
+    outside a results tree.
     """
     target = path_kind.recognise_path(path)
     organisation_folders = (
@@ -222,7 +222,7 @@ def find_results(path: Path) -> list[IndexedResult]:
 
 
 def list_organisation_folders(path: Path) -> list[Path]:
-    """Return the organisations' folders of a tree, or of the trees in a folder."""
+    """Return the organisations' folders of a results tree, or of the results trees in a folder."""
     return list(tree_path.list_tree_organisations(path)) or [
         home
         for folder in path_kind.find_results_trees(path)
@@ -231,8 +231,8 @@ def list_organisation_folders(path: Path) -> list[Path]:
 
 
 def find_system_results(organisation_folder: Path, system: Path) -> Iterator[IndexedResult]:
-    """Yield the results of one system; a training set may be directly in its folder, as three
-    published ones are.
+    """Yield the results of one system; a training set may be directly in the system's folder, as in
+    three published cases.
     """
     if any(tree_path.list_published_logs(system)):
         yield IndexedResult(
@@ -275,15 +275,15 @@ def find_benchmark_results(
 
 
 def find_training_workload(folder: Path) -> str:
-    """Return the workload of a folder's training results; the folder's name if no workload files
-    results under it.
+    """Return the workload of a folder's training results; the folder's name if no workload uses it
+    for results.
     """
     names = [
         name
         for name, row in registry.load_round().benchmarks.items()
         if row.training_name == folder.name
     ]
-    if len(names) > 1:  # two workloads share MLPerf's name: the log says which
+    if len(names) > 1:  # two workloads share MLPerf's name: the log identifies the right one
         logs = (
             log_values.read_training_values(log).stamps.get(WORKLOAD)
             for log in tree_path.list_training_logs(folder)
@@ -293,8 +293,8 @@ def find_training_workload(folder: Path) -> str:
 
 
 def find_inference_workload(folder: Path) -> str:
-    """Return the workload of a folder's inference results; the folder's name if no workload files
-    results under it.
+    """Return the workload of a folder's inference results; the folder's name if no workload uses it
+    for results.
     """
     return next(
         (
@@ -309,7 +309,9 @@ def find_inference_workload(folder: Path) -> str:
 def select_named_results(
     found: list[IndexedResult], workloads: Iterable[str] = (), systems: Iterable[str] = ()
 ) -> list[IndexedResult]:
-    """Keep the requested results, all if none are named; RequestError names what does not exist."""
+    """Select the requested results, all if none are named; RequestError names what does not
+    exist.
+    """
     workloads, systems = tuple(workloads), tuple(systems)
     for kind, names, known in (
         ("workload", workloads, {r.workload for r in found}),
@@ -341,14 +343,14 @@ def open_results(path: Path) -> Iterator[list[IndexedResult]]:
     ) as root:
         found = find_requested_results(root)
         if not found:
-            raise JudgedError(f"{path}: no results in it")
+            raise JudgedError(f"{path}: contains no results")
         yield found
 
 
 @contextmanager
 def unpack_bundle_once(bundle: Path) -> Iterator[Path]:
-    """Yield the folder of an unpacked bundle; within the context of the same bytes, the folder that
-    they are unpacked in already.
+    """Yield the folder of an unpacked bundle. If equal bytes are already unpacked in an enclosing
+    context, their folder is reused.
     """
     try:
         sha256 = compute_file_sha256(bundle)
@@ -371,8 +373,8 @@ def unpack_bundle_once(bundle: Path) -> Iterator[Path]:
 
 @contextmanager
 def keep_bundle_unpacked(bundle: Path) -> Iterator[None]:
-    """Unpack a bundle once for all that is read from it in this context; one that cannot be
-    unpacked is told by whatever reads it.
+    """Unpack a bundle once for everything that reads it within this context. If it cannot be
+    unpacked, each reader reports that.
     """
     with ExitStack() as unpacking:
         with suppress(PodiumError):

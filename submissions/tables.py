@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 SCORE_COLUMNS: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok")
 SCORE_COLUMN_GAP: Final = "  "
 NAMING_RATE_UNITS: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")
-"""Units that serve as the metric's name."""
+"""Units that also name the metric."""
 UNITLESS: Final = "1"
-"""Unit of ratios and shares. Source: the column `unit` of published rows."""
+"""Unit of ratios and shares. Source: the `unit` column of published rows."""
 ANSWER_COLOURS: Final = {"yes": "green", "no": "red"}
 NON_TERMINAL_WIDTH: Final = 160
 """Width in columns of a table written to a file or a pipe."""
 
 
 def format_metric_value(value: float | None, unit: str) -> str:
-    """Format a value for people: latencies in milliseconds, small numbers with more digits."""
+    """Format a value for display: latencies in milliseconds, small numbers with more digits."""
     if value is None:
         return "-"
     if unit == "ns":
@@ -38,8 +38,8 @@ def format_metric_value(value: float | None, unit: str) -> str:
 
 
 def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
-    """Print one line per set, in 80 columns; the heading of a system's rows has what they share,
-    and a summary follows. `paths` are the scored paths.
+    """Print one line per set, in 80 columns, under a heading with what a system's rows share, and a
+    summary at the end. `paths` are the scored paths.
     """
     lines = [(format_system_heading(row), part) for row in rows for part in iterate_score_rows(row)]
     shown_columns = [
@@ -62,7 +62,7 @@ def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
 
 
 def format_system_heading(row: "Score") -> str:
-    """Format what all rows of a system share."""
+    """Format the properties that all rows of a system share."""
     where = [
         f"{row.round} {row.profile}",
         f"{row.division} division" if row.division else "",
@@ -106,7 +106,7 @@ def iterate_score_rows(row: "Score") -> Iterator[tuple[str, ...]]:
 
 
 def iterate_convergence_rows(row: "Score") -> Iterator[tuple[str, ...]]:
-    """Yield a training set's RCP comparison: the minutes times the factor, and the reference
+    """Yield the RCP comparison of a training set: the minutes times the factor, and the reference
     convergence point.
     """
     convergence = row.convergence or {}
@@ -125,14 +125,14 @@ def iterate_convergence_rows(row: "Score") -> Iterator[tuple[str, ...]]:
 
 
 def format_metric_name(row: "Score") -> str:
-    """Format a metric for people, with the percentile of a latency."""
+    """Format a metric for display, with the percentile of a latency."""
     if row.metric.startswith(LATENCY_PREFIX):
         return f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
     return row.unit if row.unit in NAMING_RATE_UNITS else row.metric.replace("_", " ")
 
 
 def format_score_value(score: float) -> str:
-    """Format a score: a share with four decimals, BLEU and the like with two."""
+    """Format a score: shares with four decimals, BLEU and similar scores with two."""
     return f"{score:.{2 if abs(score) >= 10 else 4}f}"
 
 

@@ -1,3 +1,3 @@
-"""What several benchmarks share: figures and their hardware, systems under test, devices that only
-wait.
+"""Code shared by several benchmarks: figures and their hardware, systems under test, devices that
+only wait.
 """

@@ -44,12 +44,12 @@ def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure
 
 
 def hardware() -> str:
-    """Name the processor and the cores that may be used."""
+    """Describe the processor and the available cores."""
     return f"{read_cpu_model()}, {cpus.count_available_cores()} cores"
 
 
 def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> None:
-    """Print; in JSON the notes are further fields of the one object."""
+    """Print the figure; in JSON, notes are additional fields of the object."""
     if form == "json":
         print(
             json.dumps(
@@ -78,17 +78,17 @@ def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> 
 def arguments(
     about: str, pairs: int, steps: int = 0, precision: bool = False, pictures: int = 0
 ) -> argparse.Namespace:
-    """Read what all benchmarks take."""
+    """Read the options that all benchmarks share."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument("--pairs", type=int, default=pairs, help="pairs of measurements")
     if steps:
         parser.add_argument(
-            "--steps", type=int, default=steps, help="optimizer steps of a measurement"
+            "--steps", type=int, default=steps, help="optimizer steps per measurement"
         )
     if pictures:
         parser.add_argument(
-            "--pictures", type=int, default=pictures, help="files that are looked over"
+            "--pictures", type=int, default=pictures, help="number of files to survey"
         )
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     if precision:
@@ -96,13 +96,13 @@ def arguments(
             "--precision",
             choices=["auto", "fp32", "bf16"],
             default="auto",
-            help="number format of our side",
+            help="precision of our side",
         )
     return parser.parse_args()
 
 
 def options(results: Path, threads: int, *assignments: str) -> RunOptions:
-    """Ask for smoke's ResNet-50 on the CPU, on the embedded data."""
+    """Build the options for smoke's ResNet-50 on the CPU, on the embedded data."""
     return RunOptions(
         profile=Profile.SMOKE,
         framework="torch",

@@ -1,5 +1,5 @@
-"""What else reads RAPL, for benchmarks/power.py: zeus and codecarbon on a made-up sysfs tree.
-Neither is needed by podium, and nothing is installed here:
+"""Other programs that read RAPL, for benchmarks/power.py: zeus and codecarbon on a simulated sysfs
+tree. podium needs neither; to install them:
 
 pip install "podium-suite[bench]"
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 KWH_J: Final = 3.6e6
 MJ: Final = 1e3
 Start = Callable[[Path], Callable[[], float]]
-"""Begins a measurement of the RAPL zones below a folder; what it returns gives the joules since
+"""Begins a measurement of the RAPL zones below a folder; returns a function for the joules since
 then.
 """
 
@@ -56,17 +56,19 @@ ALTERNATIVES: Final[Mapping[str, Start]] = {"zeus": zeus, "codecarbon": codecarb
 
 
 Begun = tuple[float, Callable[[], float]] | str
-"""When a measurement began, in s of the tree, and what gives its joules; or why there is none."""
+"""Start of a measurement, in s of the tree, and the function for its joules; or why there
+is none.
+"""
 
 
 def begun(name: str, powercap: Path, tree_s: float) -> Begun:
-    """Begin with an alternative; a sentence for one that is not installed or cannot."""
+    """Begin a measurement with an alternative; a sentence if it is not installed or fails."""
     try:
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             joules = ALTERNATIVES[name](powercap)
     except ImportError:
         return "not installed"
-    except Exception as error:  # what a stranger's package raises is its result here
+    except Exception as error:  # any error of an external package is its result
         return f"{type(error).__name__}: {error}"
     return time.monotonic() - tree_s, joules
 
@@ -90,7 +92,7 @@ def ended(
 
 
 def told(other: dict[str, Any] | str) -> str:
-    """Format what an alternative found."""
+    """Format the result of an alternative."""
     return (
         other
         if isinstance(other, str)
@@ -99,7 +101,7 @@ def told(other: dict[str, Any] | str) -> str:
 
 
 def version(name: str) -> str:
-    """Give the version of an alternative."""
+    """Return the version of an alternative."""
     from importlib import metadata
 
     with suppress(metadata.PackageNotFoundError):

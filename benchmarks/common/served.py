@@ -20,16 +20,16 @@ from suite.workload import Inference, Run, Workload
 
 SIZE_PX: Final = 224
 MAX_BATCH: Final = 8
-"""ONNX Runtime's INT8 convolutions are fastest per picture from here on, on the CPUs that were
-seen.
+"""Batch size from which ONNX Runtime's INT8 convolutions are fastest per image, on the
+tested CPUs.
 """
 HELD: Final = 64
-"""Pictures in memory."""
+"""Images in memory."""
 RATE: Final = "result_samples_per_second"
 
 
 class PlainEager:
-    """What a user would write: the module in fp32, NCHW, under inference mode."""
+    """The plain implementation: the module in fp32, NCHW, in inference mode."""
 
     name: ClassVar[str] = "plain-eager"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
@@ -50,7 +50,7 @@ class PlainExecutable:
         self.module = module
 
     def open(self) -> Callable[..., tuple[Any, ...]]:
-        """Give a call."""
+        """Return a call."""
         import torch
 
         def call(*inputs: Any) -> tuple[Any, ...]:
@@ -65,8 +65,8 @@ class PlainExecutable:
 
 
 class FewPictures:
-    """The workload, with as many pictures in memory as make no difference: decoding a thousand
-    takes longer than a measurement.
+    """The workload with only a few images in memory: decoding a thousand would take longer than a
+    measurement.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -104,7 +104,7 @@ def write_checkpoint(folder: Path) -> Path:
 def system(
     engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int
 ) -> SystemUnderTest:
-    """Put together a system under test, on the embedded pictures made larger."""
+    """Build a system under test on enlarged embedded images."""
     request = resolve_request(
         options(
             checkpoint.parent,

@@ -1,4 +1,4 @@
-"""A system under test whose device only waits, as several benchmarks serve it; each says how long a
+"""A system under test whose device only waits, for several benchmarks; each defines how long a
 batch takes.
 """
 
@@ -28,7 +28,7 @@ class SleepingWorkload:
     """The serving half that a session needs."""
 
     device: Callable[[], NullPredictor]
-    """Makes a predictor; a class at the top of its module, since processes import it by name."""
+    """The predictor's class; it must be at module level, since processes import it by name."""
 
     def build_inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
         """Build the device."""

@@ -1,3 +1,3 @@
-"""`podium run`: a campaign of training, serving, judging and packing, its state, its audits, and
+"""`podium run`: the campaign of training, serving, checking and packing, its state, its audits, and
 how it replaces an earlier one.
 """

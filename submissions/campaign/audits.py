@@ -1,5 +1,5 @@
-"""The audits of a campaign (`podium run --audit`): which results still lack a compliance test that
-passed.
+"""The audits of a campaign (`podium run --audit`): which results still lack a passed compliance
+test.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,8 @@ AUDIT_RECORD_DECODER: Final = msgspec.json.Decoder(AuditRecord)
 def collect_missing_audits(
     results: list[IndexedResult], nonce: str | None
 ) -> Mapping[Scenario, Sequence[str]]:
-    """Return which tests the scenarios of a campaign lack: "all", or the names of those that did
-    not pass yet.
+    """Return the tests that each scenario of a campaign lacks: "all", or the names of those not
+    passed yet.
     """
     found: dict[Scenario, set[str]] = {}
     for result in results:
@@ -38,13 +38,15 @@ def collect_missing_audits(
 
 
 def has_passed_audit(result: IndexedResult, test: AuditTest, nonce: str | None) -> bool:
-    """Return whether a result's test says that it passed; whether that is so, the judge decides."""
+    """Return whether the record of a result's test says that it passed; the judge verifies that
+    later.
+    """
     return any(has_passing_audit_record(folder / test, nonce) for folder in result.audit_folders)
 
 
 def has_passing_audit_record(folder: Path, nonce: str | None) -> bool:
-    """Read what a test's record says; a damaged one says nothing, and neither does one by another
-    round's rules.
+    """Return whether a test's record says that it passed. A damaged record, or one by another
+    round's rules, does not count.
     """
     try:
         record = read_untrusted_file(folder / AUDIT_RECORD, AUDIT_RECORD_DECODER.decode)

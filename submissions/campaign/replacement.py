@@ -1,11 +1,11 @@
-"""A new campaign built next to an existing one, whose results stay in place until the new one is
+"""Replaces a campaign by a new one. The old results stay in place until the new campaign is
 complete.
 
 `<results>/.podium/<workload>/campaign` is a staging results folder, in which train, infer, check
 and pack work. A complete campaign moves into place by renames, which a kill may interrupt anywhere:
-`whole.json` lists what it replaces, and the next `podium run` continues. Old and new are never
-mixed: old runs are moved aside before the training set that they belong to, and the new set arrives
-before its runs.
+`whole.json` lists the results that it replaces, and the next `podium run` continues the move. Old
+and new results are never mixed: old runs are moved aside before the training set that they belong
+to, and the new set is moved in before its runs.
 """
 
 import shutil
@@ -51,22 +51,24 @@ class CampaignMove(msgspec.Struct, frozen=True, kw_only=True):
     """A complete campaign that is being moved into place."""
 
     def __post_init__(self) -> None:
-        """Reject what no command writes: the file is untrusted."""
+        """Reject a path that no command writes: the file is untrusted."""
         if not all(map(is_inside_folder, self.standing)):
-            raise ValueError("it names a path outside its folder")
+            raise ValueError("contains a path outside its folder")
 
     standing: tuple[str, ...]
-    """What it replaces, relative to the results folder, in this order."""
+    """Paths that it replaces, relative to the results folder, in the order in which they
+    are moved.
+    """
     displaced: bool = False
-    """The old results have been moved aside."""
+    """Whether the old results have been moved aside."""
 
 
 CAMPAIGN_MOVE_DECODER: Final = msgspec.json.Decoder(CampaignMove)
 
 
 def settle_campaign(results_folder: Path, workload: str) -> None:
-    """Move a complete campaign into place, or set it aside if it missed its target and either left
-    no result or the judge accepts the earlier one.
+    """Move a complete campaign into place. Set it aside instead if it missed its target and either
+    left no result or the judge accepts the earlier one.
 
     An unfinished campaign stays; remains of one that cannot be resumed are moved aside. JudgedError
     if the disk is full: a second call continues.
@@ -158,7 +160,7 @@ def iterate_result_campaigns(result: IndexedResult) -> Iterator[tuple[Path, obje
     for folder in (result.accuracy_folder, *result.performance_folders):
         try:
             yield result.known_organisation_folder, log_values.read_loadgen_run_record(folder).nonce
-        except JudgedError:  # an unreadable record belongs to no campaign
+        except JudgedError:  # an unreadable record identifies no campaign
             continue
 
 
@@ -201,8 +203,8 @@ def list_displaced_paths(
 
 
 def merge_complete_folders(paths: list[Path]) -> list[Path]:
-    """Replace the last path in a folder by the folder if all of its content is listed: an empty one
-    would be a benchmark without results.
+    """Replace the last path in a folder by the folder itself if all of its content is listed: an
+    empty folder would count as a benchmark without results.
     """
     for folder in dict.fromkeys(path.parent for path in paths):
         if set(folder.iterdir()) <= set(paths):
@@ -224,20 +226,20 @@ def set_campaign_aside(results_folder: Path, staged_folder: Path, workload: str)
         if find_results(retained_folder)
         else "this campaign left no result, and the earlier one stays"
     )
-    click.echo(f"{workload}: {why} in place; this one is stored in {retained_folder}")
+    click.echo(f"{workload}: {why} in place; the new campaign is stored in {retained_folder}")
 
 
 def move_campaign_into_place(
     results_folder: Path, staged_folder: Path, workload: str, move: CampaignMove
 ) -> None:
-    """Move aside what is in the way, then move the new campaign in; an interruption leaves what a
-    second call needs.
+    """Move the old results aside, then move the new campaign in. After an interruption a second
+    call can continue.
     """
     for weights in (staged_folder / CHECKPOINTS_FOLDER / workload).glob("*"):
         target = results_folder / weights.relative_to(staged_folder)
         record = (
             CHECKPOINT_RECORD if target.exists() else ""
-        )  # the same weights: only the record is new
+        )  # the weights are the same: only the record is new
         move_campaign_part(results_folder, weights / record, target / record)
     if not move.displaced:
         supersede(results_folder, [results_folder / path for path in move.standing])
@@ -246,7 +248,7 @@ def move_campaign_into_place(
             msgspec.to_builtins(msgspec.structs.replace(move, displaced=True)),
         )
     for folder in {(results_folder / path).parent for path in move.standing}:
-        with suppress(OSError):  # not empty; an empty one would be a benchmark without results
+        with suppress(OSError):  # not empty; an empty one would count as a result-less benchmark
             folder.rmdir()
     for part in list_campaign_parts(results_folder, staged_folder):
         move_campaign_part(results_folder, part, results_folder / part.relative_to(staged_folder))
@@ -264,7 +266,7 @@ def move_campaign_into_place(
 
 def list_campaign_parts(results_folder: Path, staged_folder: Path) -> list[Path]:
     """Return the paths to move as units, in order: runs after their set, and both after the files
-    that they are judged by.
+    needed to judge them.
     """
     results = find_results(staged_folder)
     truths = {result.truth_folder for result in results if result.truth_folder.is_dir()}
@@ -296,7 +298,7 @@ def list_campaign_parts(results_folder: Path, staged_folder: Path) -> list[Path]
 
 
 def is_truth_different(staged_truth: Path, truth: Path) -> bool:
-    """Return whether truth is missing at its place, or different."""
+    """Return whether the ground truth is missing at its destination, or different there."""
     return not truth.is_dir() or compute_folder_sha256(truth) != compute_folder_sha256(staged_truth)
 
 
@@ -304,7 +306,7 @@ def move_campaign_part(results_folder: Path, part: Path, target: Path) -> None:
     """Move a file or folder to its place, together with its parent folder if that is missing there;
     an existing folder is moved aside.
     """
-    if not part.exists():  # it was moved with another part
+    if not part.exists():  # it was already moved with another part
         return
     if target.is_dir():
         supersede(results_folder, [target])

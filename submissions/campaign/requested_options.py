@@ -1,5 +1,5 @@
-"""A campaign's options as JSON types, split into those that training depends on and those of
-serving only.
+"""A campaign's options as JSON types, split into those that training depends on and those that only
+serving uses.
 """
 
 import json
@@ -20,12 +20,12 @@ from suite.terms import Precision
 SERVING_ONLY_PREFIXES: Final = (*PERFORMANCE_PREFIXES, "batching.", "engine.")
 """Prefixes of settings that training does not depend on."""
 UNCOMPARED_OPTIONS: Final = ("results", "config", "assignments", "engine", "power", "meter")
-"""Options that name the folder, spell settings, belong to serving, or only observe a run."""
+"""Options that name the folder, give settings, belong to serving, or only observe a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedOptions:
-    """The options of a campaign; equal requests compare equal however they were typed."""
+    """The options of a campaign; equivalent requests are equal, however they were typed."""
 
     training: dict[str, Any]
     serving: dict[str, Any]

@@ -1,4 +1,6 @@
-"""`podium run`: train, infer, check and pack as separate commands; finished steps are skipped."""
+"""`podium run`: runs train, infer, check and pack as separate commands; finished steps are
+skipped.
+"""
 
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
@@ -23,11 +25,11 @@ from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised_signals
 
-RESUME_NOTE: Final = "what is finished is kept, and the same command goes on"
+RESUME_NOTE: Final = "finished steps are kept; run the same command to resume"
 LOADGEN_VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
 METERING_FIELDS: Final = ("power", "meter")
-"""Fields of options that `podium audit` does not have: runs of compliance tests are not metered."""
+"""Option fields that `podium audit` does not have: runs of compliance tests are not metered."""
 
 
 def run_campaigns(
@@ -40,10 +42,10 @@ def run_campaigns(
     audit: bool = False,
     peak: bool = False,
 ) -> None:
-    """Run the campaign of one workload, or of all, where a failed one does not stop the others.
+    """Run the campaign for one workload or for all; a failed one does not stop the others.
 
-    JudgedError at the end if one missed its target, MissingError if this machine lacks something
-    for one, RequestError for an invalid challenge.
+    Raises JudgedError at the end if a campaign missed its target, MissingError if this machine
+    lacks something that one needs, RequestError for an invalid challenge.
     """
     if challenge is not None and (problem := find_challenge_fault(challenge)):
         raise RequestError(f"--challenge: {problem}")
@@ -69,7 +71,7 @@ def run_campaigns(
             failures.append(error)
             if (
                 signals.received is not None
-            ):  # it ended for a reason of its own, and nothing else begins
+            ):  # it stopped for its own reason, and no other campaign is started
                 break
     if bundles:
         print_campaign_summary(bundles)
@@ -88,8 +90,8 @@ def run_single_campaign(
     audit: bool = False,
     peak: bool = False,
 ) -> Path:
-    """Begin or resume a campaign, and move it into place when complete; one rejected before its
-    first step leaves no state.
+    """Begin or resume a campaign, and move it into place when complete. A campaign rejected before
+    its first step leaves no state.
     """
     results_folder = options.results.absolute()
     settle_campaign(results_folder, name)
@@ -109,8 +111,8 @@ def run_single_campaign(
 
 
 def build_interruption_error(name: str, error: Interrupted) -> Interrupted:
-    """Return the error for a campaign that a signal ended, with the command that resumes it; each
-    step knows only its own command.
+    """Return the error for a campaign that a signal ended, with the command that resumes the
+    campaign: a step's own error names only that step's command.
     """
     reported_error = (
         error.__cause__ if isinstance(error.__cause__, (Interrupted, TemporaryError)) else error
@@ -119,8 +121,8 @@ def build_interruption_error(name: str, error: Interrupted) -> Interrupted:
 
 
 def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
-    """Run the remaining steps, with the compliance tests and the search for Server's rate if asked
-    for; return the bundle.
+    """Run the remaining steps, including compliance tests and the search for Server's rate if
+    requested; return the bundle.
     """
     if campaign.working_folder != campaign.destination_folder:
         print_campaign_step(
@@ -158,7 +160,7 @@ def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = 
 
 
 def list_outermost_folders(folders: set[Path]) -> list[Path]:
-    """Drop folders inside others of the set: a training set may share a folder with its workload's
+    """Drop folders that are inside others: a training set may share a folder with its workload's
     scenarios.
     """
     return sorted(folder for folder in folders if not folders & set(folder.parents))
@@ -169,13 +171,13 @@ def run_training_step(campaign: Campaign) -> None:
     campaign starts over.
     """
     if campaign.is_training_done():
-        print_campaign_step(campaign, "train: finished already")
+        print_campaign_step(campaign, "train: already finished")
         return
     found = campaign.read_training_state()
     sets = [result for result in campaign.find_own_results() if result.scenario is None]
     try:
         if found and not found.is_unfinished and sets:
-            print_campaign_step(campaign, "train: finished, and refused by the judge")
+            print_campaign_step(campaign, "train: finished, but rejected by podium check")
             run_podium_command("check", *(str(result.folder) for result in sets))
         print_campaign_step(campaign, "train")
         run_podium_command(
@@ -190,7 +192,7 @@ def run_training_step(campaign: Campaign) -> None:
 
 
 def format_training_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
-    """Format the options that only training has."""
+    """Format the options that apply to training only."""
     command_words = ["--resume"] if resumed else []
     command_words += [] if campaign.seed is None else ["--seed", str(campaign.seed)]
     command_words += [] if campaign.challenge is None else ["--challenge", campaign.challenge]
@@ -217,7 +219,7 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
     searching = ["--peak"] if peak else []
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
-        print_campaign_step(campaign, "infer: finished already")
+        print_campaign_step(campaign, "infer: already finished")
     elif set(missing) == set(Scenario) and not accurate:
         print_campaign_step(campaign, "infer")
         run_podium_command(
@@ -261,8 +263,8 @@ def format_serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) 
 
 
 def has_enough_runs(campaign: Campaign, result: IndexedResult) -> bool:
-    """Return whether a scenario has as many performance runs as were asked for; how many the round
-    requires is the judge's business.
+    """Return whether a scenario has as many performance runs as were requested; the judge checks
+    the number that the round requires.
     """
     return len(result.performance_folders) >= (campaign.runs or 1)
 
@@ -273,7 +275,7 @@ def run_audit_step(campaign: Campaign) -> None:
         campaign.find_own_results(), campaign.read_training_nonce()
     )
     if not missing:
-        print_campaign_step(campaign, "audit: finished already")
+        print_campaign_step(campaign, "audit: already finished")
     failed = []
     for scenario, test in (
         (scenario, test) for scenario, tests in missing.items() for test in tests
@@ -333,8 +335,8 @@ def run_pack_step(campaign: Campaign, results: Sequence[IndexedResult]) -> Path:
 
 
 def format_common_arguments(options: RunOptions, omitted: Collection[str] = ()) -> list[str]:
-    """Format the common options as a user would type them, without those that a command does not
-    have.
+    """Format the common options as a user would type them, leaving out those that a command does
+    not have.
     """
     command_words: list[str] = []
     for name, value in asdict(options).items():
@@ -360,7 +362,7 @@ def run_podium_command(name: str, *words: str) -> None:
     except SystemExit as leaving:
         code = leaving.code
     if code:
-        raise JudgedError(f"podium {name} ended with {code}: see above")
+        raise JudgedError(f"podium {name} exited with code {code}; see its messages above")
 
 
 def print_campaign_step(campaign: Campaign, what: str) -> None:
@@ -376,10 +378,10 @@ def print_campaign_summary(bundles: Sequence[Path]) -> None:
     problems: list[str] = []
     with ExitStack() as stack:
         for bundle in bundles:
-            with suppress(JudgedError):  # one that cannot be opened is a problem of the scores
+            with suppress(JudgedError):  # an unreadable bundle is reported with the scores
                 stack.enter_context(
                     open_results(bundle)
-                )  # for scores and report, which find it unpacked and judged
+                )  # scores and report then reuse the unpacked, judged bundle
         print_scores(score_paths(bundles, problems), bundles)
         print_progress_note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
         write_bundle_reports(bundles)

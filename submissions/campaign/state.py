@@ -33,7 +33,7 @@ from suite.records import RunRecord
 from suite.rounds.settings import can_affect_run
 
 OPEN_OPTIONS: Final = ("device", "precision", "threads", "system", "seed")
-"""Options that a user may leave open, ..."""
+"""Options that a user may leave open, given as ..."""
 OPEN_OPTION_VALUES: Final = (None, "auto", 0)
 """... by these values."""
 
@@ -44,7 +44,7 @@ class CampaignStage(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     MISSED = "missed"
-    """Training missed its target: the next run starts over."""
+    """Training missed its target; the next run starts over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +57,17 @@ class TrainingState:
     seed: int
     runs: int
     identity: Mapping[str, Any]
-    """The options that it began with, settings as `setting <key>`."""
+    """The options that training began with; settings are `setting <key>`."""
     endings: Mapping[str, str]
     """Run -> how it ended, for completed runs."""
     waiting: bool = False
-    """It is staged next to an earlier set until complete
+    """The set is staged next to an earlier one until complete
     (suite.files.layout.locate_staged_results).
     """
 
     @property
     def is_unfinished(self) -> bool:
-        """Runs are left to do, or the set has not been moved into place."""
+        """Whether runs remain to be done, or the set has not been moved into place."""
         return self.waiting or len(self.endings) < self.runs
 
 
@@ -95,8 +95,8 @@ class Campaign:
     options: RunOptions
     """With absolute paths; `working_folder` is the folder in which the campaign runs."""
     destination_folder: Path
-    """Folder that its results belong to: `working_folder`, or a folder whose earlier campaign it
-    will replace (suite.files.layout.locate_staged_campaign).
+    """Folder that its results belong to: `working_folder`, or the folder of an earlier campaign
+    that this one will replace (suite.files.layout.locate_staged_campaign).
     """
     seed: int | None
     runs: int | None
@@ -110,7 +110,7 @@ class Campaign:
         return self.options.results
 
     def record_stage(self, stage: CampaignStage) -> None:
-        """Record its progress; RequestError if that cannot be written."""
+        """Record its progress; RequestError if the state cannot be written."""
         path = locate_campaign_state(self.working_folder, self.workload)
         try:
             write_json(path, asdict(replace(self.state, stage=stage)))
@@ -118,7 +118,9 @@ class Campaign:
             raise RequestError(f"{path}: {error.strerror}") from error
 
     def restore_earlier_state(self, earlier_state: CampaignState | None) -> None:
-        """Restore the state from before this campaign, which was rejected before its first step."""
+        """Restore the state that preceded this campaign, which was rejected before its
+        first step.
+        """
         path = locate_campaign_state(self.working_folder, self.workload)
         if self.working_folder != self.destination_folder:
             shutil.rmtree(self.working_folder)
@@ -166,7 +168,7 @@ class Campaign:
         )
 
     def is_own_served_result(self, result: IndexedResult) -> bool:
-        """Return whether all existing runs of a scenario belong to this campaign."""
+        """Return whether all runs of a scenario that exist belong to this campaign."""
         folders = [
             folder
             for folder in (result.accuracy_folder, *result.performance_folders)
@@ -198,8 +200,8 @@ class Campaign:
         )
 
     def is_training_done(self) -> bool:
-        """Return whether the training set exists, nothing of it is left to do (its weights may not
-        be in place yet), and the judge accepts it.
+        """Return whether the training set is complete (its weights may not be in place yet) and the
+        judge accepts it.
         """
         found = self.read_training_state()
         return (
@@ -258,7 +260,7 @@ def begin_campaign(
 
 
 def build_new_campaign(campaign: Campaign) -> Campaign:
-    """Begin a campaign: staged next to existing results, or in place if there are none; a training
+    """Begin a campaign: staged next to existing results, or in place if there are none. A training
     set found there counts as an earlier campaign's.
     """
     if campaign.find_workload_results():
@@ -289,9 +291,9 @@ def can_resume_campaign(campaign: Campaign, earlier_state: CampaignState) -> boo
         return False
     changes = "; ".join(f"{key} {known}, not {new}" for key, known, new in differing)
     raise RequestError(
-        f"the unfinished campaign of {campaign.workload} in {campaign.destination_folder} was begun"
-        f" with {changes}: finish it as it was begun, take another --results, or remove"
-        f" {locate_campaign_state(campaign.working_folder, campaign.workload)}"
+        f"the unfinished campaign of {campaign.workload} in {campaign.destination_folder} began "
+        f"with {changes}: finish it with its original options, choose another --results, or "
+        f"remove {locate_campaign_state(campaign.working_folder, campaign.workload)}"
     )
 
 
@@ -308,7 +310,9 @@ def can_adopt_training(campaign: Campaign) -> bool:
 
 
 def is_training_as_requested(found: TrainingState, campaign: Campaign) -> bool:
-    """Compare a training set's state with a request; an option left open matches anything."""
+    """Return whether a training set's state matches a request; an option left open matches
+    anything.
+    """
     wanted = dict(campaign.state.asked.training)
     row = registry.load_round().benchmark(campaign.workload).training.get(campaign.options.profile)
     recorded = {**found.identity, "seed": found.seed, "runs": found.runs}

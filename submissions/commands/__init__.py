@@ -1,1 +1,3 @@
-"""The commands on results and bundles, one file each; thin, so that `--help` loads nothing."""
+"""The commands on results and bundles, one per file. They import little, so that `--help` starts
+fast.
+"""

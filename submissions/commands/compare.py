@@ -15,7 +15,7 @@ from suite.console.parameters import PATH_TYPE
     "--baseline",
     type=PATH_TYPE,
     metavar="PATH",
-    help="Path that the others are compared with (default: the first result of each kind).",
+    help="Results that the others are compared with (default: the first result of each kind).",
 )
 @click.option(
     "--confidence",
@@ -27,12 +27,15 @@ from suite.console.parameters import PATH_TYPE
 @click.option(
     "--runs-for",
     metavar="PERCENT",
-    help="Report how many runs each side needs to detect such a difference, as in 5%.",
+    help="Report how many runs each side needs to detect a difference this large, for example 5%.",
 )
 @click.option(
     "--per",
     type=click.Choice(["accelerator", "dollar", "watt"]),
-    help="Add derived figures. They are not official metrics; latencies have none.",
+    help=(
+        "Add figures per accelerator or per unit of money or energy. They are not official "
+        "metrics; latencies have none."
+    ),
 )
 @click.option(
     "--prices", type=PATH_TYPE, metavar="FILE", help="TOML file of prices, for --per dollar."
@@ -53,8 +56,8 @@ from suite.console.parameters import PATH_TYPE
 )
 @build_format_option("text", "json", "markdown")
 def compare(paths: tuple[Path, ...], **options: Any) -> None:
-    """Compare results folders or bundles: ratios with confidence intervals and verdicts, or the
-    reason why two results are not comparable.
+    """Compare results folders or bundles. Prints ratios with confidence intervals and verdicts, or
+    why two results are not comparable.
 
     A verdict is faster, slower, not separable or not tested. A test requires three runs on each
     side. A ratio in brackets was not tested.

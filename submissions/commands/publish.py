@@ -22,7 +22,7 @@ from suite.console.parameters import PATH_TYPE
 @click.option(
     "--published",
     is_flag=True,
-    help="Add podium's list of published results, each with its source; without ratios.",
+    help="Add podium's list of published results, each with its source but without ratios.",
 )
 @click.option(
     "--signers",
@@ -46,11 +46,11 @@ def publish(
     signers: Path | None,
     copies: str,
 ) -> None:
-    """Build a static site of results. It works on any host, below any path, and from a local disk.
+    """Build a static site of results. It works on any host, under any path, and from a local disk.
 
-    Every bundle is checked again. A bundle that does not count is left out and named, and the
-    command exits with 1. Results that no test can separate share a letter; there are no ranks.
-    data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
+    Every bundle is checked again. A bundle that is not valid is left out and listed with the
+    reason, and the command exits with 1. Results that no test can separate share a letter; there
+    are no ranks. data/ contains all rows as JSON and CSV, and as Parquet if pyarrow is installed.
 
     Example: podium publish bundles/*.tar.zst -o site
     """

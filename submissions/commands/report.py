@@ -23,19 +23,19 @@ from suite.console.parameters import PATH_TYPE
     multiple=True,
     type=PATH_TYPE,
     metavar="PATH",
-    help="Compare with these results, the first of which is the baseline; repeatable.",
+    help="Compare with these results; the first is the baseline. Repeatable.",
 )
 @build_format_option("html", "json", "markdown", "trace", default="html")
 def report(
     paths: tuple[Path, ...], output: Path | None, show: bool, against: tuple[Path, ...], form: str
 ) -> None:
-    """Write one page about results folders or bundles: verdict, figures, examples of the model's
-    answers, findings, provenance.
+    """Write a report page about results folders or bundles: verdict, figures, examples of the
+    model's answers, findings and provenance.
 
-    The page is a single file that loads nothing and needs no scripts. It marks information that a
-    bundle does not contain. The JSON format contains every number of the page; the trace format is
-    for ui.perfetto.dev. If a result is invalid, its page gives the reason, and the command exits
-    with 1.
+    The page is a single file that loads nothing and needs no scripts. It says which information a
+    bundle lacks. The JSON format contains every number of the page; the trace format is for
+    ui.perfetto.dev. If a result is invalid, its page gives the reason, and the command exits with
+    1.
 
     Example: podium report mine.tar.zst --open
     """

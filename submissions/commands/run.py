@@ -17,16 +17,16 @@ from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
     "--runs",
     type=click.IntRange(min=1),
     help=(
-        "Number of training runs, and of performance runs per scenario (default: as many as the"
-        " round requires)."
+        "Number of training runs, and of performance runs per scenario (default: the number that "
+        "the round requires)."
     ),
 )
 @click.option(
     "--challenge",
     metavar="HEX",
     help=(
-        "8 to 64 bytes chosen by another party. The campaign's nonce is derived from them, so the"
-        " campaign cannot be older."
+        "8 to 64 bytes chosen by another party. The campaign's nonce is derived from them, so the "
+        "campaign cannot be older than them."
     ),
 )
 @click.option(
@@ -36,8 +36,8 @@ from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
     "--peak",
     is_flag=True,
     help=(
-        "Search for Server's highest rate within the round's latency bound; the best run is the"
-        " result."
+        "Search for the highest rate of the Server scenario within the round's latency bound; the "
+        "best run is the result."
     ),
 )
 def run(
@@ -49,7 +49,7 @@ def run(
     audit: bool,
     peak: bool,
 ) -> None:
-    """Run the whole campaign of WORKLOAD, or of all workloads: train, infer, check, pack.
+    """Run the whole campaign for WORKLOAD, or for all workloads: train, infer, check, pack.
 
     Finished steps are skipped, so the same command resumes an interrupted campaign.
 

@@ -16,7 +16,7 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE, FiniteRange
     "--devices",
     type=click.IntRange(min=1, max=1_000_000),
     required=True,
-    help="Number of devices that train together.",
+    help="Number of devices to train on.",
 )
 @click.option(
     "--batch",
@@ -29,7 +29,7 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE, FiniteRange
     type=click.Choice(["V100", "V100-450W", "A100"]),
     default="V100",
     show_default=True,
-    help="Kind of device, without --from.",
+    help="Kind of device; not needed with --from.",
 )
 @click.option(
     "--per-node",
@@ -47,7 +47,10 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE, FiniteRange
     "--from",
     "results",
     type=PATH_TYPE,
-    help="Results folder with a training run of yours; its log gives the rate of one device.",
+    help=(
+        "Results folder with a training run of your own, from whose log the rate of one device is "
+        "taken."
+    ),
 )
 @build_format_option("text", "json")
 def scaling(

@@ -20,7 +20,7 @@ from suite.console.parameters import PATH_TYPE
     "--as",
     "claimed",
     metavar="NAME",
-    help="Your name as allowed_signers files list it, for example bench@lab.example.",
+    help="Your name as it appears in allowed_signers files, for example bench@lab.example.",
 )
 @click.option(
     "--detached",
@@ -29,7 +29,7 @@ from suite.console.parameters import PATH_TYPE
 )
 def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> None:
     """Sign BUNDLE with an SSH key. The signed statement says that these bytes pass podium check; it
-    is appended after the seal.
+    is appended to the bundle, after the seal.
 
     ssh-keygen signs, and prompts for a passphrase; podium never reads the key. A bundle that podium
     check rejects is not signed.

@@ -1,3 +1,3 @@
-"""Comparisons: a ratio only between comparable results, with an interval and a verdict, or marked
-as not tested.
+"""Compare results. Only comparable results get a ratio, with an interval and a verdict or marked as
+not tested.
 """

@@ -34,7 +34,7 @@ UNVERIFIED_NOTE: Final = (
 
 
 class Requirement(StrEnum):
-    """Condition without which the command ends with 1."""
+    """A condition that must hold, or the command exits with 1."""
 
     COMPARABLE = "comparable"
     SEPARABLE = "separable"
@@ -42,7 +42,7 @@ class Requirement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """Options of the command line."""
+    """Command-line options."""
 
     form: str
     baseline: Path | None
@@ -56,12 +56,12 @@ class CompareOptions:
 
 
 def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
-    """Print the comparison; JudgedError at the end if something could not be read, does not count,
+    """Print the comparison, then raise JudgedError if a result could not be read, is not compliant,
     or misses a requirement.
     """
     request = parse_compare_request(
         paths, options
-    )  # reports an invalid request before anything is read
+    )  # rejects an invalid request before anything is read
     problems: list[str] = []
     sides = read_comparison_sides(paths, problems)
     found = compare_results(sides, [str(path) for path in paths], request)
@@ -75,11 +75,11 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
     if options.require and (
         unmet := [*find_unmet_requirements(found, Requirement(options.require))]
     ):
-        raise JudgedError("\n  ".join([f"not everything is {options.require}:", *unmet]))
+        raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
 
 
 def format_result_name(side: ComparisonSide) -> str:
-    """Name a result in a sentence."""
+    """Format the name of a result for use in a sentence."""
     return replace_unprintable(
         f"{side.path}: {side.score.system}, {side.score.workload}"
         f" {side.score.scenario or 'training'}"
@@ -140,11 +140,11 @@ def parse_derived_basis(options: CompareOptions) -> FigureRequest | None:
 
 
 def find_unmet_requirements(found: Sequence[Comparison], require: Requirement) -> Iterator[str]:
-    """Yield violations of the requirement: that all results are comparable, or that each ratio is a
-    difference.
+    """Yield violations of the requirement: all results must be comparable, or each ratio must be a
+    significant difference.
     """
     if not found:
-        yield "nothing was compared"
+        yield "no results were compared"
     for each in found:
         name = f"{each.workload} {each.scenario or 'training'}"
         if not each.comparable:
@@ -159,14 +159,14 @@ def find_unmet_requirements(found: Sequence[Comparison], require: Requirement) -
 
 
 def is_undecided_verdict(verdict: SpeedVerdict | None) -> bool:
-    """Return whether a verdict leaves a difference open; the baseline has none."""
+    """Return whether a verdict leaves open which result is faster; the baseline has no verdict."""
     return verdict in (SpeedVerdict.NOT_SEPARABLE, SpeedVerdict.NOT_TESTED)
 
 
 def print_comparison_output(
     found: Sequence[Comparison], scaled: Sequence[Scaling], request: CompareRequest, form: str
 ) -> None:
-    """Print in the requested form."""
+    """Print the comparison in the requested format."""
     legend = build_comparison_legend(found, request)
     if form == "json":
         document = {
@@ -198,7 +198,7 @@ def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest
         " all rows (Holm); in brackets: not tested"
     ]
     if request.per:
-        lines.append(f"derived figures are no official metrics: {request.per.inputs_note}")
+        lines.append(f"derived figures are not official metrics: {request.per.inputs_note}")
     if any(each.references for each in found):
         lines += [*PUBLISHED_LEGEND, UNVERIFIED_NOTE]
     return lines

@@ -74,21 +74,21 @@ class ComparisonSide:
     engine: str | None
     """Engine of inference; framework of training."""
     task: Mapping[str, Any] = field(default_factory=dict)
-    """Target and data settings, which must be equal. Empty for published results, whose round fixes
-    them.
+    """Target and data settings, which must be equal. Empty for published results, where the round
+    fixes them.
     """
     quality: Mapping[str, float] = field(default_factory=dict)
-    """Quality of the served checkpoint in fp32; empty for training."""
+    """fp32 quality of the served checkpoint; empty for training."""
     campaign: str = ""
     """Its nonce; empty if the results have none."""
     machine: ComparedMachine = ComparedMachine()
     said: Mapping[str, Any] = field(default_factory=dict)
-    """What else may differ and is then reported; None is unknown."""
+    """Other properties that may differ; differences are reported. None is unknown."""
     described: Mapping[str, str] = field(default_factory=dict)
-    """Fields of its system's description that are published beside a result."""
+    """Fields of its system description that are published with a result."""
     samples_per_second: float | None = None
-    """Training throughput, evaluations included: the mean over its runs; None if its logs do not
-    allow it.
+    """Training throughput, evaluations included: the mean over its runs; None if its logs lack the
+    necessary values.
     """
     asked: str = ""
     """The requested rate, if the rate was not searched for."""
@@ -126,7 +126,7 @@ def read_comparison_side(
 
 
 def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
-    """Read what was trained or served, with its round's reader."""
+    """Read the properties of what was trained or served, with the reader of its round."""
     match registry.load_round_kind(row.round):
         case RoundKind.TRAINING:
             return read_published_training_traits(result, row)
@@ -141,15 +141,13 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
 
 
 def read_published_training_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
-    """Read what a published training log states about its run; its system description states
-    more.
-    """
+    """Read the properties of a published training run from its log and its system description."""
     log = read_published_log(result.training_logs[0], registry.load_published_training(row.round))
     return {"precision": None, "engine": None, "said": {"batch": log.find_value(GLOBAL_BATCH_KEY)}}
 
 
 def read_published_inference_traits(result: IndexedResult) -> dict[str, Any]:
-    """Read what was filed for a published entry."""
+    """Read the properties of a published inference entry."""
     submitted_fields = (
         read_measurements_folder(
             result.measurements_folder, result.system, result.folder.name
@@ -184,7 +182,7 @@ def read_training_set_traits(result: IndexedResult) -> dict[str, Any]:
 
 def compute_training_throughput(runs: Sequence[log_values.TrainingLogValues]) -> float | None:
     """Return the training samples/s of runs, from the first to the last evaluation's epoch; None if
-    a run does not allow it.
+    a run's log lacks the necessary values.
     """
     run_values = [(run.stamps.get(TRAIN_SAMPLES), run.epochs, run.minutes) for run in runs]
     rates = [
@@ -238,14 +236,14 @@ def collect_served_system_traits(record: RunRecord) -> dict[str, Any]:
 
 
 MAX_SEARCH_GAP: Final = 0.05
-"""House rule: a search whose lowest INVALID rate is further above its VALID one has not found the
-peak.
+"""House rule: if a search's lowest INVALID rate is further above its highest VALID one, the search
+has not found the peak.
 """
 
 
 def describe_requested_rate(record: RunRecord) -> str:
-    """Return the rate that Server was run at; empty if it was searched, between a VALID and an
-    INVALID rate that are close.
+    """Return the requested rate of a Server run. Empty if the rate was searched for, with a VALID
+    and an INVALID rate close to each other.
     """
     if found := record.searched:
         rate = record.settings.get(TARGET_QPS_SETTING)
@@ -259,7 +257,7 @@ def describe_requested_rate(record: RunRecord) -> str:
     return (
         f"{rate:g} samples/s"
         if isinstance(rate, float | int) and rate > 0
-        else "a share of what a probe took"
+        else "a share of a probe's rate"
     )
 
 
@@ -273,7 +271,7 @@ def select_data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_comparison_sides(paths: Iterable[Path], problems: list[str]) -> list[ComparisonSide]:
-    """Read all results below some paths; what cannot be read is reported in `problems`."""
+    """Read all results below some paths; add those that cannot be read to `problems`."""
     sides: list[ComparisonSide] = []
     for path in paths:
         try:
@@ -299,9 +297,7 @@ def read_path_sides(
 
 
 def rename_published_workload(published_side: ComparisonSide) -> ComparisonSide:
-    """Rename a published workload to podium's name, so that rounds with different names for it
-    match.
-    """
+    """Give a published workload podium's name, so that rounds that name it differently match."""
     if published_side.score.profile != log_values.PUBLISHED_PROFILE:
         return published_side
     return replace(

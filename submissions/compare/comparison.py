@@ -1,6 +1,4 @@
-"""Compares each result with the baseline of its kind, or gives the reasons why the two are not
-comparable.
-"""
+"""Compares each result with the baseline of its kind, or reports why the two are not comparable."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ from submissions.score.score import Score
 from submissions.score.within_run import WithinRun
 from suite.files.layout import fold_name
 
-NO_SUCH_RESULT = "has no such result"
+NO_SUCH_RESULT = "has no result of this kind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,7 @@ class ComparedResult:
     """Why nothing was tested, or which test was used."""
     derived: DerivedFigure | None = None
     samples_per_second: float | None = None
-    """Training throughput; None if its logs do not allow it."""
+    """Training throughput; None if its logs lack the necessary values."""
     reasons: tuple[str, ...] = ()
     """Why they are not comparable."""
     notes: tuple[str, ...] = ()
@@ -96,7 +94,7 @@ class ComparedResult:
     within_run: tuple[WithinRun, ...] = ()
     """Statistics over time slices of each of its runs; they affect no verdict."""
     noise: tuple[str, ...] = ()
-    """The judge's rules that found a disturbance in one of its runs."""
+    """The judge's rules that detected a disturbance in one of its runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +109,7 @@ class Comparison:
     """Each result is comparable with the baseline."""
     results: tuple[ComparedResult, ...]
     references: tuple[ComparedResult, ...] = ()
-    """Published results of the same workload and scenario, for orientation."""
+    """Published results for the same workload and scenario, for reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +117,7 @@ class ResultPair:
     """A result and the baseline of its kind."""
 
     first: ComparisonSide | None
-    """None if the baseline has no such result."""
+    """None if the baseline has no result of this kind."""
     other: ComparisonSide
     reasons: tuple[str, ...] = ()
     hypothesis_test: HypothesisTest | None = None
@@ -136,7 +134,7 @@ class ResultGroup:
     results: tuple[ResultPair, ...]
     references: tuple[ResultPair, ...]
     absent: tuple[str, ...]
-    """Paths without such a result."""
+    """Paths without a result of this kind."""
 
 
 def compare_results(
@@ -162,8 +160,8 @@ def compare_results(
 
 
 def group_sides_by_kind(sides: Sequence[ComparisonSide]) -> Iterator[list[ComparisonSide]]:
-    """Yield results grouped by workload and scenario, by name, training first; names are compared
-    without spelling differences.
+    """Yield results grouped by workload and scenario, sorted by name, training first. Spelling
+    variants of a name are treated as equal.
     """
     found: dict[tuple[str, str], list[ComparisonSide]] = {}
     for each in sides:
@@ -203,9 +201,11 @@ def match_group_with_baseline(
 def match_side_with_baseline(
     first: ComparisonSide | None, other: ComparisonSide, significance: SignificanceSettings
 ) -> ResultPair:
-    """Pair a result with the baseline; the baseline itself is only checked for its own faults."""
+    """Pair a result with the baseline. For the baseline itself, check only whether it is comparable
+    at all.
+    """
     if first is None:
-        return ResultPair(first=first, other=other, why="the baseline has no such result")
+        return ResultPair(first=first, other=other, why="the baseline has no result of this kind")
     if other is first:
         return ResultPair(
             first=first, other=other, reasons=tuple(find_unfitness_reasons(first, "this"))
@@ -228,7 +228,7 @@ def match_side_with_baseline(
 
 
 def compute_result_ratio(first: ComparisonSide, other: ComparisonSide) -> float | None:
-    """Return how many times as fast the other is; None if the division is impossible."""
+    """Return how many times as fast the other result is; None if the division is impossible."""
     mine, others = first.score.value, other.score.value
     if not mine or not others:
         return None
@@ -297,8 +297,8 @@ def build_comparison(
 
 
 def choose_group_energy_kind(found: ResultGroup) -> EnergyKind | None:
-    """Return the kind of energy that the efficiencies of a group are computed from: that of the
-    baseline, or of the first result that has energy.
+    """Return the kind of energy used for the efficiencies of a group: that of the baseline, or of
+    the first result with an energy.
     """
     sides = [each.other for each in found.results]
     first = found.results[0].first or next((each for each in sides if each.score.energy), sides[0])

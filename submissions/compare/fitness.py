@@ -1,4 +1,5 @@
-"""Whether two results are comparable: what must be equal, and which differences are only reported.
+"""Decides whether two results are comparable: which properties must be equal, and which differences
+are only reported.
 
 Two results are comparable only if the same thing was measured under the same rules. Source:
 mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; additional
@@ -24,8 +25,8 @@ def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -
     for name in ("profile", "division", "metric", "unit"):
         if getattr(mine, name) != getattr(others, name):
             yield (
-                f"{name}: {getattr(mine, name) or 'not told'} and"
-                f" {getattr(others, name) or 'not told'}"
+                f"{name}: {getattr(mine, name) or 'unknown'} and "
+                f"{getattr(others, name) or 'unknown'}"
             )
     yield from find_shared_campaign(first, other)
     for key in sorted(first.task.keys() | other.task.keys()):
@@ -36,8 +37,8 @@ def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -
 
 
 def find_shared_campaign(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
-    """Yield cases of one campaign under two names, or with two results: each campaign draws its own
-    nonce.
+    """Yield a reason if two results share a campaign: each campaign draws its own nonce, so it
+    cannot have two organisations or two results.
     """
     if not first.campaign or first.campaign != other.campaign:
         return
@@ -48,22 +49,22 @@ def find_shared_campaign(first: ComparisonSide, other: ComparisonSide) -> Iterat
 
 
 def find_unfitness_reasons(one: ComparisonSide, name: str) -> Iterator[str]:
-    """Yield the reasons why a result is comparable with no other."""
+    """Yield the reasons why a result cannot be compared with any other."""
     if not one.score.compliant:
         yield f"{name} is not compliant"
     if one.score.value is None:
-        yield f"{name} has no mean: too many runs missed the target"
+        yield f"{name} has no mean, because too many runs missed the target"
     for metric, target in select_quality_targets(one.score).items():
         if one.quality and one.quality.get(metric, 0.0) < target:
             yield (
-                f"{name} serves a checkpoint of {metric} {one.quality.get(metric, 0.0):.4f}, below"
-                f" the target of {target:.4f}"
+                f"{name} serves a checkpoint with {metric} {one.quality.get(metric, 0.0):.4f}, "
+                f"below the target of {target:.4f}"
             )
 
 
 def select_quality_targets(row: Score) -> Mapping[str, float]:
-    """Return the quality required of a checkpoint of this row's workload; empty if its round has no
-    such row.
+    """Return the quality that the round requires from a checkpoint of this workload; empty if the
+    round has no such row.
     """
     try:
         training = registry.load_round(row.round).benchmark(row.workload).training
@@ -73,13 +74,17 @@ def select_quality_targets(row: Score) -> Mapping[str, float]:
 
 
 def explain_missing_ratio(first: ComparisonSide, other: ComparisonSide) -> str:
-    """Explain why two rates have no ratio: if one was requested rather than searched, a ratio would
-    compare settings, not systems. Empty if they have one.
+    """Explain why two rates have no ratio; empty if they have one. If a rate was requested rather
+    than searched for, a ratio would compare settings, not systems.
     """
     if first.asked and other.asked:
-        return f"asked for {first.asked} and for {other.asked}; neither was searched"
+        return f"run at requested rates, {first.asked} and {other.asked}; neither was searched for"
     requested_rate = first.asked or other.asked
-    return f"asked for {requested_rate}; not searched" if requested_rate else ""
+    return (
+        f"run at a requested rate, {requested_rate}; it was not searched for"
+        if requested_rate
+        else ""
+    )
 
 
 def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
@@ -125,7 +130,7 @@ def normalise_trait_spelling(value: object) -> object:
 
 def format_trait_value(value: object) -> str:
     """Format a reported value; JSON's null is unknown."""
-    return "not told" if value is None else str(value)
+    return "unknown" if value is None else str(value)
 
 
 def format_checkpoint_quality(one: ComparisonSide) -> str:

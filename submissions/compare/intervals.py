@@ -1,9 +1,9 @@
-"""Confidence intervals of a result and of the ratio of two: Student's t on the logarithms of all
+"""Confidence intervals for a result and for the ratio of two: Student's t on the logarithms of all
 runs.
 
-All runs, although a set's value drops the fastest and the slowest: the spread of trimmed runs is
-far smaller than that of their mean, since times to train are discrete (a run ends at an
-evaluation). Logarithms, since times and rates are multiplicative and positive. Measured in
+All runs are used, although a set's value drops the fastest and the slowest: the spread of trimmed
+runs is far smaller than that of their mean, since times to train are discrete (a run ends at an
+evaluation). Logarithms are used, since times and rates are multiplicative and positive. Measured in
 benchmarks/intervals.py on published sets: 0.95 intervals cover the mean in 0.92 to 0.98 of cases.
 """
 
@@ -16,7 +16,9 @@ from typing import Final
 from suite.measurement import student
 
 MIN_INTERVAL_RUNS: Final = 3
-"""Minimum number of runs for an interval: two runs have one difference, and a t of 12.7."""
+"""Minimum number of runs for an interval: with two runs there is one degree of freedom, and t is
+12.7.
+"""
 DETECTION_POWER: Final = 0.8
 """Share of cases in which a difference of the reported size would be detected. Source: Cohen,
 Statistical Power Analysis, 2nd ed., 2.4.
@@ -24,7 +26,7 @@ Statistical Power Analysis, 2nd ed., 2.4.
 
 
 MAX_EXPONENT: Final = 300.0
-"""Limit of an exponent: logs may contain any number, and e^300 is practically infinite."""
+"""Largest exponent: logs may contain any number, and e^300 is practically infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

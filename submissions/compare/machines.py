@@ -1,5 +1,5 @@
-"""The system behind a result: accelerators and nodes, which are always reported, and other fields
-of its description.
+"""The system that produced a result: accelerators and nodes, which are always reported, and other
+fields of its description.
 """
 
 from collections.abc import Mapping
@@ -36,23 +36,23 @@ PUBLISHED_SYSTEM_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMachine:
-    """The machine of a result; None if its description is missing or does not state it."""
+    """The machine of a result. A field is None if the description does not state it."""
 
     accelerator: str | None = None
     accelerators: int | None = None
-    """Of all nodes together; 0: it ran on CPUs only."""
+    """Total over all nodes; 0 if it ran on CPUs only."""
     nodes: int | None = None
 
     def __str__(self) -> str:
         if self.accelerators is None:
-            return self.accelerator or "accelerators not told"
+            return self.accelerator or "accelerators unknown"
         name = (
             f"{self.accelerators} x {self.accelerator}"
             if self.accelerator and self.accelerators
             else f"{self.accelerators} accelerators"
         )
         if self.nodes is None:
-            return f"{name}, nodes not told"
+            return f"{name}, nodes unknown"
         return f"{name}, {self.nodes} node{'s' * (self.nodes != 1)}"
 
 
@@ -88,7 +88,7 @@ def read_system_description_fields(result: IndexedResult, round_name: str) -> Ma
 
 
 def build_compared_machine(fields: Mapping[str, Any]) -> ComparedMachine:
-    """Take accelerators and nodes from a description."""
+    """Extract accelerators and nodes from a description."""
     nodes, accelerators_per_node = (
         parse_document_count(fields.get(name))
         for name in ("number_of_nodes", "accelerators_per_node")
@@ -103,8 +103,8 @@ def build_compared_machine(fields: Mapping[str, Any]) -> ComparedMachine:
 
 
 def select_published_fields(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Take the fields that are published beside a result; those that a description does not have
-    are left out.
+    """Select the fields that are published with a result; fields missing from the description are
+    left out.
     """
     return {
         key: text
@@ -114,7 +114,7 @@ def select_published_fields(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def format_field_value(value: object) -> str | None:
-    """Read a word or a number from a description; None if it is empty."""
+    """Format a text or number from a description; None if it is empty."""
     return (
         replace_unprintable(str(value)).strip() or None
         if isinstance(value, str | int | float)

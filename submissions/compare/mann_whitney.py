@@ -1,9 +1,9 @@
 """The Mann-Whitney test, for sets with runs that missed their target: such a run is slower than all
 others by an unknown amount.
 
-Exact, by counting all ways to assign the ranks; matches scipy's `mannwhitneyu(method="exact")`
-within 1e-9 if no two runs are equal, and its full permutation test otherwise
-(tests/submissions/compare/test_mann_whitney.py).
+The test is exact: it counts all ways to assign the ranks. It matches scipy's
+`mannwhitneyu(method="exact")` within 1e-9 if no two runs are equal, and its full permutation test
+otherwise (tests/submissions/compare/test_mann_whitney.py).
 """
 
 import math
@@ -12,9 +12,10 @@ from statistics import NormalDist
 from typing import Final
 
 MAX_EXACT_RUNS: Final = 50
-"""Runs of both sides together; above it the normal approximation is more precise than any run's
-clock. Source: benchstat (golang.org/x/perf,
-internal/stats/utest.go) counts exactly up to as many runs per side."""
+"""Total runs of both sides up to which the test is exact; above it, the normal approximation is
+more precise than any run's clock. Source: benchstat (golang.org/x/perf, internal/stats/utest.go)
+counts exactly up to as many runs per side.
+"""
 
 
 def compute_doubled_ranks(values: Sequence[float]) -> list[int]:
@@ -32,7 +33,7 @@ def compute_rank_p_value(first: Sequence[float], other: Sequence[float]) -> floa
     side has no runs.
     """
     if not first or not other:
-        raise ValueError("a test needs runs")
+        raise ValueError("a test needs at least one run on each side")
     doubled_ranks = compute_doubled_ranks([*first, *other])
     found = sum(doubled_ranks[: len(first)])
     return (
@@ -51,8 +52,8 @@ def has_higher_mean_rank(first: Sequence[float], other: Sequence[float]) -> bool
 
 
 def compute_exact_p_value(doubled_ranks: Sequence[int], take: int, found: int) -> float:
-    """Count the ways to take this many of the ranks with a sum at least as extreme as the observed
-    one.
+    """Return the p-value from the number of ways to choose this many ranks with a sum at least as
+    extreme as the observed one.
     """
     ways = count_rank_sums(doubled_ranks, take)
     total = math.comb(len(doubled_ranks), take)

@@ -1,8 +1,8 @@
-"""Derived figures: rates per accelerator or per unit of money, training in accelerator-minutes or
-money. Never official, never for latencies.
+"""Derived figures: rates per accelerator or per unit of money, and training in accelerator-minutes
+or money. They are never official, and latencies have none.
 
-Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric is
-reported with its inputs.
+Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric
+must be reported with its inputs.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class FigureBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedFigure:
-    """A derived figure, which is not the result's own metric."""
+    """A figure derived from a result; it is not the result's own metric."""
 
     value: float
     unit: str
@@ -48,7 +48,7 @@ class FigureRequest:
     def compute_figure(
         self, side: ComparisonSide, shared: EnergyKind | None = None
     ) -> DerivedFigure | None:
-        """Return the derived figure of a result; None if there is none. Watts are those of the kind
+        """Return the derived figure of a result; None if there is none. Power is of the energy kind
         that the compared results share.
         """
         score = side.score
@@ -73,20 +73,20 @@ class FigureRequest:
         """Describe the source of derived figures."""
         if self.basis is FigureBasis.WATT:
             return (
-                "watts of one grade and one set of parts, the widest that was measured; another"
-                " kind is not compared"
+                "watts of the same grade and the same parts, the widest scope that was measured; "
+                "other kinds are not compared"
             )
         return (
             f"prices in {self.prices.currency} of {self.prices.date}"
             if self.prices
-            else "accelerators as the system descriptions count them"
+            else "number of accelerators according to the system descriptions"
         )
 
 
 def compute_watt_figure(
     energy: Sequence[EnergyRecord], shared: EnergyKind | None
 ) -> DerivedFigure | None:
-    """Return the efficiency by the energy of one kind; None if there is none of that kind."""
+    """Return the efficiency from the energy of one kind; None if there is no such energy."""
     found = group_widest_energies(energy).get(shared) if shared else None
     if found is None:
         return None

@@ -28,7 +28,7 @@ class ScalingStep:
     interval: Interval | None
     """Interval of the efficiency."""
     throughput: float | None
-    """Training samples/s relative to the baseline's; None if logs do not allow it."""
+    """Training samples/s relative to the baseline's; None if the logs lack the necessary values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +42,15 @@ class Scaling:
 
 
 def build_scalings(found: Sequence[Comparison]) -> list[Scaling]:
-    """Return the scaling of each kind of result whose baseline states its accelerators and has
-    others to compare.
+    """Return the scaling for each kind of result with a known number of baseline accelerators and
+    other results to compare.
     """
     return [scaling for each in found if (scaling := build_kind_scaling(each))]
 
 
 def build_kind_scaling(found: Comparison) -> Scaling | None:
-    """Take the results on the baseline's kind of accelerator that have a ratio; None if the
-    baseline is the only one.
+    """Return the scaling over the results that have a ratio and ran on the baseline's kind of
+    accelerator; None if the baseline is the only one.
     """
     first = next((each for each in found.results if each.baseline), None)
     if first is None or not first.machine.accelerators or not first.machine.accelerator:

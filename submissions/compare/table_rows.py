@@ -62,7 +62,7 @@ def format_short_paths(paths: Iterable[str]) -> dict[str, str]:
 
 
 def format_row_origin(found: ComparedResult) -> str:
-    """Name the origin of a published row."""
+    """Format the origin of a published row."""
     return f"{found.round}, {found.org}" if found.org else str(found.round)
 
 
@@ -108,14 +108,16 @@ def format_verdict_cell(found: ComparedResult) -> str:
 
 
 def iterate_result_remarks(found: ComparedResult) -> Iterator[str]:
-    """Yield why there is no ratio, what the runs could have detected, and what differs."""
+    """Yield why there is no ratio, what difference the runs could have detected, and what
+    differs.
+    """
     yield from found.reasons
     if found.why:
         yield found.why
     if found.verdict is SpeedVerdict.NOT_SEPARABLE and found.shows is not None:
-        yield f"these runs could have shown {100 * found.shows:.2g} % or more"
+        yield f"these runs could have detected a difference of {100 * found.shows:.2g} % or more"
     if found.runs_for is not None:
-        yield f"needed: {found.runs_for} runs each"
+        yield f"runs needed on each side: {found.runs_for}"
     if found.noise:
         yield f"on a disturbed host: {', '.join(found.noise)}"
     yield from (

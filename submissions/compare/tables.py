@@ -24,7 +24,7 @@ MARKDOWN_SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]|~]")
 
 
 def print_comparisons(comparisons: Iterable[Comparison]) -> None:
-    """Print one line per result, with the reasons why it is not comparable, or its differences."""
+    """Print one line per result, with its differences or the reasons why it is not comparable."""
     table = Table(*COMPARISON_COLUMNS)
     for comparison in comparisons:
         for row in iterate_comparison_rows(comparison):

@@ -1,4 +1,6 @@
-"""Verdicts: what the runs of two results show, and which difference they could have detected."""
+"""Verdicts: what the runs of two results show, and the smallest difference they could have
+detected.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ class SpeedVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HypothesisTest:
-    """Test of a result's runs against those of the first."""
+    """Test of a result's runs against those of the baseline."""
 
     ratio: float
     """How many times as fast: from the geometric means of all runs if they were tested on
@@ -86,7 +88,7 @@ def compare_run_logarithms(
     if found is None:
         return HypothesisTest(
             ratio=ratio,
-            why="no run differs from another of its set, so nothing tells how far they spread",
+            why="all runs of a set are equal, so their spread is unknown",
         )
     return HypothesisTest(
         ratio=intervals.convert_log_to_factor(found.log_ratio),
@@ -112,7 +114,7 @@ def compare_run_ranks(
     """Test by ranks; a run that missed its target ranks slowest."""
     slowest = -inf if more_is_better else inf
     sides = [[slowest if run is None else run for run in runs] for runs in (first, other)]
-    why = "tested by ranks, since a run missed or has no time"
+    why = "tested by ranks, because a run missed its target or has no time"
     if 2 / comb(len(first) + len(other), len(first)) > 1 - significance.confidence:
         why += f"; {describe_run_counts(len(first), len(other))} are too few for that"
     return HypothesisTest(

@@ -1,5 +1,5 @@
-"""Efficiencies that can stand beside each other: energies of the widest scope that was measured, of
-one grade and one set of parts.
+"""Comparable efficiencies: from energies of the widest measured scope, with the same grade and the
+same parts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,17 @@ class EnergyKind:
 
     grade: str
     parts: tuple[tuple[str, str], ...]
-    """Each part with the grade that it was measured by, in the order of names."""
+    """Each part with the grade of its measurement, sorted by name."""
 
     @property
     def description(self) -> str:
-        """Format the grade and the parts; a part's own grade is added where it is a better one than
-        the sum's.
-        """
+        """The grade and the parts; a part's own grade is added if it is better than the sum's."""
         parts = [part if grade == self.grade else f"{part} ({grade})" for part, grade in self.parts]
         return f"grade {self.grade} of {' + '.join(parts)}"
 
 
 def group_widest_energies(energy: Sequence[EnergyRecord]) -> dict[EnergyKind, EnergyRecord]:
-    """Return the energies of the widest scope by kind, the best first."""
+    """Return the energies of the widest scope, grouped by kind, the best first."""
     found: dict[EnergyKind, EnergyRecord] = {}
     for each in select_widest_energies(energy):
         found.setdefault(build_energy_kind(each, select_part_energies(energy)), each)
@@ -37,7 +35,7 @@ def group_widest_energies(energy: Sequence[EnergyRecord]) -> dict[EnergyKind, En
 
 
 def build_energy_kind(energy: EnergyRecord, added: Sequence[EnergyRecord]) -> EnergyKind:
-    """Return what an energy has to share with another; `added` are those that a sum consists of."""
+    """Return the kind of an energy; `added` are the energies that a sum consists of."""
     graded = (
         {scope: part.grade for part in added for scope in part.scope}
         if energy.source == COMPONENTS_SOURCE
@@ -52,8 +50,8 @@ def build_energy_kind(energy: EnergyRecord, added: Sequence[EnergyRecord]) -> En
 def choose_common_energy_kind(
     first: Sequence[EnergyRecord], others: Sequence[Sequence[EnergyRecord]]
 ) -> EnergyKind | None:
-    """Return the kind by which a baseline is compared: the best of those that most of the others
-    have too; None if it has no energy.
+    """Return the kind used to compare with a baseline: the best of those that most of the others
+    share. None if the baseline has no energy.
     """
     theirs: Sequence[Mapping[EnergyKind, EnergyRecord]] = [
         group_widest_energies(each) for each in others
@@ -68,7 +66,7 @@ def choose_common_energy_kind(
 def explain_energy_mismatch(
     first: Sequence[EnergyRecord], other: Sequence[EnergyRecord], shared: EnergyKind | None
 ) -> str | None:
-    """Explain why a result's watts are not compared with the baseline's; None if they are, or
+    """Explain why a result's power is not compared with the baseline's; None if it is, or if
     neither has any.
     """
     if not first and not other or shared is not None and shared in group_widest_energies(other):
@@ -82,8 +80,8 @@ def explain_energy_mismatch(
 
 
 def describe_energy_error(energy: Sequence[EnergyRecord], shared: EnergyKind | None) -> str | None:
-    """Describe the error at the edges of the energy that an efficiency is computed from; None if it
-    is small.
+    """Describe the error at the start and end of the energy that an efficiency is computed from;
+    None if it is small.
     """
     found = group_widest_energies(energy).get(shared) if shared else None
     return (

@@ -1,1 +1,1 @@
-"""Cost of results: a price file, the formula, and the command that prints both."""
+"""Cost of results: the price file, the formula, and the command."""

@@ -1,8 +1,8 @@
-"""`podium cost`: what a million samples and a training run cost at a user's prices. Never part of a
-score, a bundle or a comparison.
+"""`podium cost`: the cost of a million samples and of a training run at a user's prices. It is
+never part of a score, a bundle or a comparison.
 
 Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a
-derived metric is reported with its inputs.
+derived metric must be reported with its inputs.
 """
 
 import csv
@@ -25,16 +25,16 @@ from suite.errors import JudgedError
 from suite.files.untrusted_files import replace_unprintable
 
 STUDY_ROWS_NOTE: Final = (
-    "rows of a study are no results and have no verdict of a round; their ranges include the 95 %"
-    " interval of the rate"
+    "rows of a study are not results and have no verdict; their ranges include the 95 % interval "
+    "of the rate"
 )
 
 
 def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
-    """Print what results and rows of studies cost; JudgedError at the end if one could not be read,
-    does not count, or has no price.
+    """Print the costs of results and of rows of studies, then raise JudgedError if one could not be
+    read, is not compliant, or has no price.
     """
-    prices = read_prices(prices_file)  # reports invalid prices before anything is read
+    prices = read_prices(prices_file)  # rejects invalid prices before anything is read
     problems: list[str] = []
     sides = read_comparison_sides([path for path in paths if not is_study_path(path)], problems)
     rows = [row for side in sides if (row := compute_result_cost(side, prices, problems))]
@@ -49,15 +49,15 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         f"{format_result_name(side)} is not compliant" for side in sides if not side.score.compliant
     ]
     if not rows and not problems:
-        problems.append("no training set and no rate in it; latencies have no cost")
+        problems.append("contains no training set and no rate; latencies have no cost")
     if problems:
         raise JudgedError(
-            "\n  ".join(["not everything has a cost that counts:", *dict.fromkeys(problems)])
+            "\n  ".join(["some results have no valid cost:", *dict.fromkeys(problems)])
         )
 
 
 def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
-    """Print in the requested form."""
+    """Print the costs in the requested format."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
     if form == "json":
         click.echo(
@@ -89,8 +89,8 @@ def describe_cost_prices(rows: Sequence[Cost], prices: Prices) -> str:
     """Return the notes needed to read the figures."""
     studied = f"; {STUDY_ROWS_NOTE}" if any(row.study for row in rows) else ""
     return (
-        f"derived figures, no official metric: prices in {prices.currency} of {prices.date}, file"
-        f" {prices.sha256[:12]}{studied}"
+        f"derived figures are not official metrics; prices in {prices.currency} of {prices.date}, "
+        f"file {prices.sha256[:12]}{studied}"
     )
 
 
@@ -133,7 +133,7 @@ def format_cost_csv(rows: Iterable[Cost]) -> str:
 
 
 def flatten_cost_row(row: Cost) -> dict[str, object]:
-    """Spread money over three columns."""
+    """Convert a cost to one row, with money in three columns."""
     cells: dict[str, object] = {}
     for each in fields(row):
         value = getattr(row, each.name)

@@ -14,28 +14,28 @@ from suite.power import SYSTEM
 from suite.records import EnergyRecord
 
 RATE_UNITS: Final = ("samples/s", "queries/s")
-"""Units that a cost can be computed from; a query of LoadGen's Server is one sample."""
+"""Units that a cost can be computed from; a query of LoadGen's Server scenario is one sample."""
 DAWNBENCH_SAMPLES: Final = 10_000
-"""Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify
-10,000 validation images".
+"""Number of samples that a cost is stated for. Source: DAWNBench, inference cost: "cost on public
+cloud instances to classify 10,000 validation images".
 """
 UNMEASURED_ENERGY_NOTE: Final = "without energy: the result has no measured power"
-RENTED_ENERGY_NOTE: Final = "energy is in the rent"
+RENTED_ENERGY_NOTE: Final = "energy is included in the rent"
 PARTIAL_POWER_NOTE: Final = (
-    "without energy: the measured power is of parts of the system, and the prices have no rest_w"
+    "without energy: only parts of the system were measured, and the prices have no rest_w"
 )
-UNPRICED_ENERGY_NOTE: Final = "without energy: [energy] is not in the prices"
+UNPRICED_ENERGY_NOTE: Final = "without energy: the prices have no [energy]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One result, or one row of a study, with its cost; money in `currency`."""
+    """The cost of one result, or of one row of a study; money is in `currency`."""
 
     path: str
     org: str
     system: str
     round: str
-    """Empty for a study, which no round judges."""
+    """Empty for a study, since no round applies to it."""
     profile: str
     workload: str
     scenario: str | None
@@ -48,7 +48,7 @@ class Cost:
     compliant: bool
     currency: str
     match: str
-    """Which of the prices were applied."""
+    """The entry of the price file that was applied."""
     per_useful_hour: float
     per_million_samples: Money | None
     per_10000_samples: Money | None
@@ -58,19 +58,19 @@ class Cost:
     """How energy enters the cost."""
     formula: str
     study: str = ""
-    """Name of the study of which this is a row: no result, and without the verdict of a round."""
+    """Name of the study that contains this row. Such a row is not a result and has no verdict."""
     batch: int | None = None
     """Samples per query of a study's row."""
     value_low: float | None = None
     value_high: float | None = None
-    """95 % interval of a study's rate, which widens the range of its cost; None if the run was too
-    short for one.
+    """95 % interval of a study's rate, which widens the cost range; None if the run was too
+    short.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostBasis:
-    """What a cost is computed from."""
+    """Inputs of a cost."""
 
     value: float
     unit: str
@@ -81,7 +81,7 @@ class CostBasis:
 
 def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str]) -> Cost | None:
     """Return a result's cost; None for a latency, which is not a rate, and for a system without a
-    price, which is reported in `problems`.
+    price, which is added to `problems`.
     """
     row = side.score
     if row.value is None or row.unit not in (*RATE_UNITS, MINUTES_UNIT):
@@ -89,8 +89,8 @@ def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str
     price = prices.find_price(row.system, side.machine.accelerator or "")
     if price is None:
         problems.append(
-            f"{replace_unprintable(side.path)}: no [[system]] of the prices fits"
-            f" {replace_unprintable(row.system)}, {side.machine.accelerator or 'no accelerator'}"
+            f"{replace_unprintable(side.path)}: no [[system]] of the prices matches "
+            f"{replace_unprintable(row.system)}, {side.machine.accelerator or 'no accelerator'}"
         )
         return None
     return Cost(
@@ -123,7 +123,7 @@ def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) ->
         choose_system_power(basis.energy, price) if prices.energy and not price.is_rented else None
     )
     if draw and SYSTEM in draw.scope:
-        price = replace(price, rest_w=None)  # a meter sees the rest too
+        price = replace(price, rest_w=None)  # a meter measures the rest too
     rate = HourlyCost(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
     serving = basis.unit in RATE_UNITS and basis.value > 0
     return {
@@ -148,8 +148,8 @@ def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) ->
 
 
 def choose_system_power(energy: Sequence[EnergyRecord], price: SystemPrice) -> EnergyRecord | None:
-    """Choose the most direct measurement that yields the whole system's power: the system's, or
-    that of all parts with the rest's watts in the price file.
+    """Choose the most direct measurement that yields the whole system's power: that of the system,
+    or that of its parts plus `rest_w` of the price file.
     """
     return next(
         (each for each in select_widest_energies(energy) if SYSTEM in each.scope or price.rest_w),

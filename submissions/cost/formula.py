@@ -27,12 +27,12 @@ class RangeEnd(Enum):
     HIGH = "high"
 
     def select_value(self, amount: Amount | None) -> float:
-        """Return this end of an amount; 0 if there is none."""
+        """Return this end of an amount's range; 0 if there is no amount."""
         return float(getattr(amount, self.value)) if amount else 0.0
 
     @property
     def opposite(self) -> "RangeEnd":
-        """Return the opposite end, for amounts that lower the cost."""
+        """The opposite end, for amounts that lower the cost."""
         return {
             RangeEnd.VALUE: RangeEnd.VALUE,
             RangeEnd.LOW: RangeEnd.HIGH,
@@ -56,7 +56,7 @@ class HourlyCost:
     price: SystemPrice
     energy: EnergyPrice | None = None
     watts: float | None = None
-    """Mean power during the measurement; None: energy is not included."""
+    """Mean power during the measurement; None if energy is not included."""
 
     def compute_energy_price(self, watts: float, end: RangeEnd) -> float:
         """Return the price of an hour at this many watts: e(W)."""
@@ -86,7 +86,7 @@ class HourlyCost:
         self, count: int, per_second: float, interval: tuple[float, float] | None = None
     ) -> Money:
         """Return the price of `count` samples at `per_second`; an interval of the rate widens the
-        range, as more samples in an hour cost less each.
+        range, since the cost of a sample falls as the rate rises.
         """
         low, high = interval or (per_second, per_second)
         rates = {RangeEnd.VALUE: per_second, RangeEnd.LOW: high, RangeEnd.HIGH: low}
@@ -118,7 +118,7 @@ class HourlyCost:
 
     @property
     def formula(self) -> str:
-        """Format K with its numbers."""
+        """Format K, written out with its numbers."""
         price, u = self.price, self.price.utilisation.value
         if price.hourly:
             capital_terms = f"{price.hourly.value:g}"
@@ -160,7 +160,7 @@ class HourlyCost:
 
 
 def format_amount(amount: Amount | None) -> str:
-    """Format an amount that is set."""
+    """Format an amount that is not None."""
     return f"{amount.value:g}" if amount and amount.value else ""
 
 

@@ -1,4 +1,4 @@
-"""A user's price file: TOML, in which every number has its source."""
+"""Reads a user's price file: TOML in which every number has its source."""
 
 import re
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from suite.files.untrusted_files import UnreadableError, replace_unprintable
 HOURS_PER_YEAR: Final = 8766
 """365.25 days."""
 MAX_AMOUNT: Final = 1e15
-"""Largest amount; TOML has nan and inf."""
+"""Largest allowed amount; TOML permits nan and inf."""
 CURRENCY_CODE: Final = re.compile(r"[A-Z]{3}")
-"""An alphabetic code of a currency. Source: ISO 4217."""
+"""Alphabetic currency code. Source: ISO 4217."""
 PAYMENT_KEYS: Final = ("hourly", "yearly", "price")
-"""How a system's hour is paid for: rented by the hour, a yearly price, or bought and depreciated
-over `lifetime_years`.
+"""How a system is paid for: rented by the hour, at a yearly price, or bought and depreciated over
+`lifetime_years`.
 """
 SYSTEM_KEYS: Final = (
     "match",
@@ -40,7 +40,7 @@ PRICE_FILE_KEYS: Final = ("currency", "date", "energy", "system")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A number in a price file, with the range that its source gives."""
+    """A number in a price file, with the range given by its source."""
 
     value: float
     low: float
@@ -149,20 +149,20 @@ def read_prices(path: Path) -> Prices:
         raise RequestError(str(error)) from error
     except KeyError as error:
         raise RequestError(
-            f"{path}: no {error.args[0]} in it; prices have currency, date and [[system]] with"
-            " match and hourly, yearly or price"
+            f"{path}: {error.args[0]} is missing; a price file needs currency, date and "
+            "[[system]] with match and hourly, yearly or price"
         ) from error
     except ValueError as error:
         raise RequestError(replace_unprintable(f"{path}: {error}")) from error
 
 
 def parse_price_table(table: dict[str, Any], digest: str) -> Prices:
-    """Parse the prices in a table; KeyError or ValueError if there are none."""
+    """Parse a table of prices; KeyError if a key is missing, ValueError if a value is invalid."""
     check_price_keys(table, PRICE_FILE_KEYS, "the file")
     currency, date = (replace_unprintable(str(table[name])) for name in ("currency", "date"))
     rows = table["system"]
     if not isinstance(rows, list) or not rows:
-        raise ValueError("[[system]] has no entries")
+        raise ValueError("[[system]] is missing or empty")
     if not CURRENCY_CODE.fullmatch(currency):
         raise ValueError(f'currency "{currency}"; required: three capital letters, as in USD')
     if not is_iso_date(date):
@@ -178,7 +178,7 @@ def parse_price_table(table: dict[str, Any], digest: str) -> Prices:
 
 
 def is_iso_date(text: str) -> bool:
-    """Return whether a text is a date of ISO 8601 with hyphens."""
+    """Return whether a text is an ISO 8601 date with hyphens."""
     try:
         return Date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -233,7 +233,7 @@ def require_consistent_price(price: SystemPrice, where: str) -> SystemPrice:
             f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1"
         )
     if price.billing_s and not price.is_rented:
-        raise ValueError(f"{where}: billing_s is of rented systems, which have hourly")
+        raise ValueError(f"{where}: billing_s applies only to rented systems, which have hourly")
     return price
 
 
@@ -252,7 +252,7 @@ def parse_amount(stated: Any, where: str) -> Amount:
         if type(each) not in (int, float) or not 0 < each < MAX_AMOUNT:
             raise ValueError(f"{where} {each}; required: a number above 0")
     if not low <= value <= high:
-        raise ValueError(f"{where}: {low:g} to {high:g} does not hold {value:g}")
+        raise ValueError(f"{where}: {low:g} to {high:g} does not contain {value:g}")
     return Amount(
         value=float(value),
         low=float(low),

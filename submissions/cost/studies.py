@@ -1,5 +1,5 @@
-"""The rows of a sweep with their costs: rates without the verdict of a round, so a study is priced
-only if it passes its own check.
+"""Costs of a sweep's rows. Their rates have no verdict, so a study is priced only if it passes its
+own check.
 """
 
 from collections.abc import Iterator
@@ -17,21 +17,20 @@ from suite.studies.rates import PEAK_KIND, SPEED_KIND
 
 
 def is_study_path(path: Path) -> bool:
-    """Return whether a path is a study: its folder, or its table."""
+    """Return whether a path is a study's folder or table."""
     return recognise_path(path).kind is PathKind.STUDY
 
 
 def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list[Cost]:
-    """Return the costs of a sweep's rows; none, and the reason in `problems`, if it is another
-    study, cannot be read or does not pass its check.
+    """Return the costs of a sweep's rows. If the study is of another kind, cannot be read or does
+    not pass its check, return none and add the reason to `problems`.
     """
     folder = recognise_path(path).path
     try:
         kind = read_study_table(folder, StudyHeader).kind
         if kind in (PEAK_KIND, SPEED_KIND):
             raise JudgedError(
-                f"{path}: a study of {kind}, which has no cost; of studies, the rows of a sweep"
-                " have one"
+                f"{path}: a study of {kind} has no cost; only rows of a sweep have one"
             )
         if errors := compliance_check.list_error_sentences(path):
             raise JudgedError(
@@ -44,20 +43,20 @@ def compute_study_costs(path: Path, prices: Prices, problems: list[str]) -> list
         return []
     rows = [row for row in study.rows if row.samples_per_second]
     if not rows:
-        problems.append(f"{replace_unprintable(str(path))}: no rate in it")
+        problems.append(f"{replace_unprintable(str(path))}: contains no rate")
     return list(compute_study_row_costs(path, study, rows, prices, problems))
 
 
 def compute_study_row_costs(
     path: Path, study: Study, rows: list[StudyRow], prices: Prices, problems: list[str]
 ) -> Iterator[Cost]:
-    """Yield the cost of each row; a system without a price is reported in `problems`."""
+    """Yield the cost of each row; a system without a price is added to `problems`."""
     for row in rows:
         system = row.folder.partition("/")[0]
         price = prices.find_price(system, study.system)
         if price is None:
             problems.append(
-                f"{replace_unprintable(str(path))}: no [[system]] of the prices fits"
+                f"{replace_unprintable(str(path))}: no [[system]] of the prices matches"
                 f" {replace_unprintable(system)}"
             )
             continue

@@ -1,1 +1,1 @@
-"""Packs a results folder into a sealed bundle."""
+"""Pack a results folder into a sealed bundle."""

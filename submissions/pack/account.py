@@ -1,4 +1,4 @@
-"""What `podium verify` reports about a bundle's ledgers and nonces."""
+"""The summary of a bundle's ledgers and nonces that `podium verify` prints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class LedgerAccount:
     """Empty if there is none."""
     nonce: str
     challenged: bool
-    """Its nonces are derived from a challenge chosen by someone else."""
+    """Whether its nonces are derived from a challenge chosen by someone else."""
 
 
 def read_ledger_account(bundle: Path) -> LedgerAccount | None:
@@ -43,7 +43,7 @@ def read_ledger_account(bundle: Path) -> LedgerAccount | None:
     return LedgerAccount(
         ledger=ledger,
         nonce=replace_unprintable(
-            f"fresh: holds the challenge {', '.join(challenges_found)}"
+            f"fresh: derived from the challenge {', '.join(challenges_found)}"
             if challenges_found
             else "no challenge was set"
         ),
@@ -89,7 +89,7 @@ def summarise_ledger(ledger: Ledger, results: Sequence[IndexedResult]) -> str:
         ),
     ]
     if first := len(steps[0].files) if steps else 0:
-        parts.append(f"{first} files were there before it")
+        parts.append(f"{first} files are older than the ledger")
     return "; ".join(parts)
 
 
@@ -113,8 +113,8 @@ def describe_training_attempts(
 def describe_performance_attempts(
     steps: Sequence[LedgerStep], result: IndexedResult
 ) -> Iterator[str]:
-    """Yield how often a scenario's performance runs began and were served, if more often than the
-    bundle shows.
+    """Yield how often a scenario's performance runs began and were served, if the bundle contains
+    fewer.
     """
     folder = result.folder.relative_to(result.results_root).as_posix()
     begun_count, retained_count = (

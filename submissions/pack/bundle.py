@@ -31,8 +31,8 @@ RECOMPUTED_MANIFEST_FIELDS: Final = (
     "files",
     "ledger",
 )
-"""Manifest fields that follow from the bundle's content; format and version are those of the podium
-that packed it.
+"""Manifest fields that are determined by the bundle's content; format and version depend on the
+podium that packed it.
 """
 UNDRAWN_RULE: Final = "loadgen.library"
 """The judge's rule for a run whose LoadGen draws could not be reproduced."""
@@ -45,13 +45,13 @@ def pack_results(
     path.
 
     RequestError for a folder or name that does not exist, JudgedError with all findings if the
-    judge rejects the results, MissingError if the disk is full; a failure leaves no bundle behind.
+    judge rejects the results, MissingError if the disk is full. A failure leaves no bundle behind.
     """
     if not results.is_dir():
         raise RequestError(f"{results}: no such results folder")
     found = select_named_results(find_results(results), workloads, systems)
     if not found:
-        raise JudgedError(f"{results}: no results in it")
+        raise JudgedError(f"{results}: contains no results")
     try:
         manifest, sources = build_bundle_manifest(found)
         with written(bundle.absolute()) as partial:
@@ -70,7 +70,7 @@ def check_new_bundle(partial: Path, results: Path) -> None:
     problems = list_packed_bundle_problems(partial)
     if problems:
         raise JudgedError(
-            "\n  ".join([f"{results}: not packed, because the judge rejects it:", *problems])
+            "\n  ".join([f"{results}: not packed, because podium check rejects it:", *problems])
         )
 
 
@@ -88,8 +88,8 @@ def list_bundle_problems(path: Path) -> list[str]:
 
 
 def list_packed_bundle_problems(bundle: Path) -> list[str]:
-    """Return one sentence per problem with a bundle: first its bytes, then, if they are undamaged,
-    its content.
+    """Return one sentence per problem with a packed bundle: with its bytes or, if they are
+    undamaged, with its content.
     """
     return list(inspect_bundle(bundle)) or list_content_problems(bundle)
 
@@ -102,15 +102,15 @@ def list_content_problems(bundle: Path) -> list[str]:
 
 
 def list_uninstalled_workloads(bundle: Path) -> list[str]:
-    """Return why an undamaged bundle cannot be judged here: workloads whose package is not
-    installed; empty for a damaged bundle.
+    """Return the workloads of an undamaged bundle whose package is not installed, so that it cannot
+    be judged here; empty for a damaged bundle.
     """
     found = [] if list(inspect_bundle(bundle)) else compliance_check.judge_path(bundle)
     return list(dict.fromkeys(finding.found for finding in found if finding.rule == INSTALLED_RULE))
 
 
 def compare_manifest_with_content(bundle: Path) -> Iterator[str]:
-    """Yield differences between the manifest and the one that packing the content would produce: a
+    """Yield differences from the manifest that packing the content would produce, so that a
     manifest cannot claim other commands or machines.
     """
     try:
@@ -122,18 +122,18 @@ def compare_manifest_with_content(bundle: Path) -> Iterator[str]:
         return
     for field in RECOMPUTED_MANIFEST_FIELDS:
         if getattr(sealed_manifest, field) != getattr(rebuilt_manifest, field):
-            yield f"{MANIFEST_FILE}: {field} is not what the results in it say"
+            yield f"{MANIFEST_FILE}: {field} differs from the results in the bundle"
 
 
 def describe_recomputed_figures(bundle: Path) -> str:
     """Describe what was recomputed for a valid bundle, and what it does not contain."""
     rules = [finding.rule for finding in compliance_check.judge_path(bundle)]
     unscored, undrawn = rules.count(compliance_check.UNSCORED_RULE), rules.count(UNDRAWN_RULE)
-    gaps = [f"{unscored} accuracies, which are reported but not recomputed"] if unscored else []
+    gaps = [f"{unscored} accuracies, which were reported but not recomputed"] if unscored else []
     gaps += [f"{undrawn} LoadGen runs, whose random draws could not be repeated"] if undrawn else []
-    recomputed = f" but for {' and '.join(gaps)}" if gaps else ""
+    recomputed = f" except for {' and '.join(gaps)}" if gaps else ""
     lacking = (
-        f"; not in it: {', '.join(missing)}"
+        f"; not included: {', '.join(missing)}"
         if (missing := list(find_absent_scenarios(bundle)))
         else ""
     )
@@ -141,7 +141,9 @@ def describe_recomputed_figures(bundle: Path) -> str:
 
 
 def find_absent_scenarios(bundle: Path) -> Iterator[str]:
-    """Yield the round's scenarios without results, for each workload that the bundle serves."""
+    """Yield the round's scenarios that have no results, for each workload with inference
+    results.
+    """
     with open_results(bundle) as results:
         manifest, round = (
             read_unpacked_manifest(results[0].results_root),

@@ -20,14 +20,14 @@ from suite.ledger.steps import compute_ledger_head, strip_packed_lines
 SHA256_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 """Name of a checkpoint's folder; anything else in a log might be a path elsewhere."""
 FORMAT_WITHOUT_LEDGER: Final = 1
-"""Manifest format of results from before ledgers were kept."""
+"""Manifest format of results that have no ledger."""
 MANIFEST_FORMAT: Final = 2
 """Format of the manifest and of the archive around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStamp:
-    """Identity of one run: what its logs say it belongs to."""
+    """Identity of one run, as recorded in its logs."""
 
     result: IndexedResult
     round: str
@@ -39,7 +39,7 @@ class RunStamp:
 
 
 def iterate_run_stamps(results: Iterable[IndexedResult]) -> Iterator[RunStamp]:
-    """Read the stamps of every run."""
+    """Yield the stamp of every run."""
     for result in results:
         yield from (read_training_stamp(result, log) for log in result.training_logs)
         for folder in (
@@ -49,7 +49,7 @@ def iterate_run_stamps(results: Iterable[IndexedResult]) -> Iterator[RunStamp]:
 
 
 def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
-    """Read the stamps of a training run."""
+    """Read the stamp of a training run."""
     found = log_values.read_training_values(log).stamps
     return RunStamp(
         result=result,
@@ -63,7 +63,7 @@ def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
 
 
 def read_loadgen_stamp(result: IndexedResult, folder: Path) -> RunStamp:
-    """Read the stamps of a LoadGen run."""
+    """Read the stamp of a LoadGen run."""
     run = log_values.read_loadgen_run_record(folder)
     return RunStamp(
         result=result,
@@ -77,8 +77,8 @@ def read_loadgen_stamp(result: IndexedResult, folder: Path) -> RunStamp:
 
 
 def build_bundle_manifest(results: list[IndexedResult]) -> tuple[Manifest, dict[str, Path | bytes]]:
-    """Build the manifest of some results, and map its files to paths or bytes; JudgedError if the
-    results do not belong together.
+    """Build the manifest of some results, and a map from its files to their paths or bytes;
+    JudgedError if the results do not belong together.
     """
     found = list(iterate_run_stamps(results))
     tree = results[0].results_root
@@ -149,8 +149,8 @@ def require_single_value(what: str, values: set[str]) -> str:
     """Return the only value; JudgedError if there are several."""
     if len(values) != 1:
         raise JudgedError(
-            f"a bundle contains one, found {len(values)} {what}: {', '.join(sorted(values))};"
-            " choose with --workload and --system"
+            f"a bundle can contain only one, found {len(values)} {what}: "
+            f"{', '.join(sorted(values))}; choose with --workload and --system"
         )
     return next(iter(values))
 
@@ -203,7 +203,7 @@ def iterate_bundle_files(results: list[IndexedResult], found: Iterable[RunStamp]
 
 
 def filter_finished_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Keep finished files."""
+    """Select the finished files."""
     for path in paths:
         if any(part.endswith(PARTIAL_SUFFIX) for part in path.parts):
             continue

@@ -1,5 +1,5 @@
 """The byte format of a bundle: a canonical tar in one zstd frame, manifest first, and the seal;
-writing and inspection.
+writes and inspects bundles.
 
 The manifest determines every other byte of the tar, so inspection compares with the expected bytes
 and trusts no header.
@@ -31,8 +31,8 @@ from suite.files.layout import MANIFEST_FILE
 from suite.files.untrusted_files import describe_parse_failure, replace_unprintable
 
 ZSTD_LEVEL: Final = 11
-"""Level of zstd; one thread, since several produce other blocks. The next one takes longer for
-small bundles, and comes to the same size.
+"""Compression level of zstd. The next level takes longer for small bundles and gives the same size.
+One thread is used, since several produce different blocks.
 """
 READ_CHUNK_BYTES: Final = 1 << 20
 TAR_BLOCK_BYTES: Final = tarfile.BLOCKSIZE
@@ -89,14 +89,14 @@ def write_bundle(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | 
             [end],
         ):
             frame.write(piece)
-        frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why writing failed
+        frame.flush(zstandard.FLUSH_FRAME)  # `with` would hide why writing failed
     digest = trailer.hash_leading_bytes(bundle, bundle.stat().st_size)
     with bundle.open("ab") as raw:
         raw.write(build_bundle_seal(digest))
 
 
 def iterate_member_bytes(name: str, size: int, source: Path | bytes) -> Iterator[bytes]:
-    """Yield one member; JudgedError if the file's length has changed."""
+    """Yield the bytes of one member; JudgedError if the file's length has changed."""
     yield build_tar_header(name, size)
     if isinstance(source, bytes):
         yield source
@@ -116,7 +116,7 @@ def iterate_file_chunks(name: str, size: int, source: Path) -> Iterator[bytes]:
 
 
 def inspect_bundle(bundle: Path) -> Iterator[str]:
-    """Yield one sentence per difference between a bundle and what was written; extracts nothing."""
+    """Yield one sentence per difference between a bundle and what was sealed; extracts nothing."""
     yield from map(replace_unprintable, inspect_bundle_unescaped(bundle))
 
 
@@ -126,12 +126,12 @@ def inspect_bundle_unescaped(bundle: Path) -> Iterator[str]:
 
     if bundle.is_dir():
         yield (
-            f"{bundle}: a directory, no bundle: `podium check` judges it as it lies there, `podium"
-            " pack` makes a bundle of results"
+            f"{bundle}: a directory, not a bundle; `podium check` checks it as it is, `podium "
+            "pack` makes a bundle of results"
         )
         return
     if bundle.exists() and not bundle.is_file():
-        yield f"{bundle}: no regular file"
+        yield f"{bundle}: not a regular file"
         return
     try:
         with bundle.open("rb") as packed:
@@ -146,8 +146,8 @@ def inspect_bundle_unescaped(bundle: Path) -> Iterator[str]:
 
 
 def inspect_bundle_seal(bundle: Path) -> Iterator[str]:
-    """Check what follows the archive: that the seal is this file's, and that only signatures and
-    time stamps follow it.
+    """Check what follows the archive: the seal must match this file, and only signatures and time
+    stamps may follow it.
     """
     found = trailer.find_seal_problem(bundle)
     if found:
@@ -155,7 +155,9 @@ def inspect_bundle_seal(bundle: Path) -> Iterator[str]:
 
 
 def read_bundle_manifest(bundle: Path) -> Manifest:
-    """Read the manifest of an undamaged bundle without unpacking it; JudgedError if it has none."""
+    """Read the manifest of an undamaged bundle without unpacking it; JudgedError if the manifest is
+    missing.
+    """
     with bundle.open("rb") as packed:
         return read_manifest_member(open_bundle_archive(bundle, packed).read)[1]
 
@@ -176,7 +178,7 @@ def inspect_tar_members(stream: BinaryIO | ZstdFrameReader) -> Iterator[str]:
     """Compare the tar with its manifest, byte for byte; stops at the first misplaced member."""
     text, manifest = read_manifest_member(stream.read)
     if encode_manifest(manifest) != text:
-        yield f"{MANIFEST_FILE}: not written as podium writes it"
+        yield f"{MANIFEST_FILE}: not in the form that podium writes"
     length = (
         len(build_tar_header(MANIFEST_FILE, len(text)))
         + len(text)
@@ -225,20 +227,20 @@ def inspect_member_content(
         digest.update(piece)
         left -= len(piece)
     if digest.hexdigest() != sha256:
-        yield f"{name}: changed: its SHA-256 is {digest.hexdigest()}, sealed was {sha256}"
+        yield f"{name}: changed: its SHA-256 is {digest.hexdigest()}, the sealed one {sha256}"
     if read(len(build_tar_padding(size))) != build_tar_padding(size):
         yield f"{name}: its padding is not empty"
 
 
 def describe_misplaced_member(block: bytes, expected: str, manifest: Manifest) -> str:
-    """Describe what was found in place of another member or the end."""
+    """Describe what was found where another member, or the end of the archive, was expected."""
     if not block.strip(b"\0"):
         return (
             f"'{expected}' is missing: the archive ends before it"
             if expected
-            else "the archive's end is cut or filled"
+            else "the end of the archive is cut off or not empty"
         )
-    position = f"where '{expected}' should stand" if expected else "where the archive should end"
+    position = f"where '{expected}' should be" if expected else "where the archive should end"
     try:
         found = tarfile.TarInfo.frombuf(
             block[:TAR_BLOCK_BYTES].ljust(TAR_BLOCK_BYTES, b"\0"), "utf-8", "replace"
@@ -250,4 +252,4 @@ def describe_misplaced_member(block: bytes, expected: str, manifest: Manifest) -
         return f"'{found.name}' {problem}"
     if found.name not in manifest.files:
         return f"'{found.name}' was added: the manifest does not name it"
-    return f"{position}, '{found.name}' stands, or its header was changed"
+    return f"{position}, '{found.name}' was found, or a header was changed"

@@ -1,1 +1,1 @@
-"""`podium publish`: a site of many results, as static files that need no server."""
+"""`podium publish`: a site of many results, built as static files."""

@@ -36,7 +36,7 @@ CHECKSUMS_FILE: Final = "data/SHA256SUMS"
 
 
 class BundleMode(StrEnum):
-    """How a site holds its bundles."""
+    """How the bundles are added to a site."""
 
     COPY = "copy"
     LINK = "link"
@@ -52,11 +52,11 @@ def publish_site(
     bundles: BundleMode,
     signers: Path | None,
 ) -> None:
-    """Build a site from bundles; JudgedError at the end if one was left out, which the site lists
+    """Build a site from bundles; JudgedError at the end if one was left out; the site lists those
     too.
     """
     if not encode_invisible_characters(title).strip():
-        raise RequestError("--title: a site needs one")
+        raise RequestError("--title: must not be empty")
     check_site_target(target)
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
@@ -105,7 +105,7 @@ def publish_site(
 
 
 def check_site_target(target: Path) -> None:
-    """Reject a target that is not a podium site, before anything is read."""
+    """Raise RequestError for a target that must not be overwritten, before anything is read."""
     try:
         check_site_folder(target)
     except OSError as error:
@@ -113,13 +113,15 @@ def check_site_target(target: Path) -> None:
 
 
 def check_site_folder(target: Path) -> None:
-    """Reject a file, a folder of others, and a site whose list of podium's own files is gone."""
+    """Raise RequestError for a file, a folder that podium did not make, and a site whose list of
+    podium's files is missing.
+    """
     if target.exists() and not target.is_dir():
-        raise RequestError(f"-o {target}: is a file; a site is a folder")
+        raise RequestError(f"-o {target}: is a file; specify a folder")
     if target.is_dir() and any(target.iterdir()) and not (target / SITE_MARKER_FILE).is_file():
         raise RequestError(
-            f"-o {target}: holds files that podium publish did not make; name another folder, or an"
-            " empty one"
+            f"-o {target}: contains files that podium publish did not make; specify another "
+            "folder, or an empty one"
         )
     if (
         target.is_dir()
@@ -127,15 +129,15 @@ def check_site_folder(target: Path) -> None:
         and not (target / CHECKSUMS_FILE).is_file()
     ):
         raise RequestError(
-            f"-o {target}: its {CHECKSUMS_FILE} is gone, which tells podium's files from others;"
-            " name another folder"
+            f"-o {target}: {CHECKSUMS_FILE}, which lists podium's own files, is missing; specify "
+            "another folder"
         )
     if not target.absolute().parent.is_dir():
-        raise RequestError(f"-o {target}: there is no folder {target.parent}")
+        raise RequestError(f"-o {target}: folder {target.parent} does not exist")
 
 
 def check_linkable_bundles(target: Path, entries: Iterable[SiteEntry]) -> None:
-    """Reject bundles of another file system, to which no hard link leads."""
+    """Raise RequestError for bundles on another file system, where hard links are impossible."""
     device = target.absolute().parent.stat().st_dev
     for entry in entries:
         if not entry.problems and entry.path.stat().st_dev != device:
@@ -146,8 +148,8 @@ def check_linkable_bundles(target: Path, entries: Iterable[SiteEntry]) -> None:
 
 
 def collect_site_entries(paths: Iterable[Path], signers: TrustedSigners) -> list[SiteEntry]:
-    """Read each bundle; of sound copies with one seal, the first whose signers are trusted stands
-    for all, or the first.
+    """Read each bundle. Of several valid copies with one seal, keep the first with a trusted
+    signer, or else the first.
     """
     judged_entries = [read_site_entry(path, signers) for path in paths]
     chosen: dict[str, SiteEntry] = {}
@@ -158,8 +160,8 @@ def collect_site_entries(paths: Iterable[Path], signers: TrustedSigners) -> list
 
 
 def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntry]:
-    """Read one bundle, and whether a trusted signer stands behind it; one that does not count
-    becomes an entry with the reasons.
+    """Read one bundle, and whether a trusted signer signed it. A bundle that is not valid becomes
+    an entry with the reasons.
     """
     try:
         document, problems = build.build_report_document([path], published=False)
@@ -174,7 +176,7 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
             (
                 part.summary
                 if part.verdict == DAMAGED_LABEL
-                else f"{path}: is no sealed bundle; podium pack makes one"
+                else f"{path}: not a sealed bundle; create one with podium pack"
             )
         ]
     )
@@ -188,8 +190,8 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
 
 
 def describe_rejection(part: Part) -> str:
-    """Say why a bundle does not count: the verdict with its first error, or what the verdict covers
-    where there is none.
+    """Describe why a bundle is not valid: the verdict with its first error or, if there is no
+    error, what the verdict covers.
     """
     tables = [
         table
@@ -205,7 +207,7 @@ def describe_rejection(part: Part) -> str:
 
 
 def verify_readable_signatures(bundle: Path, signers: TrustedSigners) -> list[SignatureCheck]:
-    """Check each signature of a bundle; none if what follows its seal is damaged."""
+    """Check each signature of a bundle; return none if the data after its seal is damaged."""
     try:
         return list(
             bundled_signatures.verify_bundle_signatures(
@@ -217,8 +219,8 @@ def verify_readable_signatures(bundle: Path, signers: TrustedSigners) -> list[Si
 
 
 def describe_signers(signed: Sequence[SignatureCheck], signers: TrustedSigners) -> str:
-    """Describe who signed: names of trusted signers, that nobody signed, or that a signature is by
-    no trusted signer.
+    """Describe who signed: the names of trusted signers, that the bundle is not signed, or that a
+    signer is not trusted.
     """
     names = [
         each.signer for each in signed if each.standing is SignatureStatus.GOOD and each.signer
@@ -228,7 +230,7 @@ def describe_signers(signed: Sequence[SignatureCheck], signers: TrustedSigners) 
     if not signed:
         return SIGNED_BY_NOBODY
     if signers.allowed and all(each.standing is SignatureStatus.UNKNOWN for each in signed):
-        return f"a key that {signers.allowed.name} does not have"
+        return f"a key that is not in {signers.allowed.name}"
     return "signed, not checked"
 
 
@@ -262,12 +264,12 @@ def mark_shared_nonce(entry: SiteEntry, other_names: str) -> SiteEntry:
 
 def format_other_names(name: str, names: Sequence[str]) -> str:
     """Format the other names."""
-    return ", ".join(each for each in names if each != name) or "another of the same name"
+    return ", ".join(each for each in names if each != name) or "another bundle of the same name"
 
 
 def remove_unfinished_site(folder: Path) -> None:
-    """Delete what an interrupted `podium publish` left; RequestError for a folder that it did not
-    make.
+    """Delete the folder left by an interrupted `podium publish`; RequestError for one that it did
+    not make.
     """
     if (
         folder.exists()
@@ -275,7 +277,7 @@ def remove_unfinished_site(folder: Path) -> None:
         and not (folder.is_dir() and not any(folder.iterdir()))
     ):
         raise RequestError(
-            f"{folder}: in the way, and podium publish did not make it; move it elsewhere"
+            f"{folder}: is in the way but was not made by podium publish; move it elsewhere"
         )
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -291,7 +293,7 @@ def write_site_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 def add_bundles_to_site(folder: Path, entries: Sequence[SiteEntry], how: BundleMode) -> None:
-    """Copy or link the bundles that count, under names made unique by their seals."""
+    """Copy or link the valid bundles, under names made unique by their seals."""
     (folder / SITE_BUNDLES_FOLDER).mkdir()  # with their detached signatures
     for entry in entries:
         if entry.problems:
@@ -308,8 +310,8 @@ def add_bundles_to_site(folder: Path, entries: Sequence[SiteEntry], how: BundleM
 
 
 def link_bundle_into_site(bundle: Path, name: Path) -> None:
-    """Give a bundle a second name in the site, a hard link: no second copy, and a plain file for
-    whoever serves or packs the site.
+    """Hard-link a bundle into the site: it needs no second copy, and web servers and archivers see
+    a plain file.
     """
     name.hardlink_to(bundle.resolve())
 
@@ -325,8 +327,8 @@ def write_site_checksums(folder: Path) -> None:
 
 
 def copy_foreign_files(old: Path, new: Path) -> None:
-    """Carry over what others put into the earlier site, such as a host's CNAME; what podium made
-    there stands in its list of hashes.
+    """Copy files that others put into the earlier site, such as a host's CNAME. Files made by
+    podium are recognised by the site's list of hashes.
     """
     if not (old / CHECKSUMS_FILE).is_file():
         return

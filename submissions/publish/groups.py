@@ -23,7 +23,7 @@ SiteTableKey: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedRows:
-    """Rows of one kind, the best first, with the letters of their groups."""
+    """Rows of one kind, best first, with the letters of their groups."""
 
     rows: tuple[Row, ...]
     letters: tuple[str, ...]
@@ -31,8 +31,8 @@ class GroupedRows:
 
 
 def build_site_table_key(row: Row) -> SiteTableKey:
-    """Return the properties that rows of one table share: round, profile, division, workload, half,
-    scenario, metric, unit and kind.
+    """Return the properties shared by all rows of a table: round, profile, division, workload,
+    half, scenario, metric, unit and kind.
     """
     return (
         row.round,
@@ -50,11 +50,11 @@ def build_site_table_key(row: Row) -> SiteTableKey:
 def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
     """Sort rows of one kind and assign letters.
 
-    The best row opens group A; each next one joins the group whose best it cannot be separated
-    from, or opens another. Ratios are tested against the group's best, with Holm's adjustment
-    across the table. Rows with fewer than three runs are never separated from any other. Figures of
-    documents keep their order and have no letters: they have no runs, and are of different batches
-    and number formats.
+    The best row opens group A. Each following row joins the current group if it cannot be separated
+    from the group's best, or opens another. Ratios are tested against the group's best, with Holm's
+    adjustment across the table. Rows with fewer than three runs are never separated from any other.
+    Figures from documents keep their order and have no letters: they have no runs, and their batch
+    sizes and precisions differ.
     """
     if rows[0].kind == REPORTED_KIND:
         return GroupedRows(rows=tuple(rows), letters=("",) * len(rows))
@@ -86,8 +86,8 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
 
 
 def is_last_test_significant(tests: Sequence[HypothesisTest]) -> bool:
-    """Return whether the last of these tests shows a difference, after adjusting all of them
-    together.
+    """Return whether the last of these tests shows a difference after adjustment for all of
+    them.
     """
     if tests[-1].p is None or tests[-1].p >= 1 - GROUP_CONFIDENCE:
         return False
@@ -99,7 +99,7 @@ def is_last_test_significant(tests: Sequence[HypothesisTest]) -> bool:
 
 
 def compute_row_speed_ratio(first: Row, other: Row, more: bool) -> float:
-    """Return how many times as fast the other is."""
+    """Return how many times as fast the other row is."""
     mine, others = first.value or 1.0, other.value or 1.0
     return others / mine if more else mine / others
 

@@ -19,19 +19,17 @@ FIGURE_WIDTH_PX: Final = 720
 LEFT, RIGHT = 230, 704
 ROW_PX: Final = 24
 MAX_DRAWN_ROWS: Final = 40
-"""Maximum number of rows drawn; the table has all of them."""
+"""Maximum number of rows drawn; the table contains all rows."""
 MIN_RATIO_FOR_LOG_AXIS: Final = 20.0
-"""Ratio of the largest to the smallest value from which the axis is logarithmic: on a linear one
-most dots would lie on one another.
+"""Ratio of the largest to the smallest value above which the axis is logarithmic: on a linear axis
+most dots would overlap.
 """
 MAX_DRAWN_NAME_LETTERS: Final = 26
 """Maximum length of a system's name in the figure."""
 
 
 def draw_intervals_figure(table: GroupedRows, id: str) -> Markup:
-    """Draw the best rows: a dot for the value, a line for the interval, the group's letter beside
-    it.
-    """
+    """Draw the best rows: a dot for the value, a line for the interval, and the group's letter."""
     rows = [row for row in table.rows if row.value is not None][:MAX_DRAWN_ROWS]
     factor, unit = (NS_PER_MS, "ms") if rows[0].unit == "ns" else (1.0, rows[0].unit)
     values = [

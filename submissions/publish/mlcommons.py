@@ -1,9 +1,9 @@
-"""Served results in the field names of MLCommons' own summaries, so that what reads those reads
-these too.
+"""Served results with the field names of MLCommons' summaries, so that tools for those can read
+them.
 
 Source of the names: summary_results.json of mlcommons/inference_results_v5.1 (1,448 rows). The
-values are podium's: its rounds, its profiles in the place of the suite, paths of this site in the
-place of a repository's. Power is left out: there it is MLPerf Power's alone.
+values are podium's: its rounds, its profiles instead of the suite, and paths of this site instead
+of a repository's. Power is left out: in those summaries it is MLPerf Power's only.
 """
 
 import json
@@ -18,7 +18,7 @@ MLCOMMONS_UNITS: Final = {
     "queries/s": (1.0, "Queries/s"),
     "ns": (1e6, "Latency (ms)"),
 }
-"""podium's unit -> how many of it make one of MLCommons', and that one's name."""
+"""podium's unit -> how many of it make one of MLCommons' units, and that unit's name."""
 
 
 def format_mlcommons_summary(parts: Mapping[str, Part]) -> str:
@@ -32,7 +32,7 @@ def format_mlcommons_summary(parts: Mapping[str, Part]) -> str:
 
 
 def iterate_mlcommons_rows(part: Part, location: str) -> Iterator[dict[str, Any]]:
-    """Yield a bundle's rows; training has a summary of another form there."""
+    """Yield a bundle's rows; training results have a different summary format."""
     served = [each for each in part.headlines if each.scenario]
     for number, each in enumerate(served, 1):
         fields = {
@@ -48,7 +48,7 @@ def iterate_mlcommons_rows(part: Part, location: str) -> Iterator[dict[str, Any]
 
 
 def describe_served_result(each: Headline) -> dict[str, Any]:
-    """Return what was measured."""
+    """Return the fields about what was measured."""
     divisor, unit = MLCOMMONS_UNITS.get(each.unit, (1.0, each.unit))
     return {
         "Submitter": each.org,
@@ -73,7 +73,7 @@ def describe_served_result(each: Headline) -> dict[str, Any]:
 
 
 def describe_serving_system(each: Headline) -> dict[str, Any]:
-    """Return what it ran on; an unknown number is null."""
+    """Return the fields about the system; an unknown number is null."""
     described = each.described
     accelerators_per_node = (
         None if each.accelerators is None else each.accelerators // max(1, each.nodes or 1)
@@ -94,12 +94,12 @@ def describe_serving_system(each: Headline) -> dict[str, Any]:
             filter(None, [described.get("framework"), described.get("other_software_stack")])
         ),
         "operating_system": described.get("operating_system", ""),
-        "Notes": "MLPerf-style; no MLPerf result",
+        "Notes": "MLPerf-style; not an MLPerf result",
     }
 
 
 def describe_result_locations(each: Headline, part: Part, location: str) -> dict[str, Any]:
-    """Return where more is told."""
+    """Return the fields that locate the report and the bundle."""
     return {
         "Location": location,
         "Details": f"r/{part.seal[:SEAL_PREFIX_DIGITS]}/index.html",
@@ -110,5 +110,5 @@ def describe_result_locations(each: Headline, part: Part, location: str) -> dict
 
 
 def parse_described_count(text: str | None) -> int | None:
-    """Read a whole number."""
+    """Parse a whole number from a description."""
     return int(text) if text and text.isdecimal() and len(text) < SEAL_PREFIX_DIGITS else None

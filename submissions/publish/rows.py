@@ -16,12 +16,12 @@ from submissions.report.sections.headlines import INTERVAL_CONFIDENCE
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 
 SEAL_PREFIX_DIGITS: Final = 12
-"""Digits of a seal in a page's name."""
+"""Number of digits of a seal in a page's name."""
 SIGNED_BY_NOBODY: Final = "not signed"
 NOT_JUDGED: Final = "not judged here"
 BUNDLE_KIND: Final = "bundle"
 REPORTED_KIND: Final = "reported"
-"""Kind of a document's figures, which have neither runs nor logs."""
+"""Kind of figures from documents, which have neither runs nor logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Row:
     half: str
     """training or inference."""
     scenario: str
-    """LoadGen's name; empty for training, and for figures of documents."""
+    """LoadGen's name; empty for training, and for figures from documents."""
     metric: str
     unit: str
     value: float | None
@@ -54,18 +54,18 @@ class Row:
     n: int
     runs: tuple[float | None, ...]
     attempts: int | None
-    """How often it was begun, by its ledger; empty without one."""
+    """Number of attempts according to its ledger; empty without a ledger."""
     verdict: str
     noise: tuple[str, ...]
-    """Rules of the judge that found a disturbed host."""
+    """The judge's rules that detected a disturbed host."""
     signed_by: str
     kind: str
-    """bundle; recomputed, from published logs; or reported, by a document."""
+    """`bundle`, `recomputed` (from published logs), or `reported` (by a document)."""
     source: str
     """Source of a published row; empty for bundles."""
     note: str
-    """What distinguishes a published row from others of its system, such as batch and number
-    format.
+    """Details that distinguish a published row from others of its system, such as batch size and
+    precision.
     """
 
     @property
@@ -80,7 +80,7 @@ def build_bundle_rows(part: Part, signed_by: str) -> list[Row]:
 
 
 def convert_headline_to_row(each: Headline, part: Part, signed_by: str) -> Row:
-    """Return one row."""
+    """Convert a headline of the report to a row of the site."""
     return Row(
         id=part.seal,
         round=each.round,
@@ -166,7 +166,7 @@ def format_site_json(rows: Sequence[Row], title: str) -> str:
 
 
 def convert_site_row_to_data(row: Row) -> dict[str, Any]:
-    """Return a row as data."""
+    """Convert a row to plain data."""
     return {
         key: (
             encode_invisible_characters(value)

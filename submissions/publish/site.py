@@ -46,12 +46,12 @@ SITE_MARKER_FILE: Final = ".podium-site"
 SITE_FORMAT_VERSION: Final = 1
 SITE_PACKAGE: Final = "submissions.publish"
 FILTER_FIELDS: Final = ("profile", "division", "precision", "accelerators")
-"""Fields of rows by which a page can be filtered."""
+"""Row fields that a page can be filtered by."""
 TITLES_WITHOUT_SCENARIO: Final = {
     TRAINING_HALF: "training",
     INFERENCE_HALF: "inference without a scenario",
 }
-"""Names of pages of results without a scenario."""
+"""Page names for results without a scenario."""
 PROFILE_ORDER: Final = ("full", "quick", "smoke", "published")
 """Order of profiles on a page."""
 
@@ -63,10 +63,10 @@ class SiteEntry:
     name: str
     path: Path
     report: Document | None = None
-    """None if it could not be read at all."""
+    """None if the bundle could not be read at all."""
     rows: tuple[Row, ...] = ()
     problems: tuple[str, ...] = ()
-    """Why it is left out."""
+    """Reasons why it is left out."""
 
     @property
     def part(self) -> Part | None:
@@ -96,7 +96,7 @@ class ResultBoard:
 
     @property
     def title(self) -> str:
-        """Name it for people."""
+        """The title for display."""
         row = registry.load_round().benchmarks.get(self.workload)
         return (
             f"{row.title if row else self.workload}:"
@@ -105,12 +105,12 @@ class ResultBoard:
 
     @property
     def count(self) -> int:
-        """Number of its rows."""
+        """The number of its rows."""
         return sum(len(table.rows) for table in self.tables)
 
     @property
     def reported(self) -> int:
-        """Number of figures that documents report."""
+        """The number of figures that documents report."""
         return sum(len(table.rows) for table in self.tables if table.rows[0].kind == REPORTED_KIND)
 
     @property
@@ -190,7 +190,7 @@ def iterate_site_files(
 def iterate_site_data(
     title: str, good: Sequence[SiteEntry], every: Sequence[Row], bundles: bool
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of the files that are read by programs."""
+    """Yield path and content of the machine-readable files."""
     yield "data/results.json", format_site_json(every, encode_invisible_characters(title)).encode()
     yield "data/results.csv", format_site_csv(every).encode()
     reported = {
@@ -211,8 +211,8 @@ def iterate_site_data(
 
 
 def replace_bundle_names(content: Any, entry: SiteEntry) -> Any:
-    """Name a bundle as the site does, wherever its report names it or a file in it: the publisher's
-    folders are nobody's business.
+    """Replace the publisher's paths in a report by the site's name for the bundle, so that the
+    publisher's folders stay private.
     """
     given, site_name = str(entry.path), Path(entry.bundle_path).name
     if isinstance(content, dict):
@@ -267,8 +267,8 @@ def iterate_result_boards(rows: Sequence[Row]) -> Iterator[ResultBoard]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardFilter:
-    """One filter of a page: rows with this value are shown while its box is ticked. Implemented in
-    CSS only.
+    """One filter of a page: rows with this value are shown while its box is ticked. It is
+    implemented in CSS only.
     """
 
     id: str
@@ -295,7 +295,7 @@ def iterate_board_filters(board: ResultBoard) -> Iterator[BoardFilter]:
 
 
 def compute_filter_class(field: str, value: object) -> str:
-    """Return the CSS class of a filter: letters and digits only, whatever the value is."""
+    """Return the CSS class of a filter, which consists of letters and digits only."""
     return f"f{hashlib.sha256(f'{field}={value}'.encode()).hexdigest()[:8]}"
 
 
@@ -309,7 +309,7 @@ def format_filter_classes(row: Row) -> str:
 
 
 def render_site_page(name: str, context: Mapping[str, Any]) -> bytes:
-    """Fill a template in."""
+    """Render a template."""
     hidden = (
         f"main:has(#{each.id}:not(:checked)) tr.{each.id}{{display:none}}"
         for each in context.get("filters", ())
@@ -338,7 +338,9 @@ def read_site_style() -> str:
 
 
 def build_site_policy(style: str) -> str:
-    """Allow this style sheet and nothing else: the site's own pages have no scripts."""
+    """Return a content policy that allows this style sheet and nothing else; the site's own pages
+    have no scripts.
+    """
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src"
         f" '{page.compute_policy_hash(style)}'"
@@ -346,12 +348,12 @@ def build_site_policy(style: str) -> str:
 
 
 def format_row_value(row: Row) -> str:
-    """Print a value."""
+    """Format a value."""
     return format_metric_value(row.value, row.unit).replace("minutes", "min")
 
 
 def format_row_interval(row: Row) -> str:
-    """Print an interval; nothing if there is none."""
+    """Format an interval; empty if there is none."""
     if row.low is None or row.high is None:
         return ""
     low, high = (
@@ -370,7 +372,7 @@ def format_row_machine(row: Row) -> str:
 
 
 def format_row_metric(row: Row) -> str:
-    """Format a metric for people."""
+    """Format a metric for display."""
     return (
         f"{row.metric.removeprefix(LATENCY_PREFIX)} latency"
         if row.metric.startswith(f"{LATENCY_PREFIX}p")

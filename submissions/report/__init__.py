@@ -1,3 +1,3 @@
-"""`podium report`: one self-contained page, rendered from a document that is also available as
+"""`podium report`: one self-contained page, rendered from a document that can also be written as
 JSON.
 """

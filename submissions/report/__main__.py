@@ -1,4 +1,4 @@
-"""`python -m submissions.report`: writes the JSON Schema of the report's JSON form beside this
+"""`python -m submissions.report`: writes the JSON Schema of the report's JSON form next to this
 file.
 """
 

@@ -45,12 +45,12 @@ class ReportSubject:
     bundle: bool
     findings: tuple[Finding, ...] = ()
     problems: list[str] = field(default_factory=list)
-    """Problems with its bytes, or files that could not be read."""
+    """Problems with its bytes, and files that could not be read."""
     damaged: bool = False
-    """It is not the file that was packed, so that nothing in it was judged."""
+    """Whether the file differs from the one that was packed, so that nothing in it was judged."""
     pairs: list[tuple[IndexedResult, ComparisonSide]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
-    """How often each was begun; read while a bundle is unpacked."""
+    """Number of attempts at each result; read while a bundle is unpacked."""
     sections: list[Section] = field(default_factory=list)
 
     @property
@@ -60,18 +60,18 @@ class ReportSubject:
 
     @property
     def verdict_label(self) -> str:
-        """The verdict for people: a damaged file has broken no rule, and was not judged."""
+        """The verdict for display: a damaged file was not judged, so it violates no rule."""
         return findings.DAMAGED_LABEL if self.damaged else findings.VERDICT_LABELS[self.verdict]
 
     def add_problem(self, problem: str) -> None:
-        """Note a problem once."""
+        """Add a problem, once."""
         self.problems += [] if problem in self.problems else [problem]
 
 
 def build_report_document(
     paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True
 ) -> tuple[Document, list[str]]:
-    """Build the report of some paths; return it with one sentence per path that does not count.
+    """Build the report on some paths; return it with one sentence per path that is not valid.
     JudgedError if a path does not exist.
     """
     for path in (*paths, *against):
@@ -105,11 +105,10 @@ def build_report_document(
 
 
 def read_report_subject(path: Path) -> ReportSubject:
-    """Read one path, with all sections that are drawn of it."""
+    """Read one path and build all of its sections."""
     subject = judge_report_path(path)
     if subject.damaged:
-        # part() shows its findings: figures of a file that is not the one that was packed would be
-        # believed
+        # the part shows its findings only: readers would believe figures from an altered file
         return subject
     drawn = list(iterate_study_sections(path))
     if drawn and (
@@ -130,7 +129,9 @@ def read_report_subject(path: Path) -> ReportSubject:
 
 
 def iterate_study_sections(path: Path) -> Iterator[Section]:
-    """Draw the studies of a path: itself, or those of a results folder."""
+    """Yield the sections about studies: about the path itself, or about those in a results
+    folder.
+    """
     for folder in (
         [path]
         if (path / STUDY_FILE).is_file()
@@ -145,7 +146,7 @@ def iterate_study_sections(path: Path) -> Iterator[Section]:
 
 
 def read_compared_subject(path: Path) -> ReportSubject:
-    """Read one path that serves for comparison only."""
+    """Read one path that is used for comparison only."""
     subject = judge_report_path(path)
     try:
         with open_results(path) as results:
@@ -181,8 +182,8 @@ def judge_report_path(path: Path) -> ReportSubject:
 
 
 def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResult]) -> None:
-    """Score every result of a path; an unreadable one is recorded as a problem, and the rest
-    continues.
+    """Score every result of a path; an unreadable one is recorded as a problem, and the others are
+    still scored.
     """
     judge = compliance_check.choose_shared_judge(results)
     for result in results:
@@ -217,8 +218,8 @@ def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
 
 
 def iterate_precision_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:
-    """Yield engines and number formats beside one another: as `podium precision` measured them,
-    else from the results.
+    """Yield the comparison of engines and precisions: as measured by `podium precision`, or else
+    from the results.
     """
     roots = dict.fromkeys(
         result.results_root
@@ -258,7 +259,7 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
             Section(
                 id=f"serving-{workload}",
                 title="Serving",
-                intro="Each scenario of LoadGen with its performance runs.",
+                intro="LoadGen scenarios with their performance runs.",
                 parts=tuple(parts),
             )
         )
@@ -268,7 +269,7 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
 
 
 def merge_shared_notes(section: Section) -> Section:
-    """State a note once if all parts of a section share it."""
+    """Move a note that all parts of a section share to the section itself."""
     if not section.parts:
         return section
     common = [
@@ -282,7 +283,7 @@ def merge_shared_notes(section: Section) -> Section:
 
 
 def build_section_or_note(title: str, id: str, make: Callable[[], Section]) -> Section:
-    """Build a section; an unreadable one states why, and the page continues."""
+    """Build a section; if its data cannot be read, the section gives the reason instead."""
     try:
         return make()
     except PodiumError as error:
@@ -319,25 +320,25 @@ def describe_verdict_scope(subject: ReportSubject) -> str:
     """Describe what the verdict covers."""
     if subject.damaged:
         return (
-            f"{subject.problems[0]}. This is not the file that was packed, so nothing in it was"
-            " judged, and nothing in it may be relied on."
+            f"{subject.problems[0]}. This is not the file that was packed, so podium judged "
+            "nothing in it, and nothing in it can be relied on."
         )
     rounds = (
         ", ".join(dict.fromkeys(each.score.round for _, each in subject.pairs))
         or registry.DEFAULT_ROUND
     )
     judged = (
-        f"The judge of {rounds} has read every file:"
-        f" {findings.format_finding_counts(subject.findings)}."
+        f"The judge checked every file by the rules of {rounds}: "
+        f"{findings.format_finding_counts(subject.findings)}."
     )
     if subject.problems:
-        return f"{subject.problems[0]}. {judged} Nothing in this file may be relied on."
+        return f"{subject.problems[0]}. {judged} Nothing in this file can be relied on."
     if subject.verdict is not Verdict.VALID:
-        return f"{judged} The reasons stand under findings."
+        return f"{judged} For the reasons, see the findings."
     unscored = sum(each.rule == compliance_check.UNSCORED_RULE for each in subject.findings)
-    gaps = f", but for {unscored} accuracies that could not be" if unscored else ""
-    sealed = "It is sealed and unchanged since. " if subject.bundle else ""
+    gaps = f", except for {unscored} accuracies that could not be" if unscored else ""
+    sealed = "The bundle is sealed and unchanged since. " if subject.bundle else ""
     return (
-        f"{sealed}{judged} Figures were recomputed from the logs{gaps}. That the runs took place on"
-        " the machine described, no file can prove."
+        f"{sealed}{judged} Figures were recomputed from the logs{gaps}. No file can prove that "
+        "the runs took place on the machine described."
     )

@@ -1,4 +1,4 @@
-"""`podium report`: reads, builds the document, writes it in the requested form."""
+"""`podium report`: builds the document and writes it in the requested format."""
 
 import json
 import webbrowser
@@ -21,8 +21,8 @@ HTML_FORM: Final = "html"
 def write_results_report(
     paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool
 ) -> None:
-    """Write the report of some paths; JudgedError at the end if one does not count, which the page
-    states too.
+    """Write the report on some paths, then raise JudgedError if one is not valid; the page states
+    that too.
     """
     target = output or (choose_report_path(paths) if form == HTML_FORM else None)
     if target is not None:
@@ -37,11 +37,11 @@ def write_results_report(
         if show:
             webbrowser.open(target.absolute().as_uri())
     if problems:
-        raise JudgedError("\n  ".join(["not everything counts:", *problems]))
+        raise JudgedError("\n  ".join(["some results are not valid:", *problems]))
 
 
 def write_bundle_report(bundle: Path) -> Path:
-    """Write the report of a bundle next to it; return its path."""
+    """Write a bundle's report next to it; return the report's path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
     document, _ = build.build_report_document([bundle])
     write_report_file(
@@ -51,7 +51,7 @@ def write_bundle_report(bundle: Path) -> Path:
 
 
 def choose_report_path(paths: Sequence[Path]) -> Path:
-    """Name the page after a single bundle, in the current folder."""
+    """Return the page's path in the current folder: named after the bundle if there is only one."""
     single = paths[0].name if len(paths) == 1 else ""
     return Path(
         f"{single.removesuffix(BUNDLE_SUFFIX)}.html"

@@ -1,5 +1,5 @@
 """The report as data: everything that the page shows, without its appearance. The JSON form is this
-data, and the page is rendered from it.
+data; the page is rendered from it.
 """
 
 import unicodedata
@@ -14,13 +14,13 @@ from suite.examples import Example
 DOCUMENT_FORMAT_VERSION: Final = 1
 """Version of the JSON form; another number means another schema."""
 INVISIBLE_CATEGORIES: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-"""Unicode general categories of invisible or reordering characters: control, format (bidirectional
-too), surrogates, line ends.
+"""Unicode general categories of invisible or reordering characters: control, format (including
+bidirectional), surrogates, line ends.
 """
 
 
 class Tone(StrEnum):
-    """What a sentence or a tile wants the reader to know at once."""
+    """The importance of a sentence or a tile, shown by its colour."""
 
     GOOD = "good"
     BAD = "bad"
@@ -36,10 +36,12 @@ class Axis:
     unit: str = ""
     log: bool = False
     low: float | None = None
-    """Lower end; None: at the smallest value."""
+    """Lower end; None for the smallest value."""
     high: float | None = None
     whole: bool = False
-    """Only integers: epochs; on a logarithmic axis, the values that occur: batch sizes."""
+    """Show integers only (epochs); on a logarithmic axis, only the values that occur (batch
+    sizes).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +56,19 @@ class Line:
     bars: bool = False
     """Draw each point as a bar, without interpolation."""
     dots: bool = False
-    """Mark each point, since each was measured separately."""
+    """Mark each point, because each was measured separately."""
     loose: bool = False
     """Draw the points only, without a line between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A value that the chart is read against: a target, a bound, a percentile."""
+    """A reference value in a chart: a target, a bound, a percentile."""
 
     name: str
     value: float
     upright: bool
-    """It marks a value on the x axis; else on the y axis."""
+    """Whether it marks a value on the x axis; otherwise on the y axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Chart:
     id: str
     title: str
     description: str
-    """The content in words, with the numbers that matter."""
+    """The content in words, with the main numbers."""
     x: Axis
     y: Axis
     lines: tuple[Line, ...]
@@ -93,12 +95,12 @@ class Table:
     numeric: tuple[int, ...] = ()
     """Indices of numeric columns."""
     folded: bool = False
-    """Shown on request."""
+    """Whether it is collapsed until the reader opens it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A sentence that stands out: what is not known, or must be known."""
+    """A highlighted sentence: information that is missing, or that the reader must know."""
 
     text: str
     tone: Tone = Tone.PLAIN
@@ -117,7 +119,7 @@ class Gallery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading with its content."""
 
     id: str
     title: str
@@ -143,7 +145,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """One result, as `podium score` has it."""
+    """One result, as in `podium score`."""
 
     workload: str
     scenario: str | None
@@ -171,14 +173,14 @@ class Headline:
     """Fields of the system's description."""
     checkpoint: str | None = None
     attempts: int | None = None
-    """How often the ledger says that it was begun; None without a ledger."""
+    """Number of attempts according to the ledger; None without a ledger."""
     noise: tuple[str, ...] = ()
-    """Rules that found a disturbed host."""
+    """Rules that detected a disturbed host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One PATH."""
+    """The part of the report about one PATH."""
 
     name: str
     """The path's last part."""
@@ -199,7 +201,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """All of a report."""
+    """A whole report."""
 
     title: str
     parts: tuple[Part, ...]
@@ -222,7 +224,7 @@ def encode_invisible_characters(text: str) -> str:
 
 
 def encode_document_texts(value: Any) -> Any:
-    """Escape such characters in every text of a document, whoever wrote it."""
+    """Escape such characters in every text of a document, trusted or not."""
     if isinstance(value, str):
         return encode_invisible_characters(value)
     if isinstance(value, dict):

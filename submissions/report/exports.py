@@ -15,11 +15,11 @@ MARKUP_ESCAPES: Final = str.maketrans(
     {letter: f"&#{ord(letter)};" for letter in "&<>|"}
     | {letter: f"\\{letter}" for letter in "\\`*_[]#"}
 )
-"""What Markdown or HTML would interpret, and its escape."""
+"""Characters that Markdown or HTML would interpret, with their escapes."""
 
 
 def render_document_markdown(document: Document) -> str:
-    """Return headlines, verdicts and findings; figures are only in the page."""
+    """Return headlines, verdicts and findings as Markdown; charts are only in the page."""
     blocks = [f"# {encode_markdown_text(document.title)}"] if len(document.parts) > 1 else []
     for part in document.parts:
         blocks += render_part_markdown(part)
@@ -38,7 +38,7 @@ def render_part_markdown(part: Part) -> Iterator[str]:
     yield "Result not verified by MLCommons Association."
     if part.tiles:
         yield render_rows_markdown(
-            ("result", "value", "certainty and quality"),
+            ("result", "value", "uncertainty and quality"),
             [(each.name, f"{each.value} {each.unit}", each.note) for each in part.tiles],
         )
     if part.facts:

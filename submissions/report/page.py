@@ -24,7 +24,7 @@ MIN_LINES_FOR_COLUMNS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageLink:
-    """A link beside the page's name, for a page within a site."""
+    """A link next to the page's name, for a page within a site."""
 
     words: str
     target: str
@@ -72,7 +72,7 @@ def read_page_asset(name: str) -> str:
 
 
 def build_page_policy(style: str, script: str) -> str:
-    """Allow this style sheet, this script, and inline images; the page loads nothing."""
+    """Return a content policy that allows this style sheet, this script and inline images only."""
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src"
         f" '{compute_policy_hash(style)}'; script-src '{compute_policy_hash(script)}'"

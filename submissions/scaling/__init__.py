@@ -1,3 +1,3 @@
-"""`podium scaling`: step times of data-parallel training on many devices, from a model fitted to
-published points.
+"""`podium scaling`: predicts step times of data-parallel training on many devices, with a model
+fitted to published points.
 """

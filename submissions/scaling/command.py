@@ -1,4 +1,6 @@
-"""`podium scaling`: the published table, and a step on the requested devices."""
+"""`podium scaling`: compares published points with the model, and predicts a step on the requested
+devices.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,8 +24,8 @@ from suite.errors import JudgedError, RequestError
 from suite.units import MS_PER_S
 
 DEFAULT_NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
-"""Devices of a node -> the network cards of the published systems with as many; a default, which
---node-gb-per-s replaces.
+"""Devices per node -> network cards per node in the published systems; the default for
+--node-gb-per-s.
 """
 
 
@@ -35,7 +37,7 @@ class DeviceRate:
     """Samples/s of one device in a step without overhead."""
     devices: int
     batch: int
-    """Samples of one device."""
+    """Samples per device and step."""
     throughput: float
 
 
@@ -49,13 +51,13 @@ def predict_training_step(
     per_node: int,
     node_gb_per_s: float | None,
 ) -> dict[str, Any]:
-    """Compute the document; RequestError for a workload without published points or own results,
-    and for a batch that does not divide.
+    """Return the document. RequestError for a workload with neither published points nor own
+    results, and for a batch that is not divisible by the devices.
     """
     registry.load_workload(workload)
     if workload not in read_scaling_data().parameters:
         raise RequestError(
-            f"{workload}: the size of its network is not known; known are"
+            f"{workload}: the size of its network is unknown; known are"
             f" {', '.join(sorted(read_scaling_data().parameters))}"
         )
     if batch % devices:
@@ -63,11 +65,12 @@ def predict_training_step(
     fit, own = fit_published_points(), read_device_rate(results, workload) if results else None
     if own is None and workload != "resnet50":
         raise RequestError(
-            f"{workload} has no published points here: name a training of yours with --from RESULTS"
+            f"{workload} has no published points; specify a training of your own with --from "
+            "RESULTS"
         )
     wire = node_gb_per_s or DEFAULT_NODE_GB_PER_S.get(per_node, DEFAULT_NODE_GB_PER_S[8])
     point = TrainingPoint(
-        system="asked for",
+        system="requested",
         round="",
         group=kind,
         devices=devices,
@@ -101,7 +104,7 @@ def predict_training_step(
 
 
 def iterate_scaled_points(point: TrainingPoint) -> Iterator[TrainingPoint]:
-    """Yield the same work for a device on 1, 8, 64 and 2,048 devices."""
+    """Yield points with the same work per device, on 1, 8, 64 and 2,048 devices."""
     for count in (1, 8, 64, 2048):
         yield replace(
             point, system=f"{count} devices", devices=count, per_node=min(point.per_node, count)
@@ -109,7 +112,7 @@ def iterate_scaled_points(point: TrainingPoint) -> Iterator[TrainingPoint]:
 
 
 def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str, Any]:
-    """Return a published point beside its predictions."""
+    """Describe a published point with its predictions."""
     measured, left_out_ms = (
         point.compute_step_ms(read_scaling_data().images),
         predict_left_out_step(point),
@@ -132,7 +135,7 @@ def describe_published_point(point: TrainingPoint, fit: ScalingFit) -> dict[str,
 
 
 def describe_predicted_step(point: TrainingPoint, parts: StepParts) -> dict[str, Any]:
-    """Return a predicted step."""
+    """Describe a predicted step."""
     return {
         "devices": point.devices,
         "per_node": point.per_node,
@@ -148,9 +151,7 @@ def describe_predicted_step(point: TrainingPoint, parts: StepParts) -> dict[str,
 
 
 def read_device_rate(results: Path, workload: str) -> DeviceRate:
-    """Take the rate of one device from a training log; JudgedError if the results hold none that
-    tells it.
-    """
+    """Read the rate of one device from a training log; JudgedError if no log contains it."""
     with open_results(results) as training_results:
         logs = [
             log
@@ -163,8 +164,7 @@ def read_device_rate(results: Path, workload: str) -> DeviceRate:
         )
     if own is None:
         raise JudgedError(
-            f"{results}: no training of {workload} whose log tells its devices, batch and"
-            " throughput"
+            f"{results}: no training log of {workload} contains devices, batch and throughput"
         )
     return own
 
@@ -175,8 +175,8 @@ def is_training_of_workload(result: IndexedResult, workload: str) -> bool:
 
 
 def compute_logged_device_rate(log: Path) -> DeviceRate | None:
-    """Compute the rate of one device: the batch in its time of a step, without the model's
-    overhead; the exchange of gradients counts as work.
+    """Compute the rate of one device: its batch divided by its step time without the model's
+    overhead. The exchange of gradients counts as work.
     """
     training_log = read_training_log(log, registry.load_round(), None)
     ranks, batch = (
@@ -197,7 +197,7 @@ def compute_logged_device_rate(log: Path) -> DeviceRate | None:
     spent_ms = batch / throughput * MS_PER_S
     overhead_ms = min(
         fit_published_points().overhead_ms, spent_ms / 2
-    )  # what is left has to be work
+    )  # the rest of the step must be work
     return DeviceRate(
         rate=each / ((spent_ms - overhead_ms) / MS_PER_S),
         devices=int(ranks),
@@ -227,7 +227,7 @@ def format_scaling_tables(document: Mapping[str, Any]) -> str:
             f"{each['system']:14} {size:>16} {each['measured_ms']:10.1f}"
             f" {each['samples_per_s']:12,.0f} {other:>9}"
         )
-    lines.append(f"{document['workload']} on paper:")
+    lines.append(f"{document['workload']}, predicted:")
     for each in (*document["limits"], requested):
         size = f"{each['devices']:,} x {each['batch_per_device']}"
         lines.append(

@@ -1,9 +1,9 @@
-"""A step of data-parallel training as a sum: T = a + b / r + max(0, C - w B).
+"""Models a step of data-parallel training as a sum: T = a + b / r + max(0, C - w B).
 
-a: overhead of a step; b / r: the pictures of one device at its rate; C: the all-reduce of the
+a: overhead of a step; b / r: the samples of one device at its rate; C: the all-reduce of the
 gradients over the nodes, by bandwidth and latency (R. Thakur, R. Rabenseifner and W. Gropp,
 Optimization of Collective Communication Operations in MPICH, 2005); B: the backward pass, two
-thirds of the work, of which the share w hides communication.
+thirds of the work; its share w hides communication.
 """
 
 import math
@@ -19,19 +19,19 @@ from suite.rounds.load import build_typed_value, strip_sources
 from suite.units import MS_PER_S
 
 BACKWARD_SHARE: Final = 2 / 3
-"""Of a step's work: gradients of weights and of activations beside one forward pass."""
+"""Share of a step's work: gradients of weights and of activations, against one forward pass."""
 GRADIENT_BYTES: Final = 2
-"""fp16, in which the published points exchange gradients."""
+"""fp16, the precision in which the published points exchange gradients."""
 GRID_OVERHEADS_MS: Final = (4.0, 6.0, 8.0, 10.0, 12.0)
 GRID_LATENCIES_US: Final = (0.0, 100.0, 200.0, 400.0, 800.0)
 GRID_WIRE_SHARES: Final = (0.3, 0.5, 0.8)
 GRID_OVERLAPS: Final = (0.0, 0.1, 0.3)
-"""The grid of the fit: 13 points tell no finer values apart."""
+"""The grid of the fit: 13 points cannot distinguish finer values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPoint:
-    """A published training, or one that is asked for."""
+    """A published training, or a requested one."""
 
     system: str
     round: str
@@ -41,12 +41,12 @@ class TrainingPoint:
     per_node: int
     node_gb_per_s: float
     batch: int
-    """Samples of one device in a step."""
+    """Samples per device and step."""
     epoch_s: float = 0.0
-    """Seconds of an epoch; 0: not measured."""
+    """Seconds per epoch; 0 if not measured."""
 
     def compute_step_ms(self, samples: int) -> float:
-        """Return the measured milliseconds of a step, for an epoch of so many samples."""
+        """Return the measured milliseconds per step, for an epoch of this many samples."""
         return MS_PER_S * self.epoch_s * self.devices * self.batch / samples
 
 
@@ -66,34 +66,36 @@ class ScalingFit:
     overhead_ms: float
     latency_us: float
     wire_share: float
-    """0-1, of the network cards' rate."""
+    """Achieved share of the network cards' rate, 0-1."""
     overlap: float
-    """0-1, of the backward pass."""
+    """Share of the backward pass that hides communication, 0-1."""
     rates: Mapping[str, float]
-    """Kind of device -> samples/s of one, without overhead."""
+    """Kind of device -> samples/s of one device, without overhead."""
     error: float
     """Root mean square of ln(predicted / measured)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepParts:
-    """What a step is made of, in milliseconds."""
+    """The parts of a step, in milliseconds."""
 
     overhead_ms: float
     compute_ms: float
     exchange_ms: float
-    """The all-reduce, hidden or not."""
+    """The whole all-reduce, including its hidden part."""
     exposed_ms: float
-    """The part of it that the backward pass does not hide."""
+    """The part of the all-reduce that the backward pass does not hide."""
 
     @property
     def step_ms(self) -> float:
-        """The step."""
+        """The duration of the step."""
         return self.overhead_ms + self.compute_ms + self.exposed_ms
 
     @property
     def limit(self) -> str:
-        """What takes most of what is not work on samples; or the work itself."""
+        """The largest part of the step that is not work on samples; the work itself if it
+        dominates.
+        """
         if self.compute_ms > BACKWARD_SHARE * self.step_ms:
             return "the devices"
         return (
@@ -114,7 +116,7 @@ def read_scaling_data() -> ScalingData:
 
 
 def convert_points_to_floats(tables: Any) -> Any:
-    """Give rates and times as fractions, as the fields have them."""
+    """Convert rates and times to floats, as the fields require."""
     exact = ("node_gb_per_s", "epoch_s")
     return {
         **tables,
@@ -128,8 +130,8 @@ def convert_points_to_floats(tables: Any) -> Any:
 def compute_exchange_ms(
     point: TrainingPoint, parameters: int, latency_us: float, wire_share: float
 ) -> float:
-    """Return the milliseconds of an all-reduce over the nodes, a ring for the bytes and a tree for
-    the latency; 0 on one node.
+    """Return the milliseconds of an all-reduce over the nodes: a ring for bandwidth, a tree for
+    latency; 0 on one node.
     """
     nodes = math.ceil(point.devices / point.per_node)
     ring = (
@@ -147,7 +149,7 @@ def compute_exchange_ms(
 def predict_step_parts(
     point: TrainingPoint, parameters: int, fit: ScalingFit, rate: float
 ) -> StepParts:
-    """Predict a step, for devices of that rate (samples/s)."""
+    """Predict a step for devices with this rate (samples/s)."""
     compute = point.batch / rate * MS_PER_S
     exchanged = compute_exchange_ms(point, parameters, fit.latency_us, fit.wire_share)
     exposed = max(0.0, exchanged - fit.overlap * compute * BACKWARD_SHARE)
@@ -178,7 +180,7 @@ def evaluate_model_constants(
     wire_share: float,
     overlap: float,
 ) -> ScalingFit:
-    """Try constants; return them with their error."""
+    """Return a fit with these constants and its error."""
     rates = {
         group: compute_base_device_rate(
             [each for each in points if each.group == group], known, overhead_ms
@@ -210,13 +212,13 @@ def evaluate_model_constants(
 def compute_base_device_rate(
     points: Sequence[TrainingPoint], known: ScalingData, overhead_ms: float
 ) -> float:
-    """Return the samples/s of one device of a kind, from the point that exchanges least."""
+    """Return the samples/s of one device of a kind, from the point with the least communication."""
     base = max(points, key=lambda each: (each.batch, -each.devices))
     return base.batch / ((base.compute_step_ms(known.images) - overhead_ms) / MS_PER_S)
 
 
 def compute_root_mean(squares: Iterable[float], count: int) -> float:
-    """Return the root of a mean."""
+    """Return the root mean square."""
     return math.sqrt(sum(squares) / count)
 
 
@@ -234,7 +236,7 @@ def fit_published_points() -> ScalingFit:
 
 
 def predict_left_out_step(point: TrainingPoint) -> float | None:
-    """Predict a point from all others; None if no other has its kind of device."""
+    """Predict a point from all others; None if no other point has its kind of device."""
     rest = [each for each in read_scaling_data().point if each != point]
     return (
         predict_step_ms(point, fit_scaling_model(rest))

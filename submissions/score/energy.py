@@ -1,5 +1,5 @@
-"""The energy of a result, with grade and scope: of the serving run that gives its value, or the
-mean over a training set's runs.
+"""The energy of a result, with grade and scope: that of the serving run that determines its value,
+or the mean over a training set's runs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ NS_PER_MS = 1_000_000
 def read_training_set_energy(
     logs: Sequence[Path], telemetry: Iterable[Path]
 ) -> tuple[EnergyRecord, ...]:
-    """Return the mean energy of a set's runs for each channel that all have of the same parts; of
-    several nodes the first counts alone.
+    """Return the mean energy of a set's runs, for each channel that all runs have with the same
+    parts. Only the first of several nodes counts.
     """
     files = {
         parse_training_log_number(path): path for path in telemetry if "_node" not in path.name
@@ -55,8 +55,8 @@ def read_training_set_energy(
 
 
 def read_served_energy(folder: Path) -> tuple[EnergyRecord, ...]:
-    """Return the energy in a LoadGen run's record, and of an MLPerf Power session beside it that is
-    sound; the judge reports the others.
+    """Return the energy in a LoadGen run's record and that of an MLPerf Power session, if the
+    session is valid; the judge reports invalid ones.
     """
     record = read_json_document(SourceFile(folder / RUN_RECORD), RUN_RECORD_DECODER)
     session = find_imported_session(folder)
@@ -73,8 +73,8 @@ def parse_training_log_number(path: Path) -> int | None:
 
 
 def read_training_run_energy(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
-    """Return the energy of one run from run_start to run_stop; nothing if no power was read, or
-    only in a rehearsal.
+    """Return the energy of one run from run_start to run_stop; empty if no power was read, or only
+    in a rehearsal.
     """
     found = read_training_log(log, registry.load_round(), None)
     records = [found.find_first_record(key) for key in (events.RUN_START, events.RUN_STOP)]

@@ -1,5 +1,5 @@
-"""The values that scores and manifests take from a result's logs, with the judge's own readers;
-nothing here judges.
+"""Reads the values that scores and manifests take from a result's logs, with the judge's readers;
+judges nothing.
 """
 
 import json
@@ -50,7 +50,7 @@ class TrainingLogValues:
     status: str
     """Status of the last run_stop; empty if there is none."""
     epochs: float | None = None
-    """Epochs at the last evaluation; None if it is not logged."""
+    """Epochs at the last evaluation; None if not logged."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score of the last evaluation, if it is a finite number."""
     target: Mapping[str, float] = field(default_factory=dict)
@@ -78,9 +78,9 @@ class ResultValues:
     unit: str
     runs: tuple[float | None, ...]
     workload: str | None = None
-    """Set if the logs or the round know it better than the folder's name."""
+    """Set if the logs or the round identify it better than the folder's name does."""
     division: str | None = None
-    """Set if the logs state it, and no folder does."""
+    """Set if the logs state it and no folder does."""
     org: str = ""
     """Submitter according to the logs; empty if they do not state it."""
     system: str = ""
@@ -90,11 +90,11 @@ class ResultValues:
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
     energy: tuple[EnergyRecord, ...] = ()
-    """One record per channel that was read."""
+    """One record per power channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
     convergence: Mapping[str, object] | None = None
     """Comparison of a set with its reference convergence point, since v1.0; None if its round has
-    none for it.
+    no such point.
     """
 
 
@@ -128,7 +128,7 @@ def read_performance_headline(folder: Path, scenario: Scenario) -> RunHeadline:
     check_source_readable(source)
     found = find_logged_headline(index, scenario)
     if found is None or not found.value > 0:
-        raise JudgedError(f"{source.path}: no {HEADLINE_METRICS[scenario][0]} in it")
+        raise JudgedError(f"{source.path}: contains no {HEADLINE_METRICS[scenario][0]}")
     if found.metric != LATENCY_METRIC:
         return RunHeadline(metric=found.metric, value=found.value, unit="samples/s")
     share = next(

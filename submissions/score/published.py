@@ -1,5 +1,5 @@
-"""The values that scores take from published results: minutes of each training run, LoadGen's
-result of each scenario.
+"""Reads the values that scores take from published results: the minutes of each training run, and
+LoadGen's result of each scenario.
 """
 
 from collections import Counter
@@ -31,8 +31,8 @@ from suite.workload import Mode
 PUBLISHED_OLYMPIC_RUNS: Final = 3
 """Minimum number of runs for an olympic mean; with fewer, the mean covers all of them."""
 MINUTES_DECIMALS: Final = 4
-"""Decimals of a run's minutes, that is 6 ms: logs have milliseconds, and these rounds' tables are
-computed from such minutes.
+"""Decimals of a run's minutes, a resolution of 6 ms: logs have milliseconds, and these rounds'
+tables are computed from such minutes.
 """
 PUBLISHED_METRICS: Final = {
     Scenario.SINGLE_STREAM: "latency_p90",
@@ -62,7 +62,7 @@ def read_published_training_values(
     )
     if all(log.minutes is None for log in logs):
         raise JudgedError(
-            f"{result.single_log or result.folder}: no run_start and run_stop in its logs"
+            f"{result.single_log or result.folder}: its logs contain no run_start and run_stop"
         )
     runs = tuple(
         round(log.minutes, MINUTES_DECIMALS) if log.succeeded and log.minutes is not None else None
@@ -150,8 +150,8 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
 
 
 def find_most_frequent_value(logs: Iterable[PublishedLog], key: str) -> str:
-    """Return the most frequent value of a field about submitter or system in the logs; empty if
-    none has it.
+    """Return the most frequent value of a field about submitter or system in the logs; empty if no
+    log has the field.
     """
     value_counts = Counter(
         value.strip() for log in logs if isinstance(value := log.find_value(key), str)

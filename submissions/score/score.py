@@ -152,7 +152,7 @@ def read_training_set_values(result: IndexedResult) -> ResultValues:
     run_values = [log_values.read_training_values(log) for log in result.training_logs]
     if all(fact.minutes is None for fact in run_values):
         raise JudgedError(
-            f"{result.single_log or result.folder}: no run_start and run_stop in its logs"
+            f"{result.single_log or result.folder}: its logs contain no run_start and run_stop"
         )
     runs = tuple(fact.minutes if fact.status == SUCCESS else None for fact in run_values)
     stamps = run_values[0].stamps
@@ -186,7 +186,7 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
         for folder in result.performance_folders
     ]
     if not measured:
-        raise JudgedError(f"{result.folder}: no performance run in it")
+        raise JudgedError(f"{result.folder}: contains no performance run")
     record = log_values.read_loadgen_run_record(result.performance_folders[0])
     runs = tuple(run.value for run in measured)
     metric = measured[0].metric
@@ -212,8 +212,8 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
 def score_opened_results(
     path: Path, results: Sequence[IndexedResult], problems: list[str]
 ) -> Iterator[Score]:
-    """Yield scores; what cannot be scored is reported in `problems`. One judge is shared, so that
-    it reads common files once.
+    """Yield scores; add what cannot be scored to `problems`. One judge is shared, so that it reads
+    common files once.
 
     No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are
     named on stderr.
@@ -226,8 +226,8 @@ def score_opened_results(
             yield replace(row, compliant=row.compliant and not damage_found)
             if compliance_check.is_accuracy_unscored(result, judge):
                 click.echo(
-                    f"podium: {row.workload} {row.scenario} of {row.system}: accuracy told, not"
-                    " recomputed: its truth is not here",
+                    f"podium: {row.workload} {row.scenario} of {row.system}: its accuracy was "
+                    "reported but not recomputed, because the ground truth is missing",
                     err=True,
                 )
         except JudgedError as error:
@@ -235,7 +235,7 @@ def score_opened_results(
 
 
 def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
-    """Score several paths; each set once per path."""
+    """Score several paths; each set is scored once per path."""
     rows: list[Score] = []
     for path in paths:
         try:
@@ -247,7 +247,7 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
 
 
 def run_score_command(paths: Iterable[Path], form: str) -> None:
-    """Print the scores; JudgedError at the end if something could not be read."""
+    """Print the scores, then raise JudgedError if something could not be read."""
     problems: list[str] = []
     rows = score_paths(paths, problems)
     if form == "json":
@@ -259,7 +259,7 @@ def run_score_command(paths: Iterable[Path], form: str) -> None:
 
         print_scores(rows, paths)
     if problems:
-        raise JudgedError("\n  ".join(["not everything could be scored:", *problems]))
+        raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))
 
 
 def format_scores_csv(rows: Iterable[Score]) -> str:

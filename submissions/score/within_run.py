@@ -1,4 +1,4 @@
-"""Statistics over ten time slices of one performance run: shown as "within this run", never used
+"""Statistics over ten time slices of one performance run, shown as "within this run" and never used
 for a verdict.
 """
 
@@ -18,7 +18,7 @@ from suite.workload import Mode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinRun:
-    """One figure of one run, over slices of its time."""
+    """One figure of one run, computed over time slices."""
 
     run: int
     """Number of the run, from 1."""
@@ -35,7 +35,7 @@ class WithinRun:
 
 
 def iterate_within_run_figures(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
-    """Yield the figures of runs with a query record that is consistent with their logs."""
+    """Yield the figures of the runs whose query record is consistent with their logs."""
     for number, folder in enumerate(folders, 1):
         run = read_loadgen_run(folder, Mode.PERFORMANCE, scenario, registry.load_round())
         if run.queries is None or any(

@@ -1,1 +1,1 @@
-"""Signers and age of a bundle: SSH signatures over a statement, and time stamps of RFC 3161."""
+"""Signers and age of a bundle: SSH signatures over a statement, and RFC 3161 time stamps."""

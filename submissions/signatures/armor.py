@@ -44,15 +44,15 @@ def encode_armour(blob: bytes) -> bytes:
 def parse_ssh_signature(text: bytes) -> SshSignature:
     """Parse a signature; JudgedError if it is invalid, or not encoded as ssh-keygen does."""
     if not text.startswith(ARMOUR_BEGIN) or not text.endswith(ARMOUR_END):
-        raise JudgedError("its signature is no SSH signature")
+        raise JudgedError("its signature is not an SSH signature")
     try:
         blob = base64.b64decode(
             text[len(ARMOUR_BEGIN) : -len(ARMOUR_END)].replace(b"\n", b""), validate=True
         )
     except binascii.Error as error:
-        raise JudgedError("its signature is no SSH signature") from error
+        raise JudgedError("its signature is not an SSH signature") from error
     if encode_armour(blob) != text:
-        raise JudgedError("its signature is not written as ssh-keygen writes it")
+        raise JudgedError("its signature is not in the form that ssh-keygen writes")
     return parse_signature_blob(blob, text)
 
 
@@ -67,7 +67,7 @@ def parse_signature_blob(blob: bytes, text: bytes) -> SshSignature:
     )  # the hash algorithm's name, which the inner signature contains too
     _, rest = split_ssh_string(rest)
     if not blob.startswith(head) or reserved or rest:
-        raise JudgedError("its signature is not written as ssh-keygen writes it")
+        raise JudgedError("its signature is not in the form that ssh-keygen writes")
     return SshSignature(text=text, key=key, namespace=namespace.decode("utf-8", "replace"))
 
 

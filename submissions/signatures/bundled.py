@@ -23,14 +23,14 @@ MAX_DETACHED_BYTES: Final = trailer.MAX_FRAME_CONTENT_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedStatement:
-    """A statement's bytes and their presumed signature."""
+    """The bytes of a statement and its claimed signature."""
 
     text: bytes
     signature: bytes
 
     @property
     def frame_content(self) -> bytes:
-        """Content of its frame."""
+        """The content of its frame."""
         return self.text + self.signature
 
 
@@ -75,12 +75,12 @@ def parse_bundle_signature(each: SignedStatement, digest: bytes) -> tuple[SshSig
 def verify_bundle_signatures(
     bundle: Path, found: BundleTrailer, signers: TrustedSigners
 ) -> Iterator[SignatureCheck]:
-    """Check each signature of a bundle: whose it is, or what is wrong with it."""
+    """Check each signature of a bundle: who signed, or what is wrong."""
     checked_contents: set[bytes] = set()
     try:
         for each in iterate_bundle_signatures(bundle, found):
             yield (
-                ssh_keygen.build_bad_signature("holds the same signature twice")
+                ssh_keygen.build_bad_signature("contains the same signature twice")
                 if each.frame_content in checked_contents
                 else verify_signed_statement(each, found.digest, signers)
             )
@@ -92,7 +92,7 @@ def verify_bundle_signatures(
 def verify_signed_statement(
     each: SignedStatement, digest: bytes, signers: TrustedSigners
 ) -> SignatureCheck:
-    """Check one signature: whose it is, or what is wrong with it."""
+    """Check one signature: who signed, or what is wrong."""
     try:
         signature, claimed = parse_bundle_signature(each, digest)
     except JudgedError as error:

@@ -21,7 +21,7 @@ from submissions.signatures.verification import (
 from suite.errors import MissingError, RequestError, build_unknown_name_error
 
 REPEATED_LINE_NAMES: Final = ("signed", "time")
-"""Lines that a bundle may have several of."""
+"""Lines that may occur several times for a bundle."""
 
 
 def run_verify_command(
@@ -53,8 +53,8 @@ def run_verify_command(
     )
     if answer.problems and (lacking := list_uninstalled_workloads(bundle)):
         raise MissingError(
-            f"{bundle}: cannot be judged here: {', '.join(lacking)} is of a package that is not"
-            " installed; install it and verify again"
+            f"{bundle}: cannot be judged here: the package of {', '.join(lacking)} is not "
+            "installed; install it and verify again"
         )
     click.echo(
         json.dumps(build_verification_document(bundle, answer), indent=2)
@@ -65,7 +65,7 @@ def run_verify_command(
 
 
 def check_files_exist(files: Mapping[str, Path | None]) -> None:
-    """RequestError for the first option whose file does not exist."""
+    """Raise RequestError for the first option whose file does not exist."""
     for option, file in files.items():
         if file is not None and not file.is_file():
             raise RequestError(f"{option} {file}: no such file")
@@ -76,7 +76,7 @@ def parse_requirements(require: str | None) -> tuple[str, ...]:
     found = tuple(word.strip() for word in require.split(",")) if require is not None else ()
     if "" in found:
         raise RequestError(
-            f"--require {require!r}: name what is required, separated by commas:"
+            f"--require {require!r}: give one or more of these, separated by commas:"
             f" {', '.join(REQUIREMENT_LINES)}"
         )
     for word in found:
@@ -86,17 +86,17 @@ def parse_requirements(require: str | None) -> tuple[str, ...]:
 
 
 def format_verification_text(bundle: Path, answer: VerificationAnswer) -> str:
-    """Format for people: problems, the lines, unmet requirements, and what nothing shows."""
+    """Format for display: problems, the lines, unmet requirements, and what no check can show."""
     width = max(len(line.name) for line in answer.lines)
     lines = [f"{line.name:<{width}}  {line.text}" for line in answer.lines]
-    unmet = [f"required and not shown: {', '.join(answer.unmet)}"] if answer.unmet else []
+    unmet = [f"required but not shown: {', '.join(answer.unmet)}"] if answer.unmet else []
     return "\n".join(
         [*answer.problems, *lines, *unmet, NOT_SHOWN if answer.is_whole else f"{bundle}: broken"]
     )
 
 
 def build_verification_document(bundle: Path, answer: VerificationAnswer) -> dict[str, object]:
-    """Format for programs: one field per line of the answer, a list if a line may occur more than
+    """Return data for JSON: one field per line of the answer; a list if a line may occur more than
     once.
     """
     line_records: dict[str, object] = {line.name: build_line_record(line) for line in answer.lines}
@@ -127,18 +127,18 @@ def run_timestamp_command(
     """
     if (query is None) == (reply is None):
         raise RequestError(
-            "give --query FILE to ask for a time stamp, or --reply FILE --ca FILE to take it"
+            "give --query FILE to write a request, or --reply FILE --ca FILE to add the reply"
         )
     check_files_exist({"--reply": reply, "--ca": authorities})
     if query is not None:
         click.echo(
-            f"{timestamp.write_time_stamp_request(bundle, query)}: the request; an authority's"
-            f" reply comes back with podium timestamp {bundle} --reply FILE --ca FILE"
+            f"{timestamp.write_time_stamp_request(bundle, query)}: request written; send it to an "
+            f"authority, then add its reply with podium timestamp {bundle} --reply FILE --ca FILE"
         )
     elif reply is not None and authorities is not None:
         made = timestamp.attach_time_stamp(bundle, reply, authorities)
         click.echo(
-            f"{bundle}: stamped {made.utc:%Y-%m-%d %H:%M:%S} UTC, authority {made.authority}"
+            f"{bundle}: time-stamped {made.utc:%Y-%m-%d %H:%M:%S} UTC, authority {made.authority}"
         )
     else:
-        raise RequestError("--reply needs --ca FILE: the certificates of the authority, PEM")
+        raise RequestError("--reply needs --ca FILE: the authority's certificates (PEM)")

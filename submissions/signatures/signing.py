@@ -1,5 +1,5 @@
-"""`podium sign`: the judge checks the bundle, ssh-keygen signs a statement of its findings, and the
-signature is appended after the seal.
+"""`podium sign`: checks the bundle, has ssh-keygen sign a statement of the findings, and appends
+the signature after the seal.
 """
 
 import shutil
@@ -32,8 +32,8 @@ def sign_bundle(bundle: Path, key: Path, claimed: str | None, detached: bool) ->
         not claimed.isprintable() or not claimed or set(claimed) & set(" \t,*?!")
     ):
         raise RequestError(
-            f"--as {claimed!r}: not a signer's name: one word without blanks, commas and wildcards,"
-            " as in bench@lab.example"
+            f"--as {claimed!r}: not a valid signer name; give one word without blanks, commas or "
+            "wildcards, as in bench@lab.example"
         )
     found = require_intact_bundle(bundle)
     text = statement.encode_statement(
@@ -59,8 +59,8 @@ def sign_bundle(bundle: Path, key: Path, claimed: str | None, detached: bool) ->
 
 
 def require_intact_bundle(bundle: Path) -> BundleTrailer:
-    """Read what follows the seal of a bundle that the judge accepts; otherwise JudgedError with the
-    sentences of `podium verify`.
+    """Return the data after the seal of a bundle that the judge accepts; otherwise raise
+    JudgedError with the sentences of `podium verify`.
     """
     problems = list_packed_bundle_problems(bundle)
     if not problems:
@@ -73,7 +73,7 @@ def require_intact_bundle(bundle: Path) -> BundleTrailer:
         problems += time_stamps.find_time_stamp_problems(found)
     if problems:
         raise JudgedError(
-            "\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems])
+            "\n  ".join([f"{bundle}: broken, so nothing was added to it:", *problems])
         )
     return found
 
@@ -81,7 +81,7 @@ def require_intact_bundle(bundle: Path) -> BundleTrailer:
 def check_not_signed_twice(
     bundle: Path, found: BundleTrailer, made: SignedStatement, key: Path
 ) -> None:
-    """RequestError if this key has signed this bundle already."""
+    """Raise RequestError if this key has already signed this bundle."""
     mine = armor.parse_ssh_signature(made.signature).key
     for each in bundled.iterate_bundle_signatures(bundle, found):
         try:
@@ -89,17 +89,17 @@ def check_not_signed_twice(
         except JudgedError as error:
             raise JudgedError(f"{bundle}: contains an invalid signature: {error}") from error
         if other == mine:
-            raise RequestError(f"{bundle}: the key {key} has signed it already")
+            raise RequestError(f"{bundle}: already signed with key {key}")
 
 
 def append_trailer_frame(bundle: Path, frame: TrailerFrame) -> Path:
-    """Append a frame to a bundle by way of a copy that replaces it when complete. RequestError if
-    there is no room.
+    """Append a frame to a bundle, by means of a copy that replaces it when complete. RequestError
+    if the bundle has no room for it.
     """
     if len(trailer.read_bundle_trailer(bundle).frames) >= trailer.MAX_TRAILER_FRAMES:
         raise RequestError(
-            f"{bundle}: holds {trailer.MAX_TRAILER_FRAMES} signatures and time stamps already, and"
-            " more may not follow the seal"
+            f"{bundle}: already contains {trailer.MAX_TRAILER_FRAMES} signatures and time stamps, "
+            "which is the maximum"
         )
     if len(frame.content) > trailer.MAX_FRAME_CONTENT_BYTES:
         raise RequestError(
@@ -120,8 +120,8 @@ def write_detached_signature(bundle: Path, made: SignedStatement) -> Path:
     text, signature = bundled.build_detached_paths(bundle)
     if text.exists() or signature.exists():
         raise RequestError(
-            f"{text}: there is a detached statement already; without --detached, a bundle takes"
-            f" {trailer.MAX_TRAILER_FRAMES} signatures"
+            f"{text}: a detached statement already exists; without --detached, a bundle can "
+            f"contain {trailer.MAX_TRAILER_FRAMES} signatures"
         )
     for path, content in ((text, made.text), (signature, made.signature)):
         with written(path) as partial:
@@ -137,7 +137,7 @@ def convert_write_errors(bundle: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"{bundle}: nothing was put behind it: {error.strerror or error}"
+        sentence = f"{bundle}: nothing was added to it: {error.strerror or error}"
         raise (MissingError if error.errno in DISK_FULL_ERRORS else RequestError)(
             sentence
         ) from error

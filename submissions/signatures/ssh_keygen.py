@@ -37,7 +37,9 @@ is expired or another signer's.
 """
 
 OPEN_KEY_WARNING: Final = "are too open"
-"""Of a private key that others may read; what follows says only that there is none."""
+"""Printed for a private key that others may read; the following lines say only that there is no
+key.
+"""
 
 
 class SignatureStatus(StrEnum):
@@ -48,7 +50,7 @@ class SignatureStatus(StrEnum):
     UNKNOWN = "unknown"
     """It matches, but the owner of the key is unknown."""
     UNCHECKED = "unchecked"
-    """Not checked: ssh-keygen is not installed."""
+    """Not checked, because ssh-keygen is not installed."""
     BAD = "bad"
     """It does not match, or its key may not be used."""
 
@@ -82,8 +84,8 @@ def is_keygen_installed() -> bool:
 def run_keygen(
     arguments: Sequence[str], data: bytes, *, is_interactive: bool = False
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run ssh-keygen; without an interactive terminal it cannot ask for a passphrase and never
-    waits for one.
+    """Run ssh-keygen. Without an interactive terminal it cannot ask for a passphrase, and does not
+    wait for one.
     """
     quiet = {**os.environ, "LC_ALL": "C"}
     if not is_interactive:
@@ -101,8 +103,8 @@ def run_keygen(
 
 
 def is_at_terminal() -> bool:
-    """Return whether a user is at the terminal: a background job that prompts would be stopped, and
-    wait for ever.
+    """Return whether a user is at the terminal: a background job that prompts would be stopped and
+    wait forever.
     """
     try:
         descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
@@ -153,8 +155,8 @@ def explain_signing_failure(words: str, is_interactive: bool) -> str:
             ""
             if is_interactive
             else (
-                ", and there is no terminal to ask for it; sign at a terminal, or give the key to"
-                " ssh-agent (ssh-add)"
+                ", and there is no terminal to ask for it; sign at a terminal, or add the key to "
+                "ssh-agent (ssh-add)"
             )
         )
         return (
@@ -164,7 +166,7 @@ def explain_signing_failure(words: str, is_interactive: bool) -> str:
 
 
 def select_keygen_error_line(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Return the last line that ssh-keygen printed on stderr, or the one that says that others may
+    """Return the last line that ssh-keygen printed on stderr, or the line that says that others may
     read the key.
     """
     lines = [
@@ -179,8 +181,8 @@ def select_keygen_error_line(done: "subprocess.CompletedProcess[bytes]") -> str:
 def verify_ssh_signature(
     signature: SshSignature, data: bytes, signers: TrustedSigners, claimed: str | None
 ) -> SignatureCheck:
-    """Check a signature of these bytes, and whose it is; `claimed` is the claimed signer, None for
-    anyone.
+    """Check a signature over these bytes and identify the signer; `claimed` is the claimed signer,
+    None for anyone.
     """
     if not is_keygen_installed():
         return SignatureCheck(
@@ -207,22 +209,22 @@ def verify_ssh_signature(
 def verify_signature_file(
     file: Path, data: bytes, signers: TrustedSigners, claimed: str | None
 ) -> SignatureCheck:
-    """Check a signature in a file: whether it matches, then whose it is."""
+    """Check a signature in a file: whether it matches, then who signed."""
     fits = run_keygen(["-Y", "check-novalidate", "-n", SIGNATURE_NAMESPACE, "-s", str(file)], data)
     match = GOOD_SIGNATURE_PATTERN.search(fits.stdout.decode("utf-8", "replace"))
     if fits.returncode or not match:
         return build_bad_signature(
-            "its signature does not fit what it signs:"
+            "its signature does not match the signed content:"
             f" {select_keygen_error_line(fits) or 'no reason given'}"
         )
     key, as_claimed = (
         f"{match[1]} {match[2]}",
-        (f", who says to be {replace_unprintable(claimed)}" if claimed else ""),
+        (f", who claims to be {replace_unprintable(claimed)}" if claimed else ""),
     )
     if signers.allowed is None:
         return SignatureCheck(
             standing=SignatureStatus.UNKNOWN,
-            sentence=f"{key}{as_claimed}; whose key that is, --signers FILE would say",
+            sentence=f"{key}{as_claimed}; use --signers FILE to identify the owner of the key",
             key=key,
         )
     allowed = ["-f", str(signers.allowed)]
@@ -230,7 +232,7 @@ def verify_signature_file(
     names = found.stdout.decode("utf-8", "replace").split()
     if (
         not names and claimed and "-CERT" in key
-    ):  # without a name ssh-keygen does not say why a certificate is of nobody
+    ):  # without a name ssh-keygen does not say why a certificate has no owner
         found = run_keygen(
             ["-Y", "verify", *allowed, "-I", claimed, "-n", SIGNATURE_NAMESPACE, "-s", str(file)],
             data,
@@ -244,7 +246,7 @@ def verify_signature_file(
     if not names:
         return SignatureCheck(
             standing=SignatureStatus.UNKNOWN,
-            sentence=f"by a key that {signers.allowed} does not have: {key}{as_claimed}",
+            sentence=f"by a key that is not in {signers.allowed}: {key}{as_claimed}",
             key=key,
         )
     return verify_listed_signer(file, data, signers, key, claimed, names)
@@ -253,8 +255,8 @@ def verify_signature_file(
 def verify_unrevoked_signature(
     file: Path, blob: bytes, data: bytes, signers: TrustedSigners, claimed: str | None
 ) -> SignatureCheck:
-    """Check a signature, then that its key is not revoked, whoever the signers file says it belongs
-    to.
+    """Check a signature, then that its key is not revoked, no matter who the signers file says it
+    belongs to.
     """
     found = verify_signature_file(file, data, signers, claimed)
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
@@ -263,7 +265,7 @@ def verify_unrevoked_signature(
     ):  # a certificate cannot vouch for itself
         return found
     allowed, name = signers.allowed, found.signer
-    if name is None:  # ssh-keygen looks at revoked keys only where it knows the signer
+    if name is None:  # ssh-keygen checks for revoked keys only if it knows the signer
         allowed, name = file.with_name("anyone"), "anyone"
         allowed.write_text(f"* {kind} {base64.b64encode(blob).decode('ascii')}\n", "ascii")
     against = run_keygen(
@@ -301,8 +303,8 @@ def verify_listed_signer(
     claimed: str | None,
     names: Sequence[str],
 ) -> SignatureCheck:
-    """Check a signature whose key the signers file lists: that one of its lines is valid for this
-    purpose, time and signer.
+    """Check a signature whose key is in the signers file: one line must be valid for this purpose,
+    time and signer.
     """
     fault = ""
     for name in [claimed] if claimed else names:

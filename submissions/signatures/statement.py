@@ -1,5 +1,5 @@
-"""The signed content: an in-toto Statement that the judge was run on these bytes, with its
-findings.
+"""The signed content: an in-toto Statement which says that the judge was run on these bytes, with
+its findings.
 
 One line of JSON in canonical form. Sources: in-toto Attestation Framework v1 (Statement,
 ResourceDescriptor) and its predicate test-result v0.1. No claim of SLSA provenance is made: nothing
@@ -26,15 +26,15 @@ from suite.process.installation import DISTRIBUTION_NAME
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 SIGNER_ANNOTATION: Final = "signer"
-"""Annotation of the subject: the claimed signer."""
+"""Annotation of the subject that names the claimed signer."""
 PASSED, WARNED = "PASSED", "WARNED"
-"""The predicate's results for a run without warnings, and for one with some; a failed run is not
+"""The predicate's results for a run without warnings and for one with warnings; a failed run is not
 signed.
 """
 
 
 class ResourceDescriptor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A ResourceDescriptor: a name, and the digests of what it names."""
+    """A ResourceDescriptor: a name, and the digests of the named resource."""
 
     name: str
     digest: Mapping[str, str]
@@ -46,7 +46,7 @@ class ResultPredicate(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
     result: str
     configuration: tuple[ResourceDescriptor, ...]
-    """The round's files, and podium's own code."""
+    """The round's files, and podium's code."""
     passed_tests: tuple[str, ...]
     warned_tests: tuple[str, ...]
     failed_tests: tuple[str, ...]
@@ -118,7 +118,7 @@ def parse_statement(text: bytes, digest: bytes) -> Statement:
         PREDICATE_TYPE,
         1,
     ) or encode_statement(found) != text:
-        raise JudgedError("its statement is not written as podium writes it")
+        raise JudgedError("its statement is not in the form that podium writes")
     if found.subject[0].digest != {"sha256": digest.hex()}:
         raise JudgedError(
             "its statement is about another bundle, whose seal is"
@@ -137,7 +137,7 @@ def iterate_bundle_rules(round: str, workloads: Iterable[str]) -> Iterator[Rule[
 
 
 def iterate_round_descriptors(round: str) -> Iterator[ResourceDescriptor]:
-    """Yield the files of a round as they were read, with their SHA-256."""
+    """Yield the files of a round, as read, with their SHA-256."""
     texts = registry.collect_round_texts(round)
     for file in registry.list_round_files():
         if file.round == round and file.text in texts:

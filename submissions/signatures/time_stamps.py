@@ -1,7 +1,7 @@
-"""Time stamps of RFC 3161: an authority states that a bundle's seal existed at a time. Made and
-checked by `openssl ts`, without a network.
+"""RFC 3161 time stamps: an authority states that a bundle's seal existed at a time. `openssl ts`
+makes and checks them, without a network.
 
-The time stamp is of the SHA-256 in the seal, so that `openssl ts -verify -digest SEAL` checks a
+The time stamp covers the SHA-256 in the seal, so that `openssl ts -verify -digest SEAL` checks a
 reply without podium.
 """
 
@@ -79,15 +79,15 @@ def verify_time_stamp(content: bytes, digest: bytes, authorities: Path | None) -
             )
             if done.returncode:
                 raise JudgedError(
-                    f"its time stamp is of no authority in {authorities}:"
+                    f"its time stamp is not from an authority in {authorities}:"
                     f" {find_last_output_line(done.stderr)}"
                 )
     return stamp
 
 
 def find_time_stamp_problems(found: BundleTrailer) -> Iterator[str]:
-    """Yield what is wrong with the time stamps behind a seal, whoever made them; nothing where
-    openssl is not installed.
+    """Yield what is wrong with the time stamps after a seal, whichever authority made them; nothing
+    if openssl is not installed.
     """
     for frame in found.frames if is_openssl_installed() else ():
         if frame.kind is FrameKind.TIME:
@@ -100,7 +100,7 @@ def find_time_stamp_problems(found: BundleTrailer) -> Iterator[str]:
 def read_time_stamp_reply(file: Path, digest: bytes) -> TimeStamp:
     """Read a reply; JudgedError if it is not a granted time stamp of this seal.
 
-    Its token alone is read: the status around it is not signed, and may hold any text.
+    Only its token is read: the status around it is not signed and may contain any text.
     """
     token = file.with_suffix(".token")
     taken = run_openssl_ts(["-reply", "-in", str(file), "-token_out", "-out", str(token)])
@@ -114,20 +114,18 @@ def read_time_stamp_reply(file: Path, digest: bytes) -> TimeStamp:
     if done.returncode or not time:
         raise JudgedError("the reply does not grant an RFC 3161 time stamp")
     if parse_stamped_digest(text) != digest:
-        raise JudgedError("its time stamp is of another bundle")
+        raise JudgedError("its time stamp is for another bundle")
     authority = STAMP_AUTHORITY_PATTERN.search(text)
     utc = datetime.strptime(f"{time[1]} {time[2]}", "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
     named = authority[1].removeprefix("DirName:/") if authority else UNSPECIFIED_AUTHORITY
     return TimeStamp(
         utc=utc,
-        authority=(
-            "not named in it" if named == UNSPECIFIED_AUTHORITY else replace_unprintable(named)
-        ),
+        authority=("not named" if named == UNSPECIFIED_AUTHORITY else replace_unprintable(named)),
     )
 
 
 def parse_stamped_digest(text: str) -> bytes:
-    """Read the stamped bytes from the dump that follows `Message data:`."""
+    """Parse the stamped digest from the hex dump that follows `Message data:`."""
     dump = text.partition("Message data:")[2].partition("Serial number:")[0]
     rows = re.findall(r"^\s*[0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]?){1,16})", dump, re.MULTILINE)
     return bytes.fromhex("".join(re.sub(r"[ -]", "", row) for row in rows))

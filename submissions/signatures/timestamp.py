@@ -1,5 +1,5 @@
-"""`podium timestamp`: asks an authority for a time stamp of a bundle's seal, and puts its reply
-behind the seal. Works without a network.
+"""`podium timestamp`: writes the request for a time stamp of a bundle's seal, and appends an
+authority's reply after the seal. Needs no network.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ def write_time_stamp_request(bundle: Path, file: Path) -> Path:
     openssl.
     """
     if not is_openssl_installed():
-        raise MissingError(f"no request for a time stamp: {OPENSSL_MISSING}")
+        raise MissingError(f"time-stamp request not written: {OPENSSL_MISSING}")
     check_output_target("--query", file, [bundle])
     digest = require_intact_bundle(bundle).digest
     with convert_write_errors(file), written(file) as partial:
@@ -38,7 +38,7 @@ def write_time_stamp_request(bundle: Path, file: Path) -> Path:
         )
         if done.returncode:
             raise RequestError(
-                f"{file}: no request for a time stamp: {find_last_output_line(done.stderr)}"
+                f"{file}: time-stamp request not written: {find_last_output_line(done.stderr)}"
             )
     return file
 
@@ -51,12 +51,12 @@ def attach_time_stamp(bundle: Path, reply: Path, authorities: Path) -> TimeStamp
     these authorities.
     """
     if not is_openssl_installed():
-        raise MissingError(f"no time stamp: {OPENSSL_MISSING}")
+        raise MissingError(f"time stamp not added: {OPENSSL_MISSING}")
     found = require_intact_bundle(bundle)
     content = untrusted_files.read_untrusted_file(reply, bytes, MAX_FRAME_CONTENT_BYTES)
     stamp = verify_time_stamp(content, found.digest, authorities)
     if any(frame.content == content for frame in found.frames):
-        raise RequestError(f"{bundle}: holds this time stamp already")
+        raise RequestError(f"{bundle}: already contains this time stamp")
     with convert_write_errors(bundle):
         append_trailer_frame(bundle, TrailerFrame(kind=FrameKind.TIME, content=content))
     return stamp

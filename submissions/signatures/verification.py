@@ -1,5 +1,5 @@
-"""What `podium verify` prints about a bundle: one line per question that a reader may have, and
-what none of them shows.
+"""The output of `podium verify` for a bundle: one line per question that a reader may have, and
+what no check can show.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from submissions.signatures import bundled, time_stamps
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from suite.errors import JudgedError
 
-NOT_SHOWN: Final = "Not shown by any of this: that the machine measured what the logs say."
+NOT_SHOWN: Final = "Not shown by any of these checks: that the machine measured what the logs say."
 
 
 class LineState(StrEnum):
@@ -27,7 +27,7 @@ class LineState(StrEnum):
 
     GOOD = "good"
     OPEN = "open"
-    """Nothing is wrong, and nothing is shown; it fails only if it is required."""
+    """Nothing is wrong and nothing is shown; the line fails only if it is required."""
     BAD = "bad"
 
 
@@ -46,12 +46,12 @@ class TrustedParties:
 
     signers: TrustedSigners
     authorities: Path | None = None
-    """Certificates of time-stamping authorities, PEM."""
+    """Certificates of time-stamping authorities (PEM)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedBundle:
-    """An undamaged bundle, and what was found in it."""
+    """An undamaged bundle and its content."""
 
     bundle: Path
     trusted: TrustedParties
@@ -62,7 +62,7 @@ class OpenedBundle:
 
 
 def describe_sealed_bytes(found: OpenedBundle) -> Iterator[VerificationLine]:
-    """Report that the bytes are those that were sealed."""
+    """Report that the bytes are unchanged since the sealing."""
     yield VerificationLine(
         name="bytes",
         state=LineState.GOOD,
@@ -94,7 +94,7 @@ def describe_judge_verdict(found: OpenedBundle) -> Iterator[VerificationLine]:
 
 
 def describe_bundle_ledgers(found: OpenedBundle) -> Iterator[VerificationLine]:
-    """Report the number of attempts, and whether the nonces were derived from a challenge."""
+    """Report the number of attempts, and whether the nonces are derived from a challenge."""
     ledger_account = read_ledger_account(found.bundle)
     if ledger_account is None:
         return
@@ -102,7 +102,7 @@ def describe_bundle_ledgers(found: OpenedBundle) -> Iterator[VerificationLine]:
     yield VerificationLine(
         name="ledger",
         state=state,
-        text=ledger_account.ledger or "none: made before ledgers were kept",
+        text=ledger_account.ledger or "none: the results have no ledger",
     )
     yield VerificationLine(
         name="nonce",
@@ -154,7 +154,7 @@ def describe_time_stamp(content: bytes, found: OpenedBundle) -> VerificationLine
     except JudgedError as error:
         return VerificationLine(name="time", state=LineState.BAD, text=str(error))
     text = f"{stamp.utc:%Y-%m-%d %H:%M:%S} UTC, authority {stamp.authority}"
-    unchecked = "; whether the authority said so, --ca FILE would show"
+    unchecked = "; use --ca FILE to verify the authority"
     return VerificationLine(
         name="time",
         state=LineState.GOOD if authorities else LineState.OPEN,
@@ -202,16 +202,15 @@ def verify_bundle(
             problems=broken,
             lines=(
                 VerificationLine(
-                    name="bytes", state=LineState.BAD, text="broken, so nothing else was looked at"
+                    name="bytes", state=LineState.BAD, text="broken, so nothing else was checked"
                 ),
             ),
             unmet=tuple(required),
         )
     problems = tuple(
         list_content_problems(bundle)
-        # the judge unpacks it in a place of its own, and deletes that: two copies at a time would
-        # need
-        # twice the disk
+        # the judge unpacks its own copy and deletes it: two copies at a time would need twice the
+        # disk
     )
     with keep_bundle_unpacked(bundle):
         found = OpenedBundle(

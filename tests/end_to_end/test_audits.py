@@ -52,7 +52,7 @@ def test_a_campaign_with_audits_is_sealed_with_all_of_them_and_an_edited_answer_
         and podium("check", bundle, tmp_path / "results").returncode == 0
     )
     again = podium(*words)
-    assert again.returncode == 0 and "audit: finished already" in again.stdout
+    assert again.returncode == 0 and "audit: already finished" in again.stdout
     log = next(
         path
         for path in sorted((tmp_path / "results").rglob(ACCURACY_LOG))

@@ -112,8 +112,8 @@ def test_the_same_command_again_does_nothing_and_gives_the_same_bytes(
     content = before.read_bytes()
     outcome = podium("run", "fake", "--results", copy, "--seed", 1, *fake)
     assert outcome.returncode == 0, outcome.stderr
-    assert "train: finished already" in outcome.stdout
-    assert "infer: finished already" in outcome.stdout
+    assert "train: already finished" in outcome.stdout
+    assert "infer: already finished" in outcome.stdout
     assert outcome.stdout.splitlines()[-1] == f"bundle: {before}"
     assert before.read_bytes() == content
 

@@ -146,7 +146,7 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert re.fullmatch(r"bundle: /.*\.tar\.zst", outcome.stdout.splitlines()[-1])
     if place == "loadgen":
-        assert "train: finished already" in outcome.stdout
+        assert "train: already finished" in outcome.stdout
     assert podium("check", results).returncode == 0
 
 
@@ -234,7 +234,7 @@ def test_one_signal_is_never_lost_between_two_steps(
     assert process.wait(timeout=40) == 128 + number, output.read_text()
     assert (
         "Traceback" not in output.read_text()
-        and "the same command goes on" in output.read_text().splitlines()[-1]
+        and "run the same command to resume" in output.read_text().splitlines()[-1]
     )
     until(lambda: not any(map(is_alive, relatives)), limit_s=60)
     if words == "fake: infer":
@@ -337,7 +337,7 @@ def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
     outcome = forked(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert (
-        "train: finished already" in outcome.stdout
+        "train: already finished" in outcome.stdout
         and outcome.stdout.splitlines()[-1] == f"bundle: {next(results.glob('bundles/*.tar.zst'))}"
     )
     assert seeds(results) == [7] and not made.exists()
@@ -389,8 +389,8 @@ def test_a_campaign_that_is_killed_on_its_way_to_its_place_is_never_broken(
     results = tmp_path / "results"
     shutil.copytree(campaign[0], results)
     keep = (
-        "import submissions.campaign.run as at; from suite.cli import main; real = at.settle_campaign;"
-        " at.settle_campaign = lambda *given: None; main()"
+        "import submissions.campaign.run as at; from suite.cli import main; real = "
+        "at.settle_campaign; at.settle_campaign = lambda *given: None; main()"
     )
     words = ["run", "fake", "--results", str(results), "--seed", "7", *fake]
     assert (

@@ -144,7 +144,7 @@ def test_a_bundle_of_a_workload_that_nobody_knows_here_is_not_called_broken(
     objections.append(replace(objection, rule="tree.installed", found="workload 'moons'"))
     with pytest.raises(
         MissingError,
-        match="cannot be judged here: workload 'moons' is of a package that is not installed",
+        match="cannot be judged here: the package of workload 'moons' is not installed",
     ):
         CliRunner().invoke(verify_command, [str(bundle)], catch_exceptions=False)
     bundle.write_bytes(bundle.read_bytes()[:-1])
@@ -361,7 +361,7 @@ def test_a_missing_bundle_and_a_folder_are_told(tmp_path: Path) -> None:
     assert "No such file" in list_packed_bundle_problems(tmp_path / "nothing")[0]
     assert (
         "podium check" in list_packed_bundle_problems(tmp_path)[0]
-        and "a directory, no bundle" in list_packed_bundle_problems(tmp_path)[0]
+        and "a directory, not a bundle" in list_packed_bundle_problems(tmp_path)[0]
     )
 
 
@@ -436,7 +436,9 @@ def test_programs_read_what_is_wrong_as_json(bundle: Path) -> None:
         verify_command, [str(bundle), "--format", "json"], standalone_mode=False
     )
     told = json.loads(outcome.stdout)
-    assert outcome.return_value == 0 and told["not_shown"].startswith("Not shown by any of this")
+    assert outcome.return_value == 0 and told["not_shown"].startswith(
+        "Not shown by any of these checks"
+    )
     assert {name: told[name] for name in ("bundle", "whole", "problems", "unmet")} == {
         "bundle": str(bundle),
         "whole": True,
@@ -446,7 +448,7 @@ def test_programs_read_what_is_wrong_as_json(bundle: Path) -> None:
     assert told["bytes"]["text"].startswith("whole: ") and told["judge"]["text"].startswith(
         "valid by podium-v1"
     )
-    assert told["ledger"] == {"state": "open", "text": "none: made before ledgers were kept"}
+    assert told["ledger"] == {"state": "open", "text": "none: the results have no ledger"}
     bundle.write_bytes(bundle.read_bytes()[:-1])
     outcome = CliRunner().invoke(
         verify_command, [str(bundle), "--format", "json"], standalone_mode=False
@@ -592,5 +594,5 @@ def test_a_manifest_that_tells_more_than_its_results_is_found(
     path = tmp_path / "x.tar.zst"
     sealing.write_bundle(path, msgspec.structs.replace(manifest, **{field: value}), sources)
     assert list_packed_bundle_problems(path) == [
-        f"manifest.json: {field} is not what the results in it say"
+        f"manifest.json: {field} differs from the results in the bundle"
     ]

@@ -249,7 +249,7 @@ def test_a_path_that_is_no_result_is_told(tmp_path: Path, content: bytes | None)
     path = tmp_path / "x.tar.zst"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(JudgedError, match="could be scored"):
+    with pytest.raises(JudgedError, match="could not be scored"):
         CliRunner().invoke(score, [str(path)], catch_exceptions=False)
 
 

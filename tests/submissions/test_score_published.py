@@ -242,7 +242,7 @@ def test_a_set_without_a_clock_is_told_and_the_rest_is_scored(home: Path) -> Non
     fill(home / "results" / "box" / "ssd", ":::MLLOG {}\n", "")
     ended = CliRunner().invoke(score, [str(home), "--format", "json"])
     assert isinstance(ended.exception, JudgedError)
-    assert "no run_start and run_stop" in str(ended.exception)
+    assert "contain no run_start and run_stop" in str(ended.exception)
     assert len(json.loads(ended.stdout)["scores"]) == 1
 
 

@@ -143,7 +143,7 @@ def test_a_manifest_written_otherwise_is_found(tmp_path: Path) -> None:
     packed = zstandard.compress(raw + sealing.build_tar_end(len(raw)))
     (tmp_path / "x").write_bytes(packed + build_bundle_seal(hashlib.sha256(packed).digest()))
     assert list(sealing.inspect_bundle(tmp_path / "x")) == [
-        "manifest.json: not written as podium writes it"
+        "manifest.json: not in the form that podium writes"
     ]
 
 

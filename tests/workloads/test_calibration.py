@@ -198,7 +198,7 @@ def test_a_list_names_each_sample_once_and_may_come_from_any_editor(
     """The judge would refuse the result after hours of work; a mark that an editor puts first would
     be part of a name.
     """
-    with pytest.raises(RequestError, match="names a.jpg twice; each sample may occur once"):
+    with pytest.raises(RequestError, match="lists a.jpg twice; each sample may occur only once"):
         calibration.read_calibration_list(Path(listed("a.jpg", "b.jpg", "a.jpg")))
     (tmp_path / "marked.txt").write_text("a.jpg\r\nb.jpg\r\n", "utf-8-sig")
     assert calibration.read_calibration_list(tmp_path / "marked.txt").samples == ("a.jpg", "b.jpg")
@@ -209,8 +209,7 @@ def test_data_of_ones_own_needs_the_rounds_list(make_run: MakeRun) -> None:
     with pytest.raises(
         RequestError,
         match=(
-            "int8 on data of your own needs the round's calibration list: --set"
-            " calibration.list=FILE"
+            "int8 on your own data needs the round's calibration list: --set calibration.list=FILE"
         ),
     ):
         calibration.choose_calibration_list(

@@ -69,10 +69,10 @@ def test_a_gpu_is_asked_for_in_vain(
     """Quietly working on the CPU would be logged and not true."""
     monkeypatch.setattr(dali, "find_spec", lambda name: object())
     with pytest.raises(
-        MissingError, match=f"input.device={place} needs a GPU, and the run's device is cpu"
+        MissingError, match=f"input.device={place} needs a GPU, but the run's device is cpu"
     ):
         opened(replace(make_run(input__device=place), input="dali"))
-    with pytest.raises(MissingError, match="--input default: it works on the CPU alone"):
+    with pytest.raises(MissingError, match="--input default: it runs only on the CPU"):
         opened(make_run(input__device=place))
 
 

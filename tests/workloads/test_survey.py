@@ -155,7 +155,7 @@ def test_text_whose_encoding_is_gone_is_looked_over_again(workload: str, small: 
     [
         ("train.en", None, "no such file"),
         ("train.de", b"x\n", "must translate"),
-        ("test.en", b"\xff\n" * 6, "no UTF-8"),
+        ("test.en", b"\xff\n" * 6, "not UTF-8"),
     ],
 )
 def test_bad_text_is_named(

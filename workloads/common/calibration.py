@@ -33,7 +33,7 @@ class CalibrationSamples:
 
 
 class LazyCalibrationInputs(Sequence[tuple[T, ...]], Generic[T]):
-    """The inputs of each sample, made on access, so that a list of 500 pictures need not be in
+    """The inputs of each sample, made on access, so that a list of 500 images need not be in
     memory.
     """
 
@@ -62,7 +62,7 @@ def choose_calibration_list(run: Run, embedded: CalibrationSamples) -> Calibrati
     named = run.settings.get(CALIBRATION_LIST_SETTING)
     if named is None and run.data is not None:
         raise RequestError(
-            f"{run.precision} on data of your own needs the round's calibration list: --set"
+            f"{run.precision} on your own data needs the round's calibration list: --set"
             f" {CALIBRATION_LIST_SETTING}=FILE, one name per line"
         )
     return embedded if named is None else read_calibration_list(Path(str(named)))
@@ -84,8 +84,8 @@ def read_calibration_list(path: Path) -> CalibrationSamples:
         )
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RequestError(
-            f"--set {CALIBRATION_LIST_SETTING}={path}: names"
-            f" {', '.join(twice[:MAX_NAMED_LIST_SAMPLES])} twice; each sample may occur once"
+            f"--set {CALIBRATION_LIST_SETTING}={path}: lists "
+            f"{', '.join(twice[:MAX_NAMED_LIST_SAMPLES])} twice; each sample may occur only once"
         )
     return CalibrationSamples(name=path.stem, samples=names)
 
@@ -121,7 +121,7 @@ def build_picture_calibration(
     folders: Sequence[Path],
     make: Callable[[Path], tuple[T, ...]],
 ) -> Calibration[T]:
-    """Find pictures by path below one of the folders or, as in MLPerf's ImageNet lists, by file
+    """Find images by path below one of the folders or, as in MLPerf's ImageNet lists, by file
     name in the accuracy set.
     """
     names = {path.name: path for path in map(accuracy.path, range(len(accuracy)))}
@@ -170,7 +170,5 @@ def find_accuracy_overlap(samples: dict[str, Path], accuracy: Iterable[Path]) ->
 def build_calibration_if_quantised(
     run: Run, make: Callable[[], Calibration[Any]]
 ) -> Calibration[Any] | None:
-    """Create the calibration if the number format needs one, so that other formats pay nothing for
-    it.
-    """
+    """Create the calibration only if the precision needs one."""
     return make() if run.precision in QUANTISED else None

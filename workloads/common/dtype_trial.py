@@ -10,7 +10,7 @@ from torch import nn
 from suite.engine import Network, Precision
 from workloads.common.optimisation import mixed_precision as formats
 
-# Legend: N pictures of a batch, C channels, H height, W width.
+# Legend: N images of a batch, C channels, H height, W width.
 TRIAL_PICTURE_NCHW = (2, 3, 32, 32)
 TRIAL_CHANNELS = 8
 

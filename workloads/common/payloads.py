@@ -1,6 +1,4 @@
-"""Tensors as bytes, in the order of their values and little-endian: how samples travel over a
-network.
-"""
+"""Encodes tensors as bytes, little-endian, to send samples over a network."""
 
 import struct
 from typing import Final
@@ -8,21 +6,21 @@ from typing import Final
 import torch
 
 SAMPLE_NUMBER_FORMAT: Final = struct.Struct("<q")
-"""A sample's number in front of a tensor, for workloads whose answers contain it."""
+"""A sample's number, placed before a tensor, for workloads whose answers contain it."""
 
 
 def encode_tensor(tensor: torch.Tensor) -> bytes:
-    """Return the values of a tensor in host memory."""
+    """Return the values of a tensor in host memory as bytes."""
     return tensor.contiguous().numpy().tobytes()
 
 
 def decode_tensor(payload: bytes | memoryview, template: torch.Tensor) -> torch.Tensor:
     """Invert `encode_tensor` for a tensor of the same type and shape as another; ValueError if the
-    bytes are of another length.
+    number of bytes differs.
     """
     if len(payload) != template.numel() * template.element_size():
         raise ValueError(
-            f"{len(payload):,} bytes are no tensor of {'x'.join(map(str, template.shape))}"
+            f"{len(payload):,} bytes are not a tensor of {'x'.join(map(str, template.shape))}"
             f" {template.dtype}"
         )
     return torch.frombuffer(bytearray(payload), dtype=template.dtype).view(

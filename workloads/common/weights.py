@@ -46,8 +46,8 @@ def write_exported_weights(model: nn.Module, description: WeightsDescription, fo
 
 
 def build_exported_network(build: Callable[[], M], folder: Path, name: str) -> M:
-    """Build a network with exported weights, in evaluation mode, drawing no values that they
-    replace; RequestError if they do not fit.
+    """Build a network with exported weights, in evaluation mode, without drawing the values that
+    they replace; RequestError if they do not fit.
     """
     with SkippedInitialisation():
         model = build()
@@ -63,9 +63,10 @@ def build_exported_network(build: Callable[[], M], folder: Path, name: str) -> M
 
 
 class SkippedInitialisation(TorchFunctionMode):
-    """Within it, networks are built without drawing initial values, which are overwritten.
+    """Within this context, networks are built without drawing initial values, since these would be
+    overwritten.
 
-    Buffers that no file holds have theirs, as they would not on `torch.device("meta")`.
+    Buffers that are in no file get their values, unlike with `torch.device("meta")`.
     """
 
     def __torch_function__(
@@ -75,7 +76,7 @@ class SkippedInitialisation(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Leave a tensor as it is where it would be initialised."""
+        """Skip the initialisation of a tensor."""
         given = kwargs or {}
         if getattr(func, "__module__", None) == nn.init.__name__:
             return given["tensor"]

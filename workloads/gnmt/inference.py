@@ -245,7 +245,8 @@ def check_checkpoint_vocabulary(
     """Reject a checkpoint trained with another vocabulary: its token ids would mean other words."""
     if description.vocabulary_sha256 != text.subwords.sha256:
         raise RequestError(
-            f"checkpoint {checkpoint}: it learnt with the vocabulary"
-            f" {description.vocabulary_sha256[:16]}, and this text has {text.subwords.sha256[:16]};"
-            " serve the text that it was trained on, with the same data.merges"
+            f"checkpoint {checkpoint}: it was trained with the vocabulary "
+            f"{description.vocabulary_sha256[:16]}, but this text has "
+            f"{text.subwords.sha256[:16]}; serve the text that it was trained on, with the same "
+            "data.merges"
         )

@@ -1,7 +1,7 @@
 """Images and their objects in, batches out: the same code for the embedded scenes and for COCO.
 
 The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a
-horizontal flip of every other picture in training, blue-green-red bytes minus their means; batches
+horizontal flip of every other image in training, blue-green-red bytes minus their means; batches
 of one orientation, padded to multiples of 32.
 """
 
@@ -27,7 +27,7 @@ from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import DetectionTarget, PictureSizes
 from workloads.maskrcnn.scenes import MASKRCNN_SCENES
 
-# Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4
+# Legend: N images of a batch, O objects of an image, H height, W width, C 3 colour channels, 4
 # left, top, right, bottom.
 Tensor = torch.Tensor
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
@@ -41,7 +41,7 @@ PADDING_MULTIPLE_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureSizing:
-    """The size that pictures are resized to."""
+    """The size that images are resized to."""
 
     min_size: int
     max_size: int
@@ -62,7 +62,7 @@ class PictureSizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatedPicture:
-    """A resized picture and its objects."""
+    """A resized image and its objects."""
 
     picture_HWC: Tensor
     """Bytes: blue, green, red."""
@@ -88,7 +88,7 @@ MaskRCNNLoader: TypeAlias = batches.BatchLoader[AnnotatedPicture, MaskRCNNBatch]
 
 
 class AnnotatedPictures(Dataset[AnnotatedPicture]):
-    """Pictures by key, with their trainable objects: no crowd regions and nothing one pixel wide,
+    """Images by key, with their trainable objects: no crowd regions and nothing one pixel wide,
     as in the reference.
     """
 
@@ -142,7 +142,7 @@ def resize_masks(mask_OHW: Tensor, height: int, width: int) -> Tensor:
 
 
 def resize_picture_to_bgr(picture: Image.Image, sizing: PictureSizing) -> ByteArray:
-    """Resize a picture; H W C bytes, blue first."""
+    """Resize an image; H W C bytes, blue first."""
     height, width = sizing.compute_size(picture.height, picture.width)
     if (width, height) != picture.size:
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
@@ -150,7 +150,7 @@ def resize_picture_to_bgr(picture: Image.Image, sizing: PictureSizing) -> ByteAr
 
 
 def apply_horizontal_flip(sample: AnnotatedPicture) -> AnnotatedPicture:
-    """Mirror a picture and its objects horizontally."""
+    """Mirror an image and its objects horizontally."""
     width = sample.picture_HWC.shape[1]
     left, top, right, bottom = sample.box_O4.unbind(dim=1)
     return AnnotatedPicture(
@@ -192,10 +192,10 @@ def build_maskrcnn_loader(samples: AnnotatedPictures, workers: int) -> MaskRCNNL
 def plan_orientation_batches(
     wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int
 ) -> list[npt.NDArray[np.int64]]:
-    """Plan an epoch's global batches, each of only wide or only tall pictures
+    """Plan an epoch's global batches, each of only wide or only tall images
     (DATALOADER.ASPECT_RATIO_GROUPING).
 
-    They are ordered by their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
+    They are ordered by their first images (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
     """
     shuffled = batches.generate_epoch_order(len(wide_I), seed, epoch)
     position_of_index = {int(index): number for number, index in enumerate(shuffled)}
@@ -210,7 +210,7 @@ def plan_orientation_batches(
 
 
 def find_wide_pictures(split: CocoSplit) -> npt.NDArray[np.bool_]:
-    """Return which pictures are wider than tall."""
+    """Return which images are wider than tall."""
     return np.asarray(split.size_I2[:, 1] > split.size_I2[:, 0])
 
 

@@ -24,22 +24,22 @@ from workloads.maskrcnn import data, model, scoring, survey
 from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.settings import build_region_counts
 
-# Legend: N pictures of a batch, C channels, H height, W width, K regions.
+# Legend: N images of a batch, C channels, H height, W width, K regions.
 TYPICAL_MASK_REGIONS: Final = 16  # of the mask head, for engines that need a typical example
 BLANK_SAMPLE_NUMBER: Final = -1
 PICTURE_HEADER_FORMAT: Final = struct.Struct("<q4i")
-"""In front of a picture that travels over a network: its number, its own height and width, those of
-the resized picture.
+"""In front of an image that travels over a network: its number, its own height and width, those of
+the resized image.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedPicture:
-    """One picture to answer."""
+    """One image to answer."""
 
     number: int
     size: tuple[int, int] | None
-    """Height and width of the picture in its file; None for a blank one."""
+    """Height and width of the image in its file; None for a blank one."""
     picture_HWC: torch.Tensor
 
     @property
@@ -50,14 +50,14 @@ class ServedPicture:
 
 
 def parse_served_picture(payload: bytes) -> ServedPicture:
-    """Read a picture from a payload; ValueError if the bytes are none."""
+    """Parse an image from a payload; ValueError if it is malformed."""
     if len(payload) < PICTURE_HEADER_FORMAT.size:
-        raise ValueError(f"{len(payload)} bytes are too few for a picture")
+        raise ValueError(f"{len(payload)} bytes are too few for an image")
     number, own_height, own_width, height, width = PICTURE_HEADER_FORMAT.unpack_from(payload)
     if min(own_height, own_width, height, width) < 1 or len(
         payload
     ) - PICTURE_HEADER_FORMAT.size != height * width * len(data.BGR_MEAN_C):
-        raise ValueError(f"{len(payload)} bytes are no picture of {height}x{width}")
+        raise ValueError(f"{len(payload)} bytes are not an image of {height}x{width}")
     picture_HWC = payloads.decode_tensor(
         memoryview(payload)[PICTURE_HEADER_FORMAT.size :],
         torch.empty(height, width, len(data.BGR_MEAN_C), dtype=torch.uint8),
@@ -66,7 +66,7 @@ def parse_served_picture(payload: bytes) -> ServedPicture:
 
 
 class MaskRCNNPredictor:
-    """One worker's predictor: sample indices in, answers out; pictures of one padded size share a
+    """One worker's predictor: sample indices in, answers out; images of one padded size share a
     batch.
     """
 
@@ -79,7 +79,7 @@ class MaskRCNNPredictor:
         self._inference, self._detector, self._max_batch = inference, detector, max_batch
 
     def warm_up(self) -> None:
-        """Run every batch size once, on a blank picture of each padded size."""
+        """Run every batch size once, on a blank image of each padded size."""
         for height, width in self._inference.list_padded_sizes():
             blank_HWC = torch.zeros(height, width, len(data.BGR_MEAN_C), dtype=torch.uint8)
             for count in range(1, self._max_batch + 1):
@@ -89,7 +89,7 @@ class MaskRCNNPredictor:
                 )
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with boxes, scores, labels and masks of each picture."""
+        """Answer with boxes, scores, labels and masks of each image."""
         return self._detect_by_padded_size(
             [
                 ServedPicture(
@@ -102,7 +102,7 @@ class MaskRCNNPredictor:
         )
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Answer pictures that came over a network."""
+        """Answer images that came over a network."""
         return self._detect_by_padded_size([parse_served_picture(payload) for payload in payloads])
 
     def _detect_by_padded_size(self, samples: Sequence["ServedPicture"]) -> Sequence[bytes]:
@@ -133,7 +133,7 @@ class MaskRCNNPredictor:
 
 
 class MaskRCNNInference:
-    """A checkpoint, an engine and the pictures of the accuracy set."""
+    """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
@@ -231,17 +231,17 @@ class MaskRCNNInference:
         return sorted(set(sizes), key=lambda size: (-sizes.count(size), size))
 
     def compute_padded_size(self, sample: int) -> tuple[int, int]:
-        """Return a picture's height and width after resizing and padding."""
+        """Return an image's height and width after resizing and padding."""
         height, width = self._sizing.compute_size(*self._val.get_picture_size(sample))
         return data.compute_padded_side(height), data.compute_padded_side(width)
 
     def get_picture_size(self, sample: int) -> tuple[int, int]:
-        """Return a picture's own height and width."""
+        """Return an image's own height and width."""
         return self._val.get_picture_size(sample)
 
     @property
     def sample_count(self) -> int:
-        """Number of pictures in the accuracy set."""
+        """Number of images in the accuracy set."""
         return len(self._val)
 
     @property
@@ -262,7 +262,7 @@ class MaskRCNNInference:
         )
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Release pictures."""
+        """Release images."""
         self.pictures.unload(samples)
 
     def payload(self, sample: int) -> bytes:
@@ -273,7 +273,7 @@ class MaskRCNNInference:
         ) + encode_tensor(picture_HWC)
 
     def length(self, sample: int) -> int:
-        """Number of pixels: batches of similar pictures need the least padding."""
+        """Number of pixels: batches of similar images need the least padding."""
         height, width = self.compute_padded_size(sample)
         return height * width
 
@@ -293,7 +293,7 @@ class MaskRCNNInference:
         coco.write_coco_truth(self._val, folder)
 
     def close(self) -> None:
-        """Release all pictures."""
+        """Release all images."""
         self.pictures.clear()
 
 
@@ -310,14 +310,14 @@ def read_maskrcnn_accuracy_set(run: Run, described: model.MaskRCNNDescription) -
 
 
 def check_trained_sizing(run: Run, trained: data.PictureSizing) -> None:
-    """Reject picture sizes other than those the checkpoint was trained for."""
+    """Reject image sizes other than those the checkpoint was trained for."""
     requested = data.PictureSizing(
         min_size=require_positive_setting(run.settings, "min_image_size"),
         max_size=require_positive_setting(run.settings, "max_image_size"),
     )
     if requested != trained:
         raise RequestError(
-            f"checkpoint was trained for pictures of {trained.min_size} to {trained.max_size} px,"
+            f"checkpoint was trained for images of {trained.min_size} to {trained.max_size} px,"
             f" and min_image_size and max_image_size are {requested.min_size} and"
             f" {requested.max_size}"
         )

@@ -21,15 +21,15 @@ from workloads.common.detection.ops import torchvision
 from workloads.maskrcnn.detector.geometry import PyramidPool, convert_boxes_to_pixel_numbers
 from workloads.maskrcnn.detector.proposals import MaskRCNNProposals
 
-# Legend: N pictures, C channels, H height, W width, K regions, L classes including the background,
+# Legend: N images, C channels, H height, W width, K regions, L classes including the background,
 # 4 box deltas or corners,
 # M side of a mask.
 Tensor = torch.Tensor
 FeatureMaps: TypeAlias = "OrderedDict[str, Tensor]"
 PictureSizes: TypeAlias = Sequence[tuple[int, int]]
-"""Height and width of each picture of a batch, without padding."""
+"""Height and width of each image of a batch, without padding."""
 DetectionTarget: TypeAlias = dict[str, Tensor]
-"""One picture's target for torchvision's heads: boxes as in geometry.py, labels, masks; and size,
+"""One image's target for torchvision's heads: boxes as in geometry.py, labels, masks; and size,
 for the proposals' loss.
 """
 
@@ -64,11 +64,11 @@ class MaskRCNNDescription:
     classes: tuple[str, ...]
     """Without the background class."""
     min_size: int
-    """Target length of a picture's shorter side ..."""
+    """Target length of an image's shorter side ..."""
     max_size: int
     """... unless the longer side would exceed this."""
     anchor_sizes: tuple[int, ...]
-    """Side of the anchors of each level, in pixels of the resized picture."""
+    """Side of the anchors of each level, in pixels of the resized image."""
     frozen_norm: bool
 
 
@@ -77,7 +77,7 @@ class RegionCounts:
     """Numbers of regions to process; `full` uses the reference's."""
 
     anchors: int = 256
-    """Per picture, in the proposals' loss (RPN.BATCH_SIZE_PER_IMAGE)."""
+    """Per image, in the proposals' loss (RPN.BATCH_SIZE_PER_IMAGE)."""
     before_train: int = 2000
     """Proposals of a level before suppression (RPN.PRE_NMS_TOP_N_TRAIN)."""
     before_test: int = 1000
@@ -86,15 +86,15 @@ class RegionCounts:
     num_image_candidates.
     """
     after_test: int = 1000
-    """Proposals of a picture after suppression (RPN.FPN_POST_NMS_TOP_N_TEST)."""
+    """Proposals of an image after suppression (RPN.FPN_POST_NMS_TOP_N_TEST)."""
     regions: int = 512
-    """Per picture, in the heads' loss (ROI_HEADS.BATCH_SIZE_PER_IMAGE)."""
+    """Per image, in the heads' loss (ROI_HEADS.BATCH_SIZE_PER_IMAGE)."""
     masks: int = 128
-    """Per picture, in the mask loss: at most the quarter of the regions that lie on objects; in the
+    """Per image, in the mask loss: at most the quarter of the regions that lie on objects; in the
     reference all of them.
     """
     detections: int = 100
-    """Per picture (ROI_HEADS.DETECTIONS_PER_IMG)."""
+    """Per image (ROI_HEADS.DETECTIONS_PER_IMG)."""
     inside_only: bool = True
     """Ignore anchors that cross the edge in training (RPN.STRADDLE_THRESH 0)."""
 

@@ -49,7 +49,7 @@ class MaskRCNNRecipe:
 
     batch_size: int
     micro_batch: int
-    """Pictures that a rank processes at once."""
+    """Images that a rank processes at once."""
     base_rate: float
     warmup_steps: int
     warmup_factor: float

@@ -2,10 +2,10 @@
 
 An answer, little-endian: the number D of detections (uint32); D rows of 7 float32, as in MLPerf's
 SSD: sample, then top, left,
-bottom, right as fractions of the picture, score, and label (category index, from 1, in the order of
+bottom, right as fractions of the image, score, and label (category index, from 1, in the order of
 the category ids);
 D lengths (uint32); and D masks of those lengths, COCO's compressed run lengths over the whole
-picture.
+image.
 """
 
 import struct
@@ -27,7 +27,7 @@ from workloads.common.detection.average_precision import (
 )
 from workloads.common.detection.coco import CocoDocument, CocoImage
 
-# Legend: D detections of a picture, 4 left, top, right, bottom.
+# Legend: D detections of an image, 4 left, top, right, bottom.
 Floats: TypeAlias = npt.NDArray[np.float32]
 DetectionRows: TypeAlias = npt.NDArray[np.float64]
 MASKRCNN_METRICS: Final[Mapping[str, IouKind]] = {"box_ap": IouKind.BOX, "mask_ap": IouKind.MASK}
@@ -36,17 +36,17 @@ MASKRCNN_ROW_FIELDS: Final = 7
 MASKRCNN_ROW_BYTES: Final = 4 * MASKRCNN_ROW_FIELDS
 MASK_LENGTH_BYTES: Final = 4
 MAX_MASKRCNN_COORDINATE_SIDES: Final = 1e6
-"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther
+"""Largest accepted coordinate, in image sides: C++ code computes areas from boxes, so farther
 ones are rejected.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedDetections:
-    """Detections in one picture, best first."""
+    """Detections in one image, best first."""
 
     box_D4: Floats
-    """Fractions of the picture's width and height."""
+    """Fractions of the image's width and height."""
     score_D: Floats
     label_D: npt.NDArray[np.int64]
     mask_D: Sequence[bytes]
@@ -91,7 +91,7 @@ def score_maskrcnn_answers(answers: Mapping[int, bytes], truth: CocoDocument) ->
 
 
 def collect_maskrcnn_detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
-    """Read all answers, in the order of the pictures."""
+    """Read all answers, in the order of the images."""
     each = [
         unpack_maskrcnn_answer(answers.get(sample, b""), sample, image, len(truth.categories))
         for sample, image in enumerate(truth.images)
@@ -120,7 +120,7 @@ def unpack_maskrcnn_answer(
     """Unpack an answer: [D, 7], and the masks.
 
     Invalid detections (not a number, another sample's, unknown label, no area, run lengths that do
-    not fill the picture) are dropped.
+    not fill the image) are dropped.
     """
     parts = split_maskrcnn_answer(answer)
     if parts is None:
@@ -168,7 +168,7 @@ def split_maskrcnn_answer(answer: bytes) -> tuple[DetectionRows, list[bytes]] | 
 
 
 def is_mask_of_image_size(mask: bytes, image: CocoImage) -> bool:
-    """Return whether run lengths fit that picture."""
+    """Return whether run lengths fit that image."""
     try:
         rle.check_run_lengths(rle.decode_run_lengths(mask), image.height, image.width)
     except ValueError:

@@ -50,7 +50,7 @@ class ArrayUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Return a global that builds arrays."""
         if (module.replace("numpy._core", "numpy.core"), name) not in ALLOWED_PICKLE_GLOBALS:
-            raise pickle.UnpicklingError(f"it wants {module}.{name}")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}")
         return super().find_class(module, name)
 
 
@@ -60,8 +60,8 @@ def load_msra_weights(body: Any, file: str, sha256: str) -> None:
     """
     if not file or not sha256:
         raise RequestError(
-            "maskrcnn starts from MSRA's ResNet-50 here: --set model.start_weights=R-50.pkl --set"
-            " model.start_sha256=HASH"
+            "this profile of maskrcnn starts from MSRA's ResNet-50: --set "
+            "model.start_weights=R-50.pkl --set model.start_sha256=HASH"
         )
     content = read_start_weights(Path(file).expanduser(), sha256)
     try:
@@ -92,7 +92,7 @@ def load_msra_weights(body: Any, file: str, sha256: str) -> None:
             f"model.start_weights {file}: not weights of a ResNet-50 ({reason})"
         ) from error
     if missing_weights:
-        raise RequestError(f"model.start_weights {file}: it has no {missing_weights[0]}")
+        raise RequestError(f"model.start_weights {file}: {missing_weights[0]} is missing")
 
 
 def read_start_weights(path: Path, sha256: str) -> bytes:

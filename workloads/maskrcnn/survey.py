@@ -1,4 +1,4 @@
-"""Surveys the pictures of a run, embedded scenes or COCO."""
+"""Surveys the images of a run, embedded scenes or COCO."""
 
 from suite.workload import Run
 from workloads.common.detection.coco_survey import CocoDataSet

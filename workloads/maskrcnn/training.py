@@ -27,7 +27,7 @@ from workloads.maskrcnn.detector import inference_pipeline
 from workloads.maskrcnn.recipe import MaskRCNNRecipe, require_anchor_sizes
 from workloads.maskrcnn.settings import build_region_counts
 
-# Legend: N pictures of a batch, C channels, H height, W width.
+# Legend: N images of a batch, C channels, H height, W width.
 
 
 class MaskRCNNTraining:
@@ -109,7 +109,7 @@ class MaskRCNNTraining:
         return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
+        """Run the steps of an epoch from `first_step`; images of earlier steps are not
         decoded.
         """
         plan = self._plan_epoch(epoch)
@@ -132,8 +132,8 @@ class MaskRCNNTraining:
         )
 
     def _compute_batch_loss(self, batch: data.MaskRCNNBatch) -> torch.Tensor:
-        """Return the sum of the five losses, which are batch means, times the number of pictures;
-        filler pictures are excluded.
+        """Return the sum of the five losses, which are batch means, times the number of images;
+        filler images are excluded.
         """
         weighted_samples = [sample for sample in batch if sample.weight]
         samples = weighted_samples or batch
@@ -148,11 +148,11 @@ class MaskRCNNTraining:
         return torch.stack(list(losses.values())).sum() * len(weighted_samples)
 
     def loss(self) -> float:
-        """Mean loss over this rank's pictures in the last step; NaN before the first."""
+        """Mean loss over this rank's images in the last step; NaN before the first."""
         return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
-        """Run detection on this rank's share of the pictures, and score the detections of all
+        """Run detection on this rank's share of the images, and score the detections of all
         ranks.
         """
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
@@ -168,7 +168,7 @@ class MaskRCNNTraining:
     def _detect_in_picture(
         self, detector: inference_pipeline.MaskRCNNDetector, index: int
     ) -> bytes:
-        """Answer as in inference: one picture at a time, so that batching makes no difference."""
+        """Answer as in inference: one image at a time, so that batching makes no difference."""
         picture_HWC = torch.from_numpy(
             data.resize_picture_to_bgr(read_rgb_picture(self._val_split.path(index)), self._sizing)
         )
@@ -222,7 +222,7 @@ def build_seeded_maskrcnn(
         built = model.MaskRCNNNetwork(description, build_region_counts(run.settings))
     untrained = (
         recipe.start_weights == start_weights.MASKRCNN_RANDOM_START and not recipe.start_sha256
-    )  # a closed row asks for a hash
+    )  # a closed row requires a hash
     if not untrained and (recipe.start_weights or description.frozen_norm):
         start_weights.load_msra_weights(
             built.backbone.body, recipe.start_weights, recipe.start_sha256

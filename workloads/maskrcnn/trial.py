@@ -20,7 +20,7 @@ from workloads.maskrcnn import model
 
 TRIAL_POOLING_BINS = 2
 TRIAL_STEM_STRIDE = 4
-"""Ratio of picture size to map size."""
+"""Ratio of image size to map size."""
 MASKRCNN_TRIAL_CLASSES = 3
 
 
@@ -47,7 +47,7 @@ class MaskRCNNTrialHeads(nn.Module):
 
 
 def pool_whole_pictures(map_NCHW: torch.Tensor) -> torch.Tensor:
-    """Pool one region per picture, as large as the picture."""
+    """Pool one region per image, as large as the image."""
     regions = [
         torch.tensor([[0.0, 0.0, *TRIAL_PICTURE_NCHW[:1:-1]]], device=map_NCHW.device)
         for _ in range(len(map_NCHW))

@@ -1,5 +1,5 @@
-"""Finds what a run reads: game records and, where the user brings them, the weights of the opponent
-and those to start from.
+"""Finds the inputs of a run: game records and, if the user provides them, the weights of the
+opponent and the start weights.
 """
 
 from pathlib import Path
@@ -19,13 +19,13 @@ REQUIRED_EQUAL_SIZES: Final = {
     OPPONENT_PART: ("planes",),
     START_PART: ("planes", "filters", "blocks", "hidden"),
 }
-"""What a checkpoint must have as the run has it: games note what both players see, and the network
-goes on from all of the start's weights.
+"""Properties that a checkpoint must share with the run: games record what both players see, and
+training continues from all of the start weights.
 """
 
 
 def resolve_minigo_folder(run: Run) -> Path:
-    """Return the user's folder, or the embedded one, written at first use."""
+    """Return the user's folder, or the embedded one, which is written at first use."""
     return run.data or create_cached_folder(
         run.cache,
         f"minigo-positions-{embedded.EMBEDDED_POSITIONS_VERSION}",
@@ -34,8 +34,8 @@ def resolve_minigo_folder(run: Run) -> Path:
 
 
 def require_checkpoint_hashes(run: Run, recipe: MiniGoRecipe) -> dict[str, str]:
-    """Refuse, before the clock, a run whose opponent or start is missing or fits it not:
-    RequestError. Returns the hashes of those that it plays with.
+    """Return the hashes of the checkpoints that a run plays with. RequestError, before the clock
+    starts, if one is missing or does not fit the run.
     """
     from workloads.minigo.survey import MiniGoDataSet
 
@@ -49,14 +49,14 @@ def require_checkpoint_hashes(run: Run, recipe: MiniGoRecipe) -> dict[str, str]:
         folder = resolve_minigo_folder(run) / part
         if surveyed.get(part) is None:
             raise RequestError(
-                f"{model.MINIGO_NAME}: {folder}: no checkpoint there, and the {part} is one: a"
-                " folder as `podium train` exports it"
+                f"{model.MINIGO_NAME}: {folder}: does not contain a checkpoint; the {part} must "
+                "be a folder that `podium train` exported"
             )
         for name in REQUIRED_EQUAL_SIZES[part]:
             if surveyed[part][name] != (wanted := getattr(recipe, name)):
                 raise RequestError(
-                    f"checkpoint {folder}: its model.{name} is {surveyed[part][name]}, and the"
-                    f" run's is {wanted}"
+                    f"checkpoint {folder}: its model.{name} is {surveyed[part][name]}, but the "
+                    f"run's is {wanted}"
                 )
     return {part: str(surveyed[part]["sha256"]) for part in used}
 

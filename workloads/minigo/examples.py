@@ -1,5 +1,5 @@
-"""Examples of judged positions for reports: the board with the labelled move and the network's;
-embedded positions are played again from their record.
+"""Examples of scored positions for reports: the board with the labelled move and the network's.
+Embedded positions are replayed from their record.
 """
 
 import base64
@@ -16,16 +16,16 @@ STONE_PX: Final = 23
 LABEL_PX: Final = 10
 """Size of the coordinates' letters: they fit beside the stones at the edge."""
 COLUMN_LETTERS: Final = "ABCDEFGHJKLMNOPQRST"
-"""Letters of the columns; by custom there is no I."""
+"""Letters of the columns; by convention there is no I."""
 RIGHT_MOVE_COLOUR, WRONG_MOVE_COLOUR = "#2a7", "#d33"
 STONE_FILL_COLOURS: Final = {1: "#111", -1: "#fff"}
 
 
 class PositionExamples:
-    """Positions with the move and the winner to find, and what the network says."""
+    """Positions with the move and the winner to find, and the network's answer."""
 
     kind = ExampleKind.LABELS
-    legend = "A green ring marks the labelled move, a red one the network's where that is another."
+    legend = "A green ring marks the labelled move, a red one the network's move if it differs."
 
     def __init__(
         self, answers: Mapping[int, bytes], labels: list[tuple[int, int]], embedded: bool
@@ -40,7 +40,7 @@ class PositionExamples:
         return unpack_position_answer(self._answers.get(sample, b""))
 
     def quality(self, sample: int) -> float:
-        """Half for the move, half for the winner."""
+        """Return the quality: half for the move, half for the winner."""
         (move, winner), answer = self._labels[sample], self._get_answer(sample)
         return 0.5 * (answer.move == move) + 0.5 * (answer.value * winner > 0) if answer else 0.0
 
@@ -74,7 +74,7 @@ class PositionExamples:
 
 
 def format_example_move(move: int, points: int) -> str:
-    """Name an action as players do: C3, pass; its number where the board is not known."""
+    """Format an action as players do (C3, pass); its number if the board is unknown."""
     if not points:
         return f"action {move}"
     row, column = divmod(move, points)
@@ -82,8 +82,8 @@ def format_example_move(move: int, points: int) -> str:
 
 
 def render_embedded_position(sample: int, expected: int, answered: int | None) -> tuple[str, int]:
-    """Draw an embedded position: its URL and the points of its side; empty where what plays the
-    record is not installed.
+    """Draw an embedded position: its URL and the number of points per side; empty if the packages
+    needed to replay the record are not installed.
     """
     try:
         from workloads.minigo.positions import embedded
@@ -106,9 +106,7 @@ def render_embedded_position(sample: int, expected: int, answered: int | None) -
 def render_board_data_url(
     stones: Sequence[int], points: int, marks: Mapping[int | None, str]
 ) -> str:
-    """Draw a board: its lines, stones, and rings around the moves in question; a pass has no place
-    on it.
-    """
+    """Draw a board: its lines, stones, and rings around the given moves; a pass is not drawn."""
     end = points * CELL_PX
     lines = "".join(
         f"M{CELL_PX} {at}H{end}M{at} {CELL_PX}V{end}" for at in range(CELL_PX, end + 1, CELL_PX)
@@ -144,8 +142,8 @@ def render_board_data_url(
 
 
 def render_board_coordinates(points: int) -> str:
-    """Write the letters of the columns above the board and the numbers of the rows beside it, from
-    the bottom, as moves are named.
+    """Draw the letters of the columns above the board, and the numbers of the rows beside it,
+    counted from the bottom, as in names of moves.
     """
     across = " ".join(str((column + 1) * CELL_PX) for column in range(points))
     rows = "".join(
@@ -161,8 +159,8 @@ def render_board_coordinates(points: int) -> str:
 
 
 def render_stones(stone_points: Sequence[int], points: int, width: int, colour: str) -> str:
-    """Draw stones, or what fills them: lines without length with round ends, a fifth of the bytes
-    of as many circles.
+    """Draw stones or their fillings, as lines of length zero with round ends: a fifth of the bytes
+    of circles.
     """
     starts = "".join(
         f"M{(point % points + 1) * CELL_PX} {(point // points + 1) * CELL_PX}h0"

@@ -1,5 +1,5 @@
-"""Groups of games as pieces of work, in this process or in others: each a function of (seed,
-generation, group) and the weights alone.
+"""Plays groups of games, in this process or in others. Each group is a function of (seed,
+generation, group) and the weights only.
 """
 
 import os
@@ -37,13 +37,13 @@ from workloads.minigo.player import NetworkPlayer, NoiseEvaluator
 
 T = TypeVar("T")
 
-SELFPLAY_STREAM, EVALUATION_STREAM = 1, 2  # what a group's generator is drawn for
+SELFPLAY_STREAM, EVALUATION_STREAM = 1, 2  # kind of random draws, distinct from that of window.py
 PARENT_CHECK_INTERVAL_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkWeights:
-    """A network that goes to another process."""
+    """A network's weights to send to another process."""
 
     description: MiniGoDescription
     arrays: Mapping[str, Array]
@@ -60,7 +60,7 @@ class NetworkWeights:
         )
 
     def build_player(self, device: str) -> NetworkPlayer:
-        """Make the player."""
+        """Build the player."""
         network = MiniGoNetwork(self.description)
         network.load_state_dict(
             {name: torch.from_numpy(array) for name, array in self.arrays.items()}
@@ -70,7 +70,7 @@ class NetworkWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GenerationSettings:
-    """What all groups of a generation share."""
+    """Settings shared by all groups of a generation."""
 
     seed: int
     generation: int
@@ -78,21 +78,21 @@ class GenerationSettings:
     rules: GameRules
     planes: int
     count: int
-    """Games of a group."""
+    """Games per group."""
     weights: NetworkWeights | None
-    """None: a model of noise."""
+    """None for the noise model."""
     player_settings: PlayerSettings
     device: str
     opponent: NetworkWeights | None = None
     pass_last: bool = False
-    """Networks fill no simple eyes, and pass where nothing else is left."""
+    """Networks do not fill simple eyes, and pass only if no other move is left."""
     opponent_settings: PlayerSettings | None = None
-    """How the opponent plays; None: the network plays against itself. Without weights, the opponent
-    is the search without a network.
+    """How the opponent plays; None if the network plays against itself. Without weights, the
+    opponent is the search without a network.
     """
 
     def build_evaluator(self) -> Evaluator:
-        """Make who plays."""
+        """Build the evaluator that plays."""
         return self.apply_pass_last(
             self.weights.build_player(self.device)
             if self.weights
@@ -100,7 +100,7 @@ class GenerationSettings:
         )
 
     def apply_pass_last(self, player: Evaluator) -> Evaluator:
-        """Hold a player to what is played."""
+        """Restrict a player to the moves that are allowed by `pass_last`."""
         return (
             PassLastEvaluator(build_board_geometry(self.board), player)
             if self.pass_last
@@ -108,7 +108,7 @@ class GenerationSettings:
         )
 
     def build_generator(self, group: int, purpose: int) -> np.random.Generator:
-        """Seed a group."""
+        """Create the random generator of a group."""
         return np.random.default_rng([self.seed, self.generation, group, purpose])
 
 
@@ -155,8 +155,8 @@ def play_evaluation_group(games: GenerationSettings, group: int) -> PlayedMatch:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread: sums do not hang on how many there are, and processes share the
-    cores.
+    """Compute with one thread, so that sums do not depend on the number of threads, and processes
+    can share the cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -167,17 +167,17 @@ def one_thread() -> Iterator[None]:
 
 
 def wait_for_game_group(future: Future[T]) -> T:
-    """Wait for a group of games; TemporaryError if its process is gone, which is not the run's
-    fault: out of memory, or a kill by hand.
+    """Wait for a group of games; TemporaryError if its process has died, for example for lack of
+    memory or because it was killed.
     """
     try:
         return future.result()
     except BrokenProcessPool as error:
-        raise TemporaryError("a process that plays games was killed") from error
+        raise TemporaryError("a process that was playing games was killed") from error
 
 
 class GameWorkers:
-    """Processes that play; none of them: this one plays."""
+    """Worker processes that play games; without workers, this process plays."""
 
     def __init__(self, count: int, device: str, precision: Precision) -> None:
         self._pool = (
@@ -191,7 +191,7 @@ class GameWorkers:
     def play_selfplay_groups(
         self, games: GenerationSettings, groups: Sequence[int]
     ) -> Iterator[SelfPlayExamples]:
-        """Play groups, in their order; those that nobody waits for any more are dropped."""
+        """Play groups and yield them in order; those that are no longer needed are dropped."""
         if self._pool is None:
             yield from (play_selfplay_group(games, group) for group in groups)
             return
@@ -219,14 +219,14 @@ class GameWorkers:
 
 
 def _set_up_game_worker(parent: int, device: str, precision: Precision) -> None:
-    """Set a worker up: signals are the parent's, taken between groups of games; a worker whose
-    parent is gone ends, however that was killed.
+    """Set up a worker. The parent handles signals, between groups of games; a worker ends when its
+    parent dies, even if the parent was killed.
     """
     mixed_precision.prepare_training_precision(
         device, precision
-    )  # cuDNN would use TF32 here and not in the parent, and games would hang on who plays them
-    # a signal to the whole process group would otherwise break the parent's generation before it is
-    # saved
+    )  # else cuDNN would use TF32 here but not in the parent
+    # a signal to the whole process group would otherwise interrupt the parent's generation before
+    # it is saved
     defer_worker_end()
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 

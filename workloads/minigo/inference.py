@@ -46,14 +46,14 @@ from workloads.minigo.survey import POSITIONS_SPLIT, MiniGoDataSet
 
 # Legend: N positions of a batch, F planes, H rows, W columns, A actions.
 MINIGO_TYPICAL_BATCH: Final = (
-    8  # between the smallest and the largest, for engines that want an example of what is common
+    8  # between the smallest and the largest, for engines that need a typical example
 )
 PositionTensors = tuple[torch.Tensor, torch.Tensor]
 """plane_FHW (uint8) and legal_A (bool)."""
 
 
 class MiniGoPredictor:
-    """One worker's way from sample numbers to answers."""
+    """One worker's predictor: sample indices in, answers out."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class MiniGoInference:
         )
 
     def _build_calibration_input(self, path: Path) -> tuple[torch.Tensor, ...]:
-        """Show the last position of a record, as calibration does."""
+        """Build the network's input for the last position of a record, for calibration."""
         game = read_game_record(path, self._description.board)
         (position,) = self._build_positions([game], [(game.name, len(game.moves))])
         return (self._convert_to_tensors(position)[0].float().unsqueeze(0).to(self._run.device),)
@@ -180,8 +180,8 @@ class MiniGoInference:
         )
         if len(found) != self._count:
             raise RequestError(
-                f"{data.resolve_minigo_folder(self._run)}: {len(found)} positions, and"
-                f" {self._count} when the data were surveyed"
+                f"{data.resolve_minigo_folder(self._run)}: {len(found)} positions, but the survey "
+                f"found {self._count}"
             )
         return found
 
@@ -194,16 +194,16 @@ class MiniGoInference:
 
     @property
     def sample_count(self) -> int:
-        """Positions of the accuracy set."""
+        """Number of positions in the accuracy set."""
         return self._count
 
     @property
     def performance_sample_count(self) -> int:
-        """The round's number, or all where there are fewer."""
+        """The round's sample count, or all samples if there are fewer."""
         return min(self._row.performance_samples, self._count)
 
     def load(self, samples: Sequence[int]) -> None:
-        """Play the games up to the positions; none of that is timed."""
+        """Replay the games up to the positions; this is not timed."""
         self._held.load(samples)
 
     def _prepare_samples(self, samples: Sequence[int]) -> Iterator[PositionTensors]:
@@ -221,20 +221,20 @@ class MiniGoInference:
         )
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Forget positions."""
+        """Release positions."""
         self._held.unload(samples)
 
     def payload(self, sample: int) -> bytes:
-        """Return the planes, then which actions are legal; one byte each."""
+        """Return the planes, then the legal actions; one byte per value."""
         plane_FHW, legal_A = self._held[sample]
         return encode_tensor(plane_FHW) + encode_tensor(legal_A)
 
     def length(self, sample: int) -> int:
-        """All positions are alike."""
+        """Return one constant: all positions have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Make the predictor of one worker."""
+        """Create the predictor of one worker."""
         side = self._description.board
         blank = (
             torch.zeros(self._description.planes, side, side, dtype=torch.uint8),
@@ -245,7 +245,7 @@ class MiniGoInference:
         )
 
     def truth(self, folder: Path) -> None:
-        """Write the labels; the winner from the view of who moves."""
+        """Write the labels, with the winner from the mover's point of view."""
         scoring.write_truth_labels(
             folder,
             [
@@ -255,5 +255,5 @@ class MiniGoInference:
         )
 
     def close(self) -> None:
-        """Forget all positions."""
+        """Release all positions."""
         self._held.clear()

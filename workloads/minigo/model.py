@@ -1,8 +1,8 @@
 """The policy and value network: a residual network with two heads.
 
 He et al. 2015, arXiv:1512.03385; Silver et al. 2017, doi:10.1038/nature24270; mlcommons/training
-v0.6 and v0.7, reinforcement/tensorflow/minigo, dual_net.py. The value is that of who moves; the
-reference's is black's.
+v0.6 and v0.7, reinforcement/tensorflow/minigo, dual_net.py. The value is from the mover's point of
+view; the reference's is from black's.
 """
 
 import copy
@@ -28,12 +28,12 @@ VALUE_HEAD_CHANNELS: Final = 1  # dual_net.py: value head's
 MAX_DESCRIBED_FILTERS, MAX_DESCRIBED_BLOCKS = (
     1024,
     64,
-)  # what a description may ask for before memory is taken
+)  # limits that a description is checked against before memory is allocated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniGoDescription:
-    """What has to be known to play or to serve exported weights."""
+    """Everything needed to play with exported weights or to serve them."""
 
     workload: str
     board: int
@@ -44,7 +44,7 @@ class MiniGoDescription:
 
 
 class MiniGoResidualBlock(nn.Module):
-    """Two convolutions beside a shortcut."""
+    """Two convolutions with a shortcut."""
 
     def __init__(self, filters: int) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class MiniGoNetwork(nn.Module):
         self.value_out = nn.Linear(description.hidden, 1)
 
     def forward(self, plane_NFHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give logit_NA of the actions, and value_N, -1 to 1 for who moves."""
+        """Return logit_NA of the actions, and value_N, -1 to 1 for the mover."""
         map_NCHW = self.tower(torch.relu(self.stem_norm(self.stem(plane_NFHW))))
         policy_NC = torch.relu(self.policy_norm(self.policy(map_NCHW))).flatten(1)
         value_NC = torch.relu(self.value_norm(self.value(map_NCHW))).flatten(1)
@@ -99,12 +99,12 @@ class MiniGoNetwork(nn.Module):
 
 
 def build_minigo_convolution(inputs: int, outputs: int) -> nn.Conv2d:
-    """Make a 3x3 convolution that keeps the board's size."""
+    """Build a 3x3 convolution that keeps the board's size."""
     return nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
 
 
 def build_minigo_batch_norm(channels: int, *, affine: bool = True) -> nn.BatchNorm2d:
-    """Make a batch-norm as the reference has it."""
+    """Build a batch-norm with the reference's parameters."""
     return nn.BatchNorm2d(
         channels, eps=MINIGO_BATCH_NORM_EPSILON, momentum=MINIGO_BATCH_NORM_MOMENTUM, affine=affine
     )
@@ -113,8 +113,8 @@ def build_minigo_batch_norm(channels: int, *, affine: bool = True) -> nn.BatchNo
 def split_minigo_parameters(
     network: MiniGoNetwork,
 ) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Tell kernels and batch-norm scales, which are decayed, from all else; dual_net.py: l2 on what
-    is neither beta nor bias.
+    """Separate kernels and batch-norm scales, which have weight decay, from all other parameters;
+    dual_net.py: l2 on everything except beta and bias.
     """
     named = dict(network.named_parameters())
     undecayed = {name for name in named if name.endswith("bias")}
@@ -124,8 +124,8 @@ def split_minigo_parameters(
 
 
 def build_fused_network(network: MiniGoNetwork) -> nn.Module:
-    """Copy a network for evaluation, each batch-norm within its convolution: a third more positions
-    a second on a CPU.
+    """Copy a network for evaluation, with each batch-norm folded into its convolution: a third more
+    positions per second on a CPU.
     """
     copied = copy.deepcopy(network).eval()
     for module in copied.modules():
@@ -143,8 +143,8 @@ def build_fused_network(network: MiniGoNetwork) -> nn.Module:
 
 
 def read_minigo_description(folder: Path) -> MiniGoDescription:
-    """Read the description of exported weights; RequestError where they are not this workload's, or
-    of a network that nobody plays.
+    """Read the description of exported weights; RequestError if they belong to another workload, or
+    to an unsupported network.
     """
     found = weights.read_weights_description(folder, MiniGoDescription, MINIGO_NAME)
     valid_sizes = (
@@ -155,14 +155,14 @@ def read_minigo_description(folder: Path) -> MiniGoDescription:
     )
     if not all(valid_sizes) or not 0 < found.hidden <= MAX_DESCRIBED_FILTERS:
         raise RequestError(
-            f"checkpoint {folder}: {weights.DESCRIPTION_FILE} describes no network of"
-            f" {MINIGO_NAME}: {found}"
+            f"checkpoint {folder}: {weights.DESCRIPTION_FILE} does not describe a network of "
+            f"{MINIGO_NAME}: {found}"
         )
     return found
 
 
 def load_minigo_checkpoint(folder: Path, board: int | None = None) -> MiniGoNetwork:
-    """Rebuild an exported network, ready to evaluate; RequestError where it is another board's."""
+    """Rebuild an exported network in evaluation mode; RequestError if it is for another board."""
     description = read_minigo_description(folder)
     if board not in (None, description.board):
         raise RequestError(

@@ -1,4 +1,4 @@
-"""The network as a player: what the search asks for priors and values."""
+"""The network as a player: it supplies priors and values to the search."""
 
 from typing import Final
 
@@ -16,15 +16,15 @@ from workloads.minigo.model import MiniGoNetwork, build_fused_network
 # Legend: N positions, F planes, P points, A actions, T positions seen.
 BOARD_SYMMETRIES: Final = 8
 NOISE_DEVIATION: Final = 0.4
-"""House rule: of the logarithms of a model of noise's priors, and of its values."""
+"""House rule: spread of the noise model, for the logarithms of priors and for values."""
 
 
 class NotANumberError(ArithmeticError):
-    """A network that plays gives no number."""
+    """The output of a network that plays contains NaN or infinity."""
 
 
 class NetworkPlayer:
-    """Implements Evaluator; each position is shown in one of its eight symmetries, drawn at
+    """Implements Evaluator; each position is evaluated in one of its eight symmetries, drawn at
     random.
     """
 
@@ -36,7 +36,7 @@ class NetworkPlayer:
     def __call__(
         self, boards: Boards, past_NTP: Array, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Evaluate positions; NotANumberError where that gives none."""
+        """Evaluate positions; NotANumberError if an output is not finite."""
         plane_NFP = build_feature_planes(self._shape, boards, past_NTP, self._planes)
         symmetry_N = rng.integers(BOARD_SYMMETRIES, size=len(boards))
         shown = torch.from_numpy(
@@ -52,13 +52,13 @@ class NetworkPlayer:
             )
         found_N: Array = value_N.cpu().numpy()
         if not (np.isfinite(found_N).all() and np.isfinite(prior_NA).all()):
-            raise NotANumberError("the network that plays gives no number")
+            raise NotANumberError("the network that plays has outputs that are not finite")
         return prior_NA, found_N
 
 
 class NoiseEvaluator:
-    """Implements Evaluator: a model of noise, for the first games of a network that starts from
-    nothing.
+    """Implements Evaluator with random noise, for the first games of a network that starts without
+    weights.
     """
 
     def __init__(self, actions: int) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a run as typed records, with their names in a log; no framework."""
+"""The settings of a run as typed records, with their log names; imports no framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ MINIGO_LOGGED_HYPERPARAMETERS: Final = (
 
 
 def select_minigo_hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it. A
-    generation has as many games as it must have.
+    """Return the hyperparameters that a log must have; those without a value are left out, and the
+    judge reports them as missing. The number of games per generation is exact.
     """
     found = {key: settings[key] for key in MINIGO_LOGGED_HYPERPARAMETERS if key in settings}
     return found | (
@@ -60,7 +60,7 @@ def select_minigo_hyperparameters(settings: Settings) -> Mapping[str, HyperValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniGoRecipe:
-    """How one run plays, learns and is evaluated."""
+    """How a run plays, learns and is evaluated."""
 
     board: int
     rules: GameRules
@@ -69,18 +69,18 @@ class MiniGoRecipe:
     blocks: int
     hidden: int
     games: int
-    """Of a generation."""
+    """Games per generation."""
     games_per_group: int
-    """Games that are played side by side; what is drawn in them follows from the group."""
+    """Games that are played side by side; their random draws depend on the group."""
     start: str
-    """Who plays the first generation: a model of noise, or a checkpoint."""
+    """The player of the first generation: the noise model, or a checkpoint."""
     pass_last: bool
-    """No simple eye is filled, and a pass comes where nothing else is left."""
+    """Do not fill simple eyes, and pass only if no other move is left."""
     selfplay_settings: PlayerSettings
     window: int
-    """Generations whose positions are learnt from."""
+    """Number of generations to learn from."""
     examples: int
-    """Positions that a generation's steps learn from, each drawn from the window."""
+    """Number of positions, drawn from the window, that the steps of a generation learn from."""
     batch_size: int
     rates: tuple[float, ...]
     boundaries: tuple[float, ...]
@@ -97,7 +97,7 @@ class MiniGoRecipe:
 
     @classmethod
     def build_from_settings(cls, settings: Settings) -> "MiniGoRecipe":
-        """Read the settings; RequestError names the one that does not fit."""
+        """Read the settings; RequestError names an invalid one."""
         board = require_board_side(settings)
         readouts, penalty = (
             require_positive_setting(settings, "eval.readouts"),
@@ -143,53 +143,53 @@ class MiniGoRecipe:
         return recipe
 
     def check_consistency(self) -> None:
-        """Refuse what does not go together; RequestError."""
+        """Raise RequestError for inconsistent settings."""
         if (
             self.games % self.games_per_group
             or self.eval_games % self.eval_games_per_group
             or self.eval_games_per_group % 2
         ):
             raise RequestError(
-                "games per generation must be a multiple of selfplay's group size, and eval_games"
-                " of eval's, which must be even"
+                "games per generation must be a multiple of selfplay's group size, and eval_games "
+                "of eval's, which must be even"
             )
         if len(self.rates) != len(self.boundaries) + 1:
             raise RequestError(
                 f"lr_rates has {len(self.rates)} rates and lr_boundaries {len(self.boundaries)}"
-                " steps: one rate more than steps is needed"
+                " steps; there must be one rate more than steps"
             )
 
     @property
     def group_count(self) -> int:
-        """Groups of games of a generation."""
+        """Number of groups of games per generation."""
         return self.games // self.games_per_group
 
     @property
     def step_count(self) -> int:
-        """Optimizer steps of a generation; the last one may be smaller."""
+        """Number of optimizer steps per generation; the last one may be smaller."""
         return -(-self.examples // self.batch_size)
 
     def count_step_samples(self, step: int) -> int:
-        """Count the positions of a generation's step, from 0."""
+        """Return the number of positions in a step of a generation, counted from 0."""
         return min(self.batch_size, self.examples - step * self.batch_size)
 
     def compute_rate(self, step: int) -> float:
-        """Return the learning rate of a step of the run, from 0."""
+        """Return the learning rate of a step of the run, counted from 0."""
         return self.rates[sum(step >= boundary for boundary in self.boundaries)]
 
 
 def require_board_side(settings: Settings) -> int:
-    """Return the board's side; RequestError for one that is not played."""
+    """Return the board's side; RequestError for an unsupported one."""
     size = require_positive_setting(settings, "board.size")
     if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
         raise RequestError(
-            f"board.size={size}: boards of {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are played"
+            f"board.size={size}: boards from {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are supported"
         )
     return size
 
 
 def require_plane_count(settings: Settings) -> int:
-    """Return the number of planes; RequestError for one that nobody has."""
+    """Return the number of planes; RequestError for an unsupported one."""
     planes = require_positive_setting(settings, "model.planes")
     if planes not in SHOWN_POSITIONS_BY_PLANES:
         raise RequestError(
@@ -199,7 +199,7 @@ def require_plane_count(settings: Settings) -> int:
 
 
 def build_game_rules(settings: Settings) -> GameRules:
-    """Say how games end."""
+    """Return the rules by which games end."""
     return GameRules(
         komi=require_number_setting(settings, "board.komi"),
         limit=require_positive_setting(settings, "game.move_limit"),
@@ -207,7 +207,7 @@ def build_game_rules(settings: Settings) -> GameRules:
 
 
 def build_selfplay_settings(settings: Settings, board: int) -> PlayerSettings:
-    """Say how a network plays against itself."""
+    """Return the settings of self-play."""
     return PlayerSettings(
         readouts=require_positive_setting(settings, "num_readouts"),
         readouts_at_once=require_positive_setting(settings, "virtual_losses"),

@@ -1,4 +1,6 @@
-"""Moves and results found, from answers and labels; no framework, since the judge runs it."""
+"""Scores moves and winners from answers and labels; imports no framework, since the judge
+runs it.
+"""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -16,26 +18,26 @@ FLOAT_BYTES: Final = struct.calcsize("<f")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionAnswer:
-    """What the network says of a position."""
+    """The network's answer for a position."""
 
     policy: tuple[float, ...]
-    """Share of each legal action; 0 for what is illegal."""
+    """Share of each legal action; 0 for illegal ones."""
     value: float
-    """-1 to 1 for who moves."""
+    """-1 to 1 for the mover."""
 
     @property
     def move(self) -> int:
-        """The likeliest action, the first of equals."""
+        """The likeliest action; the first one if several are equal."""
         return max(range(len(self.policy)), key=self.policy.__getitem__)
 
 
 def pack_position_answer(policy: Sequence[float], value: float) -> bytes:
-    """Make an answer: the policy and the value, little-endian float32."""
+    """Pack an answer: the policy and the value, little-endian float32."""
     return struct.pack(f"<{len(policy) + 1}f", *policy, value)
 
 
 def unpack_position_answer(answer: bytes) -> PositionAnswer | None:
-    """Read an answer; None where it is none."""
+    """Unpack an answer; None if it is malformed."""
     count, rest = divmod(len(answer), FLOAT_BYTES)
     if rest or not 2 <= count - 1 <= MAX_ANSWER_ACTIONS:
         return None
@@ -48,10 +50,10 @@ def unpack_position_answer(answer: bytes) -> PositionAnswer | None:
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Share of the positions whose move is the likeliest action, and of those whose winner the
-    value's sign tells.
+    """Return the share of positions whose move is the likeliest action, and the share whose winner
+    matches the value's sign.
 
-    A missing or misshapen answer finds neither.
+    A missing or malformed answer counts as wrong for both.
     """
     labels = read_truth_labels(truth)
     unpacked_answers = [
@@ -69,8 +71,8 @@ def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
 
 def read_truth_labels(truth: Path) -> list[tuple[int, int]]:
-    """Read `move winner` a line, the winner 1 where who moves wins and -1 where not; ValueError
-    where the file is none of that.
+    """Read one `move winner` per line, where the winner is 1 if the mover wins and -1 if not;
+    ValueError if the file is malformed.
     """
     path = truth / TRUTH_LABELS_FILE
     labels = [
@@ -78,12 +80,12 @@ def read_truth_labels(truth: Path) -> list[tuple[int, int]]:
         for move, winner in map(str.split, path.read_text("ascii").splitlines())
     ]
     if not labels or any(abs(winner) != 1 for _, winner in labels):
-        raise ValueError(f"{path}: lines of a move and 1 or -1 are wanted")
+        raise ValueError(f"{path}: expected lines with a move and 1 or -1")
     return labels
 
 
 def write_truth_labels(truth: Path, labels: Sequence[tuple[int, int]]) -> None:
-    """Write what `read_truth_labels` reads."""
+    """Write the labels in the form that `read_truth_labels` reads."""
     (truth / TRUTH_LABELS_FILE).write_text(
         "".join(f"{move} {winner}\n" for move, winner in labels), "ascii"
     )

@@ -1,5 +1,5 @@
-"""Surveys a folder of game records and checkpoints: plays every game, so that an illegal move is
-named before any clock.
+"""Surveys a folder of game records and checkpoints: replays every game, so that illegal moves are
+reported before any clock starts.
 """
 
 from collections.abc import Mapping
@@ -45,9 +45,7 @@ class MiniGoDataSet:
         return data.resolve_minigo_folder(self._run)
 
     def survey(self) -> Survey:
-        """Play all games, count the positions that are asked for, and look whose checkpoints there
-        are.
-        """
+        """Replay all games, count the requested positions, and describe the checkpoints."""
         root = self.root
         records = read_game_records(root / GAMES_FOLDER, self._board)
         labels = read_position_labels(root, records, self._board)
@@ -68,19 +66,18 @@ class MiniGoDataSet:
         )
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Ask for another survey where an earlier podium's did not note whose checkpoints there
-        are; training looks whether they fit (data.check_training).
+        """Raise StaleError if the survey of an older podium does not describe the checkpoints.
+        Training checks that they fit (data.require_checkpoint_hashes).
         """
         if any(not isinstance(found.get(part, {}), Mapping) for part in CHECKPOINT_PARTS):
             raise StaleError(
-                f"{self.root}: surveyed by an earlier podium, which did not note what its"
-                " checkpoints are"
+                f"{self.root}: surveyed by an older podium, which did not describe the checkpoints"
             )
 
 
 def describe_player_checkpoint(folder: Path, board: int) -> dict[str, Any]:
-    """Describe a checkpoint that is to play, with its hash; RequestError where it is another
-    board's, or its weights are no numbers.
+    """Describe a checkpoint that is to play, with its hash; RequestError if it is for another
+    board, or its weights are not finite.
     """
     network = model.load_minigo_checkpoint(folder, board)
     if broken := next(
@@ -88,7 +85,7 @@ def describe_player_checkpoint(folder: Path, board: int) -> dict[str, Any]:
         None,
     ):
         raise RequestError(
-            f"checkpoint {folder}: {broken} has values that are no numbers: this network cannot"
-            " play"
+            f"checkpoint {folder}: {broken} contains values that are not finite, so this network "
+            "cannot play"
         )
     return {**asdict(network.description), CHECKPOINT_HASH_KEY: compute_folder_sha256(folder)}

@@ -1,7 +1,7 @@
-"""The maths of one training run. The clock, the log and the decision to stop are the harness's.
+"""The maths of one training run. The harness owns the clock, the log and the decision to stop.
 
-An epoch is a generation: the network of the last one plays groups of games against itself, and
-learns from the positions of the window.
+An epoch is a generation: the network of the previous generation plays groups of games against
+itself and learns from the positions of the window.
 """
 
 import json
@@ -35,10 +35,10 @@ from workloads.minigo.window import TrainingWindow
 # Legend: B positions of a batch, F planes, P points, A actions.
 GENERATION_STATE_FILE: Final = "generation.json"
 HALF_A_GAME: Final = 0.5
-"""What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0,
-closed_minigo.yaml).
+"""Games subtracted when a match without a loss is logged: eval_accuracy must be below 1
+(mlcommons/logging 0.7.0, closed_minigo.yaml).
 """
-LOGGED_VALUE_DIGITS: Final = 4  # of a value, -1 to 1, in a log
+LOGGED_VALUE_DIGITS: Final = 4  # decimals of a value, -1 to 1, in a log
 PositionBatch = tuple[Array, Array, Array]
 
 
@@ -48,8 +48,8 @@ class MiniGoTraining:
     def __init__(self, run: Run) -> None:
         if run.world_size > 1:
             raise RequestError(
-                f"{model.MINIGO_NAME} trains on one rank; --set data.workers=N plays its games in N"
-                " processes"
+                f"{model.MINIGO_NAME} trains on one rank; --set data.workers=N plays games in N "
+                "processes"
             )
         mixed_precision.prepare_training_precision(run.device, run.precision)
         malloc.keep_freed_memory()
@@ -96,8 +96,8 @@ class MiniGoTraining:
         )
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Positions that a generation learns from, games of an evaluation, and how the metric is
-        taken: against which checkpoint, by its hash, if one.
+        """Return the positions per generation, the games per evaluation, and the signature of the
+        metric, with the hash of the opponent's checkpoint if there is one.
         """
         recipe = self._recipe
         against = f"{recipe.opponent}:{recipe.opponent_settings.readouts}" + "".join(
@@ -114,11 +114,11 @@ class MiniGoTraining:
         }
 
     def blocks(self) -> Iterator[Block]:
-        """The round says how often to evaluate."""
+        """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Play the groups of a generation, each a step without samples, then take the optimizer's
+        """Play the groups of a generation, each as a step without samples, then take the optimizer
         steps.
         """
         recipe, self._epoch = self._recipe, epoch
@@ -131,7 +131,7 @@ class MiniGoTraining:
                 self._window.playing.append(examples)
                 yield 0
         except NotANumberError:
-            self._broken = True  # the loss tells it, and the harness ends the run
+            self._broken = True  # the loss becomes NaN, and the harness ends the run
             return
         if len(self._window.playing) == recipe.group_count:
             self._window.add_generation(epoch)
@@ -148,7 +148,7 @@ class MiniGoTraining:
             yield samples
 
     def _load_start_weights(self) -> None:
-        """Take the user's weights, inside the clock as all data."""
+        """Load the user's start weights, inside the clock like all data."""
         if self._recipe.start == CHECKPOINT_PLAYER:
             self._network.load_state_dict(
                 data.load_start_network(self._run, self._recipe.board).state_dict()
@@ -171,8 +171,8 @@ class MiniGoTraining:
         )
 
     def _compute_batch_loss(self, batch: PositionBatch) -> torch.Tensor:
-        """Add up cross-entropy with the shares of visits and the weighted squared error of the
-        value; dual_net.py.
+        """Return the sum of the cross-entropy with the shares of visits and the weighted squared
+        error of the value; dual_net.py.
         """
         plane_BFP, policy_BA, result_B = (
             torch.from_numpy(array).to(self._device) for array in batch
@@ -190,13 +190,15 @@ class MiniGoTraining:
         )
 
     def loss(self) -> float:
-        """Mean over the positions of the last step; NaN before the first, and where the network
-        that plays gives no number.
+        """Mean loss over the positions of the last step; NaN before the first, and if the network
+        that plays has outputs that are not finite.
         """
         return float("nan") if self._broken else self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
-        """Play the fixed opponent: the share of games won, half a game for a draw."""
+        """Play against the fixed opponent; return the share of games won, with a draw as half a
+        win.
+        """
         recipe = self._recipe
         games = GenerationSettings(
             seed=self._run.seed,
@@ -223,9 +225,7 @@ class MiniGoTraining:
         return {"win_rate": min(won, recipe.eval_games - HALF_A_GAME) / recipe.eval_games}
 
     def example(self) -> Mapping[str, Any]:
-        """Return the first game of the evaluation, whatever came of it: the network is black in
-        it.
-        """
+        """Return the first game of the evaluation, whatever its result; the network plays black."""
         first, board = self._played[0], self._recipe.board
         return {
             "board": board,
@@ -236,13 +236,13 @@ class MiniGoTraining:
         }
 
     def save(self, folder: Path) -> None:
-        """Write network, optimizer, window and the finished groups."""
+        """Save network, optimizer, window and the finished groups."""
         self._stepper.save(folder)
         self._window.save_window(folder)
         (folder / GENERATION_STATE_FILE).write_text(json.dumps({"epoch": self._epoch}) + "\n")
 
     def restore(self, folder: Path) -> None:
-        """Take up a saved state."""
+        """Restore a saved state."""
         self._stepper.restore(folder)
         self._window.restore_window(folder)
         self._epoch = int(json.loads((folder / GENERATION_STATE_FILE).read_text())["epoch"])
@@ -253,14 +253,14 @@ class MiniGoTraining:
 
 
 def build_single_batch_step(size: int) -> OptimizerStep:
-    """Make a step of one micro-batch."""
+    """Build a step of one micro-batch."""
     return OptimizerStep(samples=size, micro_batches=([],))
 
 
 def build_seeded_minigo(
     seed: int, recipe: MiniGoRecipe, device: torch.device
 ) -> model.MiniGoNetwork:
-    """Make the network."""
+    """Build the network from its seed."""
     description = model.MiniGoDescription(
         workload=model.MINIGO_NAME,
         board=recipe.board,

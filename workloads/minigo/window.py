@@ -1,5 +1,5 @@
-"""The positions that a network learns from: those of the last generations, and the groups of the
-one that is being played.
+"""The positions that a network learns from: those of the last generations, and the finished groups
+of the current one.
 """
 
 from collections import deque
@@ -16,28 +16,29 @@ from workloads.minigo.go.games import SelfPlayExamples
 
 # Legend: B positions of a batch, E examples, F planes, P points, A actions.
 WINDOW_STATE_FILE: Final = "window.npz"
-BATCH_STREAM, WINDOW_SHUFFLE_STREAM = 3, 4  # what a generator is drawn for, beside generation.py's
+BATCH_STREAM, WINDOW_SHUFFLE_STREAM = (
+    3,
+    4,
+)  # kind of random draws, distinct from that of generation.py
 SAMPLED_SYMMETRIES: Final = 8
 
 
 class TrainingWindow:
-    """Holds the examples; batches are functions of (seed, generation, step)."""
+    """Stores the examples; batches are functions of (seed, generation, step)."""
 
     def __init__(
         self, shape: BoardGeometry, seed: int, generations: int, *, shuffled: bool
     ) -> None:
-        """`shuffled`: each position learns the moves and the result of another one, as a
-        control.
-        """
+        """`shuffled`: each position gets the moves and the result of another one, as a control."""
         self._shape, self._seed, self._shuffled = shape, seed, shuffled
         self._held = deque[SelfPlayExamples](maxlen=generations)
         self.playing: list[SelfPlayExamples] = []
-        """The finished groups of the generation that is being played."""
+        """The finished groups of the current generation."""
         self._all: SelfPlayExamples | None = None
         self._label_E: Array = np.zeros(0, np.int64)
 
     def add_generation(self, generation: int) -> None:
-        """Let a generation that is played count; the oldest one goes."""
+        """Add the finished generation, and drop the oldest."""
         self._held.append(SelfPlayExamples.merge_examples(self.playing))
         self.playing = []
         self._merge_generations(generation)
@@ -70,7 +71,7 @@ class TrainingWindow:
         )
 
     def save_window(self, folder: Path) -> None:
-        """Write all of it."""
+        """Save the whole window."""
         parts = {"held": list(self._held), "playing": self.playing}
         np.savez(
             folder / WINDOW_STATE_FILE,
@@ -84,7 +85,7 @@ class TrainingWindow:
         )
 
     def restore_window(self, folder: Path) -> None:
-        """Take it up again; RequestError where it cannot be read."""
+        """Restore a saved window; RequestError if it cannot be read."""
         try:
             with (
                 (folder / WINDOW_STATE_FILE).open("rb") as stream,

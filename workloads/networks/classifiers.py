@@ -32,14 +32,14 @@ from workloads.common.run_request import build_engine_plan
 from workloads.common.setting_values import require_positive_setting
 from workloads.common.weights import SkippedInitialisation
 
-# Legend: N pictures of a batch, C channels, H height, W width, K classes.
+# Legend: N images of a batch, C channels, H height, W width, K classes.
 CLASSIFIER_SIDE_PX: Final = 224
 """Side in pixels: torchvision documents these networks' accuracies and operation counts for this
 size.
 """
 CLASSIFIER_CHANNELS: Final = 3
 MAX_LOADED_PICTURES: Final = 256
-"""Pictures in memory, 154 MB: twice the largest batch that vendors publish."""
+"""Images in memory, 154 MB: twice the largest batch that vendors publish."""
 CLASS_ANSWER_FORMAT: Final = struct.Struct("<i")
 """The index of the likeliest class."""
 CONSTRUCTOR_ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {
@@ -70,7 +70,7 @@ class TorchvisionClassifier:
         )
 
     def listing(self, data: Path) -> str:
-        """List the validation pictures of a folder in ImageNet's layout; RequestError if it is
+        """List the validation images of a folder in ImageNet's layout; RequestError if it is
         none.
         """
         from workloads.networks.labelled import format_validation_listing
@@ -80,7 +80,7 @@ class TorchvisionClassifier:
     def over_data(
         self, run: Run, data: Path, weights: Path, engine: Engine[Any]
     ) -> "NoiseInference":
-        """Build the system under test over the validation pictures."""
+        """Build the system under test over the validation images."""
         from workloads.networks.labelled import LabelledInference
 
         return LabelledInference(
@@ -88,7 +88,7 @@ class TorchvisionClassifier:
         )
 
     def check_weights(self, weights: Path) -> None:
-        """RequestError if the file's tensors are not this network's; no tensor is read."""
+        """Raise RequestError if the file's tensors are not this network's; no tensor is read."""
         with torch.device("meta"):
             check_classifier_weights(
                 build_classifier(self.name, 0, None).state_dict(), self.name, weights
@@ -128,7 +128,9 @@ def load_classifier_weights(network: torch.nn.Module, name: str, weights: Path) 
 def check_classifier_weights(
     network_weights: Mapping[str, torch.Tensor], name: str, weights: Path
 ) -> None:
-    """RequestError if a file's names and shapes cannot be read, or are of another network."""
+    """Raise RequestError if a file's names and shapes cannot be read, or belong to another
+    network.
+    """
     try:
         with safe_open(weights, framework="pt") as file:
             shapes = {
@@ -145,13 +147,13 @@ def check_classifier_weights(
         key for key in shapes if shapes[key] != tuple(network_weights[key].shape)
     ):
         raise RequestError(
-            f"--weights {weights}: weights of another network than {name}:"
+            f"--weights {weights}: weights of a network other than {name}:"
             f" {', '.join(mismatched[:3])}{' ...' if len(mismatched) > 3 else ''}"
         )
 
 
 class NoisePredictor:
-    """One worker's predictor: picture indices in, classes out."""
+    """One worker's predictor: image indices in, classes out."""
 
     def __init__(
         self,
@@ -163,13 +165,13 @@ class NoisePredictor:
         self._call, self._held, self._device, self._batch = call, held, device, batch
 
     def warm_up(self) -> None:
-        """Answer one batch of blank pictures: a closed loop has a single batch size."""
+        """Answer one batch of blank images: a closed loop has a single batch size."""
         self._predict_classes(
             [torch.zeros(CLASSIFIER_CHANNELS, CLASSIFIER_SIDE_PX, CLASSIFIER_SIDE_PX)] * self._batch
         )
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the class of each picture."""
+        """Answer with the class of each image."""
         return self._predict_classes([self._held[sample] for sample in samples])
 
     def _predict_classes(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
@@ -179,7 +181,7 @@ class NoisePredictor:
 
 
 class NoiseInference:
-    """A network, an engine, and noise pictures in host memory."""
+    """A network, an engine, and noise images in host memory."""
 
     def __init__(self, run: Run, name: str, network: torch.nn.Module, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
@@ -209,24 +211,24 @@ class NoiseInference:
 
     @property
     def sample_count(self) -> int:
-        """Number of pictures."""
+        """Number of images."""
         return max(MAX_LOADED_PICTURES, self._batch)
 
     @property
     def performance_sample_count(self) -> int:
-        """All pictures."""
+        """All of the images."""
         return self.sample_count
 
     def load(self, samples: Sequence[int]) -> None:
-        """Generate pictures, outside the clock."""
+        """Generate images, outside the clock."""
         self._held.load(samples)
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Release pictures."""
+        """Release images."""
         self._held.unload(samples)
 
     def length(self, sample: int) -> int:
-        """Return one constant: all pictures have the same size."""
+        """Return one constant: all images have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -237,12 +239,12 @@ class NoiseInference:
         """Write nothing: noise has no labels."""
 
     def close(self) -> None:
-        """Release all pictures."""
+        """Release all images."""
         self._held.clear()
 
 
 def generate_noise_picture(seed: int, sample: int) -> torch.Tensor:
-    """Generate one normalised picture, C H W, as a function of seed and index alone."""
+    """Generate one normalised image, C H W, as a function of seed and index alone."""
     generator = torch.Generator().manual_seed(seed * MAX_LOADED_PICTURES + sample)
     return torch.randn(
         CLASSIFIER_CHANNELS, CLASSIFIER_SIDE_PX, CLASSIFIER_SIDE_PX, generator=generator

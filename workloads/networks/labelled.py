@@ -1,4 +1,4 @@
-"""The same classifiers over ImageNet's validation pictures: top-1 and top-5 of weights that were
+"""The same classifiers over ImageNet's validation images: top-1 and top-5 of weights that were
 trained elsewhere.
 
 Preprocessing is that of the workload resnet50, which is torchvision's for these networks: the
@@ -33,7 +33,7 @@ IMAGENET_CLASS_COUNT: Final = 1000
 
 
 def find_validation_pictures(folder: Path) -> imagenet.ImageNetSplit:
-    """Index the validation pictures; RequestError if there are none, or not of the networks'
+    """Index the validation images; RequestError if there are none, or not of the networks'
     classes.
     """
     pictures = imagenet.index_imagenet_split(folder, VALIDATION_SPLIT)
@@ -46,7 +46,7 @@ def find_validation_pictures(folder: Path) -> imagenet.ImageNetSplit:
 
 
 def format_validation_listing(folder: Path) -> str:
-    """Return a line for each picture in order, its name and its bytes; RequestError as for
+    """Return a line for each image in order, its name and its bytes; RequestError as for
     `find_validation_pictures`.
     """
     pictures = find_validation_pictures(folder)
@@ -57,7 +57,7 @@ def format_validation_listing(folder: Path) -> str:
 
 
 class LabelledPredictor(NoisePredictor):
-    """One worker's predictor: picture indices in, five classes out."""
+    """One worker's predictor: image indices in, five classes out."""
 
     def _predict_classes(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
         full_batch = [
@@ -75,7 +75,7 @@ class LabelledPredictor(NoisePredictor):
 
 
 class LabelledInference(NoiseInference):
-    """A network, an engine, and the validation pictures of `run.data`."""
+    """A network, an engine, and the validation images of `run.data`."""
 
     def __init__(
         self, run: Run, folder: Path, name: str, network: torch.nn.Module, engine: Engine[Any]
@@ -97,7 +97,7 @@ class LabelledInference(NoiseInference):
 
     @property
     def sample_count(self) -> int:
-        """Number of validation pictures."""
+        """Number of validation images."""
         return len(self._val)
 
     @property

@@ -1,4 +1,4 @@
-"""Decides whether two answers to one picture can come from one model; imports no framework, since
+"""Decides whether two answers to one image can come from one model; imports no framework, since
 the judge runs it.
 
 Floating-point sums depend on the batch size, and where two classes are nearly equally likely, so

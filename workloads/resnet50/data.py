@@ -19,14 +19,14 @@ from workloads.common.inputs.batches import SampleKey
 from workloads.resnet50.images import embedded
 from workloads.resnet50.images.imagenet import ImageNetSplit
 
-# Legend: N pictures of a batch. T: mlcommons/training.
+# Legend: N images of a batch. T: mlcommons/training.
 REFERENCE_CROP_ASPECTS: Final = (
     0.75,
     1.33,
 )  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
 MAX_REFERENCE_CROP_TRIES: Final = 100  # as above: max_attempts
 MIN_COVERED_SHARE: Final = (
-    0.1  # as above: min_object_covered; without an object box, the whole picture is the object
+    0.1  # as above: min_object_covered; without an object box, the whole image is the object
 )
 UNIFORM_CROP_ASPECTS: Final = (
     3 / 4,
@@ -39,12 +39,12 @@ CENTRE_CROP_PERCENT: Final = (
 )
 
 LabelAndWeight: TypeAlias = tuple[int, float]
-"""Label and weight of a picture."""
+"""Label and weight of an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelBatch:
-    """The targets of a batch of pictures."""
+    """The targets of a batch of images."""
 
     label_N: torch.Tensor
     weight_N: torch.Tensor
@@ -81,16 +81,16 @@ def build_centre_crop_view(extent: Extent, size: int) -> View:
 def sample_resnet50_view(
     extent: Extent, size: int, smallest_area: float, crops: str, rng: np.random.Generator
 ) -> View:
-    """Crop at random, resize, and mirror every other picture."""
+    """Crop at random, resize, and mirror every other image."""
     box = CROP_SAMPLERS[crops](extent, smallest_area, rng)
     return View(box=box, extent=(size, size), mirrored=bool(rng.random() < 0.5))
 
 
 def sample_reference_crop(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
     """Draw (left, top, right, bottom) as TensorFlow's sample_distorted_bounding_box does; the whole
-    picture if no draw fits.
+    image if no draw fits.
 
-    Aspect and height are uniform, not the area, and at least a tenth of the picture is shown,
+    Aspect and height are uniform, not the area, and at least a tenth of the image is shown,
     whatever `smallest_area` is.
     """
     width, height = extent
@@ -151,7 +151,7 @@ CROP_SAMPLERS: Final[Mapping[str, Callable[[Extent, float, np.random.Generator],
 
 
 class LabelledAlbum:
-    """The pictures of one split; `seed` None selects evaluation preprocessing."""
+    """The images of one split; `seed` None selects evaluation preprocessing."""
 
     def __init__(
         self,
@@ -170,11 +170,11 @@ class LabelledAlbum:
         )
 
     def path(self, key: SampleKey) -> Path:
-        """Return the path of a picture."""
+        """Return the path of an image."""
         return self.pictures.path(key.index)
 
     def view(self, key: SampleKey, extent: Extent) -> tuple[View, LabelAndWeight]:
-        """Return the view of a picture, with its label and weight."""
+        """Return the view of an image, with its label and weight."""
         note = int(self.pictures.labels[key.index]), key.weight
         if self.seed is None:
             return build_centre_crop_view(extent, self.size), note

@@ -1,4 +1,4 @@
-"""Examples of classified pictures for reports; embedded ones are rendered again, since each is a
+"""Examples of classified images for reports; embedded ones are rendered again, since each is a
 function of class and number.
 """
 
@@ -10,7 +10,7 @@ from workloads.resnet50.scoring import read_image_labels, unpack_class_answer
 
 
 class LabelExamples:
-    """Pictures with their true class and the predicted one."""
+    """Images with their true class and the predicted one."""
 
     kind = ExampleKind.LABELS
 
@@ -18,7 +18,7 @@ class LabelExamples:
         self._answers, self._labels, self._embedded = answers, labels, embedded
 
     def __len__(self) -> int:
-        """Return the number of pictures in the accuracy set."""
+        """Return the number of images in the accuracy set."""
         return len(self._labels)
 
     def quality(self, sample: int) -> float:
@@ -49,7 +49,7 @@ class LabelExamples:
 
 
 def render_embedded_image(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
-    """Render an embedded picture: its URL, its side in pixels, and the names of all classes; empty
+    """Render an embedded image: its URL, its side in pixels, and the names of all classes; empty
     if Pillow is not installed.
     """
     try:

@@ -17,7 +17,7 @@ from workloads.resnet50.system_under_test import ResNet50System
 
 
 class TorchTensors:
-    """Pictures of C H W in host memory."""
+    """Images of C H W in host memory."""
 
     framework = "torch"
 
@@ -29,15 +29,15 @@ class TorchTensors:
         return network
 
     def convert_picture(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
-        """Keep a picture in host memory."""
+        """Keep an image in host memory."""
         return copy_sample_to_host(picture_NCHW[0].contiguous(), self.device.type)
 
     def encode_picture(self, picture: torch.Tensor) -> bytes:
-        """Return the picture's values as bytes."""
+        """Return the image's values as bytes."""
         return encode_tensor(picture)
 
     def decode_picture(self, payload: bytes, like: torch.Tensor) -> torch.Tensor:
-        """Read the picture from bytes."""
+        """Read the image from bytes."""
         return decode_tensor(payload, like)
 
     def get_shape(self, picture: torch.Tensor) -> Shape:
@@ -45,11 +45,11 @@ class TorchTensors:
         return tuple(picture.shape)
 
     def copy_batch_to_device(self, pictures: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Stack pictures on the device."""
+        """Stack images on the device."""
         return stack_samples_on_device(pictures, self.device)
 
     def select_best_classes(self, logit_NK: torch.Tensor, count: int) -> Sequence[Sequence[int]]:
-        """Return the `count` likeliest classes of each picture, best first."""
+        """Return the `count` likeliest classes of each image, best first."""
         best_NA: list[list[int]] = logit_NK.topk(count).indices.tolist()
         return best_NA
 
@@ -59,7 +59,7 @@ class TorchTensors:
 
 
 class ResNet50Inference(ResNet50System[torch.Tensor, torch.Tensor]):
-    """A checkpoint, an engine and the pictures of the accuracy set."""
+    """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         super().__init__(run, checkpoint, engine, TorchTensors(run.device))

@@ -72,7 +72,7 @@ class ResNet50Recipe:
     optimizer: str
     batch_size: int
     span: int
-    """Pictures in a micro-batch, over which batch-norm computes its statistics."""
+    """Images in a micro-batch, over which batch-norm computes its statistics."""
     base_rate: float
     end_rate: float
     power: float

@@ -67,5 +67,5 @@ def read_image_labels(truth: Path) -> list[int]:
 
 
 def write_image_labels(truth: Path, labels: list[int]) -> None:
-    """Write the labels in the form that `read_labels` reads."""
+    """Write the labels in the form that `read_image_labels` reads."""
     (truth / RESNET50_LABELS_FILE).write_text("".join(f"{label}\n" for label in labels), "ascii")

@@ -31,7 +31,7 @@ class ImageNetDataSet:
         return resolve_imagenet_folder(self._run)
 
     def survey(self) -> Survey:
-        """Index both splits, and check each picture; training pictures may be missing if a model is
+        """Index both splits, and check each image; training images may be missing if a model is
         only served.
         """
         val = imagenet.index_imagenet_split(self.root, IMAGENET_VAL_SPLIT)
@@ -54,7 +54,7 @@ class ImageNetDataSet:
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Reject broken pictures, unless the run skips them."""
+        """Reject broken images, unless the run skips them."""
         folders = {split: self.root / split for split in IMAGENET_SPLITS}
         file_checks.check_surveyed_splits(
             found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
@@ -62,12 +62,12 @@ class ImageNetDataSet:
 
 
 def resolve_imagenet_folder(run: Run) -> Path:
-    """Return the folder of a run's pictures."""
+    """Return the folder of a run's images."""
     return run.data or data.prepare_embedded_image_folder(run.cache)
 
 
 def index_usable_images(run: Run, found: Mapping[str, Any], split: str) -> imagenet.ImageNetSplit:
-    """Index a split without its unreadable pictures: a run's first access to its data."""
+    """Index a split without its unreadable images: a run's first access to its data."""
     return file_checks.parse_split_survey(found, split).drop_broken_pictures(
         imagenet.index_imagenet_split(resolve_imagenet_folder(run), split)
     )

@@ -32,7 +32,7 @@ from workloads.resnet50 import data, model, scoring, survey
 from workloads.resnet50.images import embedded
 from workloads.resnet50.images import imagenet as pictures
 
-# Legend: N pictures of a batch, K classes, A classes of an answer, H height, W width, C channels.
+# Legend: N images of a batch, K classes, A classes of an answer, H height, W width, C channels.
 H = TypeVar("H")
 T = TypeVar("T")
 RESNET50_TYPICAL_BATCH = (
@@ -41,7 +41,7 @@ RESNET50_TYPICAL_BATCH = (
 
 
 class FrameworkTensors(Protocol[H, T]):
-    """What a framework must supply: pictures as its own tensors in its own layout, and answers from
+    """What a framework must supply: images as its own tensors in its own layout, and answers from
     its outputs.
     """
 
@@ -51,24 +51,24 @@ class FrameworkTensors(Protocol[H, T]):
         """Build the framework's own network, with PyTorch's weights."""
 
     def convert_picture(self, picture_NCHW: torch.Tensor) -> H:
-        """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the
+        """Keep one normalised image (N is 1) in host memory, in the framework's layout; the
         result has no N axis.
         """
 
     def encode_picture(self, picture: H) -> bytes:
-        """Return a picture's float32 values, little-endian, as they travel over a network."""
+        """Return an image's float32 values, little-endian, as they travel over a network."""
 
     def decode_picture(self, payload: bytes, like: H) -> H:
-        """Invert `raw`; ValueError if the bytes are no picture of the same shape."""
+        """Invert `encode_picture`; ValueError if the bytes are not an image of the same shape."""
 
     def get_shape(self, picture: H) -> Shape:
-        """Return the shape of a picture that `hold` returned."""
+        """Return the shape of an image that `convert_picture` returned."""
 
     def copy_batch_to_device(self, pictures: Sequence[H]) -> T:
-        """Copy pictures to the device as one batch; runs inside LoadGen's clock."""
+        """Copy images to the device as one batch; runs inside LoadGen's clock."""
 
     def select_best_classes(self, logit_NK: T, count: int) -> Sequence[Sequence[int]]:
-        """Return the `count` likeliest classes of each picture, best first."""
+        """Return the `count` likeliest classes of each image, best first."""
 
     def enter_inference_mode(self) -> AbstractContextManager[object]:
         """Enter the framework's inference mode, in this thread."""
@@ -96,16 +96,16 @@ class ResNet50Predictor(Generic[H, T]):
         )
 
     def warm_up(self) -> None:
-        """Run every batch size that may occur once, on blank pictures."""
+        """Run every batch size that may occur once, on blank images."""
         for size in self._sizes:
             self._predict_classes([self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the class of each picture."""
+        """Answer with the class of each image."""
         return self._predict_classes([self._held[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Answer pictures that came over a network."""
+        """Answer images that came over a network."""
         return self._predict_classes(
             [self._tensors.decode_picture(payload, self._blank) for payload in payloads]
         )
@@ -118,7 +118,7 @@ class ResNet50Predictor(Generic[H, T]):
 
 
 class ResNet50System(Generic[H, T]):
-    """A checkpoint, an engine and the pictures of the accuracy set."""
+    """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(
         self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: FrameworkTensors[H, T]
@@ -178,7 +178,7 @@ class ResNet50System(Generic[H, T]):
 
     @property
     def sample_count(self) -> int:
-        """Number of pictures in the accuracy set."""
+        """Number of images in the accuracy set."""
         return len(self._val)
 
     @property
@@ -202,15 +202,15 @@ class ResNet50System(Generic[H, T]):
         )
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Release pictures."""
+        """Release images."""
         self._held.unload(samples)
 
     def payload(self, sample: int) -> bytes:
-        """Return the normalised picture."""
+        """Return the normalised image."""
         return self._tensors.encode_picture(self._held[sample])
 
     def length(self, sample: int) -> int:
-        """Return one constant: all pictures have the same size."""
+        """Return one constant: all images have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -229,14 +229,14 @@ class ResNet50System(Generic[H, T]):
         scoring.write_image_labels(folder, self._val.labels.tolist())
 
     def close(self) -> None:
-        """Release all pictures."""
+        """Release all images."""
         self._held.clear()
 
 
 def index_resnet50_accuracy_set(
     run: Run, description: model.ResNet50Description
 ) -> pictures.ImageNetSplit:
-    """Index the pictures; RequestError if the checkpoint has other classes."""
+    """Index the images; RequestError if the checkpoint has other classes."""
     surveyed = run_request.resolve_data_survey(run, survey.ImageNetDataSet)
     if tuple(surveyed["classes"]) != description.classes:
         raise RequestError(
@@ -247,7 +247,7 @@ def index_resnet50_accuracy_set(
 
 
 def choose_resnet50_calibration(run: Run) -> CalibrationSamples:
-    """Return the list of calibration pictures."""
+    """Return the list of calibration images."""
     return choose_calibration_list(
         run,
         CalibrationSamples(
@@ -268,7 +268,7 @@ def require_answer_class_count(run: Run, description: model.ResNet50Description)
 
 
 def require_trained_picture_size(run: Run, description: model.ResNet50Description) -> int:
-    """Return the picture size; RequestError if the checkpoint was trained for another."""
+    """Return the image size; RequestError if the checkpoint was trained for another."""
     requested = require_positive_setting(run.settings, "data.picture_size")
     if requested != description.picture_size:
         raise RequestError(

@@ -25,8 +25,8 @@ from workloads.resnet50 import data, model, survey
 from workloads.resnet50.images.imagenet import ImageNetSplit
 from workloads.resnet50.recipe import LARS, ResNet50Recipe
 
-# Legend: N pictures of a batch, K classes, H height, W width, C channels.
-RESNET50_EVAL_BATCH_PICTURES = 126  # pictures; any size gives the same scores
+# Legend: N images of a batch, K classes, H height, W width, C channels.
+RESNET50_EVAL_BATCH_PICTURES = 126  # images; any size gives the same scores
 
 
 class ResNet50Training:
@@ -52,7 +52,7 @@ class ResNet50Training:
 
     @cached_property
     def _train_split(self) -> ImageNetSplit:
-        """Index the training pictures; like everything that opens the data, this runs inside the
+        """Index the training images; like everything that opens the data, this runs inside the
         clock.
         """
         split = survey.index_usable_images(self._run, self._found, "train")
@@ -100,7 +100,7 @@ class ResNet50Training:
         return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
+        """Run the steps of an epoch from `first_step`; images of earlier steps are not
         decoded.
         """
         plan = self._plan_epoch(epoch)
@@ -141,11 +141,11 @@ class ResNet50Training:
         return logit_NK
 
     def loss(self) -> float:
-        """Mean loss over this rank's pictures in the last step; NaN before the first."""
+        """Mean loss over this rank's images in the last step; NaN before the first."""
         return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
-        """Count correct answers over all ranks, each rank on its share of the pictures."""
+        """Count correct answers over all ranks, each rank on its share of the images."""
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.plan_evaluation_batches(

@@ -11,7 +11,7 @@ import numpy as np
 from suite.input import Box, Change, Extent, View
 from workloads.common.detection.coco import Flags, Floats, PictureObjects
 
-# Legend: O objects, 4 left, top, right, bottom as fractions of the picture.
+# Legend: O objects, 4 left, top, right, bottom as fractions of the image.
 WHOLE_PICTURE_CROP: Final = -1.0
 MIN_CROP_IOU_CHOICES: Final = (
     WHOLE_PICTURE_CROP,
@@ -21,8 +21,8 @@ MIN_CROP_IOU_CHOICES: Final = (
     0.7,
     0.9,
     0.0,
-)  # SSDCropping.sample_options: the whole picture, five overlaps, any crop
-MIN_CROP_SIDE_SHARE: Final = 0.3  # of the picture; SSDCropping.__call__
+)  # SSDCropping.sample_options: the whole image, five overlaps, any crop
+MIN_CROP_SIDE_SHARE: Final = 0.3  # of the image; SSDCropping.__call__
 CROP_ASPECT_RANGE: Final = (0.5, 2.0)  # width to height
 MAX_BRIGHTNESS_CHANGE, MAX_CONTRAST_CHANGE, MAX_SATURATION_CHANGE, MAX_HUE_CHANGE = (
     0.125,
@@ -35,7 +35,7 @@ MAX_BRIGHTNESS_CHANGE, MAX_CONTRAST_CHANGE, MAX_SATURATION_CHANGE, MAX_HUE_CHANG
 def sample_augmented_view(
     extent: Extent, objects: PictureObjects, size: int, tries: int, rng: np.random.Generator
 ) -> tuple[View, PictureObjects]:
-    """Crop, mirror every other picture, resize to a square, and jitter the colours."""
+    """Crop, mirror every other image, resize to a square, and jitter the colours."""
     box, objects = sample_crop_with_objects(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
         objects = apply_object_mirroring(objects)
@@ -48,7 +48,7 @@ def sample_crop_with_objects(
     extent: Extent, objects: PictureObjects, tries: int, rng: np.random.Generator
 ) -> tuple[Box, PictureObjects]:
     """Choose a minimum overlap and try up to `tries` crops for it, until one fits or the whole
-    picture is chosen.
+    image is chosen.
     """
     while (
         min_iou := MIN_CROP_IOU_CHOICES[rng.integers(len(MIN_CROP_IOU_CHOICES))]

@@ -23,20 +23,20 @@ from workloads.ssd.detector.default_boxes import (
 )
 from workloads.ssd.scenes import SSD_SCENES
 
-# Legend: N pictures of a batch, B default boxes, O objects.
+# Legend: N images of a batch, B default boxes, O objects.
 SSD_CALIBRATION_LIST: Final = "embedded"
-"""Name of the list of calibration pictures."""
+"""Name of the list of calibration images."""
 SSD_CALIBRATION_PICTURES: Final = 64
 SSD_TRAIN_FOLDER: Final = "train2017"
 
 
 EncodedTargets: TypeAlias = tuple[torch.Tensor, torch.Tensor, float]
-"""Encoded targets (offset_B4, label_B) and weight of a picture."""
+"""Encoded targets (offset_B4, label_B) and weight of an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SSDTargetBatch:
-    """The targets of a batch of pictures."""
+    """The targets of a batch of images."""
 
     offset_NB4: torch.Tensor
     label_NB: torch.Tensor
@@ -61,7 +61,7 @@ def resolve_ssd_folder(run: Run) -> Path:
 
 
 def iterate_ssd_calibration_names() -> Iterator[str]:
-    """Yield the calibration list: the first pictures of the training split."""
+    """Yield the calibration list: the first images of the training split."""
     yield from (
         f"{SSD_TRAIN_FOLDER}/{synthetic_scenes.format_scene_file_name(number)}"
         for number in range(SSD_CALIBRATION_PICTURES)
@@ -69,12 +69,12 @@ def iterate_ssd_calibration_names() -> Iterator[str]:
 
 
 def build_square_view(extent: Extent, size: int) -> View:
-    """Resize to a square, whatever the picture's shape, as in the reference."""
+    """Resize to a square, whatever the image's shape, as in the reference."""
     return View(box=(0, 0, *extent), extent=(size, size))
 
 
 def select_learnable_objects(split: CocoSplit, index: int) -> PictureObjects:
-    """Return a picture's objects without crowds, as fractions of the picture."""
+    """Return an image's objects without crowds, as fractions of the image."""
     objects = split.build_trainable_objects(index)
     height, width = split.get_picture_size(index)
     extent_4 = np.array([width, height, width, height], dtype=np.float32)
@@ -84,7 +84,7 @@ def select_learnable_objects(split: CocoSplit, index: int) -> PictureObjects:
 
 
 class SSDTrainingAlbum:
-    """Training's album: augmented pictures, with objects matched to default boxes."""
+    """Training's album: augmented images, with objects matched to default boxes."""
 
     def __init__(
         self, split: CocoSplit, configuration: SSDConfiguration, seed: int, tries: int
@@ -93,11 +93,11 @@ class SSDTrainingAlbum:
         self.default_B4 = build_default_boxes(configuration)
 
     def path(self, key: SampleKey) -> Path:
-        """Return the path of a picture."""
+        """Return the path of an image."""
         return self.split.path(key.index)
 
     def view(self, key: SampleKey, extent: Extent) -> tuple[View, EncodedTargets]:
-        """Return the augmented view of a picture, with its encoded targets and weight."""
+        """Return the augmented view of an image, with its encoded targets and weight."""
         view, objects = sample_augmented_view(
             extent,
             select_learnable_objects(self.split, key.index),
@@ -121,18 +121,18 @@ class SSDTrainingAlbum:
 
 
 class SSDEvaluationAlbum:
-    """Evaluation's album: pictures without targets."""
+    """Evaluation's album: images without targets."""
 
     def __init__(self, split: CocoSplit, size: int) -> None:
         self.split, self.size = split, size
 
     def path(self, key: SampleKey) -> Path:
-        """Return the path of a picture."""
+        """Return the path of an image."""
         return self.split.path(key.index)
 
     def view(self, key: SampleKey, extent: Extent) -> tuple[View, None]:
-        """Return the view of the whole picture."""
+        """Return the view of the whole image."""
         return build_square_view(extent, self.size), None
 
     def together(self, notes: Sequence[None]) -> None:
-        """Return None: these pictures have no targets."""
+        """Return None: these images have no targets."""

@@ -38,7 +38,7 @@ from workloads.ssd import data, model, survey
 from workloads.ssd.detector import postprocessing
 from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_default_boxes
 
-# Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels.
+# Legend: N images of a batch, B default boxes, K classes, H height, W width, C channels.
 SSD_TYPICAL_BATCH = (
     8  # between the smallest and the largest, for engines that need a typical example
 )
@@ -64,16 +64,16 @@ class SSDPredictor:
         )
 
     def warm_up(self) -> None:
-        """Run every batch size that may occur once, on blank pictures."""
+        """Run every batch size that may occur once, on blank images."""
         for size in self._sizes:
             self._detect_objects([0] * size, [self._blank] * size)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the detections in each picture."""
+        """Answer with the detections in each image."""
         return self._detect_objects(list(samples), [self._held[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Answer pictures that came over a network, each behind its sample's number."""
+        """Answer images that came over a network, each behind its sample's number."""
         numbers, pictures = zip(*map(split_numbered_payload, payloads), strict=True)
         return self._detect_objects(
             list(numbers), [decode_tensor(picture, self._blank) for picture in pictures]
@@ -92,7 +92,7 @@ class SSDPredictor:
 
 
 class SSDInference:
-    """A checkpoint, an engine and the pictures of the accuracy set."""
+    """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed_memory()
@@ -152,7 +152,7 @@ class SSDInference:
 
     @property
     def sample_count(self) -> int:
-        """Number of pictures in the accuracy set."""
+        """Number of images in the accuracy set."""
         return len(self._val)
 
     @property
@@ -174,15 +174,15 @@ class SSDInference:
         )
 
     def unload(self, samples: Sequence[int]) -> None:
-        """Release pictures."""
+        """Release images."""
         self._held.unload(samples)
 
     def payload(self, sample: int) -> bytes:
-        """Return the sample's number and the normalised picture."""
+        """Return the sample's number and the normalised image."""
         return encode_numbered_tensor(sample, self._held[sample])
 
     def length(self, sample: int) -> int:
-        """Return one constant: all pictures have the same size."""
+        """Return one constant: all images have the same size."""
         return 1
 
     def open(self, worker: int, max_batch: int) -> Predictor:
@@ -200,7 +200,7 @@ class SSDInference:
         coco.write_coco_truth(self._val, folder)
 
     def close(self) -> None:
-        """Release all pictures."""
+        """Release all images."""
         self._held.clear()
 
 
@@ -221,8 +221,8 @@ def require_trained_configuration(run: Run, description: model.SSDDescription) -
     requested = require_text_setting(run.settings, "model.configuration")
     if requested != description.configuration:
         raise RequestError(
-            f"checkpoint was trained in configuration {description.configuration}, and {requested}"
-            f" is served; podium train {model.SSD_NAME} --set model.configuration={requested}"
-            " trains one that can be"
+            f"checkpoint was trained in configuration {description.configuration}, but "
+            f"{requested} is served; to train one for it, run podium train {model.SSD_NAME} --set "
+            f"model.configuration={requested}"
         )
     return requested

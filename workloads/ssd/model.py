@@ -21,7 +21,7 @@ from workloads.common.detection.coco import CocoCategory
 from workloads.common.detection.torchvision_import import torchvision
 from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, SSDConfiguration
 
-# Legend: N pictures of a batch, C channels, H height, W width, B default boxes, K classes, 0 is the
+# Legend: N images of a batch, C channels, H height, W width, B default boxes, K classes, 0 is the
 # background.
 SSD_NAME: Final = "ssd"
 SSD_MAP_CHANNELS: Final = (256, 512, 512, 256, 256, 256)  # ssd300.py, out_chan: of the six maps

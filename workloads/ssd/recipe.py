@@ -48,7 +48,7 @@ class SSDRecipe:
 
     batch_size: int
     span: int
-    """Pictures in a micro-batch, over which batch-norm computes its statistics."""
+    """Images in a micro-batch, over which batch-norm computes its statistics."""
     max_samples: int
     """Crops tried for each overlap."""
     base_rate: float

@@ -1,7 +1,7 @@
 """AP from answers and annotations; imports no framework, since the judge runs it.
 
 An answer is a sequence of detections, 7 float32 little-endian each, as in MLPerf's SSD: sample,
-then top, left, bottom, right as fractions of the picture, score, and label: the category index,
+then top, left, bottom, right as fractions of the image, score, and label: the category index,
 from 1, in the order of the category ids.
 """
 
@@ -26,7 +26,7 @@ SSD_METRIC: Final = "box_ap"
 SSD_DETECTION_FIELDS: Final = 7
 SSD_DETECTION_BYTES: Final = 4 * SSD_DETECTION_FIELDS
 MAX_SSD_COORDINATE_SIDES: Final = 1e6
-"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther
+"""Largest accepted coordinate, in image sides: C++ code computes areas from boxes, so farther
 ones are rejected.
 """
 
@@ -44,7 +44,7 @@ def score_ssd_answers(answers: Mapping[int, bytes], truth: CocoDocument) -> floa
 
 
 def collect_ssd_detections(answers: Mapping[int, bytes], truth: CocoDocument) -> Detections:
-    """Read all answers, in the order of the pictures."""
+    """Read all answers, in the order of the images."""
     rows = [
         unpack_ssd_answer(answers.get(sample, b""), sample, len(truth.categories))
         for sample in range(len(truth.images))

@@ -26,9 +26,9 @@ from workloads.ssd.detector.default_boxes import SSD_CONFIGURATIONS, build_defau
 from workloads.ssd.detector.loss import compute_ssd_losses
 from workloads.ssd.recipe import SSD_MOMENTUM, SSDRecipe
 
-# Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels, 4
+# Legend: N images of a batch, B default boxes, K classes, H height, W width, C channels, 4
 # offsets.
-SSD_EVAL_BATCH_PICTURES = 20  # pictures
+SSD_EVAL_BATCH_PICTURES = 20  # images
 
 
 class SSDTraining:
@@ -121,7 +121,7 @@ class SSDTraining:
         return iterate_epoch_blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
+        """Run the steps of an epoch from `first_step`; images of earlier steps are not
         decoded.
         """
         plan = self._plan_epoch(epoch)
@@ -164,11 +164,11 @@ class SSDTraining:
         return offset_NB4.float(), logit_NBK.float()
 
     def loss(self) -> float:
-        """Mean loss over this rank's pictures in the last step; NaN before the first."""
+        """Mean loss over this rank's images in the last step; NaN before the first."""
         return self._stepper.compute_mean_loss()
 
     def evaluate(self) -> Scores:
-        """Run detection on this rank's share of the pictures, and score the detections of all
+        """Run detection on this rank's share of the images, and score the detections of all
         ranks.
         """
         collectives.average_batch_norm_statistics(self._model, self._run.world_size)

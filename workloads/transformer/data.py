@@ -167,7 +167,7 @@ def ensure_vocabulary_file(
                 partial.rename(path)
     except OSError as error:
         raise RequestError(
-            f"vocabulary {path}: it is missing, and cannot be written ({error.strerror})"
+            f"vocabulary {path}: does not exist, and cannot be written ({error.strerror})"
         ) from error
     return path
 

@@ -321,8 +321,8 @@ class TransformerServingDecoderStep(nn.Module):
     """The network that runs once per position: a sentence's hypotheses share its cache, and each
     attends to the slots of its own history.
 
-    Reordering hypotheses copies nothing: only `mask_BKM` changes, which says which slots each one
-    sees. The caches are read-only; this position's additions are returned, and the owner of the
+    Reordering hypotheses copies nothing: only `mask_BKM` changes, which defines the slots that each
+    one sees. The caches are read-only; this position's additions are returned, and the owner of the
     caches writes them, so an engine without in-place writes copies no cache.
     """
 

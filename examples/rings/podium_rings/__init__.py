@@ -1,4 +1,4 @@
-"""A workload in a package of its own. Imports no framework: its parts do, on use."""
+"""A workload in its own package. Imports no framework; its parts do, on use."""
 
 from suite.workload import Workload
 

@@ -35,7 +35,7 @@ def load(run: Run, part: str) -> Points:
         raise RequestError(f"{path}: {error}") from error
     if rows.shape[1:] != (3,) or not np.isin(rows[:, 2], range(CLASSES)).all():
         raise RequestError(
-            f"{path}: lines of x,y,ring with a ring from 0 to {CLASSES - 1} are wanted"
+            f"{path}: expected lines of x,y,ring with a ring from 0 to {CLASSES - 1}"
         )
     return torch.tensor(rows[:, :2], dtype=torch.float32), torch.tensor(
         rows[:, 2], dtype=torch.int64

@@ -86,7 +86,7 @@ class RingsInference:
             self._samples.pop(sample, None)
 
     def payload(self, sample: int) -> bytes:
-        """Return a point as it travels over a network."""
+        """Return a point as bytes, to send it over a network."""
         return scoring.POINT.pack(*self._samples[sample].tolist())
 
     def length(self, sample: int) -> int:

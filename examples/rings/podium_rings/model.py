@@ -40,5 +40,5 @@ def load(folder: Path) -> nn.Module:
         module = build(int(description["width"]))
         module.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise RequestError(f"{folder} is no checkpoint of {NAME}: {error}") from error
+        raise RequestError(f"{folder} is not a checkpoint of {NAME}: {error}") from error
     return module

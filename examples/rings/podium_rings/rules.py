@@ -1,4 +1,4 @@
-"""What this workload adds to the judge."""
+"""The rules that this workload adds to the judge."""
 
 from collections.abc import Iterator
 

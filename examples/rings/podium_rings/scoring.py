@@ -9,7 +9,7 @@ from suite.workload import Scores
 
 ANSWER: Final = struct.Struct("<i")
 POINT: Final = struct.Struct("<ff")
-"""A point as it travels over a network."""
+"""A point as bytes, to send it over a network."""
 TRUTH: Final = "labels.txt"
 
 

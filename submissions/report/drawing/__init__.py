@@ -1,1 +1,1 @@
-"""SVG drawn by podium: charts, and outlines over pictures."""
+"""SVG drawn by podium: charts, and outlines over images."""

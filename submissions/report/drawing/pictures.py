@@ -1,4 +1,4 @@
-"""Draws ground truth and detections over an image, or on an empty frame if the image may not be
+"""Draws ground truth and detections over an image, or on an empty frame if the image must not be
 shown.
 """
 
@@ -29,7 +29,7 @@ MAX_PICTURE_PX: Final = 220
 
 
 def draw_example_picture(example: Example, which: str) -> Markup:
-    """Draw `truth` or `found` over the image of an example; an empty `which` draws the image
+    """Draw `truth` or `found` over the image of an example; if `which` is empty, draw the image
     only.
     """
     outlines = {"truth": example.truth, "found": example.found}.get(which, ())

@@ -1,8 +1,8 @@
 """Draws charts as SVG: no library, no script, and readable without styles, since every element has
 its own drawing attributes.
 
-Colours come from the page's classes; without them everything has the text's colour, and dashes
-distinguish the series.
+Colours come from the page's classes; without them everything has the text's colour, and dash
+patterns distinguish the series.
 """
 
 import math
@@ -21,7 +21,7 @@ FONT_SIZE: Final = 12
 MAX_AXIS_TICKS: Final = 5
 """Maximum number of ticks on an axis."""
 LINE_DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
-"""Line styles, cycled: colour alone excludes readers who cannot distinguish it."""
+"""Line styles, cycled: colour alone excludes colour-blind readers."""
 COLOUR_CLASSES: Final = 6
 """Classes s0 to s5 of the style sheet."""
 THOUSANDS_FROM: Final = 10_000
@@ -31,10 +31,10 @@ the axis of a narrow screen.
 NARROW_LETTER_WIDTH: Final = 9.0
 """Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
 LEGEND_KEY_WIDTH: Final = 34
-"""Width of a line beside its name in the legend, with the gap behind the name."""
+"""Width of a line sample in the legend, including the gap after the name."""
 LEGEND_ROW_HEIGHT: Final = 20
 MIN_TICK_DISTANCE: Final = 30
-"""Least distance of the values that an axis of whole numbers names."""
+"""Minimum distance between labelled values on an axis of whole numbers."""
 MAX_DOTS: Final = 60
 """Maximum number of points in a line with individual markers."""
 
@@ -50,7 +50,7 @@ class AxisScale:
     log: bool
     whole: bool = False
     values: tuple[float, ...] = ()
-    """What lies on the axis: a logarithmic one of whole numbers names these and no others."""
+    """Values on the axis: a logarithmic axis of whole numbers labels only these."""
 
     def map_value(self, value: float) -> float:
         """Map a value to a position, clamped to the axis."""
@@ -73,7 +73,7 @@ class AxisScale:
         )
 
     def select_spaced_values(self) -> list[float]:
-        """Return the values on the axis, without those too close to one before them."""
+        """Return the values on the axis, leaving out those too close to the previous one."""
         spaced: list[float] = []
         for value in sorted(set(self.values)):
             if (
@@ -85,8 +85,8 @@ class AxisScale:
 
 
 def draw_chart(chart: Chart, prefix: str = "") -> Markup:
-    """Draw a chart; its title and description convey its content too. `prefix` tells its ids from
-    those of another part of the page.
+    """Draw a chart; its title and description also convey its content. `prefix` makes its ids
+    unique on the page.
     """
     rows = split_legend_rows(chart)
     above = (
@@ -296,8 +296,8 @@ def compute_bar_width(count: int) -> float:
 def draw_reference_marks(
     marks: Sequence[Mark], across: AxisScale, up: AxisScale
 ) -> Iterator[Markup]:
-    """Draw the reference marks, then their names over all lines: those of upright ones stacked,
-    those of others at the left, clear of the legend.
+    """Draw the reference marks, then their names on top of all lines: those of vertical marks
+    stacked, those of horizontal ones at the left, clear of the legend.
     """
     ordered = sorted(marks, key=lambda mark: mark.value)
     for mark in ordered:
@@ -323,7 +323,7 @@ def draw_reference_marks(
 
 
 def estimate_legend_width(line: Line) -> float:
-    """Return the width of a line's name in the legend, with its line."""
+    """Return the width of a legend entry: the line sample and its name."""
     return len(line.name) * NARROW_LETTER_WIDTH + LEGEND_KEY_WIDTH
 
 
@@ -341,7 +341,7 @@ def split_legend_rows(chart: Chart) -> list[list[int]]:
 
 
 def has_room_for_legend(chart: Chart, row: Sequence[int]) -> bool:
-    """Return whether a legend fits beside the name of the upright axis."""
+    """Return whether a legend fits next to the name of the vertical axis."""
     return (len(format_axis_title(chart.y)) + 1) * NARROW_LETTER_WIDTH + sum(
         estimate_legend_width(chart.lines[number]) for number in row
     ) <= RIGHT

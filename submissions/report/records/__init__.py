@@ -1,1 +1,1 @@
-"""Readers for untrusted records of runs: queries and telemetry."""
+"""Readers of untrusted run records: queries and telemetry."""

@@ -2,7 +2,7 @@
 columns.
 
 The file has one row per query, or per completed chunk of Offline's one query: issued_ns, done_ns
-(monotonic), batch, samples.
+(monotonic clock), batch, samples.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,11 @@ RATE_SLICES: Final = 25
 LOADGEN_PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 """Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
 MAX_SINGLE_QUERIES: Final = 400
-"""Maximum number of queries that are drawn one by one; more are drawn in groups."""
+"""Maximum number of queries drawn individually; more are drawn in groups."""
 MIN_GROUP_QUERIES: Final = 20
-"""Minimum number of queries in a group: enough for a median that one slow query does not move."""
+"""Minimum number of queries in a group: enough for a median that is insensitive to one slow
+query.
+"""
 MAX_QUERY_GROUPS: Final = 100
 """Maximum number of groups."""
 
@@ -43,8 +45,8 @@ class RecordedQueries:
     issued_Q: npt.NDArray[np.int64]
     """ns since the first query."""
     latency_Q: npt.NDArray[np.int64]
-    """ns from issue to completion: in Server this differs from LoadGen's latency, which starts when
-    a query was scheduled.
+    """ns from issue to completion. In Server, LoadGen's latency differs: it starts at the scheduled
+    time.
     """
     batch_Q: npt.NDArray[np.uint32]
     samples_Q: npt.NDArray[np.uint32]
@@ -69,13 +71,13 @@ def read_recorded_queries(path: Path) -> RecordedQueries | None:
         or rows.ndim != 1
         or not 0 < len(rows) <= MAX_QUERY_RECORD_ROWS
     ):
-        raise JudgedError(f"{QUERY_RECORD_FILE} is no record of queries")
+        raise JudgedError(f"{QUERY_RECORD_FILE} is not a record of queries")
     issued_Q, done_Q = rows["issued_ns"], rows["done_ns"]
     first = int(issued_Q.min())
     latency_Q = done_Q - issued_Q
     if first < 0 or latency_Q.min() < 0:
         raise JudgedError(
-            f"{QUERY_RECORD_FILE} has queries that were answered before they were issued"
+            f"{QUERY_RECORD_FILE} contains queries that were answered before they were issued"
         )
     return RecordedQueries(
         first_ns=first,
@@ -87,8 +89,8 @@ def read_recorded_queries(path: Path) -> RecordedQueries | None:
 
 
 def compute_latency_percentiles(queries: RecordedQueries) -> list[tuple[float, float]]:
-    """Return percentiles with their latencies in ms, at the place where LoadGen takes them: sorted,
-    at the share of the count, rounded down.
+    """Return percentiles with their latencies in ms. As in LoadGen, the index into the sorted
+    latencies is the percentile's share of the count, rounded down.
     """
     sorted_Q, count = np.sort(queries.latency_Q), len(queries.latency_Q)
     return [
@@ -138,8 +140,8 @@ def compute_group_latencies(
     """Return the median and the highest latency in ms of each group of consecutive queries; x is
     their mean issue time in seconds.
 
-    Groups are equal in number of queries, and hold every query: groups of equal time would hold
-    many fast queries and few slow ones.
+    Groups have equal numbers of queries, and every query is in a group: groups of equal time would
+    contain many fast queries and few slow ones.
     """
     issued_Q, latency_Q = sort_by_issue_time(queries)
     cuts = np.arange(

@@ -1,9 +1,9 @@
 """Telemetry of a run: `telemetry.jsonl`, an untrusted file, drawn on the run's time axis.
 
-The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ...,
-"gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`, or "e" with the uJ of a counter, which is
-drawn as the mean power between two readings. A value that the machine does not provide is null and
-is not drawn.
+The first line contains the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t":
+..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`, or "e" with the uJ of a counter, which
+is drawn as the mean power between two readings. A value that the machine does not provide is null
+and is not drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ ignored.
 MAX_LINE_POINTS: Final = 240
 """Maximum number of points in a line of a chart; more are averaged."""
 MAX_TIME_NS: Final = 2**63
-"""ns; later times are none that a clock tells."""
+"""Largest time in ns; no clock returns a later one."""
 MINUTES_AXIS_UNIT: Final = "minutes"
 
 
@@ -40,14 +40,14 @@ class TelemetryPanel:
     title: str
     axis: Axis
     fields: Mapping[str, str]
-    """Field -> label of its line; empty if the channel's name tells it."""
+    """Field -> label of its line; empty if the channel's name suffices."""
     times: float = 1.0
 
 
 TELEMETRY_PANELS: Final = (
     TelemetryPanel(
         id="cores",
-        title="Use of the cores",
+        title="CPU utilisation",
         axis=Axis(name="share of the cores", unit="%", low=0.0, high=100.0),
         times=100.0,
         fields={"cpu_own": "this run", "cpu_others": "others", "steal": "stolen", "util": "in use"},
@@ -62,7 +62,7 @@ TELEMETRY_PANELS: Final = (
         id="temperature",
         title="Temperature",
         axis=Axis(name="temperature", unit="\u00b0C"),
-        fields={"temp_c": "warmest sensor"},
+        fields={"temp_c": "hottest sensor"},
     ),
     TelemetryPanel(
         id="power",
@@ -84,27 +84,27 @@ class RecordedTelemetry:
     """The readings of a run."""
 
     clocks_ns: tuple[int, int] | None
-    """The same moment by the monotonic clock and by UTC."""
+    """The same moment by the monotonic clock and in UTC."""
     channels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]
     """Channel (host, gpu0) -> field -> pairs of monotonic ns and value."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PowerChannel:
-    """A power channel: its name, and of a counter the last reading that was drawn."""
+    """A power channel: its name and, for a counter, the last reading that was drawn."""
 
     name: str
     range_uj: int | None = None
     """Value at which a counter wraps."""
     period_ns: int = 0
-    """Shortest time that a counter is drawn over, nine tenths of its period: it is refreshed in
-    steps, and may be read twice in quick succession.
+    """Minimum time between two drawn readings of a counter, nine tenths of its period: it is
+    updated in steps, and may be read twice in quick succession.
     """
     last: tuple[int, int] | None = None
 
     def compute_mean_watts(self, t: int, uj: int) -> tuple[int, float] | None:
-        """Return the middle of the time since the last reading, and the mean power; None if it is
-        too short, or the counter fell.
+        """Return the midpoint of the time since the last reading, and the mean power over it; None
+        if that time is too short, or the counter fell.
         """
         before, self.last = self.last, self.last or (t, uj)
         if before is None or t - before[0] < max(self.period_ns, 1):
@@ -174,7 +174,9 @@ def parse_power_channel(channel: Mapping[str, Any]) -> PowerChannel:
 def parse_power_reading(
     line: Mapping[str, Any], t: int, channels: Mapping[int, PowerChannel]
 ) -> tuple[str, tuple[int, float]] | None:
-    """Return the name of a line's power channel, and its time and watts; None if it gives none."""
+    """Return the name of a line's power channel, with time and watts; None if the line contains no
+    power.
+    """
     channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
     if "p" in line and is_finite_number(line["p"]):
         return (channel.name if channel else "meter", (t, line["p"] / UW_PER_W))
@@ -191,14 +193,14 @@ def add_line_readings(
     line: Mapping[str, Any],
     channels: Mapping[int, PowerChannel],
 ) -> None:
-    """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest
-    counts.
+    """Store the numbers of one line; of a list of clocks the mean is stored, of temperatures the
+    highest.
     """
     t = line.get("t")
     if not isinstance(t, int):
         return
     if abs(t) >= MAX_TIME_NS:
-        raise ValueError("a time that no clock tells")
+        raise ValueError("a time out of range")
     if (drawn := parse_power_reading(line, t, channels)) is not None:
         readings.setdefault(drawn[0], {}).setdefault("p", []).append(drawn[1])
     for channel, fields in line.items():
@@ -209,7 +211,7 @@ def add_line_readings(
 
 
 def reduce_telemetry_field(name: str, value: object) -> float | None:
-    """Reduce a field to one number; None if it has none."""
+    """Reduce a field to one number; None if it contains none."""
     if isinstance(value, list):
         numbers = [float(each) for each in value if is_finite_number(each)]
         return None if not numbers else max(numbers) if name == "temp_c" else fmean(numbers)
@@ -218,17 +220,17 @@ def reduce_telemetry_field(name: str, value: object) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnSpan:
-    """The time that is drawn, by the monotonic clock."""
+    """The drawn time span, by the monotonic clock."""
 
     begin_ns: int
     end_ns: int | None
-    """None: unknown, so that readings after the run are drawn too."""
+    """None if unknown; readings after the run are then drawn too."""
     axis: Axis
-    """In minutes or seconds; the same as that of the run's other charts."""
+    """In minutes or seconds; the same axis as in the run's other charts."""
 
     @property
     def unit_ns(self) -> float:
-        """Size of the axis's unit."""
+        """The axis's unit in ns."""
         return NS_PER_MINUTE if self.axis.unit == MINUTES_AXIS_UNIT else NS_PER_S
 
     def has_time(self, t: int) -> bool:
@@ -237,7 +239,7 @@ class DrawnSpan:
 
 
 def compute_readings_span(telemetry: RecordedTelemetry, unit: str) -> DrawnSpan | None:
-    """Return the span of all readings, for a run whose beginning is unknown; None if there are no
+    """Return the span of all readings, for a run whose start is unknown; None if there are no
     readings.
     """
     every = [
@@ -283,7 +285,7 @@ def format_reading(value: float) -> str:
 
 
 def format_missing_panels(drawn: Sequence[Chart]) -> str:
-    """Name the panels that no reading was drawn in; empty if all were."""
+    """List the panels without any reading; empty if all have readings."""
     known = {chart.title for chart in drawn}
     names = [
         panel.title if position == 0 else panel.title.casefold()

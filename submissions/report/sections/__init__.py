@@ -1,1 +1,1 @@
-"""The sections of a report, one module each, from data to text and charts."""
+"""The sections of a report, one module each: they turn data into text and charts."""

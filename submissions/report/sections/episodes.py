@@ -1,5 +1,5 @@
-"""What an evaluation looked at, as its training log has it: pictures in their order, the policy's
-own estimate, and the metric over epochs.
+"""The episode that an evaluation logged: its images in order, the policy's own estimate, and the
+metric over epochs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +18,12 @@ from suite.examples import Episode, ExampleKind
 from suite.rounds import RoundKind
 
 EPISODE_TITLE = "What the model does in an evaluation"
-CHANCES_AXIS_NAME = "chances, 0 to 1"
+CHANCES_AXIS_NAME = "winning probability, 0 to 1"
 
 
 def build_episode_section(result: IndexedResult, score: Score) -> Section | None:
-    """Draw the last evaluation's example of the first run; None where the workload shows none, or
-    the logs are of a published round or an earlier podium.
+    """Show the example from the last evaluation of the first run; None if the workload defines
+    none, or the logs are from a published round or an older podium.
     """
     build_episode = load_episode_builder(score.workload)
     if build_episode is None or registry.load_round_kind(score.round) is not RoundKind.PODIUM:
@@ -69,8 +69,8 @@ def build_episode_section(result: IndexedResult, score: Score) -> Section | None
 
 
 def load_episode_builder(workload: str) -> Callable[[Any], Episode] | None:
-    """Return the function that draws an evaluation's example; None if the workload has none, or its
-    package is broken.
+    """Return the function that builds an evaluation's example; None if the workload has none, or
+    its package is broken.
     """
     try:
         builder: Callable[[Any], Episode] | None = registry.load_workload_part(
@@ -82,13 +82,13 @@ def load_episode_builder(workload: str) -> Callable[[Any], Episode] | None:
 
 
 def build_winning_estimate_chart(episode: Episode, where: str) -> Chart:
-    """Draw how the policy saw its chances."""
+    """Draw the policy's winning estimate."""
     first, last = (f"{value:.2f}" for _, value in (episode.estimates[0], episode.estimates[-1]))
     return Chart(
         id=f"estimate-{where}",
         title="Winning estimate over the moves",
         description=(
-            f"What the policy thought of its own chances at each of its moves: {first} at the"
+            f"The policy's estimate of its winning probability at each of its moves: {first} at the"
             f" first, {last} at the last."
         ),
         x=Axis(name="move", low=0.0, whole=True),

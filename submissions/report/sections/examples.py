@@ -1,4 +1,6 @@
-"""Example answers of the accuracy run: some drawn by the campaign's nonce, and the worst ones."""
+"""Example answers from the accuracy run: some drawn with the campaign's nonce, and the
+worst ones.
+"""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -20,12 +22,12 @@ from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 
 DRAWN_EXAMPLES: Final = 6
-"""Number of examples drawn by the nonce."""
+"""Number of examples drawn with the nonce."""
 WORST_EXAMPLES: Final = 3
 """Number of examples with the lowest quality, among those inspected."""
 MAX_INSPECTED_SAMPLES: Final = 1_000
-"""Number of samples, drawn likewise, among which to find the worst: scoring all of COCO image by
-image would take minutes.
+"""Number of samples, also drawn with the nonce, to search for the worst: scoring all of COCO image
+by image would take minutes.
 """
 SCENARIO_PREFERENCE: Final = (
     Scenario.OFFLINE,
@@ -33,21 +35,23 @@ SCENARIO_PREFERENCE: Final = (
     Scenario.SERVER,
     Scenario.MULTI_STREAM,
 )
-"""Scenarios by preference for the accuracy run to show: all of them answer the same samples."""
+"""Scenarios in order of preference for the accuracy run to show; all of them answer the same
+samples.
+"""
 NO_PICTURE_NOTE: Final = (
-    "Pictures and sentences are shown of the data that podium generates itself. Those of ImageNet,"
-    " COCO and WMT may not be passed on."
+    "Images and sentences are shown only if podium generated the data. Those of ImageNet, COCO "
+    "and WMT may not be redistributed."
 )
 NO_TRUTH_NOTE: Final = (
-    "The bundle holds no labels or references, so that answers cannot be shown beside them."
+    "The bundle contains no labels or references, so answers cannot be compared with them here."
 )
 
 
 def build_examples_section(
     served: Sequence[tuple[IndexedResult, Score]], workload: str
 ) -> Section | None:
-    """Show examples of one workload; None if it does not define how to show its answers, or nothing
-    was served.
+    """Show examples for one workload; None if it does not define how to show its answers, or
+    nothing was served.
     """
     by_scenario = {result.scenario: (result, score) for result, score in served}
     accuracy_result = next(
@@ -81,7 +85,7 @@ def build_examples_section(
 def collect_accuracy_examples(
     result: IndexedResult, record: RunRecord, build_examples: Callable[..., Examples]
 ) -> tuple[Gallery | None, list[Note]]:
-    """Choose and show examples of one accuracy run."""
+    """Select and describe examples from one accuracy run."""
     if result.organisation_folder is None or not result.truth_folder.is_dir():
         return None, [Note(text=NO_TRUTH_NOTE)]
     embedded = has_generated_data(result.truth_folder, record)
@@ -94,15 +98,15 @@ def collect_accuracy_examples(
         and examples.kind is not ExampleKind.TEXT
         and not any(each.picture for each in picked)
     ):
-        notes.append(Note(text="The pictures can be drawn where podium-suite[run] is installed."))
+        notes.append(Note(text="To see the images, install podium-suite[run]."))
     return build_examples_gallery(picked, examples, record, result), notes
 
 
 def has_generated_data(truth: Path, record: RunRecord) -> bool:
-    """Return whether the data are the ones that podium generates today.
+    """Return whether the data are those that this version of podium generates.
 
-    Their truth has the hash that the round pins. A record that lacks a setting of the row is of an
-    earlier podium, whose images may have been others with the same labels.
+    Their truth has the hash that the round pins. A record that lacks a setting of the row is from
+    an older podium, whose images may differ although their labels are the same.
     """
     if record.round not in registry.list_round_names():
         return False
@@ -124,7 +128,7 @@ def has_generated_data(truth: Path, record: RunRecord) -> bool:
 
 
 def select_example_samples(examples: Examples, nonce: str) -> list[int]:
-    """Draw samples by the nonce, so that nobody picks them, and add the worst of those
+    """Draw samples with the nonce, so that they cannot be hand-picked, and add the worst of those
     inspected.
     """
     order = sorted(
@@ -147,20 +151,20 @@ def build_examples_gallery(
     """Describe the examples and how they were chosen."""
     good = sum(each.right is True for each in picked[:DRAWN_EXAMPLES])
     worst = (
-        f" The last {len(picked) - DRAWN_EXAMPLES} are those that went wrong most among"
+        f" The last {len(picked) - DRAWN_EXAMPLES} are the worst among"
         f" {min(len(examples), MAX_INSPECTED_SAMPLES):,}."
         if len(picked) > DRAWN_EXAMPLES
         else ""
     )
     run = result.scenario.label if result.scenario else "inference"
     text = (
-        f"{min(DRAWN_EXAMPLES, len(picked))} of {len(examples):,} samples of the accuracy run of"
-        f" {run}, drawn by the campaign's nonce {record.nonce[:12]} so that they cannot be picked;"
-        f" {good} answered exactly as expected.{worst}"
+        f"{min(DRAWN_EXAMPLES, len(picked))} of {len(examples):,} samples of the accuracy run of "
+        f"{run}, drawn with the campaign's nonce {record.nonce[:12]} so that they cannot be "
+        f"hand-picked; {good} answered exactly as expected.{worst}"
     )
     text = " ".join(filter(None, [text, getattr(examples, "legend", "")]))
     return Gallery(
-        title=f"Examples of {record.workload}",
+        title=f"Examples for {record.workload}",
         description=text,
         kind=examples.kind,
         shown=tuple(picked),

@@ -1,4 +1,4 @@
-"""The judge's findings as tables: rule, place, found value, source of the rule, advice."""
+"""The judge's findings as tables: rule, location, found value, source of the rule, advice."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +11,7 @@ MAX_PAGE_FINDINGS: Final = 200
 SEVERITY_TITLES: Final = {
     Severity.ERROR: "Errors",
     Severity.WARNING: "Warnings",
-    Severity.INFO: "Said for completeness",
+    Severity.INFO: "Notes",
 }
 FINDINGS_SECTION_ID: Final = "findings"
 """Id of the section."""
@@ -40,14 +40,18 @@ def build_findings_section(findings: Sequence[Finding], problems: Sequence[str])
     if other_problems:
         tables.append(
             Table(
-                title="What is wrong",
+                title="Errors",
                 columns=("problem",),
                 rows=tuple((each,) for each in other_problems[:MAX_PAGE_FINDINGS]),
             )
         )
     for severity, title in SEVERITY_TITLES.items():
         rows = [format_finding_row(each) for each in findings if each.severity is severity]
-        more = f", of which {MAX_PAGE_FINDINGS} are listed" if len(rows) > MAX_PAGE_FINDINGS else ""
+        more = (
+            f", the first {MAX_PAGE_FINDINGS} of which are listed"
+            if len(rows) > MAX_PAGE_FINDINGS
+            else ""
+        )
         if rows:
             tables.append(
                 Table(
@@ -58,15 +62,13 @@ def build_findings_section(findings: Sequence[Finding], problems: Sequence[str])
                 )
             )
     intro = (
-        "podium explain RULE explains a rule."
+        "For details of a rule, run podium explain RULE."
         if findings
         else ""
         if problems
-        else "The judge has found nothing to say."
+        else "The judge found no problems."
     )
-    return Section(
-        id=FINDINGS_SECTION_ID, title="Findings of the judge", intro=intro, tables=tuple(tables)
-    )
+    return Section(id=FINDINGS_SECTION_ID, title="Findings", intro=intro, tables=tuple(tables))
 
 
 def format_finding_row(finding: Finding) -> tuple[str, ...]:

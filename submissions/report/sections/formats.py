@@ -1,5 +1,5 @@
-"""Engines and number formats beside one another, from the results themselves: a bundle does not
-hold the table of `podium precision`.
+"""Compares engines and precisions from the results themselves: a bundle does not contain the table
+of `podium precision`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from suite.terms import Precision
 ServedScenarios: TypeAlias = Mapping[Scenario, tuple[IndexedResult, ComparisonSide]]
 FORMAT_COLUMNS: Final = (
     "engine",
-    "number format",
+    "precision",
     "accuracy",
     "difference",
     "Offline",
@@ -29,16 +29,16 @@ FORMAT_COLUMNS: Final = (
     "compliant",
 )
 FORMATS_INTRO: Final = (
-    "Computed from the results below: accuracy and rate of Offline, measured latencies of"
-    " SingleStream. Differences and ratios are to the first row; none is tested."
+    "Computed from the results below: accuracy and rate from Offline, measured latencies from "
+    "SingleStream. Differences and ratios are relative to the first row and are not tested."
 )
 
 
 def build_formats_section(
     pairs: Sequence[tuple[IndexedResult, ComparisonSide]], workload: str
 ) -> Section | None:
-    """Compare the systems of one workload that differ in engine or number format; None if there are
-    not several.
+    """Compare the systems of one workload that differ in engine or precision; None if there is only
+    one.
     """
     systems: dict[
         tuple[Path | None, str], dict[Scenario, tuple[IndexedResult, ComparisonSide]]
@@ -62,24 +62,24 @@ def build_formats_section(
         return None
     rows = tuple(format_served_system_row(each, ordered[0]) for each in ordered)
     table = Table(
-        title="Accuracy beside speed", columns=FORMAT_COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8)
+        title="Accuracy and speed", columns=FORMAT_COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8)
     )
     return Section(
         id=f"precision-{workload}",
-        title="Engines and number formats",
+        title="Engines and precisions",
         intro=FORMATS_INTRO,
         tables=(table,),
     )
 
 
 def identify_engine_and_precision(served: ServedScenarios) -> tuple[str, str]:
-    """Return engine and number format of a system."""
+    """Return the engine and precision of a system."""
     side = next(iter(served.values()))[1]
     return side.engine or "-", side.precision or "-"
 
 
 def format_served_system_row(served: ServedScenarios, first: ServedScenarios) -> tuple[str, ...]:
-    """Format one system beside the first."""
+    """Format one system in comparison with the first."""
     score, first_score = find_offline_score(served), find_offline_score(first)
     accuracy, reference = select_system_accuracy(served), select_system_accuracy(first)
     differences = {
@@ -109,7 +109,7 @@ def format_served_system_row(served: ServedScenarios, first: ServedScenarios) ->
 
 
 def select_system_accuracy(served: ServedScenarios) -> Mapping[str, float]:
-    """Return Offline's accuracy, else that of another scenario: all of them answer the same
+    """Return Offline's accuracy, or else that of another scenario: all of them answer the same
     samples.
     """
     return next(
@@ -120,5 +120,5 @@ def select_system_accuracy(served: ServedScenarios) -> Mapping[str, float]:
 
 
 def find_offline_score(served: ServedScenarios) -> Score | None:
-    """Return Offline's score, whose metric is a rate."""
+    """Return Offline's score, the one whose metric is a rate."""
     return served[Scenario.OFFLINE][1].score if Scenario.OFFLINE in served else None

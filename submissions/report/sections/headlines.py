@@ -1,4 +1,4 @@
-"""The head of a report: what was measured, how fast, and with which uncertainty."""
+"""The top of a report: what was measured, the results, and their uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ SMALL_RUN_COUNTS: Final = ("no run", "one run", "two runs")
 
 
 def find_workload_title(workload: str) -> str:
-    """Return a workload's title, or its name if the round does not have it."""
+    """Return a workload's title, or its name if the round lacks the workload."""
     row = registry.load_round().benchmarks.get(workload)
     return row.title if row else workload
 
@@ -35,14 +35,14 @@ def format_results_title(sides: Sequence[ComparisonSide]) -> str:
 
 
 def describe_measured_systems(sides: Sequence[ComparisonSide]) -> Iterator[tuple[str, str]]:
-    """Yield facts: who ran what, and on which machine."""
+    """Yield the facts: who ran what, and on which machine."""
     described: list[tuple[str, list[object]]] = [
         ("Round", [f"{each.score.round}, {each.score.profile}" for each in sides]),
         ("Division", [each.score.division for each in sides]),
         ("Organisation", [each.score.org for each in sides]),
         ("System", [each.score.system for each in sides]),
         ("Machine", [str(each.machine) for each in sides]),
-        ("Number format", [each.precision for each in sides]),
+        ("Precision", [each.precision for each in sides]),
         ("Engine", [each.engine for each in sides if each.score.scenario]),
         ("Framework", [each.engine for each in sides if not each.score.scenario]),
     ]
@@ -80,7 +80,7 @@ def build_result_tiles(sides: Sequence[ComparisonSide]) -> Iterator[Tile]:
 
 
 def format_tile_note(side: ComparisonSide) -> str:
-    """Describe a value's uncertainty, its quality, and whether it counts."""
+    """Describe a value's uncertainty, its quality, and whether it is valid."""
     score = side.score
     interval = (
         intervals.estimate_value_interval(score.value, score.runs, INTERVAL_CONFIDENCE)

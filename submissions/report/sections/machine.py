@@ -21,18 +21,17 @@ from suite.rounds import RoundKind
 from suite.units import NS_PER_MINUTE, NS_PER_MS
 
 NO_TELEMETRY_NOTE: Final = (
-    "There is no telemetry: clocks, temperatures, power, memory, and what else ran on the machine,"
-    " are not known."
+    "There is no telemetry: clocks, temperatures, power, memory and other load on the machine are "
+    "unknown."
 )
 NO_READING_NOTE: Final = (
-    "No reading was taken during the run, so that clocks, temperatures, power and memory are not"
-    " known."
+    "No reading was taken during the run, so clocks, temperatures, power and memory are unknown."
 )
-MACHINE_SILENT_NOTE: Final = "not known, since the machine did not tell."
+MACHINE_SILENT_NOTE: Final = "unknown, since the machine did not report it."
 
 
 def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload: str) -> Section:
-    """Draw the machine during each run that has telemetry, and tell what it did not provide."""
+    """Draw the machine's telemetry during each run, and list what the machine did not report."""
     parts = []
     for result, score in pairs:
         if registry.load_round_kind(score.round) is RoundKind.PODIUM:
@@ -44,7 +43,7 @@ def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload
                 )
             )
     machine_section = Section(
-        id=f"machine-{workload}", title="The machine meanwhile", parts=tuple(parts)
+        id=f"machine-{workload}", title="The machine during the runs", parts=tuple(parts)
     )
     if not any(each.charts for each in parts) and all(
         note.tone is Tone.PLAIN for each in parts for note in each.notes
@@ -54,7 +53,7 @@ def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload
 
 
 def build_machine_run_section(result: IndexedResult, score: Score, where: str) -> Section:
-    """Draw the machine during one run."""
+    """Draw the machine's telemetry during one run."""
     try:
         readings, span = (
             read_serving_telemetry(result, score)
@@ -91,7 +90,7 @@ def build_machine_run_section(result: IndexedResult, score: Score, where: str) -
 def read_serving_telemetry(
     result: IndexedResult, score: Score
 ) -> tuple[RecordedTelemetry | None, DrawnSpan | None]:
-    """Read the telemetry of the run that counts; its span is that of its queries."""
+    """Read the telemetry of the run that determines the result; its span is that of the queries."""
     folder = result.performance_folders[find_slowest_run(score)]
     readings = telemetry.read_telemetry_readings(folder / TELEMETRY_FILE)
     try:
@@ -110,8 +109,8 @@ def read_serving_telemetry(
 def read_training_telemetry(
     result: IndexedResult,
 ) -> tuple[RecordedTelemetry | None, DrawnSpan | None]:
-    """Read the telemetry of the first training run that has some; its span is from run_start to
-    run_stop.
+    """Read the telemetry of the first training run that has telemetry; its span is from run_start
+    to run_stop.
     """
     for log in result.training_logs:
         readings = telemetry.read_telemetry_readings(

@@ -1,5 +1,5 @@
-"""Context of a result: other paths with ratios and verdicts, engines and number formats, published
-rows without a ratio.
+"""Context of a result: other paths with ratios and verdicts, engines and precisions, and published
+rows without ratios.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,12 +29,12 @@ MAX_PUBLISHED_ROWS: Final = 12
 lists them all.
 """
 PUBLISHED_ROWS_INTRO: Final = (
-    "Rows of published rounds, for orientation. podium-v1 is compatible with none of them: other"
-    " data, other rules, other machines. No ratio is formed."
+    "Rows from published rounds, for reference only. podium-v1 is not comparable with any of "
+    "them: data, rules and machines differ, so no ratios are given."
 )
 PRECISION_COLUMNS: Final = (
     "engine",
-    "number format",
+    "precision",
     "accuracy",
     "difference",
     "samples/s, Offline",
@@ -62,14 +62,14 @@ def build_comparison_section(
     )
     return Section(
         id="comparison",
-        title="Beside one another",
+        title="Comparison",
         intro=intro,
         tables=(Table(title="Comparison", columns=table_rows.COMPARISON_COLUMNS, rows=rows),),
     )
 
 
 def build_published_section(sides: Sequence[ComparisonSide]) -> Section | None:
-    """List published rows of the same models; None if there are none."""
+    """List published rows for the same models; None if there are none."""
     rows = read_workload_rows({side.score.workload for side in sides})
     tables = []
     for workload, half, scenario, metric in dict.fromkeys(
@@ -123,12 +123,14 @@ def format_published_machine(row: PublishedRow) -> str:
 
 
 def list_required_notes(any_published: bool) -> tuple[str, ...]:
-    """Return the notes required wherever such results are shown."""
+    """Return the notes that must accompany such results."""
     return (UNVERIFIED_NOTE, *(PUBLISHED_LEGEND if any_published else PUBLISHED_LEGEND[1:]))
 
 
 def read_precision_section(root: Path, workload: str) -> Section | None:
-    """Show the results of `podium precision`, from the file that it writes to a results folder."""
+    """Show the results of `podium precision`, read from the file that it writes to a results
+    folder.
+    """
     path = root / f"precision-{workload}.json"
     try:
         document = untrusted_files.read_untrusted_file(
@@ -140,18 +142,18 @@ def read_precision_section(root: Path, workload: str) -> Section | None:
     if not rows:
         return None
     table = Table(
-        title="Accuracy beside speed", columns=PRECISION_COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8)
+        title="Accuracy and speed", columns=PRECISION_COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8)
     )
     return Section(
         id=f"precision-{workload}",
-        title="Engines and number formats",
-        intro="As podium precision has measured them.",
+        title="Engines and precisions",
+        intro="Measured by podium precision.",
         tables=(table,),
     )
 
 
 def parse_precision_rows(rows: object) -> Iterator[tuple[str, ...]]:
-    """Yield a row per engine and number format."""
+    """Yield a row per engine and precision."""
     for row in rows if isinstance(rows, list) else ():
         latency = row.get("latency_ns") or {}
         yield (
@@ -185,5 +187,5 @@ def format_named_scores(scores: object, sign: str = "") -> str:
 
 
 def format_finite_number(value: object) -> str:
-    """Format a number, or that there is none."""
+    """Format a number, or a placeholder if there is none."""
     return f"{value:,.4g}" if is_finite_number(value) else "-"

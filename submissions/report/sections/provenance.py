@@ -28,7 +28,7 @@ MAX_LISTED_LEDGER_STEPS: Final = 200
 """Maximum number of rows in a table on the page; the rest are counted."""
 MAX_LEDGER_BYTES: Final = 16 << 20
 NO_LEDGER_NOTE: Final = (
-    "There is no ledger: how many attempts there were before these results is not known."
+    "There is no ledger: the number of attempts before these results is unknown."
 )
 
 
@@ -53,7 +53,7 @@ def build_provenance_section(results: Sequence[IndexedResult], bundle: Path | No
     return Section(
         id="provenance",
         title="Provenance",
-        intro="What it takes to check this result, and to repeat it.",
+        intro="Everything needed to check this result and to repeat it.",
         notes=tuple(notes),
         tables=tuple(tables),
     )
@@ -62,7 +62,7 @@ def build_provenance_section(results: Sequence[IndexedResult], bundle: Path | No
 def build_identity_tables(
     manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]
 ) -> Iterator[Table]:
-    """Yield what identifies a bundle, and the commands that produced its content."""
+    """Yield the properties that identify a bundle, and the commands that produced its content."""
     rows = [
         ("sealed with", f"SHA-256 {seal}" if seal else "not sealed"),
         ("packed by", f"podium {manifest.version}"),
@@ -80,7 +80,7 @@ def build_identity_tables(
 
 
 def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
-    """Yield the signatures and time stamps after a seal; the reader decides whom to trust, by
+    """Yield the signatures and time stamps after a seal; the reader decides whom to trust, with
     `podium verify --signers`.
     """
     seal_trailer = trailer.read_bundle_trailer(bundle)
@@ -93,7 +93,7 @@ def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
     yield (
         "time",
         (
-            f"{stamps} time stamp{'s' if stamps != 1 else ''}; podium verify --ca checks"
+            f"{stamps} time stamp{'s' if stamps != 1 else ''}; to check, run podium verify --ca"
             if stamps
             else "the machine's own clock only"
         ),
@@ -138,7 +138,7 @@ def build_environment_tables(results: Sequence[IndexedResult]) -> Iterator[Table
 
 
 def format_environment_fields(fields: object) -> dict[str, str]:
-    """Format fields as text, empty values as "not known"; empty if `fields` is not a mapping."""
+    """Format fields as text, empty values as "unknown"; empty if `fields` is not a mapping."""
     if not isinstance(fields, Mapping):
         return {}
     formatted = {
@@ -146,8 +146,7 @@ def format_environment_fields(fields: object) -> dict[str, str]:
         for key, value in fields.items()
     }
     return {
-        key: "not known" if value in ("", "null", "[]") else value
-        for key, value in formatted.items()
+        key: "unknown" if value in ("", "null", "[]") else value for key, value in formatted.items()
     }
 
 
@@ -180,7 +179,7 @@ def read_ledger_steps(path: Path) -> list[LedgerStep] | None:
 
 
 def build_ledger_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
-    """Yield the attempts of each workload that has a ledger."""
+    """Yield the attempts at each workload that has a ledger."""
     for path in dict.fromkeys(
         result.known_organisation_folder / "ledger" / f"{result.workload}.jsonl"
         for result in results
@@ -192,7 +191,7 @@ def build_ledger_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
             (str(step.n), step.step.value, describe_step_subject(step), step.utc or "-")
             for step in steps
         )
-        title = f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts begun"
+        title = f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts"
         if len(rows) > MAX_LISTED_LEDGER_STEPS:
             title += f"; the last {MAX_LISTED_LEDGER_STEPS} are listed"
         yield Table(

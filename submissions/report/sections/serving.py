@@ -1,5 +1,5 @@
-"""The serving half of a report: latencies, the course of a run over time, batches, accuracy; read
-with the judge's own readers.
+"""The serving half of a report: latencies, rates over time, batches and accuracy, read with the
+judge's readers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,26 +29,24 @@ from suite.rounds import RoundKind, ScenarioRow
 from suite.units import NS_PER_MS, NS_PER_S
 
 LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
-QUERY_SHARE_AXIS: Final = Axis(name="share of the queries", unit="%", low=0.0)
+QUERY_SHARE_AXIS: Final = Axis(name="share of queries", unit="%", low=0.0)
 PERCENTILE_LOG_KEYS: Final = {
     percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", ""))
     for percent in LOADGEN_PERCENTILES
 }
-"""Keys of LoadGen's detail log: MultiStream has one set for queries, as its result, and one for
-samples. Source: mlcommons/inference, loadgen/results.cc.
+"""Keys of LoadGen's detail log: MultiStream has one set for queries, which gives its result, and
+one for samples. Source: mlcommons/inference, loadgen/results.cc.
 """
 ESTIMATE_NAME: Final = "early-stopping estimate"
-"""How the result of SingleStream and MultiStream is named wherever it stands beside measured
-percentiles.
-"""
-RUNS_TABLE_TITLE: Final = "Performance runs, as LoadGen measured them"
+"""Name of the result of SingleStream and MultiStream where measured percentiles are shown too."""
+RUNS_TABLE_TITLE: Final = "Performance runs, as measured by LoadGen"
 NO_QUERY_RECORD_NOTE: Final = (
-    f"There is no {QUERY_RECORD_FILE}: single queries, the course over time and the sizes of"
-    " batches are not known. The percentiles are LoadGen's own."
+    f"There is no {QUERY_RECORD_FILE}: individual queries, changes over time and batch sizes are "
+    "unknown. The percentiles are LoadGen's."
 )
 SERVER_CLOCK_NOTE: Final = (
-    "Times are from issue to completion. LoadGen's latency of Server starts when a query was due,"
-    " so it is longer where queries were late."
+    "Latencies are from issue to completion. In Server, LoadGen counts from the scheduled time, "
+    "so its latencies are longer for late queries."
 )
 
 
@@ -63,7 +61,7 @@ class DrawnRun:
     run: str
     """Its name in titles; empty for the only one."""
     result: Mark | None
-    """The result, if it is a latency that no query needs to have had."""
+    """The result, if it is an estimated latency that need not be the latency of any query."""
 
 
 def build_scenario_section(result: IndexedResult, score: Score) -> Section:
@@ -101,13 +99,13 @@ def build_scenario_section(result: IndexedResult, score: Score) -> Section:
 
 
 def find_slowest_run(score: Score) -> int:
-    """Return the run that determines the result: the slowest."""
+    """Return the slowest run, which determines the result."""
     runs = [run if run is not None else float("inf") for run in score.runs]
     return runs.index(min(runs) if is_higher_better(score.metric) else max(runs))
 
 
 def find_scenario_row(record: RunRecord, scenario: Scenario | None) -> ScenarioRow | None:
-    """Return the round's requirements for the scenario; None if it does not have the workload."""
+    """Return the round's requirements for the scenario; None if the round lacks the workload."""
     row = registry.load_round(record.round).benchmarks.get(record.workload)
     half = (
         next((half for profile, half in row.inference.items() if profile == record.profile), None)
@@ -126,7 +124,7 @@ def find_estimated_percentile(score: Score) -> str:
 
 
 def build_estimate_mark(score: Score) -> Mark | None:
-    """Mark the early-stopping estimate, where it is the result."""
+    """Return a mark at the early-stopping estimate, if that is the result."""
     if not find_estimated_percentile(score) or score.value is None:
         return None
     return Mark(
@@ -140,8 +138,8 @@ def describe_served_scenario(score: Score, row: ScenarioRow | None) -> str:
     """Describe what was served, and the requirements."""
     percentile = find_estimated_percentile(score)
     result = (
-        f" This is LoadGen's {ESTIMATE_NAME} of {percentile}; the measured {percentile} is below"
-        " it, since few queries prove little."
+        f" This is LoadGen's {ESTIMATE_NAME} of {percentile}; it is above the measured "
+        f"{percentile}, since a few queries give little certainty."
         if percentile
         else ""
     )
@@ -172,7 +170,7 @@ def build_serving_charts(drawn_run: DrawnRun) -> tuple[list[Chart], list[Note]]:
         queries = recorded.read_recorded_queries(drawn_run.folder / QUERY_RECORD_FILE)
     except JudgedError as error:
         queries = None
-        notes.append(Note(text=f"{error}, so that nothing is drawn from it.", tone=Tone.CAUTION))
+        notes.append(Note(text=f"{error}, so nothing is drawn from it.", tone=Tone.CAUTION))
     if queries is None:
         notes += [] if notes else [Note(text=NO_QUERY_RECORD_NOTE)]
         return (
@@ -233,15 +231,15 @@ def build_batch_size_charts(queries: RecordedQueries, drawn_run: DrawnRun) -> It
     if len(sizes) > 1:
         most = max(sizes, key=lambda each: each[1])
         text = (
-            f"Share of the samples by the batch they were answered in; most, {most[1]:.1f} %, in"
-            f" batches of {most[0]:g}."
+            "Share of samples by the size of the batch that they were answered in; most, "
+            f"{most[1]:.1f} %, in batches of {most[0]:g}."
         )
         yield Chart(
             id=f"batches-{drawn_run.where}",
-            title=f"Sizes of batches{drawn_run.run}",
+            title=f"Batch sizes{drawn_run.run}",
             description=text,
             x=Axis(name="samples in a batch", whole=True),
-            y=Axis(name="share of the samples", unit="%", low=0.0),
+            y=Axis(name="share of samples", unit="%", low=0.0),
             lines=(Line(name="batches", points=tuple(sizes), bars=True),),
         )
 
@@ -257,7 +255,7 @@ def build_latency_course_chart(queries: RecordedQueries, drawn_run: DrawnRun) ->
                 name="each query", points=tuple(recorded.list_query_latencies(queries)), loose=True
             )
         ]
-        text = f"Each point is one of {count:,} queries, at the time when it was issued."
+        text = f"Each point is one of {count:,} queries, at its issue time."
     else:
         lines = [
             Line(name=name, points=tuple(points))
@@ -267,8 +265,8 @@ def build_latency_course_chart(queries: RecordedQueries, drawn_run: DrawnRun) ->
         ]
         size = recorded.compute_query_group_size(queries)
         text = (
-            f"Median and slowest of groups of {size:,} or more consecutive queries, at their mean"
-            f" time of issue; all {count:,} queries are in a group."
+            f"Median and slowest of groups of {size:,} or more consecutive queries, at their mean "
+            f"issue time; every one of the {count:,} queries is in a group."
         )
     return Chart(
         id=f"course-{drawn_run.where}",
@@ -300,8 +298,8 @@ def build_latency_histogram_chart(queries: RecordedQueries, drawn_run: DrawnRun)
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
         description=(
-            f"Distribution of the latencies of {len(queries.latency_Q):,} queries on a logarithmic"
-            f" axis, as podium recorded them: {words}.{result}"
+            f"Latency distribution of {len(queries.latency_Q):,} queries on a logarithmic axis, "
+            f"as recorded by podium: {words}.{result}"
         ),
         x=LATENCY_AXIS,
         y=QUERY_SHARE_AXIS,
@@ -342,7 +340,7 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     yield Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
-        description=f"Percentiles of the latency as LoadGen has measured them: {words}.",
+        description=f"Latency percentiles as measured by LoadGen: {words}.",
         x=LATENCY_AXIS,
         y=Axis(name="queries answered", unit="%", low=0.0, high=100.0),
         lines=(Line(name="LoadGen's percentiles", points=tuple(percentiles), dots=True),),
@@ -354,8 +352,8 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
 
 
 def read_loadgen_percentiles(folder: Path) -> list[tuple[float, float]]:
-    """Return pairs of latency in ms and percentile from a detail log, as far as it has them: of
-    queries, where it has those of samples too.
+    """Return the pairs of latency in ms and percentile in a detail log: those of queries, if the
+    log also has those of samples.
     """
     index = group_records_by_key(mllog_lines.read_mllog_records(SourceFile(folder / DETAIL_LOG)))
     every = (
@@ -396,7 +394,7 @@ def build_serving_runs_table(result: IndexedResult, score: Score, podium: bool) 
         if result.scenario is Scenario.OFFLINE
         else (f"measured {each} ms" for each in ("p50", "p90", "p99"))
     )
-    columns = ("run", value_of, "LoadGen says", *measured)
+    columns = ("run", value_of, "LoadGen's verdict", *measured)
     return Table(
         title=RUNS_TABLE_TITLE,
         columns=columns,
@@ -427,7 +425,7 @@ def build_within_run_tables(score: Score) -> Iterator[Table]:
         columns = (
             "run",
             "metric",
-            "value by its record",
+            "value from its query record",
             "low",
             "high",
             "why there is no interval",
@@ -450,7 +448,7 @@ def format_record_metric(name: str) -> str:
 
 
 def format_measured_latencies(folder: Path) -> Sequence[str]:
-    """Return the percentiles of the queries that LoadGen has measured."""
+    """Return the query percentiles measured by LoadGen."""
     percentiles = {percent: value for value, percent in read_loadgen_percentiles(folder)}
     return [
         f"{percentiles[percent]:.4g}" if percent in percentiles else "-"
@@ -462,14 +460,14 @@ def build_system_settings_table(record: RunRecord) -> Table:
     """Show the settings of the system under test."""
     identity = {
         "engine": record.engine,
-        "number format": record.precision,
+        "precision": record.precision,
         "device": record.device,
         "threads": record.threads,
         "input": record.input,
     }
     batch = {
         "batches": f"{record.batches.get('count', 0):,.0f}",
-        "mean size of a batch": f"{record.batches.get('mean_size', 0):.2f}",
+        "mean batch size": f"{record.batches.get('mean_size', 0):.2f}",
     }
     ceiling = (
         {} if record.ceiling is None else {"harness ceiling": f"{record.ceiling:,.0f} samples/s"}

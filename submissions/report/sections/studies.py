@@ -1,5 +1,5 @@
-"""The studies of a report: throughput, latency and efficiency against the batch, latency against
-throughput, accuracy against speed, and a peak's runs.
+"""The studies of a report: throughput, latency and efficiency against batch size, latency against
+throughput, accuracy against speed, and the runs of a peak search.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ BATCH_AXIS: Final = Axis(name="batch", unit="samples", log=True, whole=True)
 RATE_AXIS: Final = Axis(name="throughput", unit="samples/s", low=0.0)
 MEAN_LATENCY_AXIS: Final = Axis(name="mean latency", unit="ms", log=True)
 TAIL_LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
-"""Of a chart with a budget, which is held against p99 where it is known."""
+"""Line of a chart with a latency budget, which applies to p99 where that is known."""
 EFFICIENCY_AXIS: Final = Axis(name="efficiency", unit="samples/s/W", low=0.0)
 RATE_AND_LATENCY_COLUMNS: Final = (
     "samples/s",
@@ -40,13 +40,13 @@ RATE_AND_LATENCY_COLUMNS: Final = (
 )
 POWER_COLUMNS: Final = ("W", "grade, scope", "samples/s/W")
 NO_RESULT_NOTE: Final = (
-    "A study is no MLPerf result and no part of a score; every figure comes from a LoadGen run that"
-    " is kept."
+    "A study is not an MLPerf result and not part of a score; every figure comes from a LoadGen "
+    "run that is kept."
 )
 
 
 class StudyHeader(msgspec.Struct, frozen=True):
-    """What every study says of itself."""
+    """The fields that every study has."""
 
     kind: str = ""
 
@@ -128,7 +128,7 @@ def build_sweep_section(study: Study, name: str) -> Section:
 
 
 def build_sweep_notes(study: Study) -> Iterator[Note]:
-    """Yield what the table does not show."""
+    """Yield notes on what the table does not show."""
     if not study.finished:
         yield Note(text="The sweep is unfinished: points may be missing.", tone=Tone.CAUTION)
     if study.within_ms is not None:
@@ -170,8 +170,8 @@ def build_study_lines(
     y: Callable[[StudyRow], float | None],
     name: str = "",
 ) -> tuple[Line, ...]:
-    """Build a line for each engine and number format, of the points that have both figures; `name`
-    tells the figure.
+    """Build a line for each engine and precision from the points that have both figures; `name`
+    names the figure.
     """
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in sorted(study.rows, key=lambda row: row.batch):
@@ -184,7 +184,7 @@ def build_study_lines(
 
 
 def get_batch(row: StudyRow) -> float:
-    """Return the batch."""
+    """Return the batch size."""
     return float(row.batch)
 
 
@@ -199,26 +199,26 @@ def convert_mean_latency_to_ms(row: StudyRow) -> float | None:
 
 
 def convert_p99_to_ms(row: StudyRow) -> float | None:
-    """Return p99, ms; None of a point with too few queries."""
+    """Return p99 in ms; None for a point with too few queries."""
     return None if row.p99_ns is None else row.p99_ns / NS_PER_MS
 
 
 def find_row_efficiency(row: StudyRow) -> float | None:
-    """Return samples/s/W of the system, or of all parts together; None where no power was read."""
+    """Return samples/s/W of the system, or of all parts together; None if no power was read."""
     return drawn.samples_per_s_per_w if (drawn := select_shown_energy(row.energy)) else None
 
 
 def find_first_score(row: StudyRow) -> float | None:
-    """Return the first score; None of a bare network."""
+    """Return the first score; None for a bare network."""
     return next(iter(row.scores.values()), None)
 
 
 def build_throughput_chart(study: Study, name: str) -> Chart:
-    """Draw throughput against the batch."""
+    """Draw throughput against batch size."""
     lines = build_study_lines(study, get_batch, get_samples_per_second)
     return Chart(
         id=f"study-{name}-rate",
-        title="Throughput against batch",
+        title="Throughput against batch size",
         description=describe_line_maxima(lines, "samples/s", "batch {}"),
         x=BATCH_AXIS,
         y=RATE_AXIS,
@@ -227,12 +227,12 @@ def build_throughput_chart(study: Study, name: str) -> Chart:
 
 
 def build_efficiency_chart(study: Study, name: str) -> Chart:
-    """Draw efficiency against the batch, where power was read."""
+    """Draw efficiency against batch size, if power was read."""
     lines = build_study_lines(study, get_batch, find_row_efficiency)
     description = describe_line_maxima(lines, "samples/s/W", "batch {}")
     return Chart(
         id=f"study-{name}-watts",
-        title="Efficiency against batch",
+        title="Efficiency against batch size",
         description=description,
         x=BATCH_AXIS,
         y=EFFICIENCY_AXIS,
@@ -241,8 +241,8 @@ def build_efficiency_chart(study: Study, name: str) -> Chart:
 
 
 def build_latency_rate_chart(study: Study, name: str) -> Chart:
-    """Draw latency against throughput; with a budget p99 too, since it is that which has to be
-    within.
+    """Draw latency against throughput; with a budget, draw p99 too, since the budget
+    applies to it.
     """
     budget = study.within_ms
     tails = (
@@ -275,7 +275,7 @@ def build_latency_rate_chart(study: Study, name: str) -> Chart:
 
 
 def build_accuracy_speed_chart(study: Study, name: str) -> Chart:
-    """Draw accuracy against speed, if several engines or number formats were scored."""
+    """Draw accuracy against speed, if several engines or precisions were scored."""
     lines = build_study_lines(study, get_samples_per_second, find_first_score)
     axis = Axis(name=next((metric for row in study.rows for metric in row.scores), "score"))
     lines = lines if len(lines) > 1 else ()
@@ -290,7 +290,9 @@ def build_accuracy_speed_chart(study: Study, name: str) -> Chart:
 
 
 def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str:
-    """Say the highest value of each line; `location` words where it lies: `batch {}`."""
+    """Describe the highest value of each line; `location` is a template for its position, such as
+    `batch {}`.
+    """
     tops = [(line.name, *max(line.points, key=lambda point: point[1])) for line in lines]
     return " ".join(
         f"{name}: at most {format_study_number(y)} {unit}, at"
@@ -300,12 +302,12 @@ def describe_line_maxima(lines: Sequence[Line], unit: str, location: str) -> str
 
 
 def format_study_number(value: float) -> str:
-    """Write a number with four digits or more, never with an exponent."""
+    """Format a number with four digits or more, never with an exponent."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def build_peak_section(study: PeakStudy, name: str) -> Section:
-    """Build the section of a search: its chart, every probe and run, and what they prove."""
+    """Build the section of a search: its chart, every probe and run, and what they show."""
     sought, answer = study.sought, study.answer
     unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query"
     chance = (
@@ -314,8 +316,8 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
         else (
             Note(
                 text=(
-                    f"A run like the best passes in about {100 * answer.passes:.0f} %, with the"
-                    " dispersion seen."
+                    "With the observed dispersion, a run like the best passes in about "
+                    f"{100 * answer.passes:.0f} % of cases."
                 )
             ),
         )
@@ -335,7 +337,9 @@ def build_peak_section(study: PeakStudy, name: str) -> Section:
 
 
 def build_peak_chart(study: PeakStudy, name: str, unit: str) -> Chart:
-    """Draw the share over the bound of every probe and run of a search against its rate."""
+    """Draw the share of queries over the bound against the rate, for every probe and run of a
+    search.
+    """
     sought, answer = study.sought, study.answer
     kinds = {
         "probes": [each for each in study.trials if each.purpose != RUN_PURPOSE],
@@ -354,7 +358,7 @@ def build_peak_chart(study: PeakStudy, name: str, unit: str) -> Chart:
         if attempts
     )
     allowed = 100 - sought.percentile
-    valid = f"{answer.valid:,.4g} {unit} VALID" if answer.valid else "no rate VALID"
+    valid = f"{answer.valid:,.4g} {unit} VALID" if answer.valid else "no VALID rate"
     description = (
         f"{valid}{f', {answer.invalid:,.4g} INVALID' if answer.invalid else ''}; {answer.runs} full"
         f" runs, {answer.probes} probes."
@@ -391,12 +395,12 @@ def build_peak_table(study: PeakStudy, unit: str) -> Table:
 
 
 def is_full_run_of_verdict(attempt: RateAttempt, valid: bool) -> bool:
-    """Tell full runs of a verdict."""
+    """Return whether a run is a full run with this verdict."""
     return attempt.purpose == RUN_PURPOSE and (attempt.verdict == VALID_VERDICT) is valid
 
 
 def build_speed_section(study: SpeedStudy, name: str) -> Section:
-    """Show speed alone."""
+    """Show a study of speed alone."""
     rows = tuple((row.scenario, row.verdict, row.metric, f"{row.value:,.4g}") for row in study.rows)
     table = Table(
         title="Runs", columns=("scenario", "verdict", "metric", "value"), rows=rows, numeric=(3,)
@@ -425,7 +429,7 @@ def format_rate_and_latencies(row: StudyRow) -> tuple[str, ...]:
 
 
 def format_power_and_efficiency(row: StudyRow) -> tuple[str, str, str]:
-    """Format power with its grade, and efficiency; dashes where nothing was read."""
+    """Format power with its grade, and efficiency; dashes if nothing was read."""
     drawn = select_shown_energy(row.energy)
     if drawn is None:
         return "-", "-", "-"

@@ -1,5 +1,5 @@
-"""The training half of a report: quality over time, loss and rate of every epoch; read with the
-judge's own readers.
+"""The training half of a report: quality over time, and loss and rate of every epoch, read with the
+judge's readers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ LOSS_KEY: Final = "loss"
 
 
 def build_training_section(result: IndexedResult, score: Score) -> Section:
-    """Draw a training set; a set of a published round has runs only."""
+    """Show a training set; for a published round, list its runs only."""
     runs: list[TrainingLog] = []
     if registry.load_round_kind(score.round) is RoundKind.PODIUM:
         runs = [
@@ -34,7 +34,7 @@ def build_training_section(result: IndexedResult, score: Score) -> Section:
     notes = (
         ()
         if charts
-        else (Note(text="The logs tell no evaluation that could be drawn.", tone=Tone.CAUTION),)
+        else (Note(text="The logs contain no evaluation that can be drawn.", tone=Tone.CAUTION),)
     )
     return Section(
         id=f"training-{where}",
@@ -47,14 +47,15 @@ def build_training_section(result: IndexedResult, score: Score) -> Section:
 
 
 def describe_training_runs(score: Score) -> str:
-    """Describe what was trained, and to which target."""
+    """Describe what was trained, and the target."""
     target = " and ".join(
         f"{metric} {format_score_value(value)}" for metric, value in score.target.items()
     )
     reached = sum(run is not None for run in score.runs)
     goal = f" to the target of {target}" if target else ""
     return (
-        f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}{goal}; {reached} reached it."
+        f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}{goal}; {reached} reached the "
+        "target."
         if target
         else f"{len(score.runs)} runs."
     )
@@ -74,9 +75,9 @@ def build_quality_charts(runs: Sequence[TrainingLog], score: Score, where: str) 
             continue
         target = score.target.get(metric)
         target_phrase = (
-            "without a target that is known"
+            "without a known target"
             if target is None
-            else f"beside the target of {format_score_value(target)}"
+            else f"with the target of {format_score_value(target)}"
         )
         last = "; ".join(
             f"{line.name.capitalize()} ends with {format_score_value(line.points[-1][1])} after"
@@ -101,8 +102,8 @@ def build_quality_charts(runs: Sequence[TrainingLog], score: Score, where: str) 
 
 
 def build_training_time_axis(runs: Sequence[TrainingLog]) -> Axis:
-    """Return the time axis of a training set: to the end of its longest run, the same for its
-    quality and for its machine.
+    """Return the time axis of a training set, to the end of its longest run; its quality and
+    machine charts share it.
     """
     return Axis(
         name="time since run_start",
@@ -131,7 +132,7 @@ def list_timed_scores(run: TrainingLog, metric: str) -> tuple[tuple[float, float
 
 
 def build_epoch_stats_charts(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
-    """Draw loss and rate of each epoch."""
+    """Draw loss and rate per epoch."""
     for key, title, unit, low in (
         (LOSS_KEY, "Loss", "", None),
         (THROUGHPUT_KEY, "Training rate", "samples/s", 0.0),

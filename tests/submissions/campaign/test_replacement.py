@@ -248,7 +248,7 @@ def test_one_that_missed_its_target_is_kept_aside_where_a_good_one_stands(
     if refused:
         assert nonces(home) == ({NEW}, set()) and len(find_results(home)) == 1
     else:
-        kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].strip())
+        kept = Path(capsys.readouterr().out.split("the new campaign is stored in ")[1].strip())
         assert whole(home, OLD) and nonces(kept) == ({NEW}, set())
 
 
@@ -269,7 +269,7 @@ def test_one_that_missed_its_target_and_left_no_result_takes_nothing_away(
     before = locate_campaign_state(home, "resnet50").read_bytes()
     settle_campaign(home, "resnet50")
     told = capsys.readouterr().out
-    kept = Path(told.split("this one is stored in ")[1].strip())
+    kept = Path(told.split("the new campaign is stored in ")[1].strip())
     assert "left no result, and the earlier one stays in place" in told
     assert (
         whole(home, OLD)
@@ -349,7 +349,7 @@ def test_the_same_request_goes_on_beside_and_another_is_refused(home: Path) -> N
     with pytest.raises(
         RequestError,
         match=(
-            r"seed 3, not 4.*take another --results, or remove"
+            r"seed 3, not 4.*choose another --results, or remove"
             r" .*/campaign/\.podium/run-resnet50\.json"
         ),
     ):

@@ -508,7 +508,7 @@ def test_a_refusal_of_the_judge_ends_the_campaign_before_packing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage, "check", lambda words: 1)
-    with pytest.raises(JudgedError, match="podium check ended with 1"):
+    with pytest.raises(JudgedError, match="podium check exited with code 1"):
         go(stage)
     assert not list(stage.results.rglob("*.tar.zst"))
 
@@ -518,7 +518,7 @@ def test_a_command_that_leaves_by_exit_counts_as_its_code(
 ) -> None:
     """A step from another package may end the way programs do."""
     monkeypatch.setattr(stage, "check", lambda words: sys.exit(1))
-    with pytest.raises(JudgedError, match="podium check ended with 1"):
+    with pytest.raises(JudgedError, match="podium check exited with code 1"):
         go(stage)
 
 
@@ -657,8 +657,8 @@ def test_a_signal_is_told_with_the_way_to_go_on(
     with pytest.raises(
         Interrupted,
         match=(
-            "^resnet50: interrupted by SIGINT; what is finished is kept, and the same command"
-            " goes on$"
+            "^resnet50: interrupted by SIGINT; finished steps are kept; run the same command"
+            " to resume$"
         ),
     ):
         go(stage)
@@ -688,8 +688,8 @@ def test_an_error_behind_a_signal_is_told_as_the_signal(
     with pytest.raises(
         Terminated,
         match=(
-            "^resnet50: interrupted by SIGTERM; what is finished is kept, and the same command"
-            " goes on$"
+            "^resnet50: interrupted by SIGTERM; finished steps are kept; run the same command"
+            " to resume$"
         ),
     ):
         go(stage)
@@ -741,7 +741,7 @@ def test_a_failure_ends_with_the_way_to_go_on(
 
     monkeypatch.setattr(stage, "infer", fail)
     with pytest.raises(
-        type(error), match=f"^{error}; what is finished is kept, and the same command goes on$"
+        type(error), match=f"^{error}; finished steps are kept; run the same command to resume$"
     ):
         go(stage)
 

@@ -75,9 +75,9 @@ def test_rates_that_were_asked_for_have_no_ratio(
     other = make_tree(tmp_path / "other", org="beta", nonce=BETA, settings=rates)
     _, row = compared(results, other)["Server"]["results"]
     assert row["ratio"] is None and row["verdict"] == "not tested" and row["reasons"] == []
-    assert (
-        row["why"]
-        == "asked for a share of what a probe took and for 41 samples/s; neither was searched"
+    assert row["why"] == (
+        "run at requested rates, a share of a probe's rate and 41 samples/s; neither was "
+        "searched for"
     )
 
 
@@ -127,7 +127,7 @@ def test_another_target_is_not_compared(
 def test_a_checkpoint_below_the_target_is_not_compared(results: Path, other: Path) -> None:
     for path in other.rglob("*_podium_Offline.json"):
         path.write_text(path.read_text().replace("0.8", "0.5"))
-    assert "checkpoint of top1 0.5000, below the target of 0.7590" in reasons(results, other)
+    assert "checkpoint with top1 0.5000, below the target of 0.7590" in reasons(results, other)
 
 
 def test_a_missing_scenario_is_said(
@@ -135,7 +135,7 @@ def test_a_missing_scenario_is_said(
 ) -> None:
     other = make_tree(tmp_path / "other", scenarios=(Scenario.OFFLINE,))
     found = compared(results, other)
-    assert found["Server"]["results"][1]["notes"] == ["has no such result"]
+    assert found["Server"]["results"][1]["notes"] == ["has no result of this kind"]
     assert found["Server"]["results"][1]["reasons"] == []
     assert not found["Server"]["comparable"], "one alone is compared with nothing"
     assert found["Offline"]["comparable"]

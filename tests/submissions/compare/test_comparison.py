@@ -74,12 +74,12 @@ def beside(first: ComparisonSide, other: ComparisonSide) -> ComparedResult:
             "data.picture_size: None and 64",
         ),
         ({"compliant": False}, "this is not compliant"),
-        ({"value": None}, "this has no mean: too many runs missed the target"),
+        ({"value": None}, "this has no mean, because too many runs missed the target"),
         (
             {"quality": {"top1": 0.5}},
-            "this serves a checkpoint of top1 0.5000, below the target of 0.7590",
+            "this serves a checkpoint with top1 0.5000, below the target of 0.7590",
         ),
-        ({"quality": {"top5": 0.9}}, "this serves a checkpoint of top1 0.0000"),
+        ({"quality": {"top5": 0.9}}, "this serves a checkpoint with top1 0.0000"),
     ],
 )
 def test_each_difference_that_forbids_a_comparison_is_told(
@@ -212,7 +212,7 @@ def test_a_path_without_such_a_result_is_named() -> None:
     """An empty place would read like a result that is as good."""
     (found,) = compare_results([side("a")], ["a", "b", "c"])
     assert [result.path for result in found.results] == ["a", "b", "c"] and not found.comparable
-    assert found.results[1] == ComparedResult(path="b", notes=("has no such result",))
+    assert found.results[1] == ComparedResult(path="b", notes=("has no result of this kind",))
     (found,) = compare_results([side("a"), side("b")], ["a", "b", "c"])
     assert found.comparable, "what is not there keeps nobody from comparing the rest"
 
@@ -256,7 +256,12 @@ def test_the_table_shows_foreign_text_as_text(
         )
     )
     out = capsys.readouterr().out
-    assert "[bold]a" in out and "[red]x" in out and "has no such result" in out and "1.00" in out
+    assert (
+        "[bold]a" in out
+        and "[red]x" in out
+        and "has no result of this kind" in out
+        and "1.00" in out
+    )
 
 
 def test_paths_that_end_alike_are_told_apart() -> None:

@@ -76,12 +76,12 @@ def test_a_request_without_sense_is_refused_before_anything_is_read(
         (PRICES.replace("36.0", "-1.5"), "hourly -1.5; required"),
         (PRICES.replace("36.0", "nan"), "hourly nan; required"),
         (PRICES.replace("36.0", '"x"'), "hourly x; required"),
-        (PRICES.replace('currency = "USD"\n', ""), "no currency in it"),
+        (PRICES.replace('currency = "USD"\n', ""), "currency is missing"),
         (PRICES.replace(', source = "quote"', ""), "an amount is"),
         (PRICES + 'yearly = { value = 1, source = "s" }\n', "give either hourly, yearly or price"),
         (PRICES.replace("hourly", "weekly"), "unknown weekly"),
         (PRICES.replace('match = "host-*"\n', ""), "without match"),
-        ("system = 3\ncurrency = 1\ndate = 2\n", "no entries"),
+        ("system = 3\ncurrency = 1\ndate = 2\n", "missing or empty"),
         ("= broken", "prices.toml: "),
     ],
 )
@@ -106,7 +106,7 @@ def test_money_and_accelerators_are_derived_of_rates_and_times_alone(
     assert first["Offline"] == {"value": pytest.approx(20_250), "unit": "samples per USD"}
     assert first["SingleStream"] is first["MultiStream"] is None
     assert any(
-        "no official metrics: prices in USD of 2026-11-01" in line for line in found["legend"]
+        "not official metrics: prices in USD of 2026-11-01" in line for line in found["legend"]
     )
     yearly = prices.write_text(
         PRICES.replace("hourly", "yearly").replace("36.0", str(36 * 8766))
@@ -184,7 +184,7 @@ def test_the_runs_that_a_difference_needs_are_told(
     row = kinds(document(other, third, "--runs-for", "50%"))["training"]["results"][1]
     assert row["runs_for"] > 3 and row["verdict"] == "not separable"
     text = invoked(other, third, "--runs-for", "50%").stdout
-    assert f"needed: {row['runs_for']} runs each" in text and "could have shown" in text
+    assert f"runs needed on each side: {row['runs_for']}" in text and "could have detected" in text
 
 
 def test_what_is_required_decides_the_exit_code(
@@ -193,7 +193,7 @@ def test_what_is_required_decides_the_exit_code(
     """For CI: nothing may stand in the way, or every ratio must be a difference."""
     assert invoked(results, other, "--require", "comparable").exit_code == 0
     with pytest.raises(
-        JudgedError, match="(?s)not everything is separable:.*training: .* is not tested"
+        JudgedError, match="(?s)some results are not separable:.*training: .* is not tested"
     ):
         CliRunner().invoke(
             compare, [str(results), str(other), "--require", "separable"], catch_exceptions=False
@@ -201,7 +201,7 @@ def test_what_is_required_decides_the_exit_code(
     quick = make_tree(tmp_path / "quick", profile="quick")
     with pytest.raises(
         JudgedError,
-        match="not everything is comparable:\n  resnet50 training: profile: smoke and quick",
+        match="some results are not comparable:\n  resnet50 training: profile: smoke and quick",
     ):
         invoked(results, quick, "--require", "comparable")
     assert invoked(results, quick).exit_code == 0

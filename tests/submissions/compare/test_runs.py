@@ -80,7 +80,7 @@ def test_a_result_beside_itself_is_not_separable() -> None:
         (
             (10.0,) * 5,
             (9.0,) * 5,
-            "no run differs from another of its set, so nothing tells how far they spread",
+            "all runs of a set are equal, so their spread is unknown",
         ),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_run_that_missed_is_the_slowest_and_ranks_decide() -> None:
         and found.p == pytest.approx(2 / 924)
         and found.ratio_interval is None
     )
-    assert found.why == "tested by ranks, since a run missed or has no time"
+    assert found.why == "tested by ranks, because a run missed its target or has no time"
     (found,) = others(training("a", (10.0, 10.2, 9.9, None)), training("b", (5.0, 5.1, 5.2)))
     assert found.verdict == "not separable" and found.why.endswith(
         "4 and 3 runs are too few for that"
@@ -148,7 +148,7 @@ def test_the_baseline_is_the_one_that_was_asked_for() -> None:
     ]
     (found,) = compare_results([training("a", TIMES)], ["a", "b"], CompareRequest(baseline="b"))
     assert (
-        found.results[0].why == "the baseline has no such result"
+        found.results[0].why == "the baseline has no result of this kind"
         and found.results[0].ratio is None
         and not found.comparable
     )
@@ -206,7 +206,7 @@ def test_accelerators_and_nodes_are_always_said(
     out = capsys.readouterr().out
     assert "16 x TPU v3, 2 nodes" in out and "1024 x TPU v3, 2 nodes" in out
     assert list(find_allowed_differences(first, published("b", "training-v0.6"))) == [
-        "accelerator: TPU v3 and not told",
-        "accelerators: 16 and not told",
-        "nodes: 2 and not told",
+        "accelerator: TPU v3 and unknown",
+        "accelerators: 16 and unknown",
+        "nodes: 2 and unknown",
     ]

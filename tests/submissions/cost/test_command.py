@@ -48,16 +48,16 @@ def test_rates_and_training_cost_and_latencies_do_not(results: Path, prices: Pat
     assert rows["Offline"]["per_10000_samples"]["value"] == pytest.approx(0.493827)
     assert rows["training"]["per_training_run"]["value"] == pytest.approx(1.2)
     assert rows["training"]["per_million_samples"] is None
-    assert rows["Offline"]["energy"] == "energy is in the rent"
+    assert rows["Offline"]["energy"] == "energy is included in the rent"
     assert document["prices"]["date"] == "2026-11-01" and len(document["prices"]["sha256"]) == 64
 
 
 def test_text_prints_the_formula_and_the_prices(results: Path, prices: Path) -> None:
     """Each figure with what it is made of."""
     text = invoked(results, "--prices", prices).stdout
-    assert "49.38 (24.69-98.77) USD per million samples; energy is in the rent" in text
+    assert "49.38 (24.69-98.77) USD per million samples; energy is included in the rent" in text
     assert "K = 36 = 36 per useful hour; K x 10^6 / (3600 x 202.5)" in text
-    assert "no official metric: prices in USD of 2026-11-01" in text
+    assert "not official metrics; prices in USD of 2026-11-01" in text
 
 
 def test_a_bought_system_without_power_says_so(results: Path, prices: Path) -> None:
@@ -90,7 +90,9 @@ def test_what_has_no_price_or_does_not_count_is_named(
 ) -> None:
     """Exit code 1, after what could be told; prices are read before results."""
     prices.write_text(PRICES.replace("host-*", "other"))
-    with pytest.raises(JudgedError, match=r"no \[\[system\]\] of the prices fits host-torch-fp32"):
+    with pytest.raises(
+        JudgedError, match=r"no \[\[system\]\] of the prices matches host-torch-fp32"
+    ):
         invoked(results, "--prices", prices)
     prices.write_text(PRICES)
     objections.append(objection)

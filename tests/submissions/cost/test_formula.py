@@ -53,7 +53,7 @@ def test_energy_is_that_of_the_work_and_of_the_hours_without_it() -> None:
     )  # nothing was measured: nothing is estimated
     assert (
         HourlyCost(price=PLAIN, energy=TARIFF, watts=200.0).compute_useful_hour_price() == 36
-    )  # energy is in the rent
+    )  # energy is included in the rent
 
 
 def test_the_ratio_of_a_published_study() -> None:

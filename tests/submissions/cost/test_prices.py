@@ -51,8 +51,8 @@ def test_the_range_of_an_hour_takes_the_ends_that_fit(tmp_path: Path) -> None:
         ("1.3", "0.9", "pue 0.9; required: at least 1"),
         ("per_kwh", "per_khw", "without per_kwh"),
         ("lifetime_years", "lifetime_year", "unknown lifetime_year"),
-        ("low = 20000", "low = 22000", "22000 to 30000 does not hold 21000"),
-        ('date = "2026-11-01"\n', "", "no date in it"),
+        ("low = 20000", "low = 22000", "22000 to 30000 does not contain 21000"),
+        ('date = "2026-11-01"\n', "", "date is missing"),
         ('"2026-11-01"', '"banana"', 'date "banana"; required: a date'),
         ('"2026-11-01"', '"20261101"', "required: a date, as in 2026-11-01"),
         ('"2026-11-01"', '"2026-13-01"', "required: a date"),
@@ -66,7 +66,7 @@ def test_the_range_of_an_hour_takes_the_ends_that_fit(tmp_path: Path) -> None:
         (
             'utilisation = { value = 0.6, source = "s" }',
             'billing_s = { value = 60, source = "s" }',
-            "billing_s is of rented systems",
+            "billing_s applies only to rented systems",
         ),
         (
             'price = { value = 21000, low = 20000, high = 30000, source = "s" }',

@@ -86,7 +86,7 @@ def test_the_page_shows_every_move_without_a_script(tree: Path) -> None:
             {**GAME, "moves": "B5 B5 A4 pass C3"},
             "move 2, white B5, is illegal: the point is not empty",
         ),
-        ("C3", "is a table"),
+        ("C3", "must be a table"),
     ],
 )
 def test_what_is_no_game_is_a_sentence(tree: Path, value: Any, told: str) -> None:

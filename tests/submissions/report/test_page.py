@@ -199,7 +199,7 @@ def test_a_bundle_without_records_says_what_is_not_known(bundle: Path) -> None:
 @pytest.mark.slow
 def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
     text = "".join(parsed(render_document_html(made(recorded))).text)
-    assert "Latency over time" in text and "Use of the cores" in text
+    assert "Latency over time" in text and "CPU utilisation" in text
     assert "There is no queries.npy" not in text
     assert "measured p90 2 ms" in text, "the percentile that the scenario is judged by is marked"
 
@@ -224,10 +224,10 @@ def test_the_verdict_stands_first_and_says_what_it_covers(bundle: Path) -> None:
     assert (
         text.index("Valid")
         < text.index("Training")
-        < text.index("Findings of the judge")
+        < text.index("Findings")
         < text.index("Provenance")
     )
-    assert "no file can prove" in text
+    assert "No file can prove" in text
     assert "Result not verified by MLCommons Association." in text
 
 
@@ -271,7 +271,7 @@ def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path
     broken.write_bytes(content)
     document, problems = build.build_report_document([broken])
     assert problems and document.parts[0].verdict == "Broken"
-    assert "nothing in it may be relied on" in render_document_html(
+    assert "nothing in it can be relied on" in render_document_html(
         parse_document_data(convert_document_to_data(document))
     )
 
@@ -287,8 +287,8 @@ def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, len
     assert problems == [f"{tmp_path / 'cut.tar.zst'}: broken"]
     assert (
         "Not compliant" not in text
-        and "has read" not in text
-        and "nothing in it was judged" in text
+        and "checked every file" not in text
+        and "podium judged nothing in it" in text
     )
     (section,) = document.parts[0].sections
     assert [row[0] for table in section.tables for row in table.rows] == ["bundle.archive"]

@@ -122,7 +122,7 @@ def test_queries_answered_before_they_were_issued_are_refused(tmp_path: Path) ->
 
 def test_another_dtype_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "queries.npy", np.zeros(5))
-    with pytest.raises(JudgedError, match="no record of queries"):
+    with pytest.raises(JudgedError, match="not a record of queries"):
         queries.read_recorded_queries(tmp_path / "queries.npy")
 
 
@@ -142,8 +142,8 @@ def test_telemetry_gives_each_field_its_own_line_and_leaves_out_what_is_null(
     told = telemetry.read_telemetry_readings(path)
     assert told is not None and told.clocks_ns == (100, 200)
     charts = {chart.title: chart for chart in telemetry.build_telemetry_charts(told, SPAN, "x")}
-    assert charts["Use of the cores"].lines[0].points == ((1.0, 50.0),)
-    assert charts["Temperature"].lines[0].points == ((1.0, 61.0),), "the warmest sensor"
+    assert charts["CPU utilisation"].lines[0].points == ((1.0, 50.0),)
+    assert charts["Temperature"].lines[0].points == ((1.0, 61.0),), "the hottest sensor"
     assert charts["Power"].lines[0].points == ((2.0, 5.0),), (
         "microwatts of a meter are drawn in watts"
     )
@@ -418,7 +418,7 @@ def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     (part,) = [each for each in section.parts if each.charts]
     told = [note.text for note in (*section.notes, *part.notes)]
-    assert told == ["Clocks, temperature and power: not known, since the machine did not tell."]
+    assert told == ["Clocks, temperature and power: unknown, since the machine did not report it."]
     (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY_FILE}")
     path.unlink()
     found, _ = build.build_report_document([recorded])

@@ -51,7 +51,7 @@ def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
     assert part["tone"] == "good" and first["id"] == f"study-{study.name}" and first["tables"]
     charts = first["charts"]
     assert [chart["title"] for chart in charts] == {
-        "study": ["Throughput against batch", "Latency against throughput"],
+        "study": ["Throughput against batch size", "Latency against throughput"],
         "peak": ["Late queries against rate"],
         "speed": [],
     }[kind]
@@ -90,15 +90,15 @@ def test_curves_have_a_line_for_each_engine_and_number_format() -> None:
     section = studies.build_sweep_section(sweep(), "toy")
     charts = {chart.title: chart for chart in section.charts}
     assert {
-        "Throughput against batch",
-        "Efficiency against batch",
+        "Throughput against batch size",
+        "Efficiency against batch size",
         "Latency against throughput",
         "Accuracy against speed",
     } == set(charts)
-    assert [len(line.points) for line in charts["Throughput against batch"].lines] == [3, 3]
+    assert [len(line.points) for line in charts["Throughput against batch size"].lines] == [3, 3]
     assert [mark.value for mark in charts["Latency against throughput"].marks] == [7.0]
     assert {
-        point[1] for line in charts["Efficiency against batch"].lines for point in line.points
+        point[1] for line in charts["Efficiency against batch size"].lines for point in line.points
     } == {2.0}
 
 
@@ -171,5 +171,7 @@ def test_a_figure_s_words_have_no_exponents() -> None:
         chart.title: chart.description
         for chart in studies.build_sweep_section(replace(sweep(), rows=rows), "toy").charts
     }
-    assert told["Throughput against batch"] == "torch fp32: at most 5.188 samples/s, at batch 1."
+    assert (
+        told["Throughput against batch size"] == "torch fp32: at most 5.188 samples/s, at batch 1."
+    )
     assert "at most 24,673 ms, at 5.188 samples/s." in told["Latency against throughput"]

@@ -118,5 +118,5 @@ def test_what_the_model_does_not_know_is_refused(words: tuple[str, ...], reason:
 def test_results_without_a_training_are_refused(tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="no such file or folder"):
         asked("resnet50", "--devices", "1", "--batch", "1", "--from", str(tmp_path / "none"))
-    with pytest.raises(JudgedError, match="no training of gnmt"):
+    with pytest.raises(JudgedError, match="no training log of gnmt"):
         asked("gnmt", "--devices", "1", "--batch", "1", "--from", str(TREE))

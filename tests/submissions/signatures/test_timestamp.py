@@ -131,15 +131,12 @@ def test_a_stamp_of_an_authority_that_nobody_named_is_open_and_of_another_is_wro
 ) -> None:
     podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
     unnamed = podium("verify", bundle)
-    assert (
-        unnamed.exit_code == 0
-        and "whether the authority said so, --ca FILE would show" in unnamed.stdout
-    )
+    assert unnamed.exit_code == 0 and "use --ca FILE to verify the authority" in unnamed.stdout
     assert podium("verify", bundle, "--require", "timestamped").exit_code == 1
     (tmp_path / "other").mkdir()
     other = Authority(tmp_path / "other")
     wrong = podium("verify", bundle, "--ca", other.certificate)
-    assert wrong.exit_code == 1 and "of no authority in" in wrong.stdout
+    assert wrong.exit_code == 1 and "not from an authority in" in wrong.stdout
 
 
 @pytest.mark.slow
@@ -155,7 +152,7 @@ def test_the_stamp_of_another_bundle_is_refused(
     outcome = podium(
         "timestamp", bundle, "--reply", authority.reply(query), "--ca", authority.certificate
     )
-    assert outcome.exit_code == 1 and "of another bundle" in str(outcome.exception)
+    assert outcome.exit_code == 1 and "for another bundle" in str(outcome.exception)
     assert not trailer.read_bundle_trailer(bundle).frames
 
 
@@ -259,7 +256,7 @@ def test_a_request_is_not_written_over_the_bundle(bundle: Path, podium: Podium) 
     refused = podium("timestamp", bundle, "--query", bundle)
     assert (
         refused.exit_code == 2
-        and "is what is read here" in str(refused.exception)
+        and "is one of the inputs" in str(refused.exception)
         and bundle.read_bytes() == before
     )
 

@@ -61,7 +61,7 @@ def test_a_good_signature_is_told_in_a_line_of_its_own(
     )
     assert "time    the machine's own clock only" in answer.stdout
     assert answer.stdout.endswith(
-        "Not shown by any of this: that the machine measured what the logs say.\n"
+        "Not shown by any of these checks: that the machine measured what the logs say.\n"
     )
 
 
@@ -79,7 +79,7 @@ def test_nobody_signed_and_nobody_asked(bundle: Path, podium: Podium) -> None:
     assert "signed  not signed" in podium("verify", bundle).stdout
     required = podium("verify", bundle, "--require", "signed,timestamped")
     assert (
-        required.exit_code == 1 and "required and not shown: signed, timestamped" in required.stdout
+        required.exit_code == 1 and "required but not shown: signed, timestamped" in required.stdout
     )
     asked = podium("verify", bundle, "--require", "blessed")
     assert asked.exit_code == 2 and "unknown requirement 'blessed'" in str(asked.exception)
@@ -93,13 +93,16 @@ def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(
     answer = podium("verify", signed, "--signers", signers)
     assert (
         answer.exit_code == 0
-        and f"by a key that {signers} does not have: ED25519 SHA256:" in answer.stdout
+        and f"by a key that is not in {signers}: ED25519 SHA256:" in answer.stdout
     )
     assert podium("verify", signed, "--signers", signers, "--require", "signed").exit_code == 1
     alone = podium("verify", signed)
     assert (
         alone.exit_code == 0
-        and "who says to be bench@lab.example; whose key that is, --signers FILE would say"
+        and (
+            "who claims to be bench@lab.example; use --signers FILE to identify the owner of the "
+            "key"
+        )
         in alone.stdout
     )
     assert podium("verify", signed, "--require", "signed").exit_code == 1
@@ -175,7 +178,10 @@ def test_a_statement_swapped_between_two_bundles_is_named(
     answer = podium("verify", other, "--signers", lab.signers())
     assert (
         answer.exit_code == 1
-        and f"about another bundle, whose seal is {trailer.read_bundle_trailer(signed).digest.hex()}"
+        and (
+            "about another bundle, whose seal is "
+            f"{trailer.read_bundle_trailer(signed).digest.hex()}"
+        )
         in answer.stdout
     )
 
@@ -187,10 +193,10 @@ def test_a_statement_swapped_between_two_bundles_is_named(
             lambda text: text.replace(b'"PASSED"', b'"FAILED"').replace(b'"WARNED"', b'"FAILED"'),
             "does not say that the judge accepted",
         ),
-        (lambda text: text.replace(b":", b": ", 1), "not written as podium writes it"),
+        (lambda text: text.replace(b":", b": ", 1), "not in the form that podium writes"),
         (
             lambda text: text.replace(b"test-result/v0.1", b"test-result/v9.9"),
-            "not written as podium writes it",
+            "not in the form that podium writes",
         ),
         (lambda text: b"{}\n", "statement cannot be read"),
         (lambda text: b"[" * 60_000, "statement cannot be read"),
@@ -357,4 +363,4 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, podium: Callable[...,
         ("timestamp", tmp_path / "pipe", "--query", tmp_path / "q"),
     ):
         told = podium(*words)
-        assert told.exit_code == 1 and "no regular file" in told.output + str(told.exception)
+        assert told.exit_code == 1 and "not a regular file" in told.output + str(told.exception)

@@ -46,7 +46,7 @@ def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> No
     with pytest.raises(
         RequestError,
         match=(
-            r"train\.en:2 is empty, train\.en:4 is no UTF-8, train\.de:3 is empty; --set"
+            r"train\.en:2 is empty, train\.en:4 is not UTF-8, train\.de:3 is empty; --set"
             r" data\.skip_broken=true"
         ),
     ):
@@ -63,7 +63,7 @@ def test_empty_lines_may_be_sentences(tmp_path: Path) -> None:
         "",
     )
     lay(tmp_path, b"one\n\n\xff\n", b"eins\n\nzwei\n")
-    with pytest.raises(RequestError, match=r"train\.en:3 is no UTF-8; --set"):
+    with pytest.raises(RequestError, match=r"train\.en:3 is not UTF-8; --set"):
         parallel_text.read_parallel_text(tmp_path, "train", skip=False, empty=True)
     assert len(parallel_text.read_parallel_text(tmp_path, "train", skip=True, empty=True)) == 2
 

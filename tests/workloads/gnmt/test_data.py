@@ -68,7 +68,7 @@ def test_files_of_different_length_are_refused(own_text: Path, tmp_path: Path) -
         read(own_text, tmp_path / "cache")
 
 
-@pytest.mark.parametrize(("line", "what"), [(b"\n", "empty"), (b"\xff\xfe\n", "no UTF-8")])
+@pytest.mark.parametrize(("line", "what"), [(b"\n", "empty"), (b"\xff\xfe\n", "not UTF-8")])
 def test_broken_lines_are_refused_or_left_out(
     own_text: Path, tmp_path: Path, line: bytes, what: str
 ) -> None:

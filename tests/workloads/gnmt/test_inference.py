@@ -173,12 +173,12 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(
     make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_text: Path, tmp_path: Path
 ) -> None:
     """Its token numbers would mean other words, quietly."""
-    with pytest.raises(RequestError, match="learnt with the vocabulary"):
+    with pytest.raises(RequestError, match="trained with the vocabulary"):
         GNMTInference(make_run(data__merges=11), checkpoint, engine)
     with (own_text / "train.en").open("a") as source, (own_text / "train.de").open("a") as target:
         source.write("One more sentence.\n")
         target.write("Noch ein Satz.\n")
-    with pytest.raises(RequestError, match="learnt with the vocabulary"):
+    with pytest.raises(RequestError, match="trained with the vocabulary"):
         GNMTInference(make_run(data=own_text, cache=tmp_path / "cache"), checkpoint, engine)
 
 

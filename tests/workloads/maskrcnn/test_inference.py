@@ -153,5 +153,5 @@ def test_each_profile_serves_what_it_exports(
 @pytest.mark.slow
 def test_other_sizes_are_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """What was trained at 64 pixels is not served at 96 and reported as the same."""
-    with pytest.raises(RequestError, match="trained for pictures of 64 to 64 px"):
+    with pytest.raises(RequestError, match="trained for images of 64 to 64 px"):
         MaskRCNNInference(make_run(min_image_size=96), checkpoint, engine)

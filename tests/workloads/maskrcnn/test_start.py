@@ -62,7 +62,7 @@ def test_a_missing_layer_is_named(
     """Half a network is worse than none."""
     content = blobs_of(body)
     del content["res3_1_branch2b_w"]
-    with pytest.raises(RequestError, match=r"it has no layer2\.1\.conv2\.weight"):
+    with pytest.raises(RequestError, match=r"layer2\.1\.conv2\.weight is missing"):
         start_weights.load_msra_weights(body, *write(content))
 
 

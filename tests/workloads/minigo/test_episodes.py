@@ -72,16 +72,16 @@ def test_each_move_is_a_board() -> None:
     [
         ({"moves": "B5 A5 A4 A5 C3"}, "move 4, white A5, is illegal: it is suicide"),
         ({"moves": "B5 B5 A4 pass C3"}, "move 2, white B5, is illegal: the point is not empty"),
-        ({"moves": "B5 I5 A4 pass C3"}, "move 2, 'I5', is none of a board of 5 x 5"),
+        ({"moves": "B5 I5 A4 pass C3"}, "move 2, 'I5', is not on a board of 5 x 5"),
         ({"moves": "pass pass C3", "values": [0.0, 0.0]}, "move 3 comes after two passes"),
-        ({"moves": "pass " * 2000}, "with 2000 moves"),
-        ({"moves": ""}, "with 0 moves"),
-        ({"moves": 7}, "with 0 moves"),
-        ({"board": 20}, "a board of 20"),
-        ({"board": True}, "a board of True"),
-        ({"values": [0.0]}, "without one value"),
-        ({"values": [0.0, float("nan"), 0.0]}, "without one value"),
-        ({"values": [0.0, 2.0, 0.0]}, "without one value"),
+        ({"moves": "pass " * 2000}, "has 2000 moves"),
+        ({"moves": ""}, "has 0 moves"),
+        ({"moves": 7}, "has 0 moves"),
+        ({"board": 20}, "a board of invalid size 20"),
+        ({"board": True}, "a board of invalid size True"),
+        ({"values": [0.0]}, "needs one value"),
+        ({"values": [0.0, float("nan"), 0.0]}, "needs one value"),
+        ({"values": [0.0, 2.0, 0.0]}, "needs one value"),
     ],
 )
 def test_what_is_no_game_is_not_drawn(changed: dict[str, Any], told: str) -> None:
@@ -95,7 +95,7 @@ def test_what_is_no_game_is_not_drawn(changed: dict[str, Any], told: str) -> Non
 @pytest.mark.parametrize("told", [None, [], "C3", 1.0])
 def test_another_value_is_no_game(told: Any) -> None:
     """By a sentence, not a traceback."""
-    with pytest.raises(ValueError, match="is a table"):
+    with pytest.raises(ValueError, match="must be a table"):
         episode(told)
 
 

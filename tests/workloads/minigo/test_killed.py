@@ -110,7 +110,7 @@ def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(
     _, told = child.communicate(timeout=60)
     assert (
         child.returncode == 75
-        and "a process that plays games was killed" in told
+        and "a process that was playing games was killed" in told
         and "--resume" in told
     )
     lost = position(tmp_path / "killed")

@@ -82,7 +82,7 @@ def test_a_network_without_numbers_does_not_play() -> None:
     broken = network()
     with torch.no_grad():
         broken.value_out.bias.fill_(float("nan"))
-    with pytest.raises(NotANumberError, match="gives no number"):
+    with pytest.raises(NotANumberError, match="has outputs that are not finite"):
         NetworkPlayer(broken)(
             Boards.build_empty(5, 2), np.zeros((2, 4, 25), np.int8), np.random.default_rng(0)
         )
@@ -119,7 +119,7 @@ def test_a_description_of_a_network_that_nobody_plays_is_refused(
     weights.write_exported_weights(network(), TINY, tmp_path)
     path = tmp_path / weights.DESCRIPTION_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
-    with pytest.raises(RequestError, match="describes no network of minigo"):
+    with pytest.raises(RequestError, match="does not describe a network of minigo"):
         model.load_minigo_checkpoint(tmp_path)
 
 

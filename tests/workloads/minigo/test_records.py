@@ -48,13 +48,13 @@ def test_a_record_is_read(tmp_path: Path) -> None:
             "a.sgf: move 9, black C4, is illegal: it repeats an earlier position",
         ),
         ("(;SZ[5];B[];W[];B[aa])", "a.sgf: move 3 comes after two passes"),
-        ("(;SZ[5];B[aa];B[bb])", "move 2 is black's; the colours move in turn"),
+        ("(;SZ[5];B[aa];B[bb])", "move 2 is black's; the colours must alternate"),
         ("(;SZ[5];W[aa])", "move 1 is white's"),
-        ("(;SZ[9];B[aa])", "a game on 9 x 9, and the board is 5 x 5"),
+        ("(;SZ[9];B[aa])", "a game on 9 x 9, but the board is 5 x 5"),
         ("(;SZ[5]AB[aa];W[bb])", "set-up stones"),
-        ("(;SZ[5];B[zz])", "no readable game record"),
-        ("no record", "no readable game record"),
-        ("", "no readable game record"),
+        ("(;SZ[5];B[zz])", "not a readable game record"),
+        ("no record", "not a readable game record"),
+        ("", "not a readable game record"),
     ],
 )
 def test_a_bad_record_is_refused_and_named(tmp_path: Path, text: str, told: str) -> None:
@@ -73,7 +73,7 @@ def test_without_labels_the_moves_are_asked_for(tmp_path: Path) -> None:
         for label in read_position_labels(tmp_path, records, 5)
     ] == [(0, 0, 1), (1, 24, 1)]
     write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa])")
-    with pytest.raises(RequestError, match=r"b.sgf: the record does not say who won"):
+    with pytest.raises(RequestError, match=r"b.sgf: the record does not state who won"):
         read_position_labels(tmp_path, read_game_records(tmp_path / "games", 5), 5)
 
 

@@ -169,12 +169,12 @@ def test_a_match_without_a_loss_is_logged_below_one(
     [
         ({"selfplay__games_per_group": 3}, "group size"),
         ({"eval__games_per_group": 1}, "group size"),
-        ({"lr_boundaries": (5,)}, "one rate more than steps"),
-        ({"board__size": 20}, "boards of 2 to 19"),
+        ({"lr_boundaries": (5,)}, "must be one rate more than steps"),
+        ({"board__size": 20}, "boards from 2 to 19"),
         ({"model__planes": 14}, "13 or 17"),
         ({"train_batch_size": 0}, "at least 1"),
-        ({"eval__opponent": "checkpoint"}, "no checkpoint there, and the opponent is one"),
-        ({"model__start": "checkpoint"}, "no checkpoint there, and the start is one"),
+        ({"eval__opponent": "checkpoint"}, "does not contain a checkpoint; the opponent must be"),
+        ({"model__start": "checkpoint"}, "does not contain a checkpoint; the start must be"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -242,11 +242,11 @@ def test_an_opponent_of_another_board_is_refused(make_run: MakeRun, tmp_path: Pa
 @pytest.mark.parametrize(
     ("changed", "part", "told"),
     [
-        ({"planes": 17}, "opponent", r"opponent: its model.planes is 17, and the run's is 13"),
-        ({"planes": 17}, "start", r"start: its model.planes is 17, and the run's is 13"),
-        ({"filters": 8}, "start", r"start: its model.filters is 8, and the run's is 4"),
-        ({"blocks": 2}, "start", r"start: its model.blocks is 2, and the run's is 1"),
-        ({"hidden": 16}, "start", r"start: its model.hidden is 16, and the run's is 8"),
+        ({"planes": 17}, "opponent", r"opponent: its model.planes is 17, but the run's is 13"),
+        ({"planes": 17}, "start", r"start: its model.planes is 17, but the run's is 13"),
+        ({"filters": 8}, "start", r"start: its model.filters is 8, but the run's is 4"),
+        ({"blocks": 2}, "start", r"start: its model.blocks is 2, but the run's is 1"),
+        ({"hidden": 16}, "start", r"start: its model.hidden is 16, but the run's is 8"),
     ],
 )
 def test_a_checkpoint_of_another_network_is_refused(
@@ -286,7 +286,7 @@ def test_a_checkpoint_without_numbers_is_refused(
         network.value_out.bias.fill_(float("nan"))
     weights.write_exported_weights(network, network.description, own / part)
     with pytest.raises(
-        RequestError, match=rf"{part}: value_out.bias has values that are no numbers"
+        RequestError, match=rf"{part}: value_out.bias contains values that are not finite"
     ):
         MiniGoTraining(make_run(own))
 
@@ -307,7 +307,7 @@ def test_the_metric_names_the_checkpoint_that_is_played_against(
 
 def test_findings_of_an_earlier_podium_are_stale(make_run: MakeRun) -> None:
     """They had the board's side alone."""
-    with pytest.raises(StaleError, match="by an earlier podium"):
+    with pytest.raises(StaleError, match="by an older podium"):
         MiniGoDataSet(make_run()).check({"val": 1, "opponent": 5})
     MiniGoDataSet(make_run()).check({"val": 1})
 

@@ -82,7 +82,7 @@ def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
     assert all(
         torch.equal(value, loaded.state_dict()[name]) for name, value in made.state_dict().items()
     )
-    with pytest.raises(RequestError, match="weights of another network than alexnet: "):
+    with pytest.raises(RequestError, match="weights of a network other than alexnet: "):
         classifiers.build_classifier("alexnet", 0, path)
     path.write_bytes(b"garbage")
     with pytest.raises(RequestError, match=r"--weights .*w\.safetensors: "):

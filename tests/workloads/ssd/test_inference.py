@@ -134,7 +134,8 @@ def test_a_checkpoint_of_another_configuration_is_refused(
     with pytest.raises(
         RequestError,
         match=(
-            r"configuration 64, and 300 is served; podium train ssd --set model\.configuration=300"
+            r"configuration 64, but 300 is served; to train one for it, run podium train ssd "
+            r"--set model\.configuration=300"
         ),
     ):
         SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)

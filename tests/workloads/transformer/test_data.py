@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     ("content", "told"),
     [
         (b"one\ntwo\n", "train.en has 2 lines"),
-        (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is no UTF-8"),
+        (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is not UTF-8"),
     ],
 )
 def test_bad_text_is_refused_before_the_run(

@@ -17,7 +17,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 MIN_CONFIDENT_SCORE: Final = 0.3  # house rule: score from which a detection must be found again ...
 MAX_SCORE_DIFFERENCE: Final = 0.1  # ... with a score that differs by at most this
 MIN_AGREEING_IOU: Final = 0.5  # suppression may keep either of two boxes that overlap by more
-# house rule: more detections than any round asks for (200) would only fill memory, which grows with
+# house rule: more detections than any round requires (200) would only fill memory, which grows with
 # every pair
 MAX_COMPARED_DETECTIONS: Final = 1000
 MAX_MISSED_SHARE: Final = (
@@ -27,7 +27,7 @@ MAX_MISSED_SHARE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedDetections:
-    """Detections in one picture."""
+    """Detections in one image."""
 
     box_D4: Floats
     score_D: Floats

@@ -2,8 +2,8 @@
 framework, since the judge runs it.
 
 Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections per
-picture; crowd regions and detections in them are ignored (cocoapi,
-PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count, answered or not.
+image; crowd regions and detections in them are ignored (cocoapi,
+PythonAPI/pycocotools/cocoeval.py). All images of the truth count, answered or not.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from workloads.common.detection.coco import TRUTH_ANNOTATIONS_FILE, CocoDocument
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-AP_WITHOUT_OBJECTS: Final = -1  # cocoeval.py, _summarize: the mean over nothing
+AP_WITHOUT_OBJECTS: Final = -1  # cocoeval.py, _summarize: the mean over no values
 
 
 class IouKind(StrEnum):
@@ -36,16 +36,16 @@ class IouKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detections:
-    """The detections in all pictures."""
+    """The detections in all images."""
 
     sample_D: Integers
-    """Index of the picture in the truth."""
+    """Index of the image in the truth."""
     label_D: Integers
     """Category index in the truth, from 1, in the order of the category ids."""
     score_D: Floats
     box_D4: Floats
     mask_D: Sequence[bytes] | None = None
-    """Compressed run lengths over the whole picture."""
+    """Compressed run lengths over the whole image."""
 
 
 def read_detection_truth(folder: Path) -> CocoDocument:
@@ -55,7 +55,7 @@ def read_detection_truth(folder: Path) -> CocoDocument:
 
 def compute_average_precision(truth: CocoDocument, detections: Detections, kind: IouKind) -> float:
     """Compute AP, 0-1; ValueError if the truth has no objects, or a mask does not fill its
-    picture.
+    image.
     """
     dataset = COCO(convert_truth_for_library(truth, kind))
     evaluation = COCOeval_faster(

@@ -3,7 +3,7 @@ reads the ground truth with it.
 
 `annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. COCO's own
 oddities are treated as the reference treats them: crowd regions, boxes without area and boxes
-beyond the edge stay in the truth unchanged; for training, boxes are clipped to the picture, and
+beyond the edge stay in the truth unchanged; for training, boxes are clipped to the image, and
 those left without area are dropped. Meaningless annotations are rejected with a message.
 """
 
@@ -22,7 +22,7 @@ from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 from workloads.common.detection import rle
 
-# Legend: I images, A annotations of a split, O objects of a picture, 4 left, top, right, bottom in
+# Legend: I images, A annotations of a split, O objects of an image, 4 left, top, right, bottom in
 # pixels.
 Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class CocoCategory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CocoImage:
-    """A picture."""
+    """An image."""
 
     id: int
     file_name: str
@@ -86,10 +86,10 @@ COCO_DOCUMENT_DECODER: Final = msgspec.json.Decoder(CocoDocument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureObjects:
-    """The objects in one picture, including crowd regions."""
+    """The objects in one image, including crowd regions."""
 
     box_O4: Floats
-    """Clipped to the picture."""
+    """Clipped to the image."""
     label_O: Integers
     """Labels from 1, in the order of the category ids; 0 is the background."""
     crowd_O: Flags
@@ -140,21 +140,21 @@ class CocoSplit:
     """Start and end of each segmentation."""
 
     def __len__(self) -> int:
-        """Count the pictures."""
+        """Count the images."""
         return len(self.image_I)
 
     def path(self, index: int) -> Path:
-        """Return the path of a picture."""
+        """Return the path of an image."""
         name: bytes = self.name_I[index]
         return self.folder / name.decode()
 
     def get_picture_size(self, index: int) -> tuple[int, int]:
-        """Return a picture's height and width."""
+        """Return an image's height and width."""
         height, width = self.size_I2[index].tolist()
         return height, width
 
     def build_trainable_objects(self, index: int) -> PictureObjects:
-        """Return a picture's trainable objects: boxes clipped to it, those without area dropped."""
+        """Return an image's trainable objects: boxes clipped to it, those without area dropped."""
         first = int(self.first_I[index])
         number_O = np.arange(first, first + int(self.count_I[index]))
         height, width = self.get_picture_size(index)
@@ -170,7 +170,7 @@ class CocoSplit:
         return clipped.select_objects((box_O4[:, 2] > box_O4[:, 0]) & (box_O4[:, 3] > box_O4[:, 1]))
 
     def decode_object_masks(self, index: int, objects: PictureObjects) -> list[rle.Mask]:
-        """Draw the masks of a picture's objects."""
+        """Draw the masks of an image's objects."""
         height, width = self.get_picture_size(index)
         return [
             rle.decode_segmentation_mask(self.decode_segmentation(int(number)), height, width)
@@ -184,7 +184,7 @@ class CocoSplit:
         return found
 
     def keep(self, wanted: Flags) -> "CocoSplit":
-        """Return only the selected pictures; their annotations stay in place, unread."""
+        """Return only the selected images; their annotations stay in place, unread."""
         selected_arrays = {
             name: getattr(self, name)[wanted]
             for name in ("image_I", "size_I2", "name_I", "first_I", "count_I")
@@ -192,13 +192,13 @@ class CocoSplit:
         return replace(self, **selected_arrays)
 
     def drop_empty_pictures(self) -> "CocoSplit":
-        """Drop pictures without annotations, as both references do; 117,266 of COCO's 118,287
-        training pictures remain.
+        """Drop images without annotations, as both references do; 117,266 of COCO's 118,287
+        training images remain.
         """
         return self.keep(self.count_I > 0)
 
     def shuffle_labels(self, seed: int) -> "CocoSplit":
-        """Give each picture the objects of another: nothing can be learnt, which the benchmark must
+        """Give each image the objects of another: nothing can be learnt, which the benchmark must
         show.
         """
         order = np.random.default_rng([seed, LABEL_SHUFFLE_STREAM]).permutation(len(self))
@@ -220,7 +220,7 @@ def read_coco_split(root: Path, split: str) -> CocoSplit:
     try:
         return build_coco_split(root / f"{split}2017", path, document)
     except OverflowError as error:
-        raise RequestError(f"{path}: a number in it has more than 64 bits") from error
+        raise RequestError(f"{path}: contains a number of more than 64 bits") from error
 
 
 def read_coco_document(path: Path) -> CocoDocument:
@@ -243,9 +243,9 @@ def check_coco_document(document: CocoDocument) -> Iterator[str]:
     images = {image.id: image for image in document.images}
     categories = {category.id for category in document.categories}
     if not images or not categories:
-        yield "no images in it" if categories else "no categories in it"
+        yield "contains no images" if categories else "contains no categories"
     if all(annotation.iscrowd for annotation in document.annotations):
-        yield "no objects in it that could be learnt or found"
+        yield "contains no objects that could be learnt or found"
     for what, count, ids in (
         ("images", len(document.images), len(images)),
         ("categories", len(document.categories), len(categories)),
@@ -256,7 +256,7 @@ def check_coco_document(document: CocoDocument) -> Iterator[str]:
         ),
     ):
         if count != ids:
-            yield f"{count} {what} have {ids} numbers between them"
+            yield f"{count} {what} have only {ids} different ids"
     yield from (
         f"image {image.id} is {image.width} x {image.height}"
         for image in document.images
@@ -275,9 +275,9 @@ def describe_annotation_fault(
 ) -> str | None:
     """Describe what is wrong with an annotation; None if nothing is."""
     if image is None:
-        return f"there is no image {annotation.image_id}"
+        return f"image {annotation.image_id} does not exist"
     if not is_category_known:
-        return f"there is no category {annotation.category_id}"
+        return f"category {annotation.category_id} does not exist"
     if (
         not all(map(math.isfinite, (*annotation.bbox, annotation.area)))
         or min(*annotation.bbox[2:], annotation.area) < 0
@@ -295,7 +295,7 @@ def describe_annotation_fault(
 
 
 def build_coco_split(folder: Path, path: Path, document: CocoDocument) -> CocoSplit:
-    """Convert a document's records to arrays: pictures in the order of their ids, as in MLPerf's
+    """Convert a document's records to arrays: images in the order of their ids, as in MLPerf's
     COCO code.
     """
     images = sorted(document.images, key=lambda image: image.id)
@@ -351,7 +351,7 @@ def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:
 
 
 def build_coco_truth(split: CocoSplit) -> CocoDocument:
-    """Return the unchanged annotations of a split's pictures, with the pictures in sample order."""
+    """Return the unchanged annotations of a split's images, with the images in sample order."""
     document = read_coco_document(split.document)
     images = {image.id: image for image in document.images}
     image_ids = {int(number) for number in split.image_I}
@@ -365,7 +365,7 @@ def build_coco_truth(split: CocoSplit) -> CocoDocument:
 
 
 def write_coco_truth(split: CocoSplit, folder: Path) -> None:
-    """Write the truth of a split's pictures."""
+    """Write the truth of a split's images."""
     (folder / TRUTH_ANNOTATIONS_FILE).write_bytes(
         msgspec.json.encode(build_coco_truth(split)) + b"\n"
     )

@@ -35,7 +35,7 @@ class CocoDataSet:
         self._run, self.root = run, root
 
     def survey(self) -> Survey:
-        """Read both annotation files, and check each picture; training data may be missing if a
+        """Read both annotation files, and check each image; training data may be missing if a
         model is only served.
         """
         val = coco.read_coco_split(self.root, COCO_VAL_SPLIT)
@@ -64,7 +64,7 @@ class CocoDataSet:
             return error
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Reject broken pictures, unless the run skips them."""
+        """Reject broken images, unless the run skips them."""
         folders = {split: self.root / folder for split, folder in COCO_IMAGE_FOLDERS.items()}
         file_checks.check_surveyed_splits(
             found, folders, skip=require_flag_setting(self._run.settings, "data.skip_broken")
@@ -77,7 +77,7 @@ def parse_surveyed_categories(found: Mapping[str, Any]) -> tuple[CocoCategory, .
 
 
 def load_usable_coco_split(root: Path, found: Mapping[str, Any], split: str) -> CocoSplit:
-    """Read a split without pictures that are unreadable or have nothing to learn: a run's first
+    """Read a split without images that are unreadable or have nothing to learn: a run's first
     access to its data.
     """
     split_pictures = coco.read_coco_split(root, split)

@@ -1,4 +1,4 @@
-"""Examples of detections for reports: pictures with annotated and detected objects."""
+"""Examples of detections for reports: images with annotated and detected objects."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from suite.examples import Example, ExampleKind, Outline
 from workloads.common.detection import rle
 from workloads.common.detection.coco import CocoAnnotation, CocoDocument, CocoImage
 
-# Legend: D detections of a picture, O objects, H height, W width.
+# Legend: D detections of an image, O objects, H height, W width.
 MIN_DRAWN_SCORE: Final = 0.3
 """Score from which a detection is drawn: AP also counts lower ones, but they would hide the
-picture.
+image.
 """
 MIN_MATCHED_IOU: Final = 0.5
 """IoU from which an object counts as found; as in PASCAL VOC and COCO's AP50."""
@@ -22,7 +22,7 @@ MIN_MATCHED_IOU: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureDetections:
-    """Detections in one picture."""
+    """Detections in one image."""
 
     row_D7: npt.NDArray[np.float64]
     """Rows as in the accuracy log: sample; top, left, bottom, right as fractions; score; label."""
@@ -34,7 +34,7 @@ DetectionParser = Callable[[bytes, int, CocoImage], PictureDetections]
 
 
 class DetectionExamples:
-    """Pictures with their annotated and detected objects."""
+    """Images with their annotated and detected objects."""
 
     kind = ExampleKind.BOXES
 
@@ -64,7 +64,7 @@ class DetectionExamples:
             self._objects.setdefault(annotation.image_id, []).append(annotation)
 
     def __len__(self) -> int:
-        """Return the number of pictures in the accuracy set."""
+        """Return the number of images in the accuracy set."""
         return len(self._truth.images)
 
     def quality(self, sample: int) -> float:
@@ -198,7 +198,7 @@ def compute_box_iou(one: LeftTopWidthHeight, other: LeftTopWidthHeight) -> float
 
 
 def format_label_counts(outlines: Sequence[Outline]) -> str:
-    """Describe the objects in a picture in words."""
+    """Describe the objects in an image in words."""
     counts: dict[str, int] = {}
     for each in outlines:
         counts[each.label] = counts.get(each.label, 0) + 1

@@ -23,7 +23,7 @@ from workloads.common.detection.torchvision_import import DECLARED_OPERATORS, to
 
 # Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S
 # sampling points of a
-# bin, E entries (4 pixels per sampling point), B pictures, C channels, H height, W width of a
+# bin, E entries (4 pixels per sampling point), B images, C channels, H height, W width of a
 # feature map.
 Tensor = torch.Tensor
 # boxes settled at once: fewer take more rounds, more waste comparisons with boxes that are dropped
@@ -213,7 +213,7 @@ def roi_align(
     sampling_ratio: int,
     aligned: bool,
 ) -> Tensor:
-    """Pool each region, (picture, x1, y1, x2, y2), to a fixed size; [K, C, pooled height, pooled
+    """Pool each region, (image, x1, y1, x2, y2), to a fixed size; [K, C, pooled height, pooled
     width], channels-last.
     """
     pooling = RoiAlignParameters(

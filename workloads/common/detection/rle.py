@@ -24,7 +24,7 @@ Mask: TypeAlias = npt.NDArray[np.uint8]
 
 FIRST_RUN_LETTER: Final = 48  # "0"
 MORE_GROUPS_BIT, SIGN_BIT, GROUP_MASK, GROUP_BITS = 0x20, 0x10, 0x1F, 5
-# in picture sides: the library walks along an outline point by point, however far away it leads
+# in image sides: the library walks along an outline point by point, however far away it leads
 MAX_POLYGON_REACH_SIDES: Final = 10.0
 MAX_GROUPS_PER_NUMBER: Final = 12  # 60 bits: a number with more groups would not fit
 
@@ -69,7 +69,7 @@ def decode_run_lengths(compressed: bytes) -> Integers:
 
 
 def check_run_lengths(run_R: Integers, height: int, width: int) -> None:
-    """Reject, with ValueError, run lengths that do not fill a picture."""
+    """Reject, with ValueError, run lengths that do not fill an image."""
     if run_R.size and not 0 <= run_R.min() <= run_R.max() <= height * width:
         raise ValueError("a run length is negative or longer than the image")
     if int(run_R.sum()) != height * width:
@@ -77,7 +77,7 @@ def check_run_lengths(run_R: Integers, height: int, width: int) -> None:
 
 
 def check_segmentation(segmentation: Segmentation, height: int, width: int) -> None:
-    """Reject, with ValueError, a segmentation that is invalid for a picture of that size."""
+    """Reject, with ValueError, a segmentation that is invalid for an image of that size."""
     if not isinstance(segmentation, RunLengths):
         for polygon in segmentation:
             if len(polygon) % 2 or len(polygon) < 6:

@@ -15,7 +15,7 @@ from workloads.common.pictures.shapes import Floats
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 OutlinePainter: TypeAlias = Callable[[Floats, Floats], None]
-"""Paints an outline (points_PD, in pixels) over a picture (picture_HWC)."""
+"""Paints an outline (points_PD, in pixels) over an image (picture_HWC)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +23,13 @@ class WeavingParameters:
     """Parameters of woven scenes."""
 
     periods_px: tuple[float, float]
-    """Of the threads of objects, rags and ground."""
+    """Period of the threads of objects, rags and ground."""
     ground_strength: float
     """The ground's contrast, as a fraction of an object's."""
     rags: tuple[int, int]
-    """Number of pieces of cloth that are no objects: at least the first, less than the second."""
+    """Number of pieces of cloth that are not objects: at least the first, less than the second."""
     rag_radius: tuple[float, float]
-    """As a fraction of the shorter side."""
+    """Size of these pieces, as a fraction of the shorter side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Embedded data for detection: rendered scenes as JPEGs with COCO annotations, in COCO's own
 layout.
 
-Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one
-another; the visible part of an object gives its polygon, box and area. Some pictures have a crowd:
+Each image is a function of (scenery, split, number) alone. Objects of several classes occlude one
+another; the visible part of an object gives its polygon, box and area. Some images have a crowd:
 many small objects of one class as one region of run lengths. All surfaces are woven
 (scene_looks.py).
 """
@@ -28,12 +28,12 @@ from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, compute
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Owners: TypeAlias = npt.NDArray[np.int64]
 
-SCENES_VERSION: Final = 2  # part of the cache folder's name: changed pictures need another folder
+SCENES_VERSION: Final = 2  # part of the cache folder's name: changed images need another folder
 SCENE_JPEG_QUALITY: Final = 90
 GROUND_OWNER: Final = -1
 MAX_PLACEMENT_TRIES: Final = 8  # positions tried for an object before it is dropped
 MIN_VISIBLE_SHARE: Final = (
-    0.5  # fraction of an object that must stay visible, and lie inside the picture
+    0.5  # fraction of an object that must stay visible, and lie inside the image
 )
 # corners are rounded to 1/64 pixel, so that the last digit of a sine, which differs between
 # machines, decides nothing
@@ -50,26 +50,26 @@ class SceneParameters:
     """Parameters of a set of scenes."""
 
     pictures: Mapping[str, int]
-    """Split (train, val) -> number of pictures."""
+    """Split (train, val) -> number of images."""
     classes: tuple[str, ...]
     """Names of outlines."""
     extents: tuple[tuple[int, int], ...]
-    """Widths and heights of the pictures, in pixels, used in turn."""
+    """Widths and heights of the images, in pixels, used in turn."""
     mean_objects: float
-    """COCO has 7.3 per picture, with few in most and many in some: the counts are geometric here
+    """COCO has 7.3 per image, with few in most and many in some: the counts are geometric here
     too.
     """
     most_objects: int
     radius: tuple[float, float]
-    """Of an object, as a fraction of the shorter side; log-uniform, so that small ones are as
+    """Size of an object, as a fraction of the shorter side; log-uniform, so that small ones are as
     frequent as large ones.
     """
     crowd_share: float
-    """Fraction of the pictures with a crowd; 1 % of COCO's annotations are crowds."""
+    """Fraction of the images with a crowd; 1 % of COCO's annotations are crowds."""
     empty_share: float
-    """Fraction of the pictures without an object; 1 % of COCO's."""
+    """Fraction of the images without an object; 1 % of COCO's."""
     surfaces: WeavingParameters
-    """How a class shows among clutter."""
+    """Parameters of the woven surfaces, by which classes can be recognised among clutter."""
 
     def compute_digest(self) -> str:
         """Identify these scenes: other parameters need another folder."""
@@ -124,7 +124,7 @@ def prepare_scene_folder(cache: Path, scenery: SceneParameters) -> Path:
 
 
 def write_scenes(scenery: SceneParameters, root: Path) -> None:
-    """Render all pictures and write their annotations."""
+    """Render all images and write their annotations."""
     (root / "annotations").mkdir(parents=True)
     for split, count in scenery.pictures.items():
         (root / f"{split}2017").mkdir()
@@ -157,7 +157,7 @@ def write_scenes(scenery: SceneParameters, root: Path) -> None:
 
 
 def format_scene_file_name(number: int) -> str:
-    """Return a picture's file name, in COCO's style."""
+    """Return an image's file name, in COCO's style."""
     return f"{number + 1:012d}.jpg"
 
 
@@ -177,14 +177,14 @@ def compute_category_id(label: int) -> int:
 def create_scene_generator(
     scenery: SceneParameters, split: str, number: int, stream: int
 ) -> np.random.Generator:
-    """Create a picture's random generator."""
+    """Create an image's random generator."""
     return np.random.default_rng(
         [SCENES_VERSION, sorted(scenery.pictures).index(split), number, stream]
     )
 
 
 def generate_scene(scenery: SceneParameters, split: str, number: int) -> SceneCanvas:
-    """Lay out one picture."""
+    """Lay out one image."""
     rng = create_scene_generator(scenery, split, number, 0)
     width, height = scenery.extents[number % len(scenery.extents)]
     surfaces = WovenScene(weaving=scenery.surfaces, rng=rng)
@@ -284,12 +284,12 @@ def draw_scene_picture(
 
 
 def rebuild_scene_picture(scenery: SceneParameters, split: str, name: str) -> Image.Image:
-    """Render the picture of that file name again, without JPEG compression; ValueError if there is
+    """Render the image of that file name again, without JPEG compression; ValueError if there is
     none.
     """
     number = int(name.removesuffix(".jpg")) - 1
     if not 0 <= number < scenery.pictures[split] or format_scene_file_name(number) != name:
-        raise ValueError(f"{name}: no scene of that name")
+        raise ValueError(f"{name}: no scene has this name")
     return draw_scene_picture(generate_scene(scenery, split, number), scenery, split, number)
 
 

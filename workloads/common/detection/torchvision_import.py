@@ -92,8 +92,8 @@ def _declare_operator_schemas() -> torch.library.Library | None:
 
 @contextmanager
 def _compiler_left_out() -> Iterator[None]:
-    """Spare every process that serves the import of torch's compiler, a second of CPU time:
-    torchvision asks for one of its functions.
+    """Avoid the import of torch's compiler, a second of CPU time in every serving process:
+    torchvision needs only one of its functions.
 
     No other thread may import the compiler meanwhile: this module is imported before threads start.
     """
@@ -110,8 +110,8 @@ def _compiler_left_out() -> Iterator[None]:
 
 
 def _is_compile_supported(device_type: str) -> bool:
-    """Ask torch's compiler, which is imported when somebody wants to know (deterministic gradients
-    of RoIAlign alone).
+    """Return what torch's compiler says; it is imported only on this call (for deterministic
+    gradients of RoIAlign).
     """
     return bool(importlib.import_module(COMPILER_MODULE).is_compile_supported(device_type))
 

@@ -1,4 +1,4 @@
-"""Input pipelines, and the lookup of the one that a run names."""
+"""Input pipelines, and the lookup of a run's pipeline."""
 
 from typing import TypeVar
 
@@ -16,7 +16,9 @@ C = TypeVar("C")
 def open_input_reader(
     run: Run, album: Album[K, N, C], workers: int, threads: int = 1
 ) -> Reader[K, C]:
-    """Open the run's pipeline over an album; MissingError says what this machine lacks for it."""
+    """Open the run's pipeline over an album; MissingError if this machine lacks something
+    for it.
+    """
     return require_input_pipeline(run).open(
         album,
         Means(device=run.device, place=resolve_input_place(run), workers=workers, threads=threads),
@@ -24,7 +26,7 @@ def open_input_reader(
 
 
 def require_input_pipeline(run: Run) -> Input:
-    """Return the run's pipeline; MissingError says what this machine lacks for it. Imports no
+    """Return the run's pipeline; MissingError if this machine lacks something for it. Imports no
     framework.
     """
     pipeline = registry.load_input_pipeline(run.input)

@@ -117,7 +117,7 @@ def select_rank_micro_batches(
 def build_micro_batch_keys(
     part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int
 ) -> list[SampleKey]:
-    """Return the keys of a micro-batch. Batch-norm needs two pictures: a missing one is repeated
+    """Return the keys of a micro-batch. Batch-norm needs two images: a missing one is repeated
     from the batch, with weight 0.
     """
     filling = np.resize(batch, max(0, 2 - len(part)))
@@ -171,7 +171,7 @@ def check_micro_batch_span(batch_size: int, span: int, world_size: int) -> None:
     """
     if batch_size % (span * world_size):
         raise RequestError(
-            f"global_batch_size {batch_size} is no multiple of model_bn_span {span} times"
-            f" {world_size} ranks; --set model_bn_span={max(1, batch_size // world_size)} has one"
-            " micro-batch on each rank"
+            f"global_batch_size {batch_size} is not a multiple of model_bn_span {span} times "
+            f"{world_size} ranks; --set model_bn_span={max(1, batch_size // world_size)} gives "
+            "each rank one micro-batch"
         )

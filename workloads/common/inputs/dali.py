@@ -37,11 +37,11 @@ class DaliInput:
         """Check for the package, and for a GPU if one is required."""
         if find_spec("nvidia") is None or find_spec("nvidia.dali") is None:
             return (
-                f"nvidia-dali is not installed: {format_install_command('dali')}; for drivers of"
-                f" CUDA 11 {format_install_command('dali-cuda110')}"
+                f"nvidia-dali is not installed: {format_install_command('dali')}; for CUDA 11 "
+                f"drivers {format_install_command('dali-cuda110')}"
             )
         if place is not Place.CPU and not device.startswith("cuda"):
-            return f"input.device={place} needs a GPU, and the run's device is {device}"
+            return f"input.device={place} needs a GPU, but the run's device is {device}"
         return None
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
@@ -76,7 +76,7 @@ class DaliReader(Generic[K, N, C]):
             yield wait_for_dali_batch(*queued.popleft())
 
     def get_or_build_graph(self, steps: int, most: int) -> "DaliGraph":
-        """Return the graph for a number of colour changes and pictures; one that is too small is
+        """Return the graph for a number of colour changes and images; one that is too small is
         rebuilt.
         """
         if steps not in self.graphs or self.graphs[steps].most < most:

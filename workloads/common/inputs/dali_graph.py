@@ -1,7 +1,7 @@
 """DALI's image processing as one graph: decode the crop, resize it, flip it, change its colours.
 
 Every number is an input, so the graph draws nothing at random. Colours change as in Pillow: a blend
-with black, with the mean grey or with the grey picture, truncated to integers; and a rotation of
+with black, with the mean grey or with the grey image, truncated to integers; and a rotation of
 the hue in its hexagon.
 """
 
@@ -37,7 +37,7 @@ ORIENTATION_OPTIONS: Final = (
 # no type information published
 @pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]
 def define_picture_graph(place: Place, steps: int) -> Any:
-    """Define the graph for `steps` colour changes; a picture's numbers are in the order height,
+    """Define the graph for `steps` colour changes; an image's numbers are in the order height,
     width.
     """
     jpeg = fn.external_source(name="jpeg", dtype=types.UINT8, ndim=1)
@@ -100,7 +100,7 @@ def convert_to_grey(picture: Any) -> Any:
 
 
 def mix_pictures(picture: Any, other: Any, factor: Any) -> Any:
-    """Interpolate, or extrapolate, from another picture to this one (Pillow's ImageEnhance)."""
+    """Interpolate, or extrapolate, from another image to this one (Pillow's ImageEnhance)."""
     return fn.cast(
         math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, MAX_CHANNEL_LEVEL)),
         dtype=types.UINT8,

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 
 from suite.input import Album, Change, View
 
-# Legend: N pictures of a batch, F bytes of a file, 2 height and width.
+# Legend: N images of a batch, F bytes of a file, 2 height and width.
 K = TypeVar("K")
 N = TypeVar("N")
 C = TypeVar("C")
@@ -88,7 +88,7 @@ class DaliBatchCollator(Generic[N, C]):
 
 
 def compute_dali_cut(view: View) -> DaliCut:
-    """Return the region to decode, and which part of it becomes the picture."""
+    """Return the region to decode, and which part of it becomes the image."""
     left, top, right, bottom = view.window or (0, 0, *view.extent)
     across, down = (
         compute_source_span(view.box[::2], left, right, view.extent[0]),
@@ -118,7 +118,7 @@ def compute_source_span(
 def extend_by_filter_support(
     part: tuple[float, float], limits: tuple[int, ...], size: int
 ) -> tuple[int, int]:
-    """Extend a part by the filter's support: one pixel of the larger of the two pictures on either
+    """Extend a part by the filter's support: one pixel of the larger of the two images on either
     side, and one for rounding.
     """
     radius = 1 + max(1.0, (part[1] - part[0]) / size)

@@ -21,7 +21,7 @@ from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.inputs.batches import BatchLoader
 from workloads.common.pictures.decoding import read_rgb_picture
 
-# Legend: N pictures of a batch, H height, W width, C 3 colour channels.
+# Legend: N images of a batch, H height, W width, C 3 colour channels.
 K = TypeVar("K")
 N = TypeVar("N")
 C = TypeVar("C")
@@ -37,7 +37,7 @@ COLOUR_ADJUSTMENTS: Final = {
 
 
 def draw_picture_view(picture: Image.Image, view: View) -> torch.Tensor:
-    """Render a picture's view; H W C, bytes."""
+    """Render an image's view; H W C, bytes."""
     picture_1CHW = resize_picture(np.array(picture.crop(view.box)), view.extent)
     if view.window:
         left, top, right, bottom = view.window
@@ -67,7 +67,7 @@ def apply_colour_changes(
 
 
 class ViewedPictures(Dataset[tuple[torch.Tensor, N]], Generic[K, N]):
-    """Rendered pictures by key, with their targets."""
+    """Rendered images by key, with their targets."""
 
     def __init__(self, album: Album[K, N, Any], threads: int) -> None:
         self.album, self.threads = album, threads
@@ -119,11 +119,11 @@ class DefaultInput:
     places: ClassVar[tuple[Place, ...]] = (Place.CPU,)
 
     def missing(self, device: str, place: Place) -> str | None:
-        """Reject only what it cannot do."""
+        """Return what is missing: it can run only on the CPU."""
         return (
             None
             if place in self.places
-            else f"it works on the CPU alone: --set input.device={Place.CPU}, or another --input"
+            else f"it runs only on the CPU: --set input.device={Place.CPU}, or another --input"
         )
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:

@@ -1,5 +1,5 @@
-"""How ranks average their gradients: DistributedDataParallel with the run's format and bucket size.
-The process group belongs to the harness.
+"""Averages gradients over the ranks: DistributedDataParallel with the run's gradient format and
+bucket size. The process group belongs to the harness.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -25,14 +25,16 @@ GRADIENT_COMPRESSION_HOOKS: Final = {
     "fp16": fp16_compress_hook,
     "bf16": bf16_compress_hook,
 }
-"""Format in which gradients travel and are added up; weights and optimizer keep theirs."""
+"""Precision in which gradients are exchanged and summed; weights and optimizer state keep
+theirs.
+"""
 
 
 def wrap_for_gradient_exchange(model: nn.Module, run: Run) -> nn.Module:
     """Wrap the model so that gradients are averaged over the ranks; buffers stay each rank's own
     until they are averaged.
 
-    RequestError for bf16 without GPUs: gloo does not add it up.
+    RequestError for bf16 without GPUs: gloo cannot sum it.
     """
     gradient_format = (
         require_text_setting(run.settings, GRADIENT_FORMAT_SETTING)
@@ -46,7 +48,7 @@ def wrap_for_gradient_exchange(model: nn.Module, run: Run) -> nn.Module:
         )
     if run.world_size == 1:
         return model
-    # torch 2.13 renamed the option, and warns about the old name
+    # torch 2.13 renamed the option and warns about the old name
     own_buffers = (
         "forward_sync_buffers"
         if "forward_sync_buffers" in signature(DistributedDataParallel).parameters

@@ -20,8 +20,8 @@ LARS_ETA: Final = 0.001  # lars_optimizer.py, argument `eeta`
 
 
 class Lars(torch.optim.Optimizer):
-    """The published update; a group's `adapt` says whether its layers have a trust ratio and weight
-    decay.
+    """The published update; a group's `adapt` determines whether its layers have a trust ratio and
+    weight decay.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class Lars(torch.optim.Optimizer):
 
 
 def group_layers_for_update(weights: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """Divide layers into those that are updated together: on a CPU each alone, which stays in its
-    cache, on a GPU all in a few kernels.
+    """Group the layers that are updated together: on a CPU each separately, so that it stays in the
+    cache; on a GPU all together, in a few kernels.
     """
     if weights and weights[0].is_cuda:
         yield weights

@@ -26,8 +26,8 @@ def build_loss_scaler(device: str, precision: Precision) -> torch.amp.GradScaler
 
 
 def prepare_training_precision(device: str, precision: Precision) -> None:
-    """Reject formats without training support, and TF32 without hardware for it; keep fp32 in true
-    fp32, for which cuDNN would use TF32 by default.
+    """Reject precisions without training support, and TF32 without hardware for it; keep fp32 in
+    true fp32, for which cuDNN would use TF32 by default.
     """
     if precision not in TRAINABLE_PRECISIONS:
         raise RequestError(

@@ -75,7 +75,7 @@ def iterate_epoch_blocks(row: TrainingRow) -> Iterator[range]:
 
 
 def iterate_evaluation_epochs(row: TrainingRow) -> Iterator[int]:
-    """Yield the epochs followed by an evaluation: those that the row names, or every k-th."""
+    """Yield the epochs followed by an evaluation: those in the row, or every k-th."""
     if row.evaluation_epochs:
         yield from row.evaluation_epochs
         return

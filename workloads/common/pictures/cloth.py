@@ -1,4 +1,4 @@
-"""Embedded pictures: figures and rags on a ground, all woven from two threads, one dark and one
+"""Embedded images: figures and rags on a ground, all woven from two threads, one dark and one
 light.
 
 Every figure has parts darker and parts lighter than its background, in tints that carry no
@@ -26,7 +26,7 @@ from workloads.common.pictures.shapes import (
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 DARK_THREAD_LEVELS, LIGHT_THREAD_LEVELS = (10.0, 90.0), (160.0, 240.0)  # levels of the two threads
-MAX_THREAD_TINT: Final = 25.0  # how far a channel is from a thread's level
+MAX_THREAD_TINT: Final = 25.0  # how far a channel may be from a thread's level
 THREAD_SHARPNESS: Final = 2.0  # of the border between two threads
 RAG_CORNERS_RANGE: Final = (5, 9)
 MAX_FIGURE_TURN_DEG: Final = 20.0  # of figures and rags: bars stay bars, posts stay posts
@@ -204,7 +204,7 @@ def apply_light_and_grain(picture_HWC: Floats, rng: np.random.Generator) -> Imag
         rng.uniform(0, 2 * math.pi),
         picture_HWC.shape[:2],
     )
-    lit_HWC = np.ascontiguousarray(picture_HWC) * lamp_HW1  # the order of the grain and the picture
+    lit_HWC = np.ascontiguousarray(picture_HWC) * lamp_HW1  # the order of the grain and the image
     lit_HWC += rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(
         *GRAIN_LEVELS_RANGE
     )

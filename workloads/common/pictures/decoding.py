@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-# Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
+# Legend: N images of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
 # enough to vectorise.
 IMAGENET_MEAN_C: Final = (
     0.485,
@@ -22,24 +22,24 @@ MAX_NAMED_PICTURES: Final = 5  # names listed in a message; the rest are counted
 
 
 class PictureSet(Protocol):
-    """Pictures by number; a split's records have further fields."""
+    """Images by number; a split's records have further fields."""
 
     @property
     def folder(self) -> Path:
         """Return the folder that holds them."""
 
     def __len__(self) -> int:
-        """Count the pictures."""
+        """Count the images."""
 
     def path(self, index: int) -> Path:
-        """Return the path of a picture."""
+        """Return the path of an image."""
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> Self:
-        """Return only the selected pictures."""
+        """Return only the selected images."""
 
 
 def read_rgb_picture(path: Path) -> Image.Image:
-    """Read a picture as RGB; ImageNet and COCO have a few in grey, and ImageNet some in CMYK."""
+    """Read an image as RGB; ImageNet and COCO have a few in grey, and ImageNet some in CMYK."""
     with Image.open(path) as picture:
         picture.load()
     return picture if picture.mode == "RGB" else picture.convert("RGB")  # convert always copies

@@ -28,7 +28,7 @@ MISSING_SPLIT_KEY: Final = "missing"
 """Key of the reason why a split is missing, in place of its survey."""
 UNREADABLE_FILE_HASH: Final = bytes(32)  # placeholder for a file that cannot be read
 MAX_DECODED_PICTURES: Final = (
-    20_000  # up to this many pictures are fully decoded; ImageNet would take most of an hour
+    20_000  # up to this many images are fully decoded; ImageNet would take most of an hour
 )
 
 P = TypeVar("P", bound=PictureSet)
@@ -39,7 +39,7 @@ class PictureSplitSurvey:
     """The survey of one split, in JSON types."""
 
     count: int
-    """Number of pictures checked."""
+    """Number of images checked."""
     broken: tuple[int, ...]
     """Indices of the unreadable ones."""
     named: tuple[str, ...]
@@ -47,11 +47,11 @@ class PictureSplitSurvey:
 
     @property
     def usable(self) -> int:
-        """Number of readable pictures."""
+        """Number of readable images."""
         return self.count - len(self.broken)
 
     def check_usability(self, folder: Path, *, skip: bool) -> None:
-        """Reject broken pictures unless they are skipped, and a split without any readable one."""
+        """Reject broken images unless they are skipped, and a split without any readable one."""
         if self.broken and not skip:
             more = (
                 f" and {len(self.broken) - MAX_NAMED_PICTURES} more"
@@ -67,7 +67,7 @@ class PictureSplitSurvey:
             raise RequestError(f"{folder}: none of {self.count} images is readable")
 
     def drop_broken_pictures(self, pictures: P) -> P:
-        """Drop unreadable pictures from a split; RequestError if the split has changed since the
+        """Drop unreadable images from a split; RequestError if the split has changed since the
         survey.
         """
         if len(pictures) != self.count:
@@ -80,7 +80,7 @@ class PictureSplitSurvey:
 
 
 def inspect_split_pictures(pictures: PictureSet) -> tuple[PictureSplitSurvey, str]:
-    """Check all pictures; also return the SHA-256 of their concatenated hashes, in order."""
+    """Check all images; also return the SHA-256 of their concatenated hashes, in order."""
     combined_hash, broken = hashlib.sha256(), []
     for index, (good, digest) in enumerate(inspect_pictures_in_order(pictures)):
         combined_hash.update(digest)
@@ -93,7 +93,7 @@ def inspect_split_pictures(pictures: PictureSet) -> tuple[PictureSplitSurvey, st
 
 
 def inspect_pictures_in_order(pictures: PictureSet) -> Iterator[tuple[bool, bytes]]:
-    """Yield for each picture, in order, whether it is readable, and its SHA-256."""
+    """Yield for each image, in order, whether it is readable, and its SHA-256."""
     deep = len(pictures) <= MAX_DECODED_PICTURES
 
     def inspect_several(start: int) -> list[tuple[bool, bytes]]:
@@ -109,7 +109,7 @@ def inspect_pictures_in_order(pictures: PictureSet) -> Iterator[tuple[bool, byte
 
 
 def inspect_picture_file(path: Path, *, deep: bool) -> tuple[bool, bytes]:
-    """Read a file once; return whether it is a complete picture, and the SHA-256 of its bytes."""
+    """Read a file once; return whether it is a complete image, and the SHA-256 of its bytes."""
     try:
         with open_regular_file(path) as file:
             content = file.read()
@@ -119,7 +119,7 @@ def inspect_picture_file(path: Path, *, deep: bool) -> tuple[bool, bytes]:
 
 
 def is_complete_picture(content: bytes, *, deep: bool) -> bool:
-    """Check the header and the end marker; if `deep`, decode the picture."""
+    """Check the header and the end marker; if `deep`, decode the image."""
     try:
         with Image.open(BytesIO(content)) as picture:
             if deep:

@@ -9,9 +9,9 @@ import torch
 from suite.input import Extent, Reader, View
 from workloads.common.pictures.decoding import normalise_pictures
 
-# Legend: N pictures of a batch, C 3 colour channels, H height, W width.
+# Legend: N images of a batch, C 3 colour channels, H height, W width.
 PICTURES_PER_READ: Final = 32
-"""Pictures that are read together."""
+"""Images that are read together."""
 
 
 class PictureFiles:
@@ -35,7 +35,7 @@ class PictureFiles:
 def iterate_normalised_pictures(
     reader: Reader[Path, None], paths: Sequence[Path]
 ) -> Iterator[torch.Tensor]:
-    """Yield each file's picture, 1 C H W, on the device on which the pipeline left it."""
+    """Yield each file's image, 1 C H W, on the device on which the pipeline left it."""
     parts = [
         list(paths[start : start + PICTURES_PER_READ])
         for start in range(0, len(paths), PICTURES_PER_READ)

@@ -61,7 +61,7 @@ OUTLINES_PD: Final[Mapping[str, Floats]] = {
 
 
 def compute_shading(start: Floats, end: Floats, turn: float, size: tuple[int, int]) -> Floats:
-    """Shade from one colour to another across a picture of that height and width."""
+    """Shade from one colour to another across an image of that height and width."""
     down_H, across_W = (np.linspace(-0.5, 0.5, side) for side in size)
     share_HW = np.clip(
         across_W[None, :] * math.cos(turn) + down_H[:, None] * math.sin(turn) + 0.5, 0, 1
@@ -71,7 +71,7 @@ def compute_shading(start: Floats, end: Floats, turn: float, size: tuple[int, in
 
 
 def compute_pixel_coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
-    """Return the fraction of each pixel inside an outline, 0-1, for a picture of that height and
+    """Return the fraction of each pixel inside an outline, 0-1, for an image of that height and
     width; points in pixels.
     """
     height, width = size
@@ -82,7 +82,7 @@ def compute_pixel_coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
 
 
 def compute_inside_mask(points_PD: Floats, size: tuple[int, int]) -> Flags:
-    """Return which pixels of a picture of that height and width have their centre inside an
+    """Return which pixels of an image of that height and width have their centre inside an
     outline; points in pixels.
 
     Uses the even-odd rule, in arithmetic that is the same everywhere: annotations must not depend
@@ -105,7 +105,7 @@ def compute_inside_mask(points_PD: Floats, size: tuple[int, int]) -> Flags:
 
 
 def find_outline_window(points_PD: Floats, size: tuple[int, int]) -> tuple[slice, slice]:
-    """Return the rows and columns around an outline, in a picture of that height and width; none
+    """Return the rows and columns around an outline, in an image of that height and width; none
     outside it.
     """
     (left, top), (right, bottom) = points_PD.min(axis=0).tolist(), points_PD.max(axis=0).tolist()

@@ -2,8 +2,8 @@
 runs it.
 
 Floating-point sums depend on the batch size, and where two words are nearly equally likely, so does
-the choice between them; what follows may then differ too. A translation by another model, or of
-another source, shares few tokens with the first in the same order.
+the choice between them; the following words may then differ too. A translation by another model, or
+of another source, shares few tokens with the first in the same order.
 """
 
 from difflib import SequenceMatcher

@@ -38,7 +38,7 @@ def plan_bucketed_batches(
     lengths: Indices, bounds: Sequence[int], size: Callable[[int], int], seed: int, epoch: int
 ) -> list[Indices]:
     """Plan an epoch's global batches: every sentence once, each batch from one bucket, in random
-    order; `batches.shared` distributes them.
+    order; `batches.plan_rank_steps` distributes them.
 
     `lengths`: tokens of each sentence, at most the last bound. `size`: bound -> sentences of a
     global batch, at least 1. ValueError for a sentence that fits no bucket.

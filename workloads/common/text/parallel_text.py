@@ -104,7 +104,7 @@ def read_text_bytes(path: Path) -> bytes:
         expected = f"<split>.{SOURCE_SUFFIX} and <split>.{TARGET_SUFFIX}, one sentence a line"
         raise RequestError(f"{path}: no such file; expected {expected}") from None
     except OSError as error:
-        raise RequestError(f"{path}: it cannot be read ({error.strerror})") from error
+        raise RequestError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def decode_text_line(line: bytes) -> str | None:
@@ -130,7 +130,7 @@ def describe_broken_lines(
         for number, line in enumerate(lines, 1)
     ]
     bad = [
-        f"{path.name}:{number} is {'no UTF-8' if text is None else 'empty'}"
+        f"{path.name}:{number} is {'not UTF-8' if text is None else 'empty'}"
         for path, number, text in texts
         if not is_usable_line(text, empty=empty)
     ]

@@ -4,8 +4,8 @@ The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers
 are the first and the last pixel, and a width is x2 - x1 + 1. Boxes here extend to the far edge of
 that pixel, (x1, y1, x2 + 1, y2 + 1). So widths, areas, overlaps, suppression, encoding, decoding
 and mirroring by torchvision match the reference. Where the reference uses the numbers themselves,
-for pooling, resizing and pasting, `numbers` provides them. T: mlcommons/training, object_detection,
-pytorch/maskrcnn_benchmark.
+for pooling, resizing and pasting, `convert_boxes_to_pixel_numbers` provides them. T:
+mlcommons/training, object_detection, pytorch/maskrcnn_benchmark.
 """
 
 import math
@@ -17,7 +17,7 @@ from torch import nn
 
 from workloads.common.detection.ops import torchvision
 
-# Legend: A anchors of a picture, K regions, N pictures, H height, W width, 4 left, top, right,
+# Legend: A anchors of an image, K regions, N images, H height, W width, 4 left, top, right,
 # bottom.
 Tensor = torch.Tensor
 AnchorBox = tuple[float, float, float, float]
@@ -46,14 +46,14 @@ def convert_pixel_numbers_to_boxes(number_K4: Tensor) -> Tensor:
 
 
 def resize_boxes(box_K4: Tensor, scale_4: Tensor) -> Tensor:
-    """Resize boxes with their picture, by scaling their numbers (T, structures/bounding_box.py,
+    """Resize boxes with their image, by scaling their numbers (T, structures/bounding_box.py,
     resize).
     """
     return convert_pixel_numbers_to_boxes(convert_boxes_to_pixel_numbers(box_K4) * scale_4)
 
 
 def clip_boxes_to_picture(box_K4: Tensor, height: int, width: int) -> Tensor:
-    """Clip boxes to a picture; each keeps at least a pixel of it (T, structures/bounding_box.py,
+    """Clip boxes to an image; each keeps at least a pixel of it (T, structures/bounding_box.py,
     clip_to_image).
     """
     sides = (width, height, width, height)
@@ -69,7 +69,7 @@ def clip_boxes_to_picture(box_K4: Tensor, height: int, width: int) -> Tensor:
 
 
 def find_anchors_inside_picture(anchor_A4: Tensor, size: Tensor) -> Tensor:
-    """Return which anchors lie inside a picture of that height and width (T,
+    """Return which anchors lie inside an image of that height and width (T,
     rpn/anchor_generator.py, add_visibility_to).
     """
     number_A4 = convert_boxes_to_pixel_numbers(anchor_A4)
@@ -105,7 +105,7 @@ class PyramidAnchors(nn.Module):
         ]
 
     def forward(self, images: Any, maps: Sequence[Tensor]) -> list[Tensor]:
-        """Return the anchors of each picture: level by level, within a level row by row, within a
+        """Return the anchors of each image: level by level, within a level row by row, within a
         cell aspect by aspect.
         """
         levels = [

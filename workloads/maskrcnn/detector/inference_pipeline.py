@@ -23,7 +23,7 @@ from workloads.maskrcnn.detector.geometry import (
 from workloads.maskrcnn.model import MaskRCNNNetwork, PictureSizes, apply_box_head, apply_mask_head
 from workloads.maskrcnn.scoring import MaskedDetections
 
-# Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes
+# Legend: N images, C channels, H height, W width, D detections of an image, K regions, L classes
 # including the background,
 # M side of a mask, 4 left, top, right, bottom.
 Tensor = torch.Tensor
@@ -34,7 +34,7 @@ MASK_THRESHOLD: Final = (
 )
 MAX_PASTED_PIXELS: Final = (
     1 << 26
-)  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
+)  # of pasted masks in memory at once: a hundred of COCO's largest images, 256 MiB of floats
 # around a mask before it is pasted, so that edges fade out; roi_heads/mask_head/inference.py,
 # Masker
 MASK_MARGIN_PX: Final = 1
@@ -83,7 +83,7 @@ class MaskHead(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawDetections:
-    """Detections of one picture, in pixels of the resized picture; boxes as in geometry.py."""
+    """Detections of one image, in pixels of the resized image; boxes as in geometry.py."""
 
     box_D4: Tensor
     label_D: Tensor
@@ -103,7 +103,7 @@ class MaskRCNNDetector:
         self._trunk, self._box, self._mask = trunk, box, mask
 
     def __call__(self, picture_NCHW: Tensor, sizes: PictureSizes) -> list[RawDetections]:
-        """Run detection on a batch of padded pictures; `sizes` are the unpadded ones."""
+        """Run detection on a batch of padded images; `sizes` are the unpadded ones."""
         outputs = [output.float() for output in self._trunk(picture_NCHW)]
         features = OrderedDict(zip(PYRAMID_LEVELS, outputs, strict=False))
         proposals = self._compute_proposals(picture_NCHW, sizes, outputs)
@@ -164,7 +164,7 @@ def build_eager_detector(model: MaskRCNNNetwork) -> MaskRCNNDetector:
 def convert_raw_detections(
     raw: RawDetections, network_size: tuple[int, int], size: tuple[int, int]
 ) -> MaskedDetections:
-    """Convert detections to the picture's own height and width: boxes as fractions of it, masks
+    """Convert detections to the image's own height and width: boxes as fractions of it, masks
     pasted and encoded as run lengths.
 
     As in the reference (data/datasets/evaluation/coco/coco_eval.py), numbers are resized, and
@@ -196,7 +196,7 @@ def encode_pasted_masks(mask_DHW: Tensor) -> list[bytes]:
 
 
 def paste_masks(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
-    """Paste each mask into its box, given by its numbers, on an empty picture; [D, H, W].
+    """Paste each mask into its box, given by its numbers, on an empty image; [D, H, W].
 
     As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated
     to whole pixels, bilinear. The interpolation is separable: rows and columns are two matrix

@@ -15,7 +15,7 @@ from workloads.maskrcnn.detector.geometry import (
     find_anchors_inside_picture,
 )
 
-# Legend: A anchors of a picture, P proposals, 4 left, top, right, bottom.
+# Legend: A anchors of an image, P proposals, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 detection: Any = torchvision.models.detection
 RegionProposalNetwork: Any = detection.rpn.RegionProposalNetwork
@@ -30,7 +30,7 @@ IGNORED_ANCHOR_LABEL: Final = -1.0  # torchvision's label of an ignored anchor
 
 
 class MaskRCNNProposals(RegionProposalNetwork):  # type: ignore[misc]  # torchvision has no types
-    """In training, keeps the best proposals of a batch, not of each picture; can ignore anchors
+    """In training, keeps the best proposals of a batch, not of each image; can ignore anchors
     that cross the edge.
     """
 
@@ -91,7 +91,7 @@ class MaskRCNNProposals(RegionProposalNetwork):  # type: ignore[misc]  # torchvi
     def assign_targets_to_anchors(
         self, anchors: list[Tensor], targets: list[dict[str, Tensor]]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Match anchors with objects; anchors outside the picture are ignored if the reference's
+        """Match anchors with objects; anchors outside the image are ignored if the reference's
         rule applies.
         """
         labels, matched = super().assign_targets_to_anchors(anchors, targets)

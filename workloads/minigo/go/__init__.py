@@ -1,3 +1,3 @@
-"""Go in numpy, many games at once: rules, what a network sees, the search, and whole games. No
+"""Go in numpy, many games at once: rules, network inputs, the search, and whole games. Imports no
 framework.
 """

@@ -1,7 +1,7 @@
-"""An opponent without a network: priors are equal, and the value of a position is how many points
-lie nearer to whose stones.
+"""An opponent without a network: priors are equal, and the value of a position is the number of
+points nearer to one colour's stones than to the other's.
 
-The same on every machine, with no file to ship: the fixed opponent of `smoke` and `quick`.
+It is the same on every machine and needs no file: the fixed opponent in `smoke` and `quick`.
 """
 
 from typing import Final
@@ -14,9 +14,11 @@ from workloads.minigo.go.search import Evaluator
 # Legend: N positions, P points, A actions, C cells, K 4 neighbours.
 NO_STONE_DISTANCE: Final = 99
 LAST_RESORT_PASS_PRIOR: Final = 1e-4
-"""Prior of the pass beside 1 for each point: it is played where nothing else is."""
+"""Prior of the pass, relative to 1 for each point: it is played only if no other move is
+possible.
+"""
 MIN_PASS_PRIOR: Final = 1e-8
-"""The smallest prior of a pass: it stays the move where superko takes all others."""
+"""The smallest prior of a pass, so that it remains possible if superko forbids all other moves."""
 
 
 class AreaEvaluator:
@@ -28,7 +30,7 @@ class AreaEvaluator:
     def __call__(
         self, boards: Boards, past_NTP: Array, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Judge positions; nothing is drawn."""
+        """Evaluate positions, without random draws."""
         shape = self._shape
         stones_NP = boards.stones_NC[:, shape.cell_P]
         black_NP, white_NP = (
@@ -41,11 +43,11 @@ class AreaEvaluator:
 
 
 class PassLastEvaluator:
-    """Implements Evaluator: another one's values and priors, but for simple eyes, which are not
-    filled, and the pass, which comes last.
+    """Implements Evaluator with another evaluator's values and priors, except that simple eyes are
+    not filled and the pass comes last.
 
-    Without it, small boards teach a network that trails to pass: two passes end a game at once, it
-    learns nothing more, and play collapses.
+    Without it, a network that is behind learns on small boards to pass: two passes end a game at
+    once, it learns nothing more, and its play collapses.
     """
 
     def __init__(self, shape: BoardGeometry, evaluate: Evaluator) -> None:
@@ -67,7 +69,7 @@ class PassLastEvaluator:
 
 
 def compute_nearest_distances(shape: BoardGeometry, stones_NP: Array) -> Array:
-    """Count the steps from each point to the nearest of some stones."""
+    """Return the distance in steps from each point to the nearest of some stones."""
     found: Array = np.where(
         stones_NP[:, :, None], shape.distance_PP, np.int8(NO_STONE_DISTANCE)
     ).min(axis=1)
@@ -75,8 +77,8 @@ def compute_nearest_distances(shape: BoardGeometry, stones_NP: Array) -> Array:
 
 
 def find_simple_eyes(shape: BoardGeometry, boards: Boards) -> Array:
-    """Return which points have stones of who moves, or the border, on all sides: simple eyes, which
-    are not filled.
+    """Return which points are simple eyes, which are not filled: points with the mover's stones, or
+    the border, on all sides.
     """
     near_NPK = (
         boards.stones_NC[:, shape.cell_P[:, None] + shape.near_K] * boards.mover_N[:, None, None]

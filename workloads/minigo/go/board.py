@@ -1,9 +1,9 @@
 """The rules of Go for many positions at once: area scoring, no suicide, positional superko, two
-passes or a limit of moves end a game.
+passes or a move limit end a game.
 
 Tromp and Taylor's rules (tromp.github.io/go.html) without suicide, as mlcommons/training,
-reinforcement/tensorflow/minigo, plays them: all stones on the board at the end count. Superko is
-looked up by the Zobrist hash of all earlier positions of a game.
+reinforcement/tensorflow/minigo, plays them: all stones on the board at the end count. Superko
+compares the Zobrist hashes of all earlier positions of a game.
 """
 
 from dataclasses import dataclass, fields
@@ -26,8 +26,8 @@ MAX_BOARD_SIDE: Final = 19
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BoardGeometry:
-    """What follows from a board's side: cells in rows that share one border column, with a border
-    row above and below.
+    """The geometry of a board size: cells in rows that share one border column, with a border row
+    above and below.
     """
 
     size: int
@@ -38,26 +38,27 @@ class BoardGeometry:
     cell_P: Array
     """Cell of each point, row by row."""
     near_K: Array
-    """What to add to a cell for its neighbours."""
+    """Offsets from a cell to its neighbours."""
     symmetry_SP: Array
-    """Symmetry -> the point that comes to each place."""
+    """Symmetry -> the point that is mapped to each position."""
     zobrist_2C: Array
-    """Random 64 bits for a black and a white stone on each cell."""
+    """Random 64-bit numbers for a black and a white stone on each cell."""
     distance_PP: Array
-    """Steps from point to point, stones or not."""
+    """Distance in steps between points, regardless of stones."""
 
     @property
     def actions(self) -> int:
-        """Points and the pass."""
+        """Number of actions: the points and the pass."""
         return self.points + 1
 
 
 @cache
 def build_board_geometry(size: int) -> BoardGeometry:
-    """Make what all boards of a side share; ValueError for a side that is no Go board's."""
+    """Build the geometry for a board side; ValueError for an unsupported side."""
     if not MIN_BOARD_SIDE <= size <= MAX_BOARD_SIDE:
         raise ValueError(
-            f"a board of {size} x {size}: {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are played"
+            f"a board of {size} x {size}: sides from {MIN_BOARD_SIDE} to {MAX_BOARD_SIDE} are "
+            "supported"
         )
     stride = size + 1
     cells = stride * (size + 2)
@@ -81,27 +82,25 @@ def build_board_geometry(size: int) -> BoardGeometry:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Boards:
-    """Positions of N games, each array's first axis theirs."""
+    """Positions of N games; N is the first axis of each array."""
 
     stones_NC: Array
     """1 black, -1 white, 0 empty, 2 border; int8."""
     group_NC: Array
-    """A cell of the stone's group, the same for all of its stones; 0, which is border, where there
-    is no stone.
-    """
+    """A cell that identifies the stone's group; 0, a border cell, where there is no stone."""
     liberties_NC: Array
     """Liberties of the stone's group; 0 where there is no stone."""
     hash_N: Array
     mover_N: Array
     """1 or -1."""
     passes_N: Array
-    """Passes in a row."""
+    """Consecutive passes."""
     ply_N: Array
-    """Moves played."""
+    """Number of moves played."""
 
     @classmethod
     def build_empty(cls, size: int, count: int) -> "Boards":
-        """Set up empty boards, black to move."""
+        """Build empty boards, black to move."""
         shape = build_board_geometry(size)
         stones_NC = np.full((count, shape.cells), BORDER, np.int8)
         stones_NC[:, shape.cell_P] = 0
@@ -138,7 +137,7 @@ BOARD_FIELDS: Final = tuple(field.name for field in fields(Boards))
 
 
 def merge_boards(many: list[Boards]) -> Boards:
-    """Put positions behind one another."""
+    """Concatenate positions."""
     return Boards(
         **{
             name: np.concatenate([getattr(boards, name) for boards in many])
@@ -148,7 +147,7 @@ def merge_boards(many: list[Boards]) -> Boards:
 
 
 def play_actions(shape: BoardGeometry, boards: Boards, action_N: Array) -> Boards:
-    """Play one action in each position; they have to be legal but for superko, which knows of
+    """Play one action in each position. Actions must be legal, apart from superko, which depends on
     earlier positions.
     """
     found = boards[np.arange(len(boards))]
@@ -164,7 +163,7 @@ def play_actions(shape: BoardGeometry, boards: Boards, action_N: Array) -> Board
 def _place_stones(
     shape: BoardGeometry, boards: Boards, rows: Array, cell_N: Array, colour_N: Array
 ) -> None:
-    """Put a stone on a cell, take what has no liberty left, and count liberties anew."""
+    """Put a stone on a cell, remove stones without liberties, and recount liberties."""
     stones_NC, group_NC, liberties_NC, hash_N = (
         boards.stones_NC[rows],
         boards.group_NC[rows],
@@ -202,7 +201,7 @@ def _place_stones(
 
 
 def _slice_neighbour_cells(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
-    """Return the four neighbours of all cells but those of the first and the last row."""
+    """Return the four neighbours of all cells except those in the first and last rows."""
     last = array_NC.shape[1]
     return (
         array_NC[:, : last - 2 * stride],
@@ -213,8 +212,8 @@ def _slice_neighbour_cells(array_NC: Array, stride: int) -> tuple[Array, Array, 
 
 
 def _count_liberties(shape: BoardGeometry, stones_NC: Array, group_NC: Array) -> Array:
-    """Count each group's empty neighbours, each once however many of its stones touch it; one
-    bincount for all positions.
+    """Count each group's empty neighbours, each once even if several stones touch it; one bincount
+    serves all positions.
     """
     count, cells = group_NC.shape
     empty = stones_NC[:, shape.stride : cells - shape.stride] == 0
@@ -230,15 +229,15 @@ def _count_liberties(shape: BoardGeometry, stones_NC: Array, group_NC: Array) ->
 
 
 def _find_points_with_neighbours(shape: BoardGeometry, cells_NC: Array) -> Array:
-    """Tell for each point whether a neighbour is among some cells."""
+    """Return for each point whether a neighbour is among some cells."""
     up, left, right, down = _slice_neighbour_cells(cells_NC, shape.stride)
     inside: Array = (up | left | right | down)[:, shape.cell_P - shape.stride]
     return inside
 
 
 def find_legal_actions(shape: BoardGeometry, boards: Boards) -> Array:
-    """Return which actions are legal but for superko, legal_NA: empty points where the stone or a
-    stone beside it keeps a liberty, and the pass.
+    """Return which actions are legal without regard to superko, legal_NA: the pass, and empty
+    points where the stone or an adjacent group keeps a liberty.
     """
     own_NC = boards.stones_NC * boards.mover_N[:, None]
     safe_NC = (
@@ -252,7 +251,7 @@ def find_legal_actions(shape: BoardGeometry, boards: Boards) -> Array:
 
 
 def find_capturing_points(shape: BoardGeometry, boards: Boards) -> Array:
-    """Tell for each point whether a stone of who moves takes stones there."""
+    """Return for each point whether the mover's stone captures there."""
     prey_NC = (boards.stones_NC == -boards.mover_N[:, None]) & (boards.liberties_NC == 1)
     found: Array = (boards.stones_NC[:, shape.cell_P] == 0) & _find_points_with_neighbours(
         shape, prey_NC
@@ -261,8 +260,8 @@ def find_capturing_points(shape: BoardGeometry, boards: Boards) -> Array:
 
 
 def find_repeated_positions(boards: Boards, earlier_hash_NT: Array) -> Array:
-    """Return which positions stood before, by the hashes of all earlier ones of their games; a pass
-    repeats nothing.
+    """Return which positions repeat an earlier one, by the hashes of all earlier positions of their
+    games; a pass repeats nothing.
     """
     found: Array = (earlier_hash_NT == boards.hash_N[:, None]).any(axis=1) & (boards.passes_N == 0)
     return found
@@ -271,8 +270,8 @@ def find_repeated_positions(boards: Boards, earlier_hash_NT: Array) -> Array:
 def find_superko_legal_actions(
     shape: BoardGeometry, boards: Boards, earlier_hash_NT: Array
 ) -> Array:
-    """Return which actions are legal: those that capture are played, the others add a stone to the
-    hash. The search looks when it gets there.
+    """Return which actions are legal under superko too. Captures are played out; other moves add a
+    stone to the hash. The search checks superko only for moves that it reaches.
     """
     legal_NA = find_legal_actions(shape, boards)
     hash_NP = (
@@ -286,8 +285,8 @@ def find_superko_legal_actions(
 
 
 def count_black_area_lead(shape: BoardGeometry, boards: Boards) -> Array:
-    """Count black's points less white's, without komi: stones, and empty regions that one colour
-    alone reaches.
+    """Return black's points minus white's, without komi: stones, and empty regions that only one
+    colour reaches.
     """
     empty_NC = boards.stones_NC == 0
     reach = [
@@ -300,7 +299,7 @@ def count_black_area_lead(shape: BoardGeometry, boards: Boards) -> Array:
 
 
 def _spread_over_empty_cells(start_NC: Array, empty_NC: Array, stride: int) -> Array:
-    """Spread over empty cells until nothing is added."""
+    """Spread a mask over empty cells until it no longer grows."""
     reach_NC, before = start_NC.copy(), -1
     while (now := int(reach_NC.sum())) != before:
         before = now

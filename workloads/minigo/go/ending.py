@@ -1,4 +1,4 @@
-"""How games end, and who has won them: two passes or a limit of moves, then the area.
+"""Decides when games end and who has won: two passes or a move limit end a game, and area decides.
 
 Legend: N games.
 """
@@ -16,11 +16,11 @@ class GameRules:
 
     komi: float
     limit: int
-    """Moves after which a game is counted as it stands."""
+    """Number of moves after which a game is scored as it is."""
 
 
 def compute_winners(shape: BoardGeometry, rules: GameRules, boards: Boards) -> Array:
-    """Say who has won positions that are counted now: 1 black, -1 white, 0 nobody."""
+    """Return the winners of positions by area: 1 black, -1 white, 0 for a draw."""
     found: Array = np.sign(count_black_area_lead(shape, boards) - rules.komi)
     return found
 

@@ -1,4 +1,4 @@
-"""What the network sees of a position: bytes 0 or 1, from the view of who moves.
+"""The network's input for a position: bytes 0 or 1, from the mover's point of view.
 
 mlcommons/training, reinforcement/tensorflow/minigo, features.py: 17 planes (own and the opponent's
 stones of eight positions, colour) up to v0.6, 13 (four positions, colour, groups of one, two and
@@ -13,16 +13,14 @@ from workloads.minigo.go.board import BLACK, Array, BoardGeometry, Boards, find_
 
 # Legend: N positions, F planes, P points, A actions, T positions that are seen, the newest first.
 SHOWN_POSITIONS_BY_PLANES: Final = {13: 4, 17: 8}
-"""Planes -> positions that are seen."""
+"""Number of planes -> number of positions that the network sees."""
 LIBERTY_PLANES: Final = (1, 2, 3)
 
 
 def build_feature_planes(
     shape: BoardGeometry, boards: Boards, past_NTP: Array, count: int
 ) -> Array:
-    """Make plane_NFP (uint8) of positions and of the stones (1, -1, 0) that they and those before
-    them have.
-    """
+    """Build plane_NFP (uint8) from positions and from their own and earlier stones (1, -1, 0)."""
     mover_N11 = boards.mover_N[:, None, None]
     plane_NFP = np.zeros((len(boards), count, shape.points), np.uint8)
     stones = 2 * SHOWN_POSITIONS_BY_PLANES[count]
@@ -38,20 +36,18 @@ def build_feature_planes(
 
 
 def prepend_current_stones(shape: BoardGeometry, boards: Boards, past_NTP: Array) -> Array:
-    """Put the stones of positions before those of the positions that they follow; the oldest is
-    forgotten.
-    """
+    """Prepend the current stones to the earlier ones, and drop the oldest."""
     now_N1P = boards.stones_NC[:, None, shape.cell_P]
     return np.concatenate([now_N1P, past_NTP[:, :-1]], axis=1)
 
 
 def apply_plane_symmetries(shape: BoardGeometry, plane_NFP: Array, symmetry_N: Array) -> Array:
-    """Turn and mirror each position."""
+    """Rotate and mirror each position."""
     return np.take_along_axis(plane_NFP, shape.symmetry_SP[symmetry_N][:, None, :], axis=2)
 
 
 def apply_policy_symmetries(shape: BoardGeometry, policy_NA: Array, symmetry_N: Array) -> Array:
-    """Turn and mirror probabilities of actions; the pass stays."""
+    """Rotate and mirror probabilities of actions; the pass is unchanged."""
     found = policy_NA.copy()
     found[:, :-1] = np.take_along_axis(policy_NA[:, :-1], shape.symmetry_SP[symmetry_N], axis=1)
     return found

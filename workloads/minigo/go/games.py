@@ -1,5 +1,5 @@
-"""Whole games: a network against itself, which it learns from, and two players against one
-another.
+"""Plays whole games: a network against itself, to learn from, and two players against each
+other.
 """
 
 from collections.abc import Sequence
@@ -21,46 +21,48 @@ from workloads.minigo.go.search import Evaluator, SearchForest
 # game.
 VISIT_EXPONENT: Final = 0.98  # mlcommons/training v0.6, minigo, cc/mcts_tree.cc: visits ** 0.98
 TREE_CAPACITY_IN_SEARCHES: Final = 6
-"""Nodes of a tree, in searches: what is kept of a tree is mostly less than one."""
+"""Capacity of a tree, in searches of this many readouts: the retained part of a tree is usually
+smaller than one search.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayerSettings:
-    """How a player searches and chooses."""
+    """How a player searches and chooses moves."""
 
     readouts: int
     readouts_at_once: int = 1
-    """Readouts of one game with one evaluation, with virtual losses."""
+    """Readouts of one game that share an evaluation, with virtual losses."""
     penalty: float = 0.2
-    """How much worse than its parent a new move is taken to be; v0.6: kValueInitPenalty."""
+    """How much worse than its parent a new move is assumed to be; v0.6: kValueInitPenalty."""
     soft_moves: int = 0
-    """Moves of a game that are drawn by visits; later ones are the most visited."""
+    """Number of moves of a game that are drawn by visits; later moves are the most visited ones."""
     noise_alpha: float = 0.0
-    """Of the Dirichlet noise at the root."""
+    """Parameter of the Dirichlet noise at the root."""
     noise_share: float = 0.0
     resign_below: float = -1.0
     never_resign_share: float = 0.0
     prune_noise_visits: bool = False
-    """Take off visits that noise alone has brought."""
+    """Whether to remove visits that are due to noise only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SelfPlayExamples:
-    """What a network learns from."""
+    """Training examples of a network."""
 
     plane_EFP: Array
     """uint8."""
     policy_EA: Array
     """Shares of visits, float32."""
     result_E: Array
-    """1 where who moves won, -1 where not, 0 for a draw; float32."""
+    """1 if the mover won, -1 if not, 0 for a draw; float32."""
 
     def __len__(self) -> int:
         return len(self.result_E)
 
     @classmethod
     def merge_examples(cls, parts: "Sequence[SelfPlayExamples]") -> "SelfPlayExamples":
-        """Put examples behind one another."""
+        """Concatenate examples."""
         return cls(
             **{
                 name: np.concatenate([getattr(part, name) for part in parts])
@@ -72,7 +74,7 @@ class SelfPlayExamples:
 def build_empty_games(
     shape: BoardGeometry, count: int, plane_count: int
 ) -> tuple[Boards, Array, Array]:
-    """Set up games: boards, what is seen, hashes of earlier positions."""
+    """Set up games: boards, stones that the network sees, hashes of earlier positions."""
     boards = Boards.build_empty(shape.size, count)
     return (
         boards,
@@ -82,7 +84,7 @@ def build_empty_games(
 
 
 def choose_game_actions(visits_NA: Array, soft_N: Array, rng: np.random.Generator) -> Array:
-    """Choose actions: drawn by visits ** 0.98 where soft, else the most visited."""
+    """Choose actions: drawn with visits ** 0.98 for soft moves, else the most visited."""
     weight_NA = visits_NA.astype(np.float64) ** VISIT_EXPONENT
     edge_NA = np.cumsum(weight_NA, axis=1)
     drawn_N = (edge_NA <= rng.random((len(edge_NA), 1)) * edge_NA[:, -1:]).sum(axis=1)
@@ -181,7 +183,7 @@ class SelfPlayGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchPlayer:
-    """Who plays a match."""
+    """A player in a match."""
 
     evaluate: Evaluator
     settings: PlayerSettings
@@ -192,12 +194,12 @@ class PlayedMatch:
     """Games of two players, the first one black in every other game."""
 
     points_N: Array
-    """1 where the first player won, 0.5 for a draw, 0 where it lost."""
+    """1 if the first player won, 0.5 for a draw, 0 if it lost."""
     moves: list[list[int]]
     """Of each game."""
     value_of_first: list[list[float]]
-    """What the first player's search thought, at each of its own moves, of its own chances: -1 to
-    1.
+    """Value of the first player's search at each of its own moves, from its point of view:
+    -1 to 1.
     """
 
 
@@ -210,7 +212,7 @@ def play_match(
     rng: np.random.Generator,
     count: int,
 ) -> PlayedMatch:
-    """Play games, colours alternating; each move is searched anew."""
+    """Play games with alternating colours; each move is searched from scratch."""
     boards, past_NTP, history_NH = build_empty_games(shape, count, plane_count)
     colour_N = np.where(np.arange(count) % 2, -1, 1)
     game_N, points_N = np.arange(count), np.zeros(count)
@@ -258,8 +260,8 @@ def search_player_actions(
     history_NH: Array,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Search positions anew, with the hashes of all positions of their games: the player's actions,
-    and what it thinks of its chances, -1 to 1.
+    """Search positions from scratch, given the hashes of all positions of their games; return the
+    player's actions and its values, -1 to 1.
     """
     habits = player.settings
     forest = SearchForest(

@@ -2,8 +2,8 @@
 doi:10.1038/nature24270), in many games at once.
 
 Formulas and constants: mlcommons/training v0.6, reinforcement/tensorflow/minigo, cc/mcts_tree.cc
-and cc/constants.h. All games' trees lie in flat arrays, a tree's nodes side by side; one readout is
-done in every game before the next one.
+and cc/constants.h. The trees of all games are stored in flat arrays, with the nodes of a tree side
+by side. One readout is done in every game before the next.
 """
 
 from typing import Final, Protocol
@@ -32,13 +32,13 @@ NO_CHILD: Final = -1
 
 
 class Evaluator(Protocol):
-    """Priors of actions and the value of positions."""
+    """Computes priors of actions and values of positions."""
 
     def __call__(
         self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /
     ) -> tuple[Array, Array]:
-        """Give prior_NA, not negative, and value_N, -1 to 1 for who moves; a function of what is
-        given alone.
+        """Return prior_NA, not negative, and value_N, -1 to 1 for the mover; depends only on the
+        arguments.
         """
 
 
@@ -55,15 +55,16 @@ class SearchForest:
         shown_positions: int,
         penalty: float,
     ) -> None:
-        """`capacity`: nodes of a tree; `shown_positions`: positions that `evaluate` sees;
-        `penalty`: what a
-        new move's value starts below its parent's.
+        """`capacity`: nodes per tree; `shown_positions`: positions that `evaluate` sees; `penalty`:
+        how far the initial value of a new move is below its parent's.
         """
         self._shape, self._rules, self._evaluate, self._rng = shape, rules, evaluate, rng
         self._capacity, self._seen, self._penalty = capacity, shown_positions, penalty
 
     def build_trees(self, boards: Boards, past_NTP: Array, history_NH: Array) -> None:
-        """Start trees at positions; `history_NH` has the hashes of all positions of their games."""
+        """Start trees at positions; `history_NH` contains the hashes of all positions of their
+        games.
+        """
         count, nodes, actions = len(boards), len(boards) * self._capacity, self._shape.actions
         self.first_N = np.arange(count) * self._capacity
         self._used_N = np.ones(count, np.int64)
@@ -81,7 +82,7 @@ class SearchForest:
         self.plain_NA = self.prior_MA[self.first_N]
 
     def _set_node_positions(self, node_N: Array, boards: Boards, past_NTP: Array) -> None:
-        """Let nodes be positions, without children."""
+        """Assign positions to nodes, without children."""
         self._board.set_positions(node_N, boards)
         self._past_MTP[node_N] = past_NTP
         ended_N = find_ended_games(self._rules, boards)
@@ -94,7 +95,7 @@ class SearchForest:
             )
 
     def _evaluate_nodes(self, node_N: Array) -> Array:
-        """Evaluate positions: value_N for who moves; where a game is over, its result."""
+        """Evaluate positions: value_N for the mover, or the result if a game is over."""
         boards = self._board[node_N]
         prior_NA, value_N = self._evaluate(boards, self._past_MTP[node_N], self._rng)
         prior_NA = prior_NA * find_legal_actions(self._shape, boards)
@@ -108,8 +109,8 @@ class SearchForest:
         return found
 
     def _ensure_playable_action(self, node_N: Array) -> None:
-        """Make the pass the move where no action has a prior left: it is always legal, also where a
-        network's own prior of it underflows to 0.
+        """Make the pass the move if no action has a prior left: it is always legal, even if the
+        network's prior for it underflows to 0.
         """
         self.prior_MA[node_N[~self.prior_MA[node_N].any(axis=1)], -1] = 1
 
@@ -120,11 +121,10 @@ class SearchForest:
         self.prior_MA[self.first_N] = (1 - share) * self.plain_NA + share * drawn_NA
 
     def run_readouts(self, readouts: int, at_once: int = 1) -> None:
-        """Do so many readouts in each game, `at_once` of them with one evaluation; one that ends in
-        superko is taken back and done again.
+        """Do this many readouts in each game, `at_once` of them with one evaluation. A readout that
+        ends in superko is undone and repeated.
 
-        Where a tree has room for fewer, it gets those: what was kept of earlier moves has filled
-        it.
+        A tree gets fewer if it is too full with nodes retained from earlier moves.
         """
         left_N = np.minimum(readouts, self._capacity - self._used_N)
         while len(games := np.flatnonzero(left_N > 0)):
@@ -156,8 +156,8 @@ class SearchForest:
         return paths
 
     def _walk_to_leaves(self, games: Array) -> "ReadoutPath":
-        """Walk from the roots to new leaves or ends of games; games whose next move repeats a
-        position fall out, and lose that move.
+        """Walk from the roots to new leaves or ends of games. Games whose next move repeats a
+        position are dropped, and the move is removed.
         """
         path = ReadoutPath(games)
         row_N, node_N = np.arange(len(games)), self.first_N[games]
@@ -180,8 +180,8 @@ class SearchForest:
         return path.drop_lost_games()
 
     def _collect_earlier_hashes(self, path: "ReadoutPath") -> Array:
-        """Return the hashes of all positions of the games and of the ways from their roots,
-        seen_NH; 0, the empty board's, fills up.
+        """Return the hashes of all positions of the games and of the paths from their roots,
+        seen_NH, padded with 0, the hash of the empty board.
         """
         path_hash_NH = np.zeros((len(path.games), len(path.steps)), np.uint64)
         for depth, (row_N, node_N, _) in enumerate(path.steps):
@@ -189,8 +189,8 @@ class SearchForest:
         return np.concatenate([self._history_NH[path.games], path_hash_NH], axis=1)
 
     def _select_best_actions(self, node_N: Array) -> Array:
-        """Choose the action of the largest Q + U; Q = W / (1 + N), W from the reduced value on; U =
-        c sqrt(max(1, N_parent - 1)) P / (1 + N).
+        """Choose the action with the largest Q + U; Q = W / (1 + N), where W starts from the
+        reduced value; U = c sqrt(max(1, N_parent - 1)) P / (1 + N).
         """
         visits_NA, prior_NA = self.visits_MA[node_N], self.prior_MA[node_N]
         all_N = visits_NA.sum(axis=1)
@@ -204,7 +204,7 @@ class SearchForest:
     def _add_children(
         self, games: Array, node_N: Array, action_N: Array, earlier_hash_NH: Array
     ) -> tuple[Array, Array]:
-        """Make the children; which of them do not repeat a position."""
+        """Add the children; return which of them do not repeat a position."""
         child_boards = play_actions(self._shape, self._board[node_N], action_N)
         allowed = ~find_repeated_positions(child_boards, earlier_hash_NH)
         if not allowed.all():
@@ -229,7 +229,7 @@ class SearchForest:
 
     @property
     def value_N(self) -> Array:
-        """Mean value of each root's most visited action, for who moves."""
+        """Mean value of each root's most visited action, for the mover."""
         best_N = self.visits_NA.argmax(axis=1)
         worth_N, visits_N = (
             array[self.first_N, best_N] for array in (self.worth_MA, self.visits_MA)
@@ -237,11 +237,11 @@ class SearchForest:
         return np.asarray(worth_N / (1 + visits_N))
 
     def compute_pruned_visits(self) -> Array:
-        """Take off the visits that a root's noise alone has brought: v0.7's target pruning (Wu
-        2019, arXiv:1902.10565, section 3.2).
+        """Remove the visits that are only due to a root's noise: v0.7's target pruning (Wu 2019,
+        arXiv:1902.10565, section 3.2).
 
-        An action keeps as many as it needs for Q + U, by the prior without noise, to reach that of
-        the most visited one.
+        An action keeps as many visits as its Q + U, with the prior without noise, needs to reach
+        that of the most visited action.
         """
         visits_NA, each = self.visits_NA, np.arange(len(self.first_N))
         best_N = visits_NA.argmax(axis=1)
@@ -260,11 +260,13 @@ class SearchForest:
         return self._board[node_N]
 
     def get_past_stones(self, node_N: Array) -> Array:
-        """Return what is seen of nodes and those before them, past_NTP."""
+        """Return the stones of nodes and of the positions before them, as the network sees them,
+        past_NTP.
+        """
         return self._past_MTP[node_N]
 
     def play_root_actions(self, action_N: Array) -> None:
-        """Play an action in each game; what was read below it is kept."""
+        """Play an action in each game; its subtree is kept."""
         self._history_NH = np.concatenate(
             [self._history_NH, self._board.hash_N[self.first_N][:, None]], axis=1
         )
@@ -284,7 +286,7 @@ class SearchForest:
         self.plain_NA = self.prior_MA[self.first_N]
 
     def _keep_subtrees(self, root_N: Array) -> None:
-        """Move what lies below new roots to the beginning of each tree, in its order."""
+        """Move the subtrees of new roots to the start of each tree, in order."""
         count, capacity = len(root_N), self._capacity
         reachable_M = np.zeros(count * capacity, bool)
         reachable_M[root_N] = True
@@ -314,7 +316,7 @@ class SearchForest:
         self._child_MA[new_node] = new_index[self._child_MA[reachable]]
 
     def keep_games(self, games: Array) -> None:
-        """Forget all other games."""
+        """Drop all other games."""
         nodes = (games[:, None] * self._capacity + np.arange(self._capacity)).reshape(-1)
         shift_N = (games - np.arange(len(games))) * self._capacity
         self._board = self._board[nodes]
@@ -341,7 +343,7 @@ class SearchForest:
 
 
 class ReadoutPath:
-    """Where one readout of each of some games went."""
+    """The path of one readout in each of some games."""
 
     def __init__(self, games: Array) -> None:
         self.games = games
@@ -351,7 +353,7 @@ class ReadoutPath:
         self.lost: list[int] = []
 
     def drop_lost_games(self) -> "ReadoutPath":
-        """Leave out the games whose readout is taken back."""
+        """Drop the games whose readout is undone."""
         if self.lost:
             remaining = np.ones(len(self.games), bool)
             remaining[self.lost] = False
@@ -368,14 +370,14 @@ class ReadoutPath:
         return self
 
     def add_visits(self, forest: SearchForest, visits: int, worth: float) -> None:
-        """Note a visit on the way."""
+        """Add a visit along the path."""
         for _, node_N, action_N in self.steps:
             forest.visits_MA[node_N, action_N] += visits
             forest.worth_MA[node_N, action_N] += worth
 
     def propagate_values(self, forest: SearchForest, value_N: Array, returned_loss: float) -> None:
-        """Bring the leaves' values up, each for who moved there; `returned_loss` takes a virtual
-        loss away.
+        """Propagate the leaves' values upwards, each for the player who moved there;
+        `returned_loss` removes a virtual loss.
         """
         length_N = np.zeros(len(self.games), np.int64)
         for row_N, _, _ in self.steps:
@@ -386,9 +388,7 @@ class ReadoutPath:
 
 
 def compute_exploration_factor(visits_N: Array) -> Array:
-    """Return what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N -
-    1)).
-    """
+    """Return the factor of a prior: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N - 1))."""
     found: Array = (
         PUCT_SCALE
         * (np.log((1 + visits_N + PUCT_BASE) / PUCT_BASE) + PUCT_INIT)

@@ -1,5 +1,5 @@
-"""The embedded positions of `smoke`, packed in smoke.csv, written as game records:
-benchmarks/minigo_labels.py made them.
+"""The embedded positions of `smoke`, packed in smoke.csv by benchmarks/minigo_labels.py, and
+written as game records.
 """
 
 import csv
@@ -19,7 +19,7 @@ from workloads.minigo.positions.records import (
 )
 
 EMBEDDED_POSITIONS_VERSION: Final = (
-    1  # part of the cache folder's name: other positions are another folder
+    1  # part of the cache folder's name: changed positions need another folder
 )
 EMBEDDED_BOARD_SIDE: Final = 5
 EMBEDDED_KOMI: Final = 7.5
@@ -27,7 +27,7 @@ EMBEDDED_RECORD_FOLDERS: Final = {"val": GAMES_FOLDER, "calibration": CALIBRATIO
 
 
 def read_embedded_positions() -> Iterator[tuple[str, list[int], int, str]]:
-    """Yield part, moves before the position, move to find, winner."""
+    """Yield the part, the moves before the position, the move to find, and the winner."""
     rows = csv.reader(
         StringIO(files("workloads.minigo.positions").joinpath("smoke.csv").read_text("ascii"))
     )
@@ -41,7 +41,7 @@ def read_embedded_positions() -> Iterator[tuple[str, list[int], int, str]]:
 
 
 def encode_game_record(moves: list[int], winner: str) -> bytes:
-    """Write a record."""
+    """Return a game record as text."""
     game = sgf.Sgf_game(size=EMBEDDED_BOARD_SIDE)
     game.get_root().set("KM", EMBEDDED_KOMI)
     game.get_root().set("RE", f"{winner}+")
@@ -75,7 +75,7 @@ def write_embedded_positions(folder: Path) -> None:
 
 
 def format_record_file_name(number: int) -> str:
-    """Name a record."""
+    """Return the file name of a record."""
     return f"position_{number:04d}.sgf"
 
 

@@ -1,4 +1,4 @@
-"""Moves as people write them, games played from them, and whether those have only legal ones."""
+"""Formats and parses moves, replays games, and checks that their moves are legal."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ NO_MOVE: Final = -1
 
 
 def format_go_move(move: int, size: int) -> str:
-    """Write an action as people do: C3, pass; row 1 is the lowest."""
+    """Format an action as players do: C3, pass; row 1 is the lowest."""
     row, column = divmod(move, size)
     return PASS_WORD if move == size * size else f"{GTP_COLUMN_LETTERS[column]}{size - row}"
 
 
 def parse_go_move(text: str, size: int) -> int | None:
-    """Read what `format_go_move` writes; None where it is none."""
+    """Parse the output of `format_go_move`; None if it is invalid."""
     if text == PASS_WORD:
         return size * size
     column, row = GTP_COLUMN_LETTERS.find(text[:1]), text[1:]
@@ -41,18 +41,18 @@ def parse_go_move(text: str, size: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReplayStage:
-    """Games that have got to the same number of moves."""
+    """Games that have reached the same number of moves."""
 
     game_N: Array
     boards: Boards
     history_hash_NH: Array
-    """Hashes of all positions of each game, this one too."""
+    """Hashes of all positions of each game, including the current one."""
     move_N: Array
-    """What is played next; NONE behind the last move."""
+    """The next action; NONE after the last move."""
 
 
 def replay_games(games: Sequence[Sequence[int]], size: int) -> Iterator[ReplayStage]:
-    """Play games side by side; yields before each of their moves, and once behind the last."""
+    """Replay games side by side; yield before each of their moves, and once after the last."""
     shape, game_N = build_board_geometry(size), np.arange(len(games))
     boards, history_hash_NH = (
         Boards.build_empty(size, len(games)),
@@ -79,12 +79,12 @@ def replay_games(games: Sequence[Sequence[int]], size: int) -> Iterator[ReplaySt
 
 
 def check_legal_game(path: Path | str, moves: Sequence[int], size: int) -> None:
-    """Refuse a record with an illegal move, by RequestError that names it."""
+    """Raise RequestError for a record with an illegal move, which it names."""
     check_legal_games([(path, moves)], size)
 
 
 def check_legal_games(records: Sequence[tuple[Path | str, Sequence[int]]], size: int) -> None:
-    """Refuse records with an illegal move; the earliest one is named."""
+    """Raise RequestError for records with an illegal move; it names the earliest one."""
     for number, stage in enumerate(replay_games([moves for _, moves in records], size), 1):
         going = np.flatnonzero(stage.move_N != NO_MOVE)
         boards, move_N = stage.boards[going], stage.move_N[going]
@@ -102,7 +102,7 @@ def check_legal_games(records: Sequence[tuple[Path | str, Sequence[int]]], size:
 def raise_illegal_move(
     path: Path | str, number: int, move: int, size: int, board: Boards
 ) -> NoReturn:
-    """Say why a move is illegal."""
+    """Raise RequestError with the reason why a move is illegal."""
     shape = build_board_geometry(size)
     if board.passes_N[0] >= 2:
         raise RequestError(f"{path}: move {number} comes after two passes, which end a game")

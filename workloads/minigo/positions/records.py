@@ -1,6 +1,6 @@
-"""Positions of recorded games, each with the move and the winner that are to be found.
+"""Positions of recorded games, each with the move and the winner to find.
 
-A folder has `games/<name>.sgf` and, where not every move of the games is asked for, `labels.csv`:
+A folder contains `games/<name>.sgf` and, unless every move of the games is used, `labels.csv`:
 file, moves played before the position, move, winner. Without it, the moves that were played are the
 labels (MLPerf v0.5: mlcommons/training v0.5, minigo, predict_games.py) and the winner is the
 record's.
@@ -44,7 +44,7 @@ GAMES_FOLDER: Final = "games"
 CALIBRATION_FOLDER: Final = "calibration"
 POSITION_LABELS_FILE: Final = "labels.csv"
 GAMES_REPLAYED_AT_ONCE: Final = (
-    64  # are played side by side; more would not be faster, and take more memory
+    64  # games replayed side by side; more would not be faster and would take more memory
 )
 STONE_COLOUR_BY_LETTER: Final[Mapping[str, int]] = {"B": BLACK, "W": WHITE}
 
@@ -54,26 +54,26 @@ class GameRecord:
     """One game."""
 
     name: str
-    """Of its file."""
+    """Name of its file."""
     moves: tuple[int, ...]
     winner: int
-    """1 black, -1 white, 0 not told."""
+    """1 black, -1 white, 0 unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionLabel:
-    """What is to be found in one position."""
+    """The move and the winner to find in one position."""
 
     name: str
     played: int
-    """Moves of the record before it."""
+    """Number of moves of the record before the position."""
     move: int
     winner: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedPosition:
-    """What the network is shown of one position."""
+    """The network's input for one position."""
 
     plane_FP: Array
     """uint8."""
@@ -82,8 +82,8 @@ class RecordedPosition:
 
 
 def read_game_record(path: Path, size: int) -> GameRecord:
-    """Read a record; RequestError where it is none, has set-up stones, another board or an illegal
-    move. Legal: as workloads/minigo/go has it.
+    """Read a record; RequestError if it is malformed, or has set-up stones, another board size or a
+    move that is illegal by workloads/minigo/go.
     """
     found = _read_unchecked_record(path, size)
     check_legal_game(path, found.moves, size)
@@ -96,23 +96,23 @@ def _read_unchecked_record(path: Path, size: int) -> GameRecord:
         found_size = game.get_size()
         if found_size != size:
             raise RequestError(
-                f"{path}: a game on {found_size} x {found_size}, and the board is {size} x {size}"
+                f"{path}: a game on {found_size} x {found_size}, but the board is {size} x {size}"
             )
         nodes: Sequence[Any] = game.get_main_sequence()
         if any(node.has_setup_stones() for node in nodes):
             raise RequestError(
-                f"{path}: a game with set-up stones; games start from the empty board"
+                f"{path}: a game with set-up stones; games must start from the empty board"
             )
         moves = tuple(_parse_record_moves(path, nodes, size))
         winner = STONE_COLOUR_BY_LETTER.get(str(game.get_winner() or "").upper(), 0)
     except (UnreadableError, ValueError, KeyError) as error:
-        reason = next(iter(str(error).splitlines()), "a value that no record has")
-        raise RequestError(f"{path}: no readable game record ({reason})") from error
+        reason = next(iter(str(error).splitlines()), "an invalid value")
+        raise RequestError(f"{path}: not a readable game record ({reason})") from error
     return GameRecord(name=path.name, moves=moves, winner=winner)
 
 
 def _parse_record_moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator[int]:
-    """Yield the actions; both colours in turn, black first."""
+    """Yield the actions; the colours must alternate, black first."""
     number = 0
     for node in nodes:
         colour, point = node.get_move()
@@ -121,16 +121,14 @@ def _parse_record_moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator
         number += 1
         if colour != ("b" if number % 2 else "w"):
             raise RequestError(
-                f"{path}: move {number} is {'black' if colour == 'b' else 'white'}'s; the colours"
-                " move in turn, black first"
+                f"{path}: move {number} is {'black' if colour == 'b' else 'white'}'s; the colours "
+                "must alternate, black first"
             )
         yield size * size if point is None else (size - 1 - point[0]) * size + point[1]
 
 
 def read_game_records(folder: Path, size: int) -> list[GameRecord]:
-    """Read all games of a folder, in the order of their names; RequestError where there are
-    none.
-    """
+    """Read all games of a folder, sorted by name; RequestError if there are none."""
     paths = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
     if not paths:
         raise RequestError(f"{folder}: no game records (*.sgf)")
@@ -149,8 +147,8 @@ def read_game_records(folder: Path, size: int) -> list[GameRecord]:
 def read_position_labels(
     root: Path, records: Sequence[GameRecord], size: int
 ) -> list[PositionLabel]:
-    """Return what is asked: labels.csv or, without it, every move of the games; RequestError where
-    a label fits no game.
+    """Return the labels: labels.csv or, without it, every move of the games; RequestError if a
+    label matches no game.
     """
     if not (root / POSITION_LABELS_FILE).exists():
         found = [
@@ -160,7 +158,7 @@ def read_position_labels(
         ]
         if silent := next((game.name for game in records if not game.winner), None):
             raise RequestError(
-                f"{root / GAMES_FOLDER / silent}: the record does not say who won (RE)"
+                f"{root / GAMES_FOLDER / silent}: the record does not state who won (RE)"
             )
         return found
     lengths = {game.name: len(game.moves) for game in records}
@@ -190,8 +188,8 @@ def _parse_label_row(
         or winner not in STONE_COLOUR_BY_LETTER
     ):
         raise RequestError(
-            f"{path}, line {number}: 'game file, moves before the position, move, B or W' of a game"
-            f" in {GAMES_FOLDER} is wanted"
+            f"{path}, line {number}: expected 'game file, moves before the position, move, B or "
+            f"W' for a game in {GAMES_FOLDER}"
         )
     return PositionLabel(
         name=name, played=int(played), move=wanted, winner=STONE_COLOUR_BY_LETTER[winner]
@@ -201,7 +199,7 @@ def _parse_label_row(
 def check_position_labels(
     path: Path, records: Sequence[GameRecord], labels: Sequence[PositionLabel], size: int
 ) -> None:
-    """Refuse labels that ask for an illegal move, which no answer has: RequestError."""
+    """Raise RequestError for a label whose move is illegal, since no answer can contain it."""
     labelled_positions = replay_to_positions(
         records,
         [(label.name, label.played) for label in labels],
@@ -219,8 +217,8 @@ def check_position_labels(
 def replay_to_positions(
     records: Sequence[GameRecord], requested: Sequence[tuple[str, int]], size: int, plane_count: int
 ) -> list[RecordedPosition]:
-    """Play games up to the positions that are asked for, as (name, moves before it); the result has
-    their order.
+    """Replay games up to the requested positions, given as (name, moves before it); return them in
+    the same order.
     """
     games, wanted = {game.name: game for game in records}, defaultdict[str, set[int]](set)
     for name, before in requested:
@@ -240,7 +238,7 @@ def replay_to_positions(
 def _replay_batch_to_positions(
     games: Sequence[GameRecord], wanted: Sequence[Set[int]], size: int, plane_count: int
 ) -> dict[tuple[str, int], RecordedPosition]:
-    """Play games side by side to the positions that are wanted of each."""
+    """Replay games side by side up to the requested positions of each."""
     shape, found = build_board_geometry(size), dict[tuple[str, int], RecordedPosition]()
     past_NTP = np.zeros((len(games), SHOWN_POSITIONS_BY_PLANES[plane_count], shape.points), np.int8)
     for before, stage in enumerate(

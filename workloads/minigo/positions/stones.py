@@ -1,4 +1,4 @@
-"""The stones behind some moves, for pictures."""
+"""The stones on the board after some moves, for images."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from workloads.minigo.go.board import Boards, build_board_geometry, play_actions
 
 
 def compute_final_stones(moves: Sequence[int], size: int) -> list[int]:
-    """Play moves from the empty board: 1 black, -1 white, 0 empty, row by row."""
+    """Play moves from the empty board; return 1 black, -1 white, 0 empty, row by row."""
     return list(iterate_stones_after_moves(moves, size))[-1] if moves else [0] * size**2
 
 

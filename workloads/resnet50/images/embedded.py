@@ -1,7 +1,7 @@
 """The embedded data: figures of four outlines, woven in three ways, rendered to JPEGs in ImageNet's
 own layout.
 
-Each picture is a function of (split, class, number) alone: position, size, rotation, colours,
+Each image is a function of (split, class, number) alone: position, size, rotation, colours,
 ground, rags, light and grain come from its own generator. A class is an outline and a weave
 together. The outline alone leaves three classes, the weave alone four.
 tests/workloads/resnet50/test_unlearnt.py and the README show how far rules get that learn nothing.
@@ -22,7 +22,7 @@ from workloads.common.pictures.shapes import OUTLINES_PD, Floats
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 
 EMBEDDED_IMAGES_VERSION: Final = (
-    3  # part of the cache folder's name: changed pictures need another folder
+    3  # part of the cache folder's name: changed images need another folder
 )
 EMBEDDED_IMAGE_SIDE_PX: Final = 80
 FIGURE_RADIUS_SHARE: Final = (0.32, 0.46)  # share of the side
@@ -34,7 +34,7 @@ RAG_SIZE_RANGE_PX: Final = (8.0, 21.0)
 EMBEDDED_JPEG_QUALITY: Final = 88
 EMBEDDED_IMAGES_PER_CLASS: Final[Mapping[str, int]] = {"train": 400, "val": 84}
 RESNET50_CALIBRATION_LIST: Final = "woven"
-"""Name of the list of calibration pictures."""
+"""Name of the list of calibration images."""
 CALIBRATION_IMAGES_PER_CLASS: Final = 8
 
 EMBEDDED_FIGURES: Final = ("cross", "ring", "square", "triangle")
@@ -59,7 +59,7 @@ def _place_outline_at_random(outline_PD: Floats, turn: float, rng: np.random.Gen
 
 
 def draw_embedded_image(split: str, label: int, number: int) -> Image.Image:
-    """Render one picture, identical on every machine."""
+    """Render one image, identical on every machine."""
     rng = np.random.default_rng(
         [EMBEDDED_IMAGES_VERSION, list(EMBEDDED_IMAGES_PER_CLASS).index(split), label, number]
     )
@@ -82,7 +82,7 @@ def draw_embedded_image(split: str, label: int, number: int) -> Image.Image:
 
 
 def write_embedded_images(folder: Path) -> None:
-    """Write all pictures as `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`."""
+    """Write all images as `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`."""
     for split, count in EMBEDDED_IMAGES_PER_CLASS.items():
         for label, name in enumerate(EMBEDDED_CLASSES):
             target = folder / split / name
@@ -96,12 +96,12 @@ def write_embedded_images(folder: Path) -> None:
 
 
 def format_embedded_file_name(name: str, number: int) -> str:
-    """Return a picture's file name, in ImageNet's style."""
+    """Return an image's file name, in ImageNet's style."""
     return f"{name}_{number:05d}.JPEG"
 
 
 def iterate_embedded_calibration() -> Iterator[str]:
-    """Yield the calibration list: the first few pictures of each class, all from the training
+    """Yield the calibration list: the first few images of each class, all from the training
     split.
     """
     for name in EMBEDDED_CLASSES:

@@ -17,7 +17,7 @@ IMAGENET_FILE_SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageNetSplit:
-    """One split: classes in sorted order, pictures in order of class and name."""
+    """One split: classes in sorted order, images in order of class and name."""
 
     root: Path
     split: str
@@ -34,20 +34,20 @@ class ImageNetSplit:
         return self.root / self.split
 
     def __len__(self) -> int:
-        """Count the pictures."""
+        """Count the images."""
         return len(self.labels)
 
     def path(self, index: int) -> Path:
-        """Return the path of a picture."""
+        """Return the path of an image."""
         name: bytes = self.names[index]
         return self.folder / name.decode()
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> "ImageNetSplit":
-        """Return only the selected pictures."""
+        """Return only the selected images."""
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 
     def shuffle_labels(self, seed: int) -> "ImageNetSplit":
-        """Give each picture the label of another: nothing can be learnt, which the benchmark must
+        """Give each image the label of another: nothing can be learnt, which the benchmark must
         show.
         """
         return replace(

@@ -22,7 +22,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 class TensorFlowTensors:
-    """Pictures of H W C: host arrays until they are batched."""
+    """Images of H W C: host arrays until they are batched."""
 
     framework = "tensorflow"
 
@@ -35,15 +35,15 @@ class TensorFlowTensors:
         )
 
     def convert_picture(self, picture_NCHW: torch.Tensor) -> Floats:
-        """Keep a picture, channels-last."""
+        """Keep an image, channels-last."""
         return np.ascontiguousarray(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
 
     def encode_picture(self, picture: Floats) -> bytes:
-        """Return the picture's values as bytes."""
+        """Return the image's values as bytes."""
         return picture.tobytes()
 
     def decode_picture(self, payload: bytes, like: Floats) -> Floats:
-        """Read the picture from bytes."""
+        """Read the image from bytes."""
         return np.frombuffer(payload, np.float32).reshape(like.shape)
 
     def get_shape(self, picture: Floats) -> Shape:
@@ -51,11 +51,11 @@ class TensorFlowTensors:
         return tuple(picture.shape)
 
     def copy_batch_to_device(self, pictures: Sequence[Floats]) -> Tensor:
-        """Stack pictures, and copy them to the device."""
+        """Stack images, and copy them to the device."""
         return tf.constant(np.stack(pictures))
 
     def select_best_classes(self, logit_NK: Tensor, count: int) -> Sequence[Sequence[int]]:
-        """Return the `count` likeliest classes of each picture, best first."""
+        """Return the `count` likeliest classes of each image, best first."""
         best_NA: list[list[int]] = tf.math.top_k(logit_NK, count).indices.numpy().tolist()
         return best_NA
 
@@ -65,7 +65,7 @@ class TensorFlowTensors:
 
 
 class ResNet50Inference(ResNet50System[Floats, Tensor]):
-    """A checkpoint, an engine and the pictures of the accuracy set."""
+    """A checkpoint, an engine and the images of the accuracy set."""
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         tensorflow_threads.set_tensorflow_thread_limit(run.threads)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-# Legend: N pictures of a batch, K classes, H height, W width, C channels, O output channels.
+# Legend: N images of a batch, K classes, H height, W width, C channels, O output channels.
 Tensor: TypeAlias = Any
 """tf.Tensor; TensorFlow publishes no usable type information."""
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -116,7 +116,7 @@ class TensorFlowResNet50(tf.Module):  # type: ignore[misc]  # untyped
 
 
 def pad_feature_maps(input_NHWC: Tensor, size: int, value: float) -> Tensor:
-    """Pad pictures on all sides."""
+    """Pad images on all sides."""
     return (
         tf.pad(input_NHWC, [[0, 0], [size, size], [size, size], [0, 0]], constant_values=value)
         if size

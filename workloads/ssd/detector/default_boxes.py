@@ -15,7 +15,7 @@ import torch
 from workloads.common.detection.ops import compute_pairwise_ious
 
 # Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width,
-# height) as fractions of the picture.
+# height) as fractions of the image.
 Tensor = torch.Tensor
 
 BOX_CENTRE_VARIANCE: Final = 0.1  # utils.py, dboxes300_coco: scale_xy, scale_wh
@@ -26,14 +26,14 @@ FORCED_MATCH_IOU: Final = 2.0  # above any overlap: an object always gets its be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SSDConfiguration:
-    """One picture size, and the parameters that depend on it."""
+    """One image size, and the parameters that depend on it."""
 
     name: str
     picture_px: int
     sides: tuple[int, ...]
     """Height and width of the heads' output maps."""
     steps_px: tuple[float, ...]
-    """Distance between cells, in pixels of the picture."""
+    """Distance between cells, in pixels of the image."""
     scales_px: tuple[float, ...]
     """Side of each map's smaller square; its larger square also depends on the next map's."""
     ratios: tuple[tuple[int, ...], ...]
@@ -81,7 +81,7 @@ SMALL_128: Final = SSDConfiguration(
     steps_px=(8, 16, 32, 64, 128, 128),
     scales_px=tuple(
         scale * 128 / 300 for scale in SCALES_300_PX
-    ),  # house rule: boxes cover the same fraction of the picture as at 300
+    ),  # house rule: boxes cover the same fraction of the image as at 300
     ratios=ASPECT_RATIOS_OF_MAPS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),
@@ -112,7 +112,7 @@ SSD_CONFIGURATIONS: Final = {
 
 
 def build_default_boxes(configuration: SSDConfiguration) -> Tensor:
-    """Return the default boxes, [B, 4] centre and sides, clipped to the picture; ordered by map,
+    """Return the default boxes, [B, 4] centre and sides, clipped to the image; ordered by map,
     shape, row.
     """
     maps = zip(
@@ -126,7 +126,7 @@ def build_default_boxes(configuration: SSDConfiguration) -> Tensor:
 
 
 def compute_box_shapes(configuration: SSDConfiguration) -> list[Tensor]:
-    """Return width and height of each map's boxes as fractions of the picture, [S, 2]."""
+    """Return width and height of each map's boxes as fractions of the image, [S, 2]."""
     scales = [scale / configuration.picture_px for scale in configuration.scales_px]
     shapes_of_maps = []
     for ratios, small, next_scale in zip(configuration.ratios, scales, scales[1:], strict=False):

@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch.nn import functional
 
-# Legend: N pictures of a batch, B default boxes, K classes, 0 is the background.
+# Legend: N images of a batch, B default boxes, K classes, 0 is the background.
 Tensor = torch.Tensor
 
 NEGATIVES_PER_POSITIVE: Final = 3  # per positive; base_model.py, Loss.forward
@@ -18,7 +18,7 @@ NEGATIVES_PER_POSITIVE: Final = 3  # per positive; base_model.py, Loss.forward
 def compute_ssd_losses(
     offset_NB4: Tensor, logit_NBK: Tensor, target_NB4: Tensor, label_NB: Tensor
 ) -> Tensor:
-    """Return each picture's loss divided by its positives; 0 for a picture without positives,
+    """Return each image's loss divided by its positives; 0 for an image without positives,
     [N].
     """
     positive_NB = label_NB > 0

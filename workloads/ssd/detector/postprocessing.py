@@ -15,7 +15,7 @@ import torch
 from workloads.common.detection.ops import torchvision
 from workloads.ssd.detector.default_boxes import decode_box_offsets
 
-# Legend: N pictures of a batch, B default boxes, K classes, 0 is the background, T best of a class,
+# Legend: N images of a batch, B default boxes, K classes, 0 is the background, T best of a class,
 # D detections, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 
@@ -32,7 +32,7 @@ MAX_DETECTIONS_PER_PICTURE: Final = 200
 def encode_ssd_answers(
     samples: list[int], offset_NB4: Tensor, logit_NBK: Tensor, default_B4: Tensor
 ) -> list[bytes]:
-    """Return each picture's detections as the accuracy log stores them: 7 float32 each, best
+    """Return each image's detections as the accuracy log stores them: 7 float32 each, best
     first.
     """
     row_D7 = (
@@ -53,7 +53,7 @@ def encode_ssd_answers(
 
 
 def select_ssd_detections(box_NB4: Tensor, score_NBK: Tensor) -> Tensor:
-    """Return (picture, top, left, bottom, right, score, class) of the remaining detections, best
+    """Return (image, top, left, bottom, right, score, class) of the remaining detections, best
     first, [D, 7].
     """
     score_NCT, box_index_NCT = (

@@ -30,8 +30,8 @@ TENSORFLOW_MAX_TIMESCALE: Final = 1e4
 
 @dataclass(frozen=True, slots=True)
 class SeededDropout:
-    """Dropout seeded by (run, step), so that a resumed run drops the same values; each place in the
-    network has its own number.
+    """Dropout seeded by (run, step), so that a resumed run drops the same values; each position in
+    the network has its own number.
     """
 
     share: float
@@ -314,7 +314,9 @@ class TensorFlowServingEncoder(tf.Module):  # type: ignore[misc]  # untyped
 
 
 class TensorFlowServingDecoderStep(tf.Module):  # type: ignore[misc]  # untyped
-    """The network that runs once per position; see workloads/transformer/model.py, DecoderStep."""
+    """The network that runs once per position; see workloads/transformer/model.py,
+    TransformerServingDecoderStep.
+    """
 
     def __init__(self, transformer: TensorFlowTransformer) -> None:
         super().__init__()

@@ -242,7 +242,7 @@ def prepare_tensorflow_training(run: Run) -> None:
 
 
 def check_tensorflow_precision(precision: Precision) -> None:
-    """Reject number formats that are not implemented."""
+    """Reject precisions that are not implemented."""
     if precision is not Precision.FP32:
         raise RequestError(
             f"precision {precision}: {TRANSFORMER_NAME} in TensorFlow trains in fp32"

@@ -67,7 +67,7 @@ def test_weights_that_do_not_fit_are_refused_before_anything_is_measured(tmp_pat
     strange = tmp_path / "other.safetensors"
     save_file({"conv.weight": torch.zeros(2, 2)}, strange)
     for path, words in (
-        (strange, "weights of another network than alexnet"),
+        (strange, "weights of a network other than alexnet"),
         (tmp_path / "missing.safetensors", "no such file"),
     ):
         with pytest.raises(RequestError, match=words):

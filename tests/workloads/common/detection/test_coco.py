@@ -118,18 +118,24 @@ def test_boxes_are_cut_to_the_picture_for_training_and_stay_in_the_truth(
 
 
 REFUSED: list[tuple[Change, str]] = [
-    (lambda table: table.update(images=[]), "no images in it"),
-    (lambda table: table.update(categories=[]), "no categories in it"),
-    (lambda table: table["images"].append(table["images"][0]), "3 images have 2 numbers"),
-    (lambda table: table["annotations"].append(annotation(11)), "4 annotations have 3 numbers"),
+    (lambda table: table.update(images=[]), "contains no images"),
+    (lambda table: table.update(categories=[]), "contains no categories"),
+    (
+        lambda table: table["images"].append(table["images"][0]),
+        "3 images have only 2 different ids",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(11)),
+        "4 annotations have only 3 different ids",
+    ),
     (lambda table: table["images"][0].update(width=0), "image 9 is 0 x 10"),
     (
         lambda table: table["annotations"].append(annotation(20, image=6)),
-        "annotation 20: there is no image 6",
+        "annotation 20: image 6 does not exist",
     ),
     (
         lambda table: table["annotations"].append(annotation(20, category=4)),
-        "annotation 20: there is no category 4",
+        "annotation 20: category 4 does not exist",
     ),
     (
         lambda table: table["annotations"].append(annotation(20, bbox=[2, 2, -1, 4])),
@@ -150,8 +156,8 @@ REFUSED: list[tuple[Change, str]] = [
         "further from the image",
     ),
     (lambda table: table["images"][0].update(id=2**70), "more than 64 bits"),
-    (lambda table: table.update(annotations=[]), "no objects in it"),
-    (lambda table: table.update(annotations=[annotation(1, iscrowd=1)]), "no objects in it"),
+    (lambda table: table.update(annotations=[]), "contains no objects"),
+    (lambda table: table.update(annotations=[annotation(1, iscrowd=1)]), "contains no objects"),
     (
         lambda table: table["annotations"].append(
             annotation(20, segmentation=CROWD | {"size": [12, 10]})

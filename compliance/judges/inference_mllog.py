@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from compliance.documents.endpoints import find_endpoints_entry
 from compliance.documents.inference_mllog.entry_documents import (
     MllogSystem,
     read_entry_documents,
@@ -32,7 +33,7 @@ from compliance.recognition.tree_path import (
     list_tree_organisations,
 )
 from compliance.rules import judge_document
-from compliance.verdict import Finding, Severity
+from compliance.verdict import About, Finding, Severity
 from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.workload import Mode
 
@@ -98,6 +99,8 @@ class InferenceMllogJudge:
 
     def judge_run(self, run: MllogRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
+        figure = About.SCORE if run.performance else About.QUALITY
+        run.source.about = run.summary_source.about = figure
         yield from self.apply_rules(run.source)
         yield from self.apply_rules(run.summary_source)
         yield from self.apply_rules(run)
@@ -107,6 +110,10 @@ class InferenceMllogJudge:
         tests.
         """
         system = self.read_system_description(path, place) if place else None
+        if endpoints := find_endpoints_entry(path):
+            yield from self.apply_rules(endpoints)
+            yield from self.judge_system_description(system)
+            return
         entry = read_mllog_entry(path, place, self.round, system.category if system else None)
         for run in entry.runs:
             yield from self.judge_run(run)
@@ -117,6 +124,10 @@ class InferenceMllogJudge:
             and is_path_below(path, place.organisation_folder / "results")
         ):
             yield from self.judge_filing(entry, place)
+        yield from self.judge_system_description(system)
+
+    def judge_system_description(self, system: MllogSystem | None) -> Iterator[Finding]:
+        """Judge the description of an entry's system, if there is one."""
         if system is not None and system.path.is_file():
             yield from self.apply_rules(system.source)
             yield from self.apply_rules(system)

@@ -40,7 +40,7 @@ from compliance.recognition.tree_path import (
     parse_tree_position,
 )
 from compliance.rules import judge_document
-from compliance.verdict import Finding, Severity
+from compliance.verdict import About, Finding, Severity
 from suite.files.layout import ACCURACY_LOG
 from suite.rounds.inference_text import InferenceTextRound
 from suite.workload import Mode
@@ -120,6 +120,10 @@ class InferenceTextJudge:
 
     def judge_run(self, run: TextRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
+        figure = About.SCORE if run.performance else About.QUALITY
+        run.summary_source.about = run.detail_source.about = figure
+        if not run.performance:
+            run.accuracy_source.about = About.QUALITY
         if run.performance and ACCURACY_LOG not in self.round.filing.performance_files:
             run.accuracy_source.leniency = {
                 **run.accuracy_source.leniency,

@@ -101,6 +101,8 @@ class SourceFile:
     """Severity of parse errors that count less than an error in this kind of file: published logs
     may contain what podium's own may not.
     """
+    about: About | None = None
+    """What of the result defects of the file's content bear on; None if only its form."""
     counts: Counter[ParseErrorKind] = field(default_factory=Counter)
     """Number of parse errors of each kind, including those that were dropped."""
 

@@ -14,24 +14,40 @@ LENIENT_FILE_ADVICE: Final = (
 """Advice for findings that are only informative."""
 
 
-LOST_RECORD_DOUBT: Final = "what the lost record says of the result"
+LOST_CONTENT_DOUBTS: Final = {
+    About.SCORE: "the figure, which rests on this file",
+    About.QUALITY: "the accuracy, which rests on this file",
+}
+CONTENT_DEFECTS: Final = frozenset(
+    {
+        ParseErrorKind.RECORD,
+        ParseErrorKind.SHAPE,
+        ParseErrorKind.NUMBER,
+        ParseErrorKind.DUPLICATE,
+        ParseErrorKind.CUT,
+    }
+)
+"""Defects that may have lost content."""
 
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:
     """Yield a file's parse errors of one kind, with the weight and the advice for this kind of
     file.
     """
-    advice = LENIENT_FILE_ADVICE if source.leniency.get(kind) is Severity.INFO else None
+    lenient = source.leniency.get(kind)
+    advice = LENIENT_FILE_ADVICE if lenient is Severity.INFO else None
+    of_file = source.about if kind in CONTENT_DEFECTS else None
     for parse_error in source.parse_errors:
         if parse_error.kind is kind:
+            about = parse_error.about or of_file
             yield Fault(
                 file=source.path,
                 line=parse_error.line,
                 found=parse_error.found,
                 required=parse_error.required,
-                severity=None if parse_error.about else source.leniency.get(kind),
-                about=parse_error.about,
-                doubt=LOST_RECORD_DOUBT if parse_error.about else "",
+                severity=None if parse_error.about else lenient,
+                about=about,
+                doubt=LOST_CONTENT_DOUBTS[about] if about else "",
                 advice=advice,
             )
 

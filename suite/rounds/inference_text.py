@@ -113,6 +113,8 @@ class FilingRules:
     """Folder of the compliance tests."""
     code_optional: bool = False
     """A benchmark without code gets a note but counts."""
+    audits_checked: bool = False
+    """The round's own checker reads the outcome of compliance tests."""
     truncated_accuracy_bytes: int | None = None
     """Size to which accuracy logs are truncated before filing, with the full log's hash in
     accuracy.txt; None: filed whole.

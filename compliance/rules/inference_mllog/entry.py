@@ -263,7 +263,7 @@ def distinct(entry: MllogEntry) -> Iterator[Fault]:
     Advice: submit each run once.
     """
     known_runs: dict[tuple[object, ...], MllogRun] = {}
-    for run in entry.performance:
+    for run in (*entry.performance, *((entry.accuracy,) if entry.accuracy else ())):
         mark = tuple(
             run.find_value(key)
             for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns")

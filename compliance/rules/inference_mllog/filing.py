@@ -102,7 +102,24 @@ def tests(filing: MllogEntryDocuments) -> Iterator[Fault]:
             yield filing.build_fault(f"no {name}", f"the folder {name}", filing.tests)
 
 
-@rule("inference-mllog.system_fields", MllogSystem, former="later.system_fields")
+MACHINE_FIELDS: Final = frozenset(
+    {
+        "number_of_nodes",
+        "host_processor_model_name",
+        "host_processors_per_node",
+        "accelerator_model_name",
+        "accelerators_per_node",
+    }
+)
+"""Fields that say which machine it is."""
+
+
+@rule(
+    "inference-mllog.system_fields",
+    MllogSystem,
+    doubt="which machine the figures are of",
+    former="later.system_fields",
+)
 def system_fields(system: MllogSystem) -> Iterator[Fault]:
     """A system description has the round's fields; counts are whole numbers.
 
@@ -114,7 +131,8 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
         return
     for name in system.round.rules.system_fields:
         if name not in system.fields:
-            yield system.build_fault(f"no {name}", name)
+            about = About.IDENTITY if name in MACHINE_FIELDS else None
+            yield system.build_fault(f"no {name}", name, about=about)
     for name in FILLED_SYSTEM_FIELDS:
         stated = system.fields.get(name, "")
         if name in system.fields and (
@@ -128,7 +146,9 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
     for name, least in MIN_SYSTEM_COUNTS.items():
         stated = system.fields.get(name)
         if isinstance(stated, int | float) and (stated < least or stated != int(stated)):
-            yield system.build_fault(f"{name} {stated!r}", f"a whole number of at least {least}")
+            yield system.build_fault(
+                f"{name} {stated!r}", f"a whole number of at least {least}", about=About.IDENTITY
+            )
 
 
 @rule(
@@ -172,7 +192,13 @@ def system_place(system: MllogSystem) -> Iterator[Fault]:
         )
 
 
-@rule("inference-mllog.scenarios", MllogBenchmark, former="later.scenarios")
+@rule(
+    "inference-mllog.scenarios",
+    MllogBenchmark,
+    about=About.RULES,
+    doubt="whether the system was measured in all scenarios that count",
+    former="later.scenarios",
+)
 def scenarios(model: MllogBenchmark) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its category, and
     only for scenarios of the benchmark.

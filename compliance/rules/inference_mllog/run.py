@@ -87,7 +87,7 @@ def records(run: MllogRun) -> Iterator[Fault]:
     """
     missing = (
         [key for key in REQUIRED_RUN_EVENTS if key not in run.index]
-        if run.source.path.exists()
+        if run.source.path.exists() or (run.performance and not run.summary_source.path.exists())
         else []
     )
     if missing:

@@ -180,7 +180,8 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
     if run is None or not run.index or test.name not in TESTS_WITH_RUN:
         return
     rules, unsure = test.round.rules, weigh_unchecked_run(test)
-    other_round = map_rounds_by_qsl_seed().get(run.find_value("effective_qsl_rng_seed"))
+    drawn_for = map_rounds_by_qsl_seed().get(run.find_value("effective_qsl_rng_seed"))
+    other_round = drawn_for if drawn_for != test.round.name else None
     for name in LOADGEN_SEED_SETTINGS:
         wanted = rules.test05_seeds.get(name) if test.name == "TEST05" else getattr(rules, name)
         told = run.find_value(f"effective_{name}")

@@ -199,8 +199,6 @@ def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
 @rule(
     "inference-text.claimed_version",
     TextEntry,
-    about=About.RULES,
-    doubt="whether one LoadGen measured all runs",
     former="filed.version",
 )
 def version(entry: TextEntry) -> Iterator[Fault]:
@@ -210,9 +208,6 @@ def version(entry: TextEntry) -> Iterator[Fault]:
     and each source of a revision has one SHA-1.
     Advice: repeat the runs made with another LoadGen.
     """
-    weight = (
-        None if entry.round.loadgen.revisions else Severity.WARNING
-    )  # accepted entries of v0.7 have two
     yield from check_loadgen_sources(entry)
     versions = [(run, run.detail.version) for run in entry.runs if run.detail.version]
     for run, found in versions[1:]:
@@ -222,14 +217,12 @@ def version(entry: TextEntry) -> Iterator[Fault]:
                 f"{versions[0][1].text}, as in {versions[0][0].folder.name}",
                 run.detail_source.path,
                 found.line,
-                weight,
             )
 
 
 def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
     """Compare the SHA-1 sums of LoadGen's sources in the runs' detail logs."""
     hashed_runs = [run for run in entry.runs if run.detail.hashes]
-    weight = None if entry.closed and entry.round.loadgen.revisions else Severity.WARNING
     for run in hashed_runs[1:]:
         first, other = hashed_runs[0].detail.hashes, run.detail.hashes
         for name in sorted(first.keys() | other.keys()):
@@ -240,7 +233,7 @@ def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
                     f"{theirs.text if theirs else 'none'}, as in {hashed_runs[0].folder.name}",
                 )
                 yield entry.build_fault(
-                    found, required, run.detail_source.path, mine.line if mine else None, weight
+                    found, required, run.detail_source.path, mine.line if mine else None
                 )
 
 

@@ -172,12 +172,20 @@ def valid(run: TextRun) -> Iterator[Fault]:
     former="served.headline",
 )
 def headline(run: TextRun) -> Iterator[Fault]:
-    """The summary contains its scenario's result, and no other scenario's.
+    """The summary contains its scenario's result, and no other scenario's; a run has a summary or a
+    detail log.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py,
     RESULT_FIELD.
     Advice: submit LoadGen's summary unmodified.
     """
+    sources = (run.summary_source, run.detail_source)
+    if run.performance and all(each.has_parse_error(ParseErrorKind.MISSING) for each in sources):
+        yield Fault(
+            file=run.folder,
+            found="neither a summary nor a detail log",
+            required="LoadGen's files, as the run wrote them",
+        )
     if not has_performance_summary(run) or run.scenario is None:
         return
     wanted = SUMMARY_HEADLINES[run.scenario][0]

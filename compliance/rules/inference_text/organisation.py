@@ -36,7 +36,12 @@ BELOW_ONE_PATTERN: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 NEGATIVE_NUMBER_PATTERN: Final = re.compile(r"\s*-\s*\d")
 
 
-@rule("inference-text.system_fields", TextSystem, former="org.filed_fields")
+@rule(
+    "inference-text.system_fields",
+    TextSystem,
+    doubt="which machine the figures are of",
+    former="org.filed_fields",
+)
 def fields(system: TextSystem) -> Iterator[Fault]:
     """A system description has the round's fields.
 
@@ -78,12 +83,14 @@ def fields(system: TextSystem) -> Iterator[Fault]:
             yield system.build_fault(
                 f"{name} {value!r}",
                 "a whole number above 0",
-                None if BELOW_ONE_PATTERN.match(str(value)) else Severity.WARNING,
+                about=About.IDENTITY if BELOW_ONE_PATTERN.match(str(value)) else None,
             )
     accelerators = system.fields.get("accelerators_per_node")
     if NEGATIVE_NUMBER_PATTERN.match(str(accelerators)):
         yield system.build_fault(
-            f"accelerators_per_node {accelerators!r}", "a whole number, or 0 without accelerators"
+            f"accelerators_per_node {accelerators!r}",
+            "a whole number, or 0 without accelerators",
+            about=About.IDENTITY,
         )
 
 
@@ -187,7 +194,13 @@ def folders(tree: TextOrganisation) -> Iterator[Fault]:
             )
 
 
-@rule("inference-text.required_scenarios", TextBenchmarkFolder, former="org.filed_scenarios")
+@rule(
+    "inference-text.required_scenarios",
+    TextBenchmarkFolder,
+    about=About.RULES,
+    doubt="whether the system was measured in all scenarios that count",
+    former="org.filed_scenarios",
+)
 def scenarios(model: TextBenchmarkFolder) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its type.
 

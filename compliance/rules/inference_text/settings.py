@@ -4,6 +4,7 @@ requires.
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from compliance.documents.inference_text.entry import TextRun
@@ -182,13 +183,16 @@ def seeds(run: TextRun) -> Iterator[Fault]:
     """The random seeds are the round's seeds.
 
     Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two
-    beside it.
+    beside it. LoadGen's default of 0, for all three, was chosen by nobody: a warning.
     Advice: use the round's mlperf.conf and repeat the run.
     """
-    for name in ROUND_SEEDS:
-        setting, wanted = run.detail.effective.get(name), str(getattr(run.round.loadgen, name))
+    effective = [run.detail.effective.get(name) for name in ROUND_SEEDS]
+    by_default = {setting.text if setting else "" for setting in effective} == {"0"}
+    for name, setting in zip(ROUND_SEEDS, effective, strict=True):
+        wanted = str(getattr(run.round.loadgen, name))
         if setting and setting.text != wanted:
-            yield run.build_detail_fault(f"{name} {setting.text}", wanted, setting.line)
+            fault = run.build_detail_fault(f"{name} {setting.text}", wanted, setting.line)
+            yield replace(fault, about=About.FORM) if by_default else fault
         shown = run.summary.parameters.get(name)
         if shown and shown.text != wanted:
             yield run.build_summary_fault(name, f"{name} {shown.text}", wanted)

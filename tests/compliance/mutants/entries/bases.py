@@ -107,9 +107,10 @@ def entries_judged(
             if taken >= most:
                 break
             entry = base.entry(work / "aside")
+            before = court.warnings(kind.name, entry.folder)
             try:
                 if kind.change(entry):
                     taken += 1
-                    yield court.outcome(kind.name, base.name, entry.folder, kind.required)
+                    yield court.outcome(kind.name, base.name, entry.folder, kind.required, before)
             finally:
                 entry.undo.back()

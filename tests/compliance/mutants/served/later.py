@@ -215,6 +215,8 @@ def later_judged(
             if taken >= most:
                 break
             entry = base.entry(work / "aside")
+            whole = entry.folder.parent if kind.in_tree else entry.folder
+            before = court.warnings(kind.name, whole)
             try:
                 if kind.change(entry):
                     taken += 1
@@ -223,6 +225,6 @@ def later_judged(
                         if entry.folder.exists() and not kind.in_tree
                         else entry.folder.parent
                     )
-                    yield court.outcome(kind.name, base.name, path, kind.required)
+                    yield court.outcome(kind.name, base.name, path, kind.required, before)
             finally:
                 entry.undo.back()

@@ -1,14 +1,11 @@
 """Recognise a PATH once: what kind of result it is, its round, and what indicated the round."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from compliance.recognition.evidence import RoundEvidence
-from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
+from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.recognition.round import recognise_path_round
 from compliance.recognition.training_rounds import list_candidate_rounds
-from compliance.recognition.tree_path import match_organisation_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +17,6 @@ class RecognisedResult:
     """What was seen of its round; None if neither its content nor its folders indicate one."""
     candidates: tuple[str, ...] = ()
     """All rounds that it may belong to, the oldest first, if its content leaves several open."""
-
-
-def recognise(
-    path: Path,
-    match_organisation: Callable[[tuple[str, ...]], Path | None] = match_organisation_folder,
-) -> RecognisedResult:
-    """Recognise a path and its round. `match_organisation` may be a cached
-    `match_organisation_folder`.
-    """
-    return recognise_target(recognise_path(path, match_organisation))
 
 
 def recognise_target(target: RecognisedPath) -> RecognisedResult:

@@ -431,7 +431,8 @@ def test_inference_metrics_are_those_that_were_established() -> None:
         for row in rows(CORPUS / "inference_v0.5")
     }
     told = expected("inference_v0.5_official_verdicts.csv")
-    assert len(told) == len(found)
+    established = {row["org"] for row in told}
+    assert len(told) == len([org for _, org, *_ in found if org in established])
     for row in told:
         assert found[
             row["division"], row["org"], row["system"], row["model"], row["scenario"]

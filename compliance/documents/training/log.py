@@ -219,7 +219,7 @@ class PublishedLog:
                     else self.evaluations
                 )
             )
-        before = [each for each in self.evaluations if each.entry.order < stop.order]
+        before = self.list_evaluations_before(stop)
         behind = [
             each
             for each in self.evaluations[len(before) :]
@@ -228,6 +228,10 @@ class PublishedLog:
         return any(
             self.has_reached_target(each) for each in (*(before or self.evaluations)[-1:], *behind)
         )
+
+    def list_evaluations_before(self, stop: PublishedRecord) -> Sequence[PublishedEvaluation]:
+        """List the evaluations that are logged before the end of the run; the last one counts."""
+        return [each for each in self.evaluations if each.entry.order < stop.order]
 
     def has_reached_target(self, evaluation: PublishedEvaluation) -> bool:
         """Return whether an evaluation reaches the target in every metric."""
@@ -257,9 +261,7 @@ class PublishedLog:
                 default=None,
             )
         before = [
-            each.epoch
-            for each in self.evaluations
-            if each.entry.order < stop.order and each.epoch is not None
+            each.epoch for each in self.list_evaluations_before(stop) if each.epoch is not None
         ]
         if len(before) > 1 and 2 * Counter(before).most_common(1)[0][1] > len(before):
             return self.find_trained_samples()

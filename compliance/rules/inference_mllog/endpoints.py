@@ -14,7 +14,7 @@ from compliance.verdict import About, Fault, Verdict
     doubt="the figure, which podium does not judge yet",
     weight=Verdict.UNKNOWN,
 )
-def endpoints(entry: EndpointsEntry) -> Iterator[Fault]:
+def endpoints_entry(entry: EndpointsEntry) -> Iterator[Fault]:
     """An entry has LoadGen's logs. One of MLPerf Endpoints has other files, which podium does not
     judge yet: it is neither valid nor broken.
 

@@ -66,7 +66,13 @@ def benchmark(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule("inference-text.division", TextEntry, former="filed.division")
+@rule(
+    "inference-text.division",
+    TextEntry,
+    about=About.IDENTITY,
+    doubt="which division it is a result of",
+    former="filed.division",
+)
 def division(entry: TextEntry) -> Iterator[Fault]:
     """An organisation's folder is inside a division's folder.
 

@@ -74,6 +74,13 @@ def span(log: PublishedLog) -> Iterator[Fault]:
                 "a run that ends after its work",
                 stop.line,
             )
+    counted = log.list_evaluations_before(stop) if stop and not later else ()
+    if counted and start and counted[-1].entry.time_ns < start.time_ns - tolerance:
+        yield log.build_fault(
+            "the evaluation that counts is before run_start",
+            "an evaluation within the run",
+            counted[-1].entry.line,
+        )
     early = list_early_records(log, tolerance)
     if early and start and (later or is_otherwise_in_order(log, events.RUN_START)):
         first = min(early, key=get_record_time_ns)

@@ -106,6 +106,10 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         starts, stops = log.list_records(start), log.list_records(stop)
         if starts and stops:
             yield from check_pairs(log, starts, stops)
+        elif starts and start != events.EPOCH_START:
+            yield log.build_fault(
+                f"{len(starts)} {start} without any {stop}", "an end of each", starts[0].line
+            )
     if log.list_records(events.EPOCH_STOP) and not log.list_records(events.EPOCH_START):
         yield log.build_fault("epoch_stop without any epoch_start", "the start of each epoch")
 
@@ -126,11 +130,11 @@ def check_pairs(
         return
     begun, ended = Counter(map(find_number, starts)), Counter(map(find_number, stops))
     unfinished = {find_number(record) for record in starts[len(stops) :]}
-    odd = [each for each in begun - ended if each not in unfinished]
-    if odd:
-        stated = "without a number" if odd[0] is None else f"at {odd[0]:.12g}"
+    numbered = None not in begun and None not in ended
+    odd = [each for each in begun - ended if each is not None and each not in unfinished]
+    if odd and numbered:
         yield log.build_fault(
-            f"{start} {stated} without its {stop}" + describe_repetition(len(odd)),
+            f"{start} at {odd[0]:.12g} without its {stop}" + describe_repetition(len(odd)),
             "an end under the same number",
             next(record.line for record in starts if find_number(record) == odd[0]),
         )
@@ -298,6 +302,18 @@ def order(log: PublishedLog) -> Iterator[Fault]:
                 "the reverse order",
                 before.line,
             )
+    start = log.find_first_record(events.RUN_START)
+    late = [
+        record
+        for record in log.list_records(events.INIT_START)
+        if start and record.time_ns >= start.time_ns and record.order > start.order
+    ]
+    if late and start and late[0] is not found[0]:
+        yield log.build_fault(
+            f"init_start after run_start in line {start.line}",
+            "initialisation before the run",
+            late[0].line,
+        )
     if early := list_early_records(log):
         yield log.build_fault(
             f"{early[0].key} before run_start" + describe_repetition(len(early)),

@@ -235,17 +235,8 @@ def test_a_run_of_v1_with_other_seeds_is_broken_although_its_checker_only_logged
     assert "inference-mllog.seeds" in errors
 
 
-@pytest.mark.parametrize(
-    ("day", "severity"),
-    [
-        ("1970-01-02", Severity.WARNING),
-        ("2000-01-01", Severity.WARNING),
-        ("2008-01-01", Severity.ERROR),
-    ],
-)
-def test_a_board_whose_clock_was_never_set_is_a_warning(
-    day: str, severity: Severity, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("day", ["1970-01-02", "2000-01-01", "2008-01-01"])
+def test_a_board_whose_clock_was_never_set_is_a_warning(day: str, tmp_path: Path) -> None:
     """Edge boards have no battery: their clock starts with 1970 and may be set while the run goes
     on.
     """
@@ -259,5 +250,5 @@ def test_a_board_whose_clock_was_never_set_is_a_warning(
     result = Judge().judge_path(str(home))
     assert {
         finding.severity for finding in result.findings if finding.rule == "inference-mllog.date"
-    } == {severity}
-    assert result.verdict is (Verdict.VALID if severity is Severity.WARNING else Verdict.BROKEN)
+    } == {Severity.WARNING}
+    assert result.verdict is Verdict.VALID

@@ -184,7 +184,11 @@ def served(folder: Path, old_text: str, new_text: str, name: str = DETAIL_LOG) -
     ("stamp", "other", "expected"),
     [
         ("Date + time of test: 2020-01-15", "Date + time of test: 2020-01-14", []),
-        ("Date + time of test: 2020-01-15", "Date + time of test: 2020-01-12", ["error", "error"]),
+        (
+            "Date + time of test: 2020-01-15",
+            "Date + time of test: 2020-01-12",
+            ["warning", "warning"],
+        ),
         ("Date + time of test: 2020-01-15", "Date + time of test: yesterday", []),
         (
             "build_date_local",

@@ -182,9 +182,9 @@ WEAK: Final[Mapping[str, tuple[str, Change, Callable[[str], str]]]] = {
         put("run_stop", later=-10_000_000),
         str,
     ),
-    "clocks are not compared: an evaluation may be older than the run": (
+    "clocks are not compared: the evaluation that counts may be older than the run": (
         "resnet",
-        put("eval_accuracy", later=-10_000_000),
+        put("eval_accuracy", -1, later=-10_000_000),
         str,
     ),
     "caches need not be cleared": ("resnet", put("cache_clear", value=False), str),
@@ -192,11 +192,6 @@ WEAK: Final[Mapping[str, tuple[str, Change, Callable[[str], str]]]] = {
     "success may be claimed where any evaluation but the last reached the target": (
         "resnet",
         swapped,
-        str,
-    ),
-    "epochs may come in any order": (
-        "resnet",
-        put("eval_accuracy", 1, metadata={"epoch_num": 2}),
         str,
     ),
     "initialisation may take an hour where init_stop is moved": (

@@ -202,6 +202,14 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     "inference-text.system_status": "filed-later",
     "inference-text.described_systems": "filed-open",
 }
+
+
+def objected(path: Path) -> None:
+    """Have the script that compares the answers object, not the one that compares the speed."""
+    text = path.read_text().replace("TEST PASS", "TEST FAIL")
+    path.rename(path.with_name("verify_accuracy.txt")).write_text(text)
+
+
 AUDITED: Final = "TEST05/verify_performance.txt"
 INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     **SERVED_INVALID,
@@ -340,7 +348,7 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "inference-text.configuration": spoilt(
         "user.conf", lambda path: path.write_text("*.Offline.min_duration = 1000\n")
     ),
-    "inference-text.audit_passed": spoilt(AUDITED, swap("TEST PASS", "TEST FAIL")),
+    "inference-text.audit_passed": spoilt(AUDITED, objected),
     "inference-text.audit_outcome": spoilt(AUDITED, remove),
     "inference-text.audit_settings": spoilt(
         f"TEST05/performance/run_1/{DETAIL_LOG}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")

@@ -205,12 +205,8 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "runs.flat": "trained-tree",
     "log.place": "trained-tree",
     "log.division": "trained-tree",
-    "log.position": "trained-v5.1",
     "log.rates": "trained-v5.1",
-    "log.ascending": "trained-v5.1",
     "log.interval": "trained-v5.1",
-    "log.behind": "trained-v5.1",
-    "log.matched": "trained-v5.1",
     "log.checkpoint": checkpoints(),
     "log.disclosure": "trained-v5.1",
     "runs.convergence": "trained-v5.1-set",
@@ -261,16 +257,12 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.epochs": log(
         lambda records: drop("epoch_stop", 2)(drop("epoch_start", 2)(records)), epochs=True
     ),
-    "log.blocks": log(put("block_start", 1, metadata={"first_epoch_num": 1})),
     "log.unevaluated": log(
         lambda records: drop("eval_start", 0)(
             drop("eval_accuracy", 0)(drop("eval_stop", 0)(records))
         )
     ),
     "log.paired": log(drop("epoch_stop", 3), epochs=True),
-    "log.evaluated": log(
-        lambda records: double("eval_accuracy")(double("eval_start")(double("eval_stop")(records)))
-    ),
     "log.schedule": log(every=5),
     # one log: quality
     "log.accuracy": log(put("eval_accuracy", value=42.0)),
@@ -289,11 +281,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.method": translated(put("max_sequence_length", metadata={"method": "forget"})),
     # one log since v1.0
     "log.rates": lately(put("opt_base_learning_rate", value=-0.0009)),
-    "log.position": lately(put("eval_accuracy", metadata={"samples_count": None})),
-    "log.ascending": lately(put("eval_accuracy", 1, metadata={"samples_count": 0})),
-    "log.interval": lately(every=24_576),
-    "log.behind": lately(trained_again),
-    "log.matched": lately(drop("eval_stop", 2), evaluations=7),
+    "log.interval": lately(every=61_440),
     "log.checkpoint": checkpoints(put("run_stop", later=-40_000)),
     "log.disclosure": text(new(measured(), LATE_MS + 365 * 24 * HOUR_MS)),
     # sets

@@ -4,13 +4,11 @@ Source: mlcommons/logging, package_checker.py, check_training_result_files: `pac
 in the folder of a set or of its system.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from compliance.documents.training.log import PublishedSet
-from compliance.documents.training.values import is_plain_finite_number
 from suite.files.untrusted_files import open_regular_file
 
 CHECKER_PARAMS_FILE: Final = "package_checker_params"
@@ -18,7 +16,6 @@ POINTS_BYPASS_OPTION: Final = "rcp-bypass"
 """Option that skips the test against reference convergence points."""
 SEEDS_BYPASS_OPTION: Final = "seed-checker-bypass"
 """Option that skips the test of seeds."""
-SCALING_FILE: Final = "scaling.json"
 MAX_PARAMS_BYTES: Final = 1 << 16
 
 
@@ -30,21 +27,6 @@ def find_checker_bypass(group: PublishedSet, option: str) -> str | None:
         if option in read_checker_params_lines(path):
             return f"{path.relative_to(group.folder.parent.parent)} with {option}"
     return None
-
-
-def read_filed_factor(group: PublishedSet) -> float | None:
-    """Return the factor by which the checker found the set's times to be multiplied, from the file
-    that it writes beside the logs; None without one.
-
-    Source: mlcommons/logging, rcp_checker.py, _set_results_scaling: scaling.json.
-    """
-    try:
-        with open_regular_file(group.folder / SCALING_FILE) as stream:
-            table = json.loads(stream.read(MAX_PARAMS_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
-    factor = table.get("scaling_factor") if isinstance(table, dict) else None
-    return float(factor) if is_plain_finite_number(factor) else None
 
 
 def list_checker_params_files(group: PublishedSet) -> Iterator[Path]:

@@ -2,14 +2,17 @@
 as the reference's?
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from statistics import fmean, median
 from typing import Final
 
 from compliance.documents.training.log import GLOBAL_BATCH_KEY, PublishedSet
 from compliance.documents.training.values import is_plain_finite_number
+from suite.files.untrusted_files import open_regular_file
 from suite.rounds.convergence import (
     ConvergencePoint,
     ConvergenceReference,
@@ -17,6 +20,10 @@ from suite.rounds.convergence import (
     find_convergence_reference,
 )
 
+SCALING_FILE: Final = "scaling.json"
+MAX_SCALING_BYTES: Final = 1 << 16
+FILED_FACTOR_TOLERANCE: Final = 0.01
+"""Points were revised after some rounds; a filed factor within one per cent is the set's own."""
 NEVER_CONVERGED: Final = 1e9
 """Value for a run that missed the target. Source: mlcommons/logging, rcp_checker.py."""
 BISECTION_STEPS: Final = 60
@@ -62,6 +69,10 @@ class Convergence:
     """Runs still missing."""
     others_need: float | None = None
     """The smallest mean of the missing runs with which the set passes."""
+    filed: bool = False
+    """The runs need less than chance allows, but the set was filed with the factor that makes up
+    for it.
+    """
 
 
 def judge_set_convergence(group: PublishedSet) -> Convergence | None:
@@ -88,9 +99,40 @@ def judge_set_convergence(group: PublishedSet) -> Convergence | None:
         or len(known_needs) > row.runs
     ):
         return None
-    return compare_needs_with_points(
+    found = compare_needs_with_points(
         known, float(batch), known_needs, compute_evaluation_step(group)
     )
+    return accept_filed_factor(found, read_filed_factor(group.folder))
+
+
+def accept_filed_factor(found: Convergence, filed: float | None) -> Convergence:
+    """Accept a set that fails the test, if it was filed with the factor by which it trained less
+    than the reference: its published time is multiplied by it.
+    """
+    if (
+        found.outcome is not ConvergenceOutcome.FAIL
+        or filed is None
+        or found.point is None
+        or not found.mean
+        or abs(filed * found.mean / found.point.mean - 1) > FILED_FACTOR_TOLERANCE
+    ):
+        return found
+    return replace(found, outcome=ConvergenceOutcome.FACTOR, factor=filed, filed=True)
+
+
+def read_filed_factor(folder: Path) -> float | None:
+    """Return the factor by which the checker found a set's times to be multiplied, from the file
+    that it writes beside the logs; None without one.
+
+    Source: mlcommons/logging, rcp_checker.py, _set_results_scaling: scaling.json.
+    """
+    try:
+        with open_regular_file(folder / SCALING_FILE) as stream:
+            table = json.loads(stream.read(MAX_SCALING_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    factor = table.get("scaling_factor") if isinstance(table, dict) else None
+    return float(factor) if is_plain_finite_number(factor) else None
 
 
 def compare_needs_with_points(

@@ -154,7 +154,7 @@ class PublishedLog:
     @property
     def unfinished(self) -> bool:
         """Return whether the run began and was stopped before it reached its target or logged its
-        end; only from v1.0 on.
+        end, and the log is whole up to there; only from v1.0 on.
         """
         began, ended = self.counts.get(events.RUN_START), self.counts.get(events.RUN_STOP)
         plays = self.row is not None and self.row.result_event is not None
@@ -163,6 +163,7 @@ class PublishedLog:
             and bool(began)
             and not ended
             and not plays
+            and not self.source.has_parse_error(ParseErrorKind.RECORD)
             and not any(map(self.has_reached_target, self.evaluations))
         )
 

@@ -3,13 +3,10 @@ for chance.
 """
 
 from collections.abc import Iterator
-from typing import Final
 
 from compliance.documents.training.bypass import (
     POINTS_BYPASS_OPTION,
-    SCALING_FILE,
     find_checker_bypass,
-    read_filed_factor,
 )
 from compliance.documents.training.convergence import (
     Convergence,
@@ -19,9 +16,6 @@ from compliance.documents.training.convergence import (
 from compliance.documents.training.log import PublishedSet
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
-
-FILED_FACTOR_TOLERANCE: Final = 0.01
-"""Points were revised after some rounds; a filed factor within one per cent is the set's own."""
 
 
 @rule(
@@ -56,10 +50,12 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
             severity=Severity.INFO,
         )
     elif found.outcome is ConvergenceOutcome.FACTOR:
+        short = f"; {found.least:.6g} or more without a filed factor" if found.filed else ""
         yield group.build_fault(
             f"a mean of {found.mean:.6g}",
-            f"{describe_reference_point(found)}: the minutes are multiplied by {found.factor:.6g}",
-            severity=Severity.INFO,
+            f"{describe_reference_point(found)}: the minutes are multiplied by"
+            f" {found.factor:.6g}{short}",
+            severity=Severity.WARNING if found.filed else Severity.INFO,
         )
     else:
         short = (
@@ -67,24 +63,12 @@ def convergence(group: PublishedSet) -> Iterator[Fault]:
         )
         bypass = find_checker_bypass(group, POINTS_BYPASS_OPTION)
         let_pass = f" (ignored: {bypass})" if bypass else ""
-        if is_scaled_as_filed(group, found):
-            let_pass = f" (filed with the factor of {SCALING_FILE}, which makes up for it)"
         required = f"{found.least:.6g} or more: {describe_reference_point(found)}{short}{let_pass}"
         yield group.build_fault(
             f"a mean of {found.mean:.6g}",
             required,
-            severity=Severity.WARNING if let_pass else None,
+            severity=Severity.WARNING if bypass else None,
         )
-
-
-def is_scaled_as_filed(group: PublishedSet, found: Convergence) -> bool:
-    """Return whether a set was filed with the factor by which it trained less than the reference:
-    its published time is then multiplied by it.
-    """
-    filed = read_filed_factor(group)
-    if filed is None or found.point is None or not found.mean:
-        return False
-    return abs(filed * found.mean / found.point.mean - 1) <= FILED_FACTOR_TOLERANCE
 
 
 def describe_reference_point(found: Convergence) -> str:

@@ -127,7 +127,8 @@ def check_first_evaluation(
     if not placed:
         return
     at = get_evaluation_epoch(placed[0])
-    from_one = 1.0 if events.EPOCH_NUM in placed[0].entry.metadata and at >= 1 else 0.0
+    counted = events.EPOCH_NUM in placed[0].entry.metadata and at.is_integer()
+    from_one = 1.0 if counted and at >= 1 else 0.0
     if at - from_one > first * EVEN_GAP_FACTOR:
         alone = len(placed) <= FEW_EVALUATIONS and not (log.row and log.row.evaluated_later)
         beyond = log.closed and alone and at - from_one > first + every * MAX_LATE_INTERVALS

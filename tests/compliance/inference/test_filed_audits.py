@@ -73,10 +73,14 @@ def test_what_does_not_hold_is_known(
     recomputed: tuple[Counter[tuple[str, bool]], list[Finding]],
 ) -> None:
     """Two entries have the run of another benchmark in the place of TEST01's, and one has other
-    answers than in its accuracy run.
+    answers than in its accuracy run. The others with another speed say themselves that they failed.
     """
     _, found = recomputed
-    speeds = [finding for finding in found if finding.rule.endswith("speed")]
+    speeds = [
+        finding
+        for finding in found
+        if finding.rule.endswith("speed") and "/dividiti/" not in finding.file
+    ]
     (answers,) = [finding for finding in found if finding.rule == "inference-text.audit_answers"]
     assert len(speeds) == 2 and all(
         any(place in finding.file for place in OTHER_LOGS) for finding in speeds

@@ -129,7 +129,11 @@ class Inference:
     def whole(self) -> list[EntryBase]:
         """Give the entries that are not broken as they are."""
         broken = {outcome.base for outcome in self.alarms()}
-        return [base for base in self.bases if base.name not in broken]
+        return [
+            base
+            for base in self.bases
+            if base.name not in broken and any(base.folder.rglob("run_1/mlperf_log_detail.txt"))
+        ]
 
     def entries(self) -> Tally:
         """Judge mutants of entries."""

@@ -68,13 +68,15 @@ def test_a_set_is_of_its_round_also_where_no_folder_says_so(tmp_path: Path) -> N
 @pytest.mark.slow
 @needs_corpus
 def test_factors_are_the_published_ones() -> None:
-    """MLCommons files a factor beside each set that has one; the others have none."""
+    """MLCommons files a factor beside each set that has one; the others have none. The copies of
+    v6.0 have no such files.
+    """
     for folder in sets():
         found = held(folder)
         if (
             found is None
             or str(folder.relative_to(CORPUS)) in OTHER_FACTOR
-            or folder.relative_to(CORPUS).parts[0] < "training_v3.0"
+            or not "training_v3.0" <= folder.relative_to(CORPUS).parts[0] < "training_v6.0"
         ):
             continue
         filed = folder / "scaling.json"

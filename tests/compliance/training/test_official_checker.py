@@ -42,6 +42,12 @@ REFUSED_OFFICIALLY: Final = (
     Disagreement(r".*", r"^seeds: .*Found parsing errors", "a garbled line in a log"),
     Disagreement(r".*", r"^convergence: KeyError", "benchmarks that the checker has no points for"),
     Disagreement(r".*", r"^\d+ logs instead of \d+", "sets with fewer runs in a copy"),
+    Disagreement(r".*", r"^convergence: RCP found", "sets that need less training, with a factor"),
+    Disagreement(
+        r"training_v1\.1",
+        r"weights_initialization|initialized_tensors",
+        "names of initialised tensors",
+    ),
 )
 """Accepted by MLCommons and here, refused by the checker."""
 
@@ -118,7 +124,53 @@ def iterate_mutants(tmp_path: Path) -> Iterator[tuple[str, SetBase, bytes]]:
                     break
 
 
-FORM_OF_MUTANTS: Final[dict[str, str]] = {}
+FORM_OF_MUTANTS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "block_of_negative_epochs",
+            "block_of_no_epochs",
+            "block_of_unknown_epochs",
+            "block_start_number_missing",
+            "block_stop_number_missing",
+            "block_without_place",
+            "epoch_start_number_missing",
+            "epoch_stop_number_missing",
+            "eval_start_number_missing",
+            "eval_stop_number_missing",
+            "metadata_missing_block_start",
+            "metadata_missing_epoch_start",
+            "metadata_missing_eval_accuracy",
+        ),
+        "blocks, epochs or evaluations without their number",
+    ),
+    **dict.fromkeys(
+        (
+            "gone_cache_clear",
+            "gone_init_start",
+            "gone_init_stop",
+            "init_after_run",
+            "init_start_after_init_stop",
+            "init_stop_after_start",
+            "initialised_in_the_run",
+            "missing_cache_clear",
+            "missing_init_start",
+            "missing_init_stop",
+        ),
+        "no cache_clear, init_start or init_stop, or these in another order",
+    ),
+    **dict.fromkeys(
+        (
+            "missing_epochs_and_blocks",
+            "unbounded_eval_start",
+            "unbounded_eval_stop",
+        ),
+        "training or evaluation that starts or stops without a mark",
+    ),
+    **dict.fromkeys(
+        ("stop_line_before_start_line",),
+        "lines in another order than their times",
+    ),
+}
 """Kinds of mutants that the official checker refuses, and that are a warning here -> the reason."""
 
 

@@ -154,6 +154,8 @@ class ReplayPlan:
     sample_seed: int
     schedule_seed: int
     log_seed: int
+    equal_issue: bool = False
+    """Each sample is issued equally often, in whole rounds: sample_concatenate_permutation."""
 
     def replay_loaded_sets(self) -> list[list[int]]:
         """Draw the sets that are loaded one after another; MultiStream's repeat their first
@@ -179,6 +181,9 @@ class ReplayPlan:
         """Draw the order in which an accuracy run issues the loaded samples; each set starts from
         the same seed.
         """
+        if self.equal_issue:
+            yield from self.replay_equal_issue_order(loaded)
+            return
         if self.scenario is Scenario.OFFLINE:
             yield from loaded
             return
@@ -186,6 +191,24 @@ class ReplayPlan:
         end = len(loaded) - (stride - 1)
         for number in generate_shuffled_order(self.sample_seed, len(range(0, end, stride))):
             yield from loaded[number * stride : number * stride + stride]
+
+    def replay_equal_issue_order(self, loaded: list[int]) -> list[int]:
+        """Draw the order of an accuracy run that issues each sample equally often: LoadGen first
+        shuffles for accuracy and for unique samples, then once for each round. Offline shuffles the
+        samples after that; other scenarios issue them in the first round's order.
+
+        Source: mlcommons/inference, loadgen 4.1 to 6.0, loadgen.cc, GenerateQueries; the order of
+        the draws was confirmed by published accuracy logs of v4.1 to v6.0.
+        """
+        draw = MersenneTwister(self.sample_seed)
+        for _ in range(2):
+            draw.shuffle(list(range(len(loaded))))
+        first_round = draw.shuffle(list(range(len(loaded))))
+        if self.scenario is not Scenario.OFFLINE:
+            return [loaded[number] for number in first_round]
+        for _ in range(len(loaded), self.least_queries, len(loaded)):
+            draw.shuffle(list(range(len(loaded))))
+        return draw.shuffle(list(loaded))
 
     def replay_performance_samples(self, loaded: list[int]) -> Iterator[int]:
         """Draw the samples that a performance run issues, endlessly."""

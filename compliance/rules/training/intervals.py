@@ -31,6 +31,7 @@ MAX_INTERVAL_FACTOR: Final = 3.0
 """Multiple of the rules' interval that no logger's own way of counting explains."""
 MAX_LATE_INTERVALS: Final = 2.0
 """Intervals by which a first evaluation may be late before it is beyond doubt."""
+ROUNDING_ERROR: Final = 1e-9
 DOUBLE_GAP_RANGE: Final = (1.9, 2.1)
 """Between these two factors of the other gaps, one gap corresponds to two."""
 
@@ -121,17 +122,17 @@ def check_first_evaluation(
     log: PublishedLog, placed: Sequence[PublishedEvaluation], every: float, first: float
 ) -> Iterator[Fault]:
     """Yield a first evaluation that is later than the rules allow; epochs may be counted from 1.
-    More than two intervals late it is an error in the closed division, if nothing shows that the
+    Two intervals late it is an error in the closed division, if nothing shows that the
     run only began to evaluate late.
     """
     if not placed:
         return
     at = get_evaluation_epoch(placed[0])
-    counted = events.EPOCH_NUM in placed[0].entry.metadata and at.is_integer()
-    from_one = 1.0 if counted and at >= 1 else 0.0
+    from_one = 1.0 if events.EPOCH_NUM in placed[0].entry.metadata and at >= 1 else 0.0
     if at - from_one > first * EVEN_GAP_FACTOR:
         alone = len(placed) <= FEW_EVALUATIONS and not (log.row and log.row.evaluated_later)
-        beyond = log.closed and alone and at - from_one > first + every * MAX_LATE_INTERVALS
+        latest = (first + every * MAX_LATE_INTERVALS) * (1 - ROUNDING_ERROR)
+        beyond = log.closed and alone and at - from_one >= latest
         yield log.build_fault(
             f"the first evaluation at {at:.12g}",
             f"an evaluation by {first + from_one:g}",

@@ -258,6 +258,14 @@ def without_loadgen(path: Path) -> None:
     (path / "result_summary.json").write_text('{"total": 100, "completed": 100}\n')
 
 
+def answer_twice(path: Path) -> None:
+    """Answer two samples under one sequence number."""
+    path.write_text(
+        '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "00" },\n'
+        '{ "seq_id" : 0, "qsl_idx" : 1, "data" : "01" }\n]\n'
+    )
+
+
 def streamed(path: Path) -> None:
     """Put a MultiStream run into the place of another."""
     shutil.rmtree(path)
@@ -278,6 +286,11 @@ SERVED_VALID: Final[Mapping[str, str]] = {
     "inference-mllog.equal_issue": "since-v5.1-tokens",
 }
 SERVED_INVALID: Final[Mapping[str, Builder]] = {
+    "inference-mllog.draws": then(
+        since(),
+        f"**/results/box/*/Server/accuracy/{ACCURACY_LOG}",
+        answer_twice,
+    ),
     "inference-mllog.endpoints": then(
         since(), "**/results/box/*/Server/performance", without_loadgen
     ),

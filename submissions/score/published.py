@@ -108,6 +108,7 @@ def build_convergence_record(
         "outcome": found.outcome.value,
         "factor": found.factor,
         "scaled": None if minutes is None else minutes * found.factor,
+        "headline": "scaled" if found.factor > 1 else "value",
         "batch": found.batch,
         "point": point.name if point else None,
         "reference_mean": point.mean if point else None,

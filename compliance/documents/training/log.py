@@ -191,14 +191,25 @@ class PublishedLog:
     def result_s(self) -> float | None:
         """Return the seconds from run_start that the benchmark's own result event gives; None
         without such an event, or without a time in it.
+
+        Games have a result for each model that was played: the first that reaches the target
+        counts, or else the last, which ended the search.
         """
-        result = (
-            self.find_first_record(self.row.result_event)
-            if self.row and self.row.result_event
-            else None
+        event = self.row.result_event if self.row else None
+        results = [
+            (record, seconds)
+            for record in (self.list_records(event) if event else ())
+            if (seconds := parse_finite_number(record.metadata.get("timestamp"))) and seconds > 0
+        ]
+        goal = min(self.target.values(), default=None)
+        winning = (
+            seconds
+            for record, seconds in results
+            if goal is not None
+            and (share := parse_finite_number(record.value)) is not None
+            and share >= goal
         )
-        seconds = parse_finite_number(result.metadata.get("timestamp")) if result else None
-        return seconds if seconds and seconds > 0 else None
+        return next(winning, results[-1][1] if results else None)
 
     @property
     def reached(self) -> bool:

@@ -458,6 +458,10 @@ def test_minigo_of_v06_ends_where_its_result_says(tmp_path: Path) -> None:
         Record("eval_result", None, 10**6, {"iteration": 3, "timestamp": 1200.0}),
     ]
     assert log(tmp_path, old(records), V06).minutes == 20.0
+    lost = Record("eval_result", None, 9 * 10**5, {"iteration": 2, "timestamp": 600.0})
+    assert log(tmp_path, old([*records[:-1], lost, records[-1]]), V06).minutes == 20.0
+    won = Record("eval_result", 0.6, 9 * 10**5, {"iteration": 2, "timestamp": 900.0})
+    assert log(tmp_path, old([*records[:-1], lost, won, records[-1]]), V06).minutes == 15.0
     assert log(tmp_path, old(records[:-1]), V06).minutes == pytest.approx(2.067, abs=0.01)
 
 

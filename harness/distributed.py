@@ -110,7 +110,7 @@ class SingleRank:
     leads = True
 
     def __init__(self, restarts: int = 0) -> None:
-        """Be the only rank."""
+        """Act as the only rank."""
         self.restarts = restarts
 
     def share_value(self, value: T) -> T:

@@ -111,6 +111,6 @@ def describe_missing_calibration(
     if precision not in QUANTISED or row.calibration:
         return ""
     return (
-        f"{precision} needs a calibration list, and the round has none of this"
+        f"{precision} needs a calibration list, and the round has no list of this"
         f" workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
     )

@@ -63,7 +63,7 @@ RESUMED: Final = "resumed"
 REFERENCE_ACCURACY: Final = "reference_accuracy"
 CHECKPOINT: Final = "checkpoint_sha256"
 EXAMPLE: Final = "evaluation_example"
-"""What an evaluation looked at, as its workload tells it: a report draws it, and no rule counts it
+"""What an evaluation looked at, described by its workload: a report draws it, and no rule counts it
 (suite/examples.py).
 """
 ENERGY: Final = "energy"

@@ -69,7 +69,7 @@ class Episode:
     title: str
     description: str
     frames: tuple[Example, ...]
-    """Pictures in their order, numbered by `sample`; what each shows stands in `expected`."""
+    """Images in their order, numbered by `sample`; `expected` says what each shows."""
     estimates: tuple[tuple[float, float], ...]
     """What the policy thought of its chances, 0-1, at numbers of frames."""
     epoch_name: str = "epoch"

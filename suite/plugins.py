@@ -84,4 +84,4 @@ def warn_about_package(point: EntryPoint, sentence: str) -> None:
     """
     if describe_package(point) not in WARNED_PACKAGES:
         WARNED_PACKAGES.add(describe_package(point))
-        print(f"podium: warning: {sentence}; podium goes on without it", file=sys.stderr)
+        print(f"podium: warning: {sentence}; podium continues without it", file=sys.stderr)

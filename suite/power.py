@@ -12,7 +12,7 @@ SYSTEM: Final = "system"
 """Scope of the whole machine, measured at its plug; it contains every other part."""
 PERIOD_MS: Final = 100
 """Default interval between two readings; the setting power.period_ms changes it. Source: house
-rule; MLPerf Training asks for at least 1 Hz.
+rule; MLPerf Training requires at least 1 Hz.
 """
 ROOT: Final = Path("/")
 """Root folder of the kernel's files; any other is a rehearsal on made-up files and never compliant.

@@ -63,7 +63,7 @@ class ForkedChild:
         self.exitcode: int | None = None
 
     def kill(self) -> None:
-        """Have it killed by the template, which alone knows whether the number is still its own."""
+        """Have the template kill it, which alone knows whether the process number is still its own."""
         if self.exitcode is None:
             with suppress(OSError):
                 self.sentinel.send(None)
@@ -138,7 +138,7 @@ class ForkTemplate:
             raise
 
     def release(self) -> None:
-        """Take its child's end."""
+        """Record the end of its child."""
         self.busy = False
 
     def end(self) -> None:
@@ -150,7 +150,7 @@ class ForkTemplate:
 
 
 def serve_forks(pipe: Connection, modules: Sequence[str]) -> None:
-    """Be the template: load, then fork a child for whoever asks, until the parent is gone."""
+    """Run the template: load, then fork a child on each request, until the parent has ended."""
     with suppress(OSError):
         PROCESS_NAME_FILE.write_text(TEMPLATE_PROCESS_NAME)
     before = frozenset(os.environ)
@@ -236,7 +236,7 @@ def run_as_child(
     parent: Connection,
     template_end: Connection,
 ) -> None:
-    """Be a child: as if it had been started by the process that asked. `parent` ends when the
+    """Run a child as if the requesting process had started it. `parent` ends when the
     template does, which alone keeps `template_end`.
     """
     template_end.close()

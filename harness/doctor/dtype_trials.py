@@ -151,7 +151,7 @@ def run_trial_child(attempts: Sequence[PrecisionTrial], device: str, sender: Con
 
 
 def import_trial_framework(attempt: PrecisionTrial, device: str) -> None:
-    """Import the framework of the first trial, which tells what is wrong with it."""
+    """Import the framework of the first trial, which shows what is wrong with it."""
     with suppress(Exception):
         registry.load_workload(attempt.workload).build_trial(attempt.engine, device)
 

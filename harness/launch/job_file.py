@@ -105,7 +105,7 @@ def check_job_request(request: JobRequest) -> None:
     )
     if on in LOCAL_FILE_SYSTEMS and request.results.exists():
         raise RequestError(
-            f"--results {request.results} lies on {on}, which other nodes do not see: take a folder"
+            f"--results {request.results} is on {on}, which other nodes do not see: use a folder"
             " that all share, or say --shared"
         )
 

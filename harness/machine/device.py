@@ -84,7 +84,7 @@ def count_usable_gpus() -> int:
 
 
 def build_malformed_device_error(device: str) -> RequestError:
-    """Say what --device takes."""
+    """Describe the values of --device."""
     return RequestError(
         f"--device {device}: write auto, cpu, cuda or cuda:N; podium infer also takes several GPUs,"
         " each once: cuda:0-3,6 or cuda:all"
@@ -92,7 +92,7 @@ def build_malformed_device_error(device: str) -> RequestError:
 
 
 def build_missing_gpu_error(device: str, count: int) -> MissingError:
-    """Say which GPUs there are."""
+    """Describe the available GPUs."""
     return MissingError(
         f"--device {device}: this machine has {count} usable"
         f" GPUs{f': {format_device_name(format_gpu_names(range(count)))}' if count else ''}"

@@ -125,7 +125,7 @@ def place_instances(
 def pin_instances(
     instance_devices: Sequence[str], reserved_cores: Cores = ()
 ) -> tuple[InstancePlacement, ...]:
-    """Give each instance cores near its device, but those `reserved_cores` for LoadGen; by NUMA
+    """Assign each instance cores near its device, except the `reserved_cores` of LoadGen; by NUMA
     node for processors, and where NVML does not tell.
     """
     cores, numa = (

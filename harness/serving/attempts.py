@@ -39,7 +39,7 @@ class LedgerAttempt:
         self.over = True
 
     def record_completion(self, folder: Path, verdict: str) -> None:
-        """Record that it completed, while its complete files still lie in a `.partial` folder."""
+        """Record that it completed, while its complete files are still in a `.partial` folder."""
         self.record_end(
             StepKind.SERVED,
             compute_target_hashes(folder, self.folder, self.serving_setup.entry.results),

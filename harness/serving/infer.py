@@ -158,7 +158,7 @@ def run_scenarios(
         describe_remote_system(serving_setup)
         if serving_setup.server_description
         else describe_system(serving_setup.entry, serving_setup.request.described)
-    )  # an error in --system-file is told now
+    )  # an error in --system-file is reported now
     idle_scenario = (
         scenarios[0]
         if Mode.PERFORMANCE in modes and has_readable_power(serving_setup.power)

@@ -250,7 +250,7 @@ def build_network_record(
 def build_instance_records(
     serving_setup: ServingSetup, outcome: LoadGenOutcome
 ) -> tuple[InstanceRecord, ...]:
-    """Tell what each instance answered; its workers are every n-th of n instances."""
+    """Return what each instance answered; its workers are every n-th of n instances."""
     placed = serving_setup.system.placement
     sums = [
         [sum(column) for column in zip(*outcome.workers[number :: len(placed)], strict=True)]

@@ -62,7 +62,7 @@ def compute_run_energy(
 def read_run_clock(log: Path) -> tuple[int, int] | None:
     """Return start and stop of a log's clock, in ns of UTC; None if it has not stopped.
 
-    A resumed run has a `run_stop` for each interruption; its clock goes on until the last.
+    A resumed run has a `run_stop` for each interruption; its clock continues until the last.
     """
     found = [json.loads(line.removeprefix(TOKEN)) for line in log.read_text("utf-8").splitlines()]
     starts, stops = (

@@ -128,7 +128,7 @@ def train_to_quality(
 def log_example(
     training: Training, scores: Mapping[str, float], log: MllogWriter, ranks: Ranks, epoch: int
 ) -> None:
-    """Log what an evaluation looked at, where the workload tells it and the scores are finite."""
+    """Log what an evaluation looked at, if the workload describes it and the scores are finite."""
     if isinstance(training, ExampleTraining) and all(map(math.isfinite, scores.values())):
         log.log_point(
             events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=epoch

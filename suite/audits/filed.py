@@ -30,7 +30,7 @@ COMPARED_TEST_FOLDERS: Final = {"TEST04-B": "TEST04-A"}
 def recompute_audit_comparison(
     round_name: str, test: str, scenario: Scenario, metric: str, reference: float, found: float
 ) -> AuditComparison | None:
-    """Hold the figure of a filed test's run against the result's, or against that of the run of
+    """Compare the figure of a filed test's run with the result's, or with that of the run of
     COMPARED_TEST_FOLDERS; None if the round asks nothing of it.
     """
     rules = find_round_audit_rules(round_name)

@@ -82,7 +82,7 @@ def compare_audit_figures(
     reference: float,
     found: float,
 ) -> AuditComparison:
-    """Hold one figure against another; of a latency less is faster, of every other metric more."""
+    """Compare two figures; a lower latency is faster, and a higher value of every other metric."""
     ratio = (
         compute_speed_ratio(reference, found)
         if metric == LATENCY_METRIC

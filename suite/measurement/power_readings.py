@@ -39,7 +39,7 @@ MLPerf Power allows 400 ms.
 IDLE_POWER_S: Final = 5.0
 """How long power is read before a command's first run, while nothing runs. Source: house rule."""
 POWER_NOTE_PREFIX: Final = "power:"
-"""Prefix of a channel that tells why another has no readings."""
+"""Prefix of a channel that states why another has no readings."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class TelemetryReadings:
     absent: list[str] = field(default_factory=list)
     """Why a requested source was not read, one sentence each."""
     failed: set[str] = field(default_factory=set)
-    """Channels whose instrument reported an error: none of their readings counts."""
+    """Channels whose instrument reported an error: their readings do not count."""
     ended: bool = False
     """Whether the last segment has its last line, by which the clocks are compared."""
     drift_ns: int = 0

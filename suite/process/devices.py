@@ -14,7 +14,7 @@ MAX_EXPANDED_NUMBERS: Final = 1024
 """House rule: no node has so many GPUs or cores; a record's longer list is not expanded."""
 
 NumberSpans: TypeAlias = tuple[tuple[int, int], ...]
-"""First and last number of each range, ascending, none of them twice."""
+"""First and last number of each range, ascending and distinct."""
 
 
 def is_gpu_list(device: str) -> bool:

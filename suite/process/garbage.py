@@ -19,7 +19,7 @@ USUAL_THRESHOLDS: Final = gc.get_threshold()
 
 
 def collect_garbage_seldom() -> None:
-    """Look after many more objects than usual, and not at the end: objects in circles are not
+    """Collect garbage more rarely than usual, and not at the end: objects in circles are not
     finalised then, and the system takes the memory.
     """
     gc.set_threshold(SELDOM_THRESHOLD)
@@ -28,7 +28,7 @@ def collect_garbage_seldom() -> None:
 
 
 def freeze_loaded_objects() -> None:
-    """Look through nothing that is there any more, and as usual from here on: for a process that
+    """Ignore all existing objects, and collect as usual from here on: for a process that
     serves until its end, or is forked.
     """
     gc.freeze()
@@ -36,7 +36,7 @@ def freeze_loaded_objects() -> None:
 
 
 def collect_garbage_as_usual() -> None:
-    """Look through everything once, and at Python's own threshold from here on; call it before a
+    """Collect everything once, and at Python's own threshold from here on; call it before a
     clock starts.
 
     Without the one look, the first through everything that was loaded would fall behind the start.

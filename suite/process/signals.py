@@ -176,7 +176,7 @@ class Signals:
             )
             end_process_at_once(
                 number,
-                f"interrupted, and not at an end after {EXIT_DEADLINE_S:.0f} s: ended as it stood;"
+                f"interrupted, but still running after {EXIT_DEADLINE_S:.0f} s: killed;"
                 " what was saved before is kept",
             )
 

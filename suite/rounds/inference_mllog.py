@@ -43,7 +43,7 @@ class InferenceMllogRules:
     offline_samples: int | None = None
     """Minimum number of samples of Offline's query; a benchmark may have its own."""
     together: bool = False
-    """Measurements and compliance tests lie in the folder of the results, and not in trees of their
+    """Measurements and compliance tests are in the folder of the results, and not in trees of their
     own.
     """
     measurement_files: tuple[str, ...] = ()

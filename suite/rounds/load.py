@@ -86,7 +86,7 @@ def merge_cached_texts(name: str, texts: tuple[str, ...]) -> tuple[dict[str, Any
                 raise RequestError(f"round {name}: '{key}' is defined by two packages")
             merged[key] = strip_sources(table, key, sources)
     if "round" not in merged:
-        raise RequestError(f"round {name}: none of its files has a [round] table")
+        raise RequestError(f"round {name}: its files have no [round] table")
     return merged, sources
 
 
@@ -197,7 +197,7 @@ def build_tuple(kind: Any, value: Any, path: str) -> tuple[Any, ...]:
 
 
 def build_float(kind: Any, value: Any, path: str) -> float:
-    """Take a number that is written without a point, too."""
+    """Accept a number without a decimal point as well."""
     return (
         float(value) if type(value) is int else cast(float, require_exact_type(kind, value, path))
     )

@@ -210,7 +210,7 @@ class PeakSearch:
         return bool(self.best and self.worst and self.worst / self.best - 1 <= self.aim.tolerance)
 
     def record_run(self, observation: RunObservation) -> None:
-        """Take over what a run showed."""
+        """Add the outcome of a run."""
         if observation.full:
             self.update_verdict_rates(observation)
         if self.probing:

@@ -77,7 +77,7 @@ of 24,000.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakRequest:
-    """What a search for the peak asks for."""
+    """The request of a search for the peak."""
 
     scenario: str
     """Server, or MultiStream: samples per query are searched for, a house rule."""

@@ -34,7 +34,7 @@ def build_error_logger(trt: Any) -> Any:
             self.errors: list[str] = []
 
         def log(self, severity: Any, msg: str) -> None:
-            """Keep errors."""
+            """Record errors."""
             if severity in (trt.ILogger.Severity.ERROR, trt.ILogger.Severity.INTERNAL_ERROR):
                 self.errors.append(msg)
 

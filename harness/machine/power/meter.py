@@ -107,7 +107,7 @@ class MeterConnection:
             raise self.build_end_error() from error
 
     def build_end_error(self) -> MeterError:
-        """Say how the connection ended: with the last words of a program that failed."""
+        """Describe how the connection ended, with the last output of a program that failed."""
         code = 0
         if self.process is not None:
             with suppress(subprocess.TimeoutExpired):

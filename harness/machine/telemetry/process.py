@@ -117,7 +117,7 @@ campaign has dozens of runs."""
 
 
 def take_idle_sampler(inherited: InheritedState) -> SamplerProcess | None:
-    """Take the idle process, if it lives and would be started like this today; else end it."""
+    """Return the idle process if it lives and fits the plan; otherwise end it."""
     found = IDLE_PROCESSES.pop(os.getpid(), None)
     if found is not None and (found.inherited != inherited or found.popen.poll() is not None):
         found.kill()
@@ -144,7 +144,7 @@ class RunSampler:
     """
 
     def __init__(self, plan: SamplingPlan) -> None:
-        """Give the plan to the idle process, or to a new one, and wait until it samples."""
+        """Send the plan to the idle process or a new one, and wait until it samples."""
         self.path = Path(plan.path)
         self.lost: tuple[str, ...] = ()
         self.process: SamplerProcess | None = None

@@ -100,7 +100,7 @@ def run_compliance_tests(
 
 
 def format_audit_outcome(record: AuditRecord) -> str:
-    """Say what a test came to in one line."""
+    """Format the outcome of a test in one line."""
     answers = f", {record.differing} of {record.answers} answers differ" if record.answers else ""
     cause = (
         ", LoadGen calls a run INVALID"

@@ -41,7 +41,7 @@ def write_audit_files(folder: Path, record: AuditRecord) -> None:
 
 
 def format_verify_performance(record: AuditRecord) -> str:
-    """Say how the speeds compare, with the words that MLCommons' scripts print."""
+    """Format how the speeds compare, in the words of MLCommons' scripts."""
     passed = record.passed or (record.within_limits and record.differing > 0)
     best = min if record.metric == LATENCY_METRIC else max
     scores = f"reference score = {best(record.reference)}\ntest score = {best(record.found)}\n"
@@ -52,7 +52,7 @@ def format_verify_performance(record: AuditRecord) -> str:
 
 
 def format_verify_accuracy(record: AuditRecord) -> str:
-    """Say how the answers compare."""
+    """Format how the answers compare."""
     counts = (
         f"num_perf_log_entries = {record.answers}\nnum_perf_log_data_mismatch ="
         f" {record.differing}\n"

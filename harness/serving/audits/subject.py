@@ -147,14 +147,14 @@ def list_setting_differences(
 
 
 def convert_setting_to_json(value: HyperValue | None) -> object:
-    """Give a tuple as JSON has it."""
+    """Convert a tuple to JSON's form."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def build_missing_result_error(
     serving_setup: ServingSetup, scenario: Scenario, reason: str
 ) -> RequestError:
-    """Say that the result cannot be audited, and which command makes one that can."""
+    """Raise the error that the result cannot be audited, with the command that makes one that can."""
     name = serving_setup.request.name
     command = (
         f"podium infer {name} --scenario {scenario.value} --results"

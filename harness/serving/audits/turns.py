@@ -149,7 +149,7 @@ def plan_compliance_test(
 def reduce_audit_schedule(
     schedule: LoadGenSchedule, row: ScenarioRow, rules: AuditRules
 ) -> LoadGenSchedule:
-    """Ask for fewer queries where they tell what is compared, and prepare many more: a run that
+    """Request fewer queries where these suffice for the comparison, and prepare many more: a run that
     runs out of them is INVALID.
     """
     wanted = rules.resolve_run_conditions(schedule.scenario, row)
@@ -167,7 +167,7 @@ def reduce_audit_schedule(
 def extend_logged_schedule(
     schedule: LoadGenSchedule, row: ScenarioRow, samples: int
 ) -> LoadGenSchedule:
-    """Ask for as many queries as the answers need that LoadGen is to log, one for each sample in
+    """Request one query for each sample whose answer LoadGen is to log, for each sample in
     memory, at most for those of a result.
     """
     target = min(samples, int(schedule.special.get(SAMPLING_TARGET_SETTING, 0)))
@@ -181,7 +181,7 @@ def extend_logged_schedule(
 
 
 def run_audit_turns(progress: AuditProgress) -> AuditRecord:
-    """Take as many turns as the rules ask for, and more while speed alone speaks against the
+    """Run as many turns as the rules require, and more while speed alone speaks against the
     system; return what all of them came to.
     """
     for turn in range(1, progress.rules.most_turns + 1):
@@ -219,7 +219,7 @@ def take_over_reference(
 
 def find_last_reference(progress: AuditProgress, folder: Path) -> ReferenceRun | None:
     """Return a finished test's last reference run, unless it is INVALID: the next test would fail
-    with it; `folder` is where the test lies now.
+    with it; `folder` is the test's present folder.
     """
     last = folder / REFERENCE_RUNS_FOLDER / f"run_{len(progress.reference_figures)}"
     if progress.outcome is None or is_invalid_run(last):
@@ -233,7 +233,7 @@ def find_last_reference(progress: AuditProgress, folder: Path) -> ReferenceRun |
 
 
 def is_speed_clearly_off(record: AuditRecord) -> bool:
-    """Tell whether the speed is so far off its limits that further turns would not help."""
+    """Return whether the speed is so far off its limits that further turns would not help."""
     return record.ratio > CLEAR_SPEED_FACTOR * (
         record.highest or math.inf
     ) or CLEAR_SPEED_FACTOR * record.ratio < (record.lowest or 0.0)
@@ -366,7 +366,7 @@ def build_audit_record(progress: AuditProgress) -> AuditRecord:
 
 
 def has_invalid_run(progress: AuditProgress) -> bool:
-    """Tell whether LoadGen calls one of the runs INVALID that have to be VALID."""
+    """Return whether LoadGen calls a run INVALID that must be VALID."""
     return any(map(is_invalid_run, list_required_runs(progress)))
 
 
@@ -388,7 +388,7 @@ def list_required_runs(progress: AuditProgress) -> list[Path]:
 
 
 def is_invalid_run(folder: Path) -> bool:
-    """Tell whether LoadGen calls a run INVALID."""
+    """Return whether LoadGen calls a run INVALID."""
     found = read_run_record(folder)
     return found is None or found.verdict != VALID_RUN
 

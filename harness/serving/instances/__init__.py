@@ -1,3 +1,3 @@
 """Several instances of a system under test behind one LoadGen: where they run, the process of each,
-and what stands for them.
+and what represents them.
 """

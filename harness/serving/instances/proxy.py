@@ -86,7 +86,7 @@ class InstanceProcess:
         return answer
 
     def add_instance_name(self, failure: ChildFailure) -> ChildFailure:
-        """Say which GPU's process failed."""
+        """Report which GPU's process failed."""
         return (
             failure
             if self.place.device == "cpu"
@@ -150,7 +150,7 @@ class InstancePool:
         return self.facts.performance_sample_count
 
     def request_from_all(self, verb: str, argument: object = None) -> list[Any]:
-        """Ask all instances at the same time."""
+        """Query all instances at the same time."""
         for lane in self.lanes:
             lane.send_message((verb, argument))
         return [lane.wait_for_answer() for lane in self.lanes]

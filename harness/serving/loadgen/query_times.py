@@ -3,7 +3,7 @@ LoadGen has ended.
 
 Inside LoadGen's clock its thread reads the time of each issue, and workers append these and their
 completions to arrays, which become rows afterwards.
-Queries are told apart by their number in the order of issue.
+Queries are identified by their number in the order of issue.
 """
 
 from array import array

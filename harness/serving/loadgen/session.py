@@ -247,7 +247,7 @@ class LoggerWatch:
         self.size, self.since_s = -1, time.monotonic()
 
     def __call__(self) -> None:
-        """Look once."""
+        """Check once."""
         if self.tick:
             self.tick()
         size = self.detail.stat().st_size if self.detail.exists() else 0
@@ -257,7 +257,7 @@ class LoggerWatch:
             raise StuckLoggerError
 
     def has_logged_power_end(self) -> bool:
-        """Tell whether the log's last lines have the end of the queries; there is no log while the
+        """Return whether the log's last lines have the end of the queries; there is no log while the
         system under test is being built.
         """
         if not self.size:

@@ -109,7 +109,7 @@ class BuiltinServer:
 
 
 def resolve_call_futures(done: Sequence[FinishedCall]) -> None:
-    """Give each waiting call its answer; a caller that went away waits no more."""
+    """Answer each waiting call; callers that have disconnected are skipped."""
     for each in done:
         future: Any = each.caller
         if not future.done():
@@ -139,17 +139,17 @@ class KServeCalls:
             )
 
     async def ServerLive(self, request: Any, context: Any) -> Any:
-        """Say that the server runs."""
+        """Report that the server runs."""
         await self.require_token(context)
         return self.pb.ServerLiveResponse(live=True)
 
     async def ServerReady(self, request: Any, context: Any) -> Any:
-        """Say that the server is ready: it listens once its predictors are warm."""
+        """Report that the server is ready: it listens once its predictors are warm."""
         await self.require_token(context)
         return self.pb.ServerReadyResponse(ready=True)
 
     async def ModelReady(self, request: Any, context: Any) -> Any:
-        """Say that a model is ready."""
+        """Report that a model is ready."""
         await self.require_known_model(request.name, context)
         return self.pb.ModelReadyResponse(ready=True)
 
@@ -236,7 +236,7 @@ def build_infer_response(pb: Any, request: Any, answers: Sequence[bytes]) -> Any
 
 
 def check_grpc_installed() -> None:
-    """Say early, in one sentence, if gRPC or the protocol's messages are missing."""
+    """Report early, in one sentence, if gRPC or the protocol's messages are missing."""
     import_kserve_messages()
     try:
         import grpc  # noqa: F401

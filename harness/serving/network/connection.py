@@ -78,7 +78,7 @@ class ServerConnection:
             raise MissingError(f"{self.endpoint.url}: the server says that it is not ready")
 
     def explain_refusal(self, error: Any) -> str:
-        """Say why a server refuses a call."""
+        """Describe why a server refuses a call."""
         code = self.grpc.StatusCode
         if error.code() == code.UNAUTHENTICATED:
             return (
@@ -95,7 +95,7 @@ class ServerConnection:
         return f"{error.code().name}: {' '.join(str(error.details()).split())}"
 
     def request_description(self) -> ServerDescription:
-        """Ask what is served; MissingError if the server is not podium's."""
+        """Request what is served; MissingError if the server is not podium's."""
         try:
             reply = self.call(
                 encode_opaque_request(DESCRIPTION_MODEL, b""),
@@ -132,7 +132,7 @@ class ServerConnection:
         return found
 
     def request_server_name(self) -> str:
-        """Ask for the server's name, a round trip inside LoadGen's `Name()`."""
+        """Request the server's name, a round trip inside LoadGen's `Name()`."""
         server_metadata = self.build_stub().ServerMetadata(
             import_kserve_messages().ServerMetadataRequest(),
             metadata=self.access.metadata,
@@ -156,7 +156,7 @@ class ServerConnection:
             raise self.build_lost_error(error, "before the run") from error
 
     def build_lost_error(self, error: Any, when: str) -> PodiumError:
-        """Say how a server failed once it had been ready."""
+        """Describe how a server failed after it had been ready."""
         code = self.grpc.StatusCode
         where, nothing = self.endpoint.target, "nothing of that run counts"
         if error.code() == code.UNAVAILABLE:
@@ -244,7 +244,7 @@ def check_tls_handshake(
 
 
 def is_tls_server(plain: socket.socket, endpoint: Endpoint) -> bool:
-    """Tell whether a server answers a TLS greeting; what its certificate says does not matter
+    """Return whether a server answers a TLS greeting; the content of its certificate does not matter
     here.
     """
     context = ssl.create_default_context()

@@ -196,7 +196,7 @@ class QueryDispatcher:
             self.respond(responses)
 
     def format_progress(self) -> str:
-        """Say how far the run is."""
+        """Report the run's progress."""
         return f"after {self.answered:,} of {self.asked:,} answers"
 
     def watch_servers(self) -> None:

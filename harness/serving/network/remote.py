@@ -76,7 +76,7 @@ class ElsewhereEngine:
         return None
 
     def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
-        """Return an executable that nobody opens."""
+        """Return an executable that is never opened."""
         return cast("Executable[Any]", SimpleNamespace(open=refuse_local_execution, facts={}))
 
 

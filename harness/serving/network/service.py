@@ -104,7 +104,7 @@ class PayloadService:
 
 
 def process_calls(predictor: ServicePredictor, calls: Sequence[PendingCall]) -> list[FinishedCall]:
-    """Answer one batch; a failure is told to all of its callers, and the server goes on."""
+    """Answer one batch; a failure is reported to all of its callers, and the server continues."""
     try:
         answers = predictor.answer([call.payload for call in calls])
         if len(answers) != len(calls):

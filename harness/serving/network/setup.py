@@ -115,7 +115,7 @@ def set_up_remote_serving(
 
 
 def get_positive_setting(request: RunRequest, key: str, otherwise: Any) -> Any:
-    """Return a setting that counts something, or what stands for it; RequestError below 1."""
+    """Return a setting that counts something, or its default; RequestError below 1."""
     value = request.settings.get(key, otherwise)
     if isinstance(value, int) and value < 1:
         raise RequestError(f"setting {key}: {value} is below 1")
@@ -238,7 +238,7 @@ def choose_network_division(row: InferenceRow, record: NetworkRecord) -> Divisio
 def build_remote_setup(
     request: RunRequest, row: InferenceRow, chosen: ExportedCheckpoint, remote: RemoteServers
 ) -> ServingSetup:
-    """Put together what LoadGen's side needs; engine, number format and batching are the
+    """Collect what LoadGen's side needs; engine, precision and batching are the
     servers'.
     """
     if resolve_instance_count(request.settings):

@@ -119,7 +119,7 @@ class TritonServer:
         ]
 
     def process_payloads(self, payloads: Sequence[bytes]) -> list[bytes]:
-        """Put payloads through the service and wait; Triton reports an exception to the callers."""
+        """Send payloads through the service and wait; Triton reports an exception to the callers."""
         done: SimpleQueue[Sequence[FinishedCall]] = SimpleQueue()
         for place, payload in enumerate(payloads):
             self.service.submit_call(PendingCall(payload=payload, finish=done.put, caller=place))
@@ -131,7 +131,7 @@ class TritonServer:
         return [found[place].answer for place in range(len(payloads))]
 
     def serve_description(self, requests: Sequence[Any]) -> list[dict[str, Any]]:
-        """Say what is served."""
+        """Describe what is served."""
         facts = msgspec.json.encode(self.facts)
         return [
             {ANSWER_TENSOR: build_bytes_column([facts] * len(request.data[PAYLOAD_TENSOR]))}

@@ -1,5 +1,5 @@
 """What travels between podium and a server: KServe v2 messages (tritonclient has them), endpoints,
-and what a server tells of itself.
+and what a server reports about itself.
 
 Opaque form: model `<workload>`, input `payload` and output `answer`, both BYTES [n, 1]: a sample's
 payload in, its answer out exactly as the
@@ -127,7 +127,7 @@ def parse_listen_address(text: str, tls: bool) -> Endpoint:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Tell whether an address never leaves this machine."""
+    """Return whether an address never leaves this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -185,7 +185,7 @@ def encode_opaque_request(model: str, payload: bytes) -> bytes:
 
 
 def convert_settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give all values the types that JSON has: engines describe themselves with subclasses of str,
+    """Convert all values to JSON's own types: engines describe themselves with subclasses of str,
     too.
     """
     return dict(json.loads(json.dumps(dict(settings), allow_nan=False)))

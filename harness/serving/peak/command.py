@@ -121,7 +121,7 @@ def measure_peak(
             )
     except Interrupted as error:
         raise type(error)(
-            f"{workload}: {error}; what was measured is kept, and the same command goes on"
+            f"{workload}: {error}; what was measured is kept, and the same command continues"
         ) from error
     if form == "json":
         click.echo(json.dumps(asdict(found), indent=2))
@@ -314,7 +314,7 @@ def search_peak(session: SearchSession, peak_options: PeakOptions) -> PeakStudy:
     """
     trials = recover_earlier_trials(session)
     if trials:
-        click.echo(f"{len(trials)} probes and runs are there; the search goes on")
+        click.echo(f"continuing the search after {len(trials)} probes and runs")
     while (step := choose_loggable_step(session, trials, peak_options.budget_s)) is not None:
         trials.append(run_search_step(session, step, len(trials)))
         click.echo(f"  {format_trial_line(session, trials[-1])}")
@@ -403,7 +403,7 @@ def format_trial_line(session: SearchSession, trial: RateAttempt) -> str:
 
 
 def format_peak_summary(found: PeakStudy) -> str:
-    """Say what the runs prove, in one line."""
+    """Format what the runs prove, in one line."""
     answer, sought = found.answer, found.sought
     unit = (
         "queries/s"

@@ -111,7 +111,7 @@ class SweepTable:
     earlier: EarlierSweep
 
     def write_study(self, *, finished: bool = False) -> Study:
-        """Write the table as it stands."""
+        """Write the table in its present state."""
         study = self.build_study(finished)
         write_sweep_document(self.study_folder / STUDY_FILE, study)
         return study
@@ -192,7 +192,7 @@ class SweepTable:
 
 
 def apply_series_scores(row: StudyRow, series: SweepSeries | None) -> StudyRow:
-    """Give an earlier row of a series the series' scores, which are of one accuracy run."""
+    """Copy the series' scores, which are of one accuracy run, to an earlier row of the series."""
     if series is None or not row.samples_per_second:
         return row
     (made,) = SweepSeries(
@@ -319,7 +319,7 @@ def read_earlier_sweep(
 
 
 def is_refusal_current(row: StudyRow, study: Study, series: Sequence[SweepSeries]) -> bool:
-    """Tell whether a row without a run is of the system that is swept now."""
+    """Return whether a row without a run is of the system of this sweep."""
     earlier_request = next(
         (
             each
@@ -344,7 +344,7 @@ def is_refusal_current(row: StudyRow, study: Study, series: Sequence[SweepSeries
 def is_run_current(
     folder: Path, entry: StudyRow | RateDrift, series: Sequence[SweepSeries]
 ) -> bool:
-    """Tell whether a run is of the system that is swept now, in its batch size."""
+    """Return whether a run is of the system and the batch size of this sweep."""
     point = read_sweep_point(folder)
     if point is None or (point.engine, point.precision, point.batch) != get_point_key(entry):
         return False
@@ -366,7 +366,7 @@ def is_run_current(
 
 
 def is_same_but_settings(point: PointIdentity, identity: PointIdentity) -> bool:
-    """Tell whether two points are of one system, whatever their settings and batch."""
+    """Return whether two points are of one system, regardless of their settings and batch."""
     left, right = (
         convert_identity_to_json(replace(each, settings={}, batch=0)) for each in (point, identity)
     )
@@ -417,7 +417,7 @@ def find_unexpected_files(
 
 
 def is_run_of_sweep(path: Path, series: SweepSeries, request: SweepOptions) -> bool:
-    """Tell whether a folder is a finished run that this sweep asks for, or the accuracy run of its
+    """Return whether a folder is a finished run that this sweep needs, or the accuracy run of its
     series.
     """
     point = read_sweep_point(path)

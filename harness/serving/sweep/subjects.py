@@ -323,7 +323,7 @@ def resolve_network_settings(round: Round, options: RunOptions) -> dict[str, Any
 
 
 def read_study_threads(options: RunOptions, device: str, request: SweepOptions) -> int:
-    """Return the CPU threads of a study that this sweep goes on with, if the machine still has
+    """Return the CPU threads of a study that this sweep continues, if the machine still has
     them, and say so where they are few; 0 if there is none.
 
     What others use now decides the threads of a new study; points with others than the first ones

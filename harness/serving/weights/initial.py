@@ -48,7 +48,7 @@ def export_initial_weights(workload: str, options: RunOptions, folder: Path) -> 
 
 
 def store_untrained_checkpoint(request: RunRequest, made: Path, origin: str) -> Path:
-    """Give exported weights their record and their place among the checkpoints; RequestError if a
+    """Write the record of exported weights and move them to the checkpoints; RequestError if a
     training here made the same; return the place.
     """
     sha256 = compute_folder_sha256(made)
@@ -74,7 +74,7 @@ def store_untrained_checkpoint(request: RunRequest, made: Path, origin: str) -> 
 
 
 def is_trained_here(folder: Path) -> bool:
-    """Tell whether a checkpoint has the record of a training."""
+    """Return whether a checkpoint has the record of a training."""
     try:
         return not read_untrusted_file(
             folder / CHECKPOINT_RECORD, EXPORTED_CHECKPOINT_DECODER.decode

@@ -37,7 +37,7 @@ def measure_weights_speed(
     weights: str,
     runs: int | None,
 ) -> None:
-    """Measure the speed of weights without asking for accuracy; the runs lie in a study of their
+    """Measure the speed of weights without asking for accuracy; the runs are in a study of their
     own. JudgedError if one is INVALID.
     """
     options = replace(

@@ -47,7 +47,7 @@ class TrainingSetState:
     def __post_init__(self) -> None:
         """Refuse what no command writes: the file is untrusted input."""
         if self.runs < 1 or not is_inside_folder(self.logs):
-            raise ValueError(f"a set of {self.runs} runs whose logs lie in {self.logs!r}")
+            raise ValueError(f"a set of {self.runs} runs with logs in {self.logs!r}")
 
     nonce: str
     """32 hex digits; binds every LoadGen run to this set."""

@@ -177,7 +177,7 @@ class PowerSession:
     """Folder of LoadGen's files."""
 
     def locate_file(self, name: str) -> Path:
-        """Return where a session's file lies: the LoadGen logs of the run are the run's own."""
+        """Return the path of a session's file: the LoadGen logs of the run are the run's own."""
         if name == f"{TESTING_FOLDER}/{ANALYZER_LOG}":
             return self.analyzer_log
         return (

@@ -65,7 +65,7 @@ class CalibrationRecord:
 
 
 ROUGH_EDGE_SHARE: Final = 0.1
-"""Share of an energy from which on the error at the edges is reported with it. Source: house rule."""
+"""Share of an energy from which on the error at its edges is reported. Source: house rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ packages name their modules in the entry-point group `podium.rules`; an entry po
 begins with a kind of round and a dot (`training.my-rules`) is loaded for that kind alone. A rule
 reads:
 
-    @rule("log.init", PublishedLog, about=About.RULES, doubt="the time to train")
+    @rule("log.init", PublishedLog, About.RULES, doubt="the time to train")
     def init(log: PublishedLog) -> Iterator[Fault]:
         '''Initialisation takes at most 20 minutes.
 
@@ -107,8 +107,8 @@ def truncate_quoted_text(text: str) -> str:
 def rule(
     id: str,
     document: type[D],
-    *,
     about: About = About.FORM,
+    *,
     doubt: str = "",
     former: str = "",
     severity: Severity = Severity.ERROR,

@@ -63,7 +63,7 @@ def present(source: SourceFile) -> Iterator[Fault]:
     yield from check_parse_errors(source, ParseErrorKind.MISSING)
 
 
-@rule("file.readable", SourceFile, about=About.SCORE, doubt="everything that the file would show")
+@rule("file.readable", SourceFile, About.SCORE, doubt="everything that the file would show")
 def readable(source: SourceFile) -> Iterator[Fault]:
     """Each file can be opened and read, and is a regular file.
 
@@ -115,7 +115,7 @@ def number(source: SourceFile) -> Iterator[Fault]:
     yield from check_parse_errors(source, ParseErrorKind.NUMBER)
 
 
-@rule("file.duplicate", SourceFile, about=About.SCORE, doubt="which of the values counts")
+@rule("file.duplicate", SourceFile, About.SCORE, doubt="which of the values counts")
 def duplicate(source: SourceFile) -> Iterator[Fault]:
     """No name occurs twice in one object or summary, because readers would disagree about which
     value counts.

@@ -21,7 +21,7 @@ class UnjudgedPath:
     """The evidence for the round."""
 
 
-@rule("round.known", UnjudgedPath, about=About.IDENTITY, weight=Verdict.UNKNOWN)
+@rule("round.known", UnjudgedPath, About.IDENTITY, weight=Verdict.UNKNOWN)
 def known(result: UnjudgedPath) -> Iterator[Fault]:
     """A result belongs to a known round; another round's rules do not apply to it.
 

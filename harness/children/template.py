@@ -63,7 +63,7 @@ class ForkedChild:
         self.exitcode: int | None = None
 
     def kill(self) -> None:
-        """Have the template kill it, which alone knows whether the process number is still its own."""
+        """Have the template kill it, which alone knows whether its number is still valid."""
         if self.exitcode is None:
             with suppress(OSError):
                 self.sentinel.send(None)

@@ -135,7 +135,7 @@ def require_audit_rules(name: str) -> AuditRules:
 
 
 def compute_audit_seed(nonce: str, checkpoint_sha256: str, test: str, position: int) -> int:
-    """Draw a seed that cannot be prepared for: 63 bits of SHA-256, since LoadGen's detail log prints
+    """Draw a seed that is unpredictable: 63 bits of SHA-256, since LoadGen's detail log prints
     seeds through a signed type in some versions.
     """
     digest = hashlib.sha256(f"{nonce}{checkpoint_sha256}{test}{position}".encode()).digest()

@@ -39,7 +39,7 @@ PLAN_SETTINGS: Final = (
 @rule(
     "inference-mllog.draws",
     MllogRun,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether these answers are the accuracy run's",
 )
 def draws(run: MllogRun) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ from compliance.verdict import About, Fault, Verdict
 @rule(
     "inference-mllog.endpoints",
     EndpointsEntry,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure, which podium does not judge yet",
     weight=Verdict.UNKNOWN,
 )

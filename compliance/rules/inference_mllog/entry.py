@@ -23,7 +23,7 @@ ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
 @rule(
     "inference-mllog.complete",
     MllogEntry,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure and its accuracy",
     former="later.complete",
 )
@@ -42,7 +42,7 @@ def complete(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.benchmark",
     MllogEntry,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="which benchmark it is a result of",
     former="later.benchmark",
 )
@@ -61,7 +61,7 @@ def benchmark(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.accuracy",
     MllogEntry,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="the accuracy",
     former="later.accuracy",
 )
@@ -102,7 +102,7 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.hash",
     MllogEntry,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether these answers are the accuracy run's",
     former="later.hash",
 )
@@ -149,7 +149,7 @@ def hashed(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.data_set",
     MllogEntry,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether the accuracy is that of the whole data set",
     former="later.data_set",
 )
@@ -178,7 +178,7 @@ def data_set(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.inferred",
     MllogEntry,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the figure was measured in this scenario",
     former="later.inferred",
 )
@@ -206,7 +206,7 @@ def inferred(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.one_system",
     MllogEntry,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="whether accuracy and figure are of one scenario",
     former="later.one_system",
 )
@@ -252,7 +252,7 @@ def system(entry: MllogEntry) -> Iterator[Fault]:
 @rule(
     "inference-mllog.distinct",
     MllogEntry,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: one run is counted twice",
     former="later.distinct",
 )

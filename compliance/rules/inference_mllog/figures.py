@@ -127,7 +127,7 @@ class RequiredSpan(NamedTuple):
 @rule(
     "inference-mllog.once",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="which of the values counts",
     former="later.once",
 )
@@ -150,7 +150,7 @@ def once(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.settings",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="which settings the run was made with",
     former="later.settings",
 )
@@ -175,7 +175,7 @@ def settings(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.summary",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure, of which there are two",
     former="later.summary",
 )
@@ -242,9 +242,7 @@ def is_printed_as_logged(text: str, logged: object) -> bool:
     return math.isclose(shown, logged, rel_tol=PRINTED_NUMBER_TOLERANCE, abs_tol=PRINTED_RATE_ERROR)
 
 
-@rule(
-    "inference-mllog.whole", MllogRun, about=About.SCORE, doubt="the figure", former="later.whole"
-)
+@rule("inference-mllog.whole", MllogRun, About.SCORE, doubt="the figure", former="later.whole")
 def whole(run: MllogRun) -> Iterator[Fault]:
     """A performance run has all its results: latencies, percentiles, and the rate or latency that
     counts.
@@ -274,7 +272,7 @@ def whole(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.arithmetic",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure",
     former="later.arithmetic",
 )
@@ -389,7 +387,7 @@ def check_server_rates(
 @rule(
     "inference-mllog.elapsed",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="how long the run was",
     former="later.elapsed",
 )

@@ -85,7 +85,7 @@ def measurements(filing: MllogEntryDocuments) -> Iterator[Fault]:
 @rule(
     "inference-mllog.tests",
     MllogEntryDocuments,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the system keeps the rules that the tests are for",
     former="later.tests",
 )
@@ -154,7 +154,7 @@ def system_fields(system: MllogSystem) -> Iterator[Fault]:
 @rule(
     "inference-mllog.system_place",
     MllogSystem,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="whose system it is, and of which division",
     former="later.system_place",
 )
@@ -195,7 +195,7 @@ def system_place(system: MllogSystem) -> Iterator[Fault]:
 @rule(
     "inference-mllog.scenarios",
     MllogBenchmark,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the system was measured in all scenarios that count",
     former="later.scenarios",
 )

@@ -74,7 +74,7 @@ def has_detail_records(run: MllogRun) -> bool:
 @rule(
     "inference-mllog.records",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure and the settings that it was measured with",
     former="later.records",
 )
@@ -99,7 +99,7 @@ def records(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.mode",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: it is another kind of run",
     former="later.mode",
 )
@@ -128,7 +128,7 @@ def mode(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.scenario",
     MllogRun,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="which scenario it is a result of",
     former="later.scenario",
 )
@@ -152,7 +152,7 @@ def scenario(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.seeds",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the samples were drawn as the round requires",
     former="later.seeds",
 )
@@ -172,7 +172,7 @@ def seeds(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.valid",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: LoadGen did not accept the run",
     former="later.valid",
 )
@@ -203,7 +203,7 @@ def valid(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.errors",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     former="later.errors",
     severity=Severity.WARNING,
 )
@@ -221,7 +221,7 @@ def errors(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.duration",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run was as long as the round requires",
     former="later.duration",
 )
@@ -239,7 +239,7 @@ def duration(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.samples",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run used as many samples as the round requires",
     former="later.samples",
 )
@@ -273,7 +273,7 @@ def samples(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.bound",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run met the latency bound",
     former="later.bound",
 )
@@ -310,7 +310,7 @@ def bound(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.special",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run is a result or a test",
     former="later.special",
 )
@@ -335,7 +335,7 @@ def special(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.latencies",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the latencies",
     former="later.latencies",
 )
@@ -357,9 +357,7 @@ def latencies(run: MllogRun) -> Iterator[Fault]:
                 yield run.build_fault(f"{name} {high:.0f}", f"at least {low:.0f}, {lower}", name)
 
 
-@rule(
-    "inference-mllog.result", MllogRun, about=About.SCORE, doubt="the figure", former="later.result"
-)
+@rule("inference-mllog.result", MllogRun, About.SCORE, doubt="the figure", former="later.result")
 def result(run: MllogRun) -> Iterator[Fault]:
     """The result follows from the generated queries, and the summary agrees.
 

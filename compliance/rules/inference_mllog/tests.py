@@ -72,7 +72,7 @@ def read_test_output(path: Path) -> str:
 @rule(
     "inference-mllog.test_files",
     MllogAuditTest,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the system keeps the rules that the test is for",
     former="later.test_files",
 )
@@ -92,7 +92,7 @@ def test_files(test: MllogAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-mllog.test_passed",
     MllogAuditTest,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the system keeps the rules that the test is for",
     former="later.test_passed",
 )
@@ -164,7 +164,7 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
 @rule(
     "inference-mllog.test_seeds",
     MllogAuditTest,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the test was made as the round requires",
     former="later.test_seeds",
 )
@@ -214,7 +214,7 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-mllog.test_settings",
     MllogAuditTest,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the test was made as the round requires",
     former="later.test_settings",
 )
@@ -258,7 +258,7 @@ def weigh_unchecked_run(test: MllogAuditTest) -> Severity | None:
 @rule(
     "inference-mllog.test_score",
     MllogAuditTest,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether the test's run is as accurate as the result",
     former="later.test_score",
 )
@@ -291,7 +291,7 @@ def test_score(test: MllogAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-mllog.test_speed",
     MllogAuditTest,
-    about=About.SCORE,
+    About.SCORE,
     former="later.test_speed",
     severity=Severity.WARNING,
 )

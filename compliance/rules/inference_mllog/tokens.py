@@ -47,7 +47,7 @@ RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90
 @rule(
     "inference-mllog.tokens",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the latencies of tokens",
     former="later.tokens",
 )
@@ -88,7 +88,7 @@ def tokens(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.token_bounds",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run met the latency bound",
     former="later.token_bounds",
 )
@@ -121,7 +121,7 @@ def token_bounds(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.token_count",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the rate of tokens",
     former="later.token_count",
 )
@@ -154,7 +154,7 @@ def token_count(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.token_rate",
     MllogEntry,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the rate of tokens",
     former="later.token_rate",
 )
@@ -213,7 +213,7 @@ def compute_answer_length(run: MllogRun) -> tuple[str, float]:
 @rule(
     "inference-mllog.equal_issue",
     MllogRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether each sample was issued as often as the others",
     former="later.equal_issue",
 )
@@ -263,7 +263,7 @@ def equal_issue(run: MllogRun) -> Iterator[Fault]:
 @rule(
     "inference-mllog.early_stopping",
     MllogRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the latency percentile",
     former="later.early_stopping",
 )

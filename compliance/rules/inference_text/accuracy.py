@@ -44,13 +44,7 @@ def build_accuracy_text_fault(
     return entry.build_fault(found, required, entry.claims.source.path, line, severity)
 
 
-@rule(
-    "inference-text.score",
-    TextEntry,
-    about=About.QUALITY,
-    doubt="the accuracy",
-    former="filed.score",
-)
+@rule("inference-text.score", TextEntry, About.QUALITY, doubt="the accuracy", former="filed.score")
 def score(entry: TextEntry) -> Iterator[Fault]:
     """accuracy.txt contains the benchmark's score; if it occurs several times, the values are
     equal.
@@ -108,7 +102,7 @@ def score(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.threshold",
     TextEntry,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="the accuracy",
     former="filed.threshold",
 )
@@ -133,11 +127,7 @@ def threshold(entry: TextEntry) -> Iterator[Fault]:
 
 
 @rule(
-    "inference-text.counts",
-    TextEntry,
-    about=About.QUALITY,
-    doubt="the accuracy",
-    former="filed.counts",
+    "inference-text.counts", TextEntry, About.QUALITY, doubt="the accuracy", former="filed.counts"
 )
 def counts(entry: TextEntry) -> Iterator[Fault]:
     """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy
@@ -191,13 +181,7 @@ def check_answered_total(entry: TextEntry, total: int, line: int) -> Iterator[Fa
         )
 
 
-@rule(
-    "inference-text.table",
-    TextEntry,
-    about=About.QUALITY,
-    doubt="the accuracy",
-    former="filed.table",
-)
+@rule("inference-text.table", TextEntry, About.QUALITY, doubt="the accuracy", former="filed.table")
 def table(entry: TextEntry) -> Iterator[Fault]:
     """The mAP in accuracy.txt is the average precision in the table above it.
 
@@ -221,9 +205,7 @@ def table(entry: TextEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "inference-text.top1", TextEntry, about=About.QUALITY, doubt="the accuracy", former="filed.top1"
-)
+@rule("inference-text.top1", TextEntry, About.QUALITY, doubt="the accuracy", former="filed.top1")
 def top1(entry: TextEntry) -> Iterator[Fault]:
     """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the
     labels.
@@ -264,7 +246,7 @@ def describe_recomputed_top1(found: Top1) -> str:
 @rule(
     "inference-text.unscored",
     TextEntry,
-    about=About.QUALITY,
+    About.QUALITY,
     former="filed.unscored",
     severity=Severity.INFO,
 )
@@ -284,7 +266,7 @@ def unscored(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.hash",
     TextEntry,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether these answers are the accuracy run's",
     former="filed.hash",
 )

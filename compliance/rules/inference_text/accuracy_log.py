@@ -27,7 +27,7 @@ def has_accuracy_answers(run: TextRun) -> bool:
 @rule(
     "inference-text.data_set",
     TextRun,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether the accuracy is that of the whole data set",
     former="served.data_set",
 )
@@ -68,7 +68,7 @@ def data_set(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.answers",
     TextRun,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether the accuracy is that of the whole data set",
     former="served.answers",
 )
@@ -146,7 +146,7 @@ def layout(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.sequence",
     TextRun,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether these answers are the accuracy run's",
     former="served.sequence",
 )
@@ -161,9 +161,7 @@ def sequence(run: TextRun) -> Iterator[Fault]:
         yield run.build_answers_fault(f"seq_id {number_} again", "each number once", line)
 
 
-@rule(
-    "inference-text.data", TextRun, about=About.QUALITY, doubt="the accuracy", former="served.data"
-)
+@rule("inference-text.data", TextRun, About.QUALITY, doubt="the accuracy", former="served.data")
 def data(run: TextRun) -> Iterator[Fault]:
     """Answers have the format that the benchmark's accuracy script reads: classes of equal size,
     detections of seven numbers each.

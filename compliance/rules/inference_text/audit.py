@@ -75,7 +75,7 @@ def build_verdict_line_fault(
 @rule(
     "inference-text.audit_passed",
     TextAuditTest,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the system keeps the rules that the test is for",
     former="filed.audit_passed",
 )
@@ -201,7 +201,7 @@ def outcome(test: TextAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-text.audit_settings",
     TextAuditTest,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the test was made as the round requires",
     former="filed.audit_settings",
     severity=Severity.WARNING,
@@ -234,7 +234,7 @@ def settings(test: TextAuditTest) -> Iterator[Fault]:
 @rule(
     "inference-text.audit_score",
     TextAuditTest,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether the test's run is as accurate as the result",
     former="filed.audit_score",
 )

@@ -20,7 +20,7 @@ MAX_NAMED_DIFFERING_SAMPLES: Final = 3
 @rule(
     "inference-text.audit_speed",
     TextAuditTest,
-    about=About.SCORE,
+    About.SCORE,
     former="filed.audit_speed",
     severity=Severity.WARNING,
 )
@@ -76,7 +76,7 @@ def select_headline_result(run: TextRun) -> tuple[Scenario | None, float | None]
 @rule(
     "inference-text.audit_answers",
     TextAuditTest,
-    about=About.QUALITY,
+    About.QUALITY,
     former="filed.audit_answers",
     severity=Severity.WARNING,
 )

@@ -33,7 +33,7 @@ SHARED_SETTINGS = (
 @rule(
     "inference-text.benchmark",
     TextEntry,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="which benchmark it is a result of",
     former="filed.benchmark",
 )
@@ -69,7 +69,7 @@ def benchmark(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.division",
     TextEntry,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="which division it is a result of",
     former="filed.division",
 )
@@ -119,7 +119,7 @@ def inferred(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.runs",
     TextEntry,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure, which rests on the round's number of runs",
     former="filed.runs",
 )
@@ -148,7 +148,7 @@ def runs(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.distinct",
     TextEntry,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: one run is counted twice",
     former="filed.distinct",
 )
@@ -202,11 +202,7 @@ def list_summary_latencies(run: TextRun) -> tuple[str, ...] | None:
     return found if len(found) == len(SUMMARY_LATENCIES) else None
 
 
-@rule(
-    "inference-text.claimed_version",
-    TextEntry,
-    former="filed.version",
-)
+@rule("inference-text.claimed_version", TextEntry, former="filed.version")
 def version(entry: TextEntry) -> Iterator[Fault]:
     """All runs of an entry use the same LoadGen, built from the same sources.
 
@@ -246,7 +242,7 @@ def check_loadgen_sources(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.alike",
     TextEntry,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the runs are of one configuration",
     former="filed.alike",
 )

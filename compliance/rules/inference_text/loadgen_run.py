@@ -36,7 +36,7 @@ def has_performance_summary(run: TextRun) -> bool:
 @rule(
     "inference-text.mode",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: it is another kind of run",
     former="served.mode",
 )
@@ -95,7 +95,7 @@ def mode(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.scenario",
     TextRun,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="which scenario it is a result of",
     former="served.scenario",
 )
@@ -133,7 +133,7 @@ def scenario(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.valid",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: LoadGen did not accept the run",
     former="served.valid",
 )
@@ -164,13 +164,7 @@ def valid(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "inference-text.headline",
-    TextRun,
-    about=About.SCORE,
-    doubt="the figure",
-    former="served.headline",
-)
+@rule("inference-text.headline", TextRun, About.SCORE, doubt="the figure", former="served.headline")
 def headline(run: TextRun) -> Iterator[Fault]:
     """The summary contains its scenario's result, and no other scenario's; a run has a summary or a
     detail log.
@@ -210,7 +204,7 @@ def is_accepted_error(run: TextRun, remark: LoadGenRemark) -> bool:
 @rule(
     "inference-text.errors",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure: LoadGen could not measure the run",
     former="served.errors",
 )
@@ -269,7 +263,7 @@ def errors(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.version",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether an unmodified LoadGen measured the run",
     former="served.version",
 )
@@ -348,7 +342,7 @@ def clock(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.whole",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure and the settings that it was measured with",
     former="served.whole",
 )

@@ -132,7 +132,7 @@ def fields(entry: TextEntry) -> Iterator[Fault]:
 @rule(
     "inference-text.closed",
     TextEntry,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the model is the closed division's",
     former="filed.closed",
 )
@@ -206,7 +206,7 @@ def resolve_code_folder(file: Path, code: Path) -> Path:
 @rule(
     "inference-text.configuration",
     TextEntry,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run was as long as the round requires",
     former="filed.configuration",
 )

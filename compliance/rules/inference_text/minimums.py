@@ -22,7 +22,7 @@ deviations at 14,400 queries.
 @rule(
     "inference-text.minimums",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run was as long as the round requires",
     former="served.minimums",
 )
@@ -129,7 +129,7 @@ def has_enough_queries_by_duration(run: TextRun, requested: float) -> bool:
 @rule(
     "inference-text.generated",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run was as long as the round requires",
     former="served.generated",
 )

@@ -97,7 +97,7 @@ def fields(system: TextSystem) -> Iterator[Fault]:
 @rule(
     "inference-text.system_position",
     TextSystem,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="whose system it is, and of which division",
     former="org.filed_place",
 )
@@ -197,7 +197,7 @@ def folders(tree: TextOrganisation) -> Iterator[Fault]:
 @rule(
     "inference-text.required_scenarios",
     TextBenchmarkFolder,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the system was measured in all scenarios that count",
     former="org.filed_scenarios",
 )

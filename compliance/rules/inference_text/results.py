@@ -41,7 +41,7 @@ def is_far_from_expected(
 @rule(
     "inference-text.percentiles",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the latencies",
     former="served.percentiles",
 )
@@ -152,7 +152,7 @@ def check_mean_latency(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.single_stream",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure",
     former="served.single_stream",
 )
@@ -238,7 +238,7 @@ def compute_max_latency_s(run: TextRun) -> float:
 @rule(
     "inference-text.multi_stream",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the figure",
     former="served.multi_stream",
 )
@@ -284,9 +284,7 @@ def multi_stream(run: TextRun) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "inference-text.server", TextRun, about=About.SCORE, doubt="the figure", former="served.server"
-)
+@rule("inference-text.server", TextRun, About.SCORE, doubt="the figure", former="served.server")
 def server(run: TextRun) -> Iterator[Fault]:
     """Server's result is the number of generated queries divided by their scheduled duration, and
     no more were completed per second.
@@ -341,13 +339,7 @@ def server(run: TextRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "inference-text.offline",
-    TextRun,
-    about=About.SCORE,
-    doubt="the figure",
-    former="served.offline",
-)
+@rule("inference-text.offline", TextRun, About.SCORE, doubt="the figure", former="served.offline")
 def offline(run: TextRun) -> Iterator[Fault]:
     """Offline's result is the number of samples divided by the highest latency.
 
@@ -380,7 +372,7 @@ def offline(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.duration",
     TextRun,
-    about=About.SCORE,
+    About.SCORE,
     doubt="how long the run was",
     former="served.duration",
 )

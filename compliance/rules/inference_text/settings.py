@@ -100,7 +100,7 @@ def is_equal_published_setting(left: str, right: str) -> bool:
 @rule(
     "inference-text.parameters",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="which settings the run was made with",
     former="served.parameters",
 )
@@ -142,7 +142,7 @@ def parameters(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.effective",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="which settings the run was made with",
     former="served.effective",
 )
@@ -175,7 +175,7 @@ def effective(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.seeds",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the samples were drawn as the round requires",
     former="served.seeds",
 )
@@ -201,7 +201,7 @@ def seeds(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.special",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run is a result or a test",
     former="served.special",
 )
@@ -250,7 +250,7 @@ def special(run: TextRun) -> Iterator[Fault]:
 @rule(
     "inference-text.samples",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run used as many samples as the round requires",
     former="served.samples",
 )
@@ -327,7 +327,7 @@ def check_single_stream_percentile(run: TextRun, share: float | None) -> Iterato
 @rule(
     "inference-text.bound",
     TextRun,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run met the latency bound",
     former="served.bound",
 )

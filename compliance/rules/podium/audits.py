@@ -70,11 +70,7 @@ AUDIT_RATIO_TOLERANCE: Final = 1e-9
 """Relative: the error from writing and reading a number."""
 
 
-@rule(
-    "audit.result",
-    Audit,
-    about=About.IDENTITY,
-)
+@rule("audit.result", Audit, About.IDENTITY)
 def result(audit: Audit) -> Iterator[Fault]:
     """A compliance test has a known name and rules, and belongs to a result: the same system,
     campaign, checkpoint and settings.
@@ -151,11 +147,7 @@ def check_run_matches_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator
             )
 
 
-@rule(
-    "audit.settings",
-    Audit,
-    about=About.RULES,
-)
+@rule("audit.settings", Audit, About.RULES)
 def settings(audit: Audit) -> Iterator[Fault]:
     """Each run of a test has the settings of the test's rules: the seeds derive from nonce and
     checkpoint, and no other settings differ.
@@ -276,11 +268,7 @@ def check_single_sample_answers(run: LoadGenRun, wanted: Mapping[str, Any]) -> I
             )
 
 
-@rule(
-    "audit.turns",
-    Audit,
-    about=About.RULES,
-)
+@rule("audit.turns", Audit, About.RULES)
 def turns(audit: Audit) -> Iterator[Fault]:
     """Test runs and reference runs alternate, in the number that the rules require, after the
     result, and never two at once.
@@ -317,11 +305,7 @@ def turns(audit: Audit) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "audit.speed",
-    Audit,
-    about=About.SCORE,
-)
+@rule("audit.speed", Audit, About.SCORE)
 def speed(audit: Audit) -> Iterator[Fault]:
     """With the test's settings the system is about as fast as without them. The speed is recomputed
     from the detail logs of all runs.
@@ -350,11 +334,7 @@ def recompute_audit_speed(audit: Audit) -> AuditComparison | None:
     return compare_best_runs(audit.rules, audit.row, audit.scenario, *figures)
 
 
-@rule(
-    "audit.answers",
-    Audit,
-    about=About.QUALITY,
-)
+@rule("audit.answers", Audit, About.QUALITY)
 def answers(audit: Audit) -> Iterator[Fault]:
     """TEST01's performance runs give the same answers as the accuracy run: whole answers, byte for
     byte or within the workload's tolerance.
@@ -401,11 +381,7 @@ def is_same_file(one: Path, other: Path) -> bool:
         return False
 
 
-@rule(
-    "audit.told",
-    Audit,
-    about=About.SCORE,
-)
+@rule("audit.told", Audit, About.SCORE)
 def stated_outcome(audit: Audit) -> Iterator[Fault]:
     """audit.json and the verify files agree with the recomputed runs.
 
@@ -479,11 +455,7 @@ def check_verdict_texts(audit: Audit, passed: Mapping[str, bool]) -> Iterator[Fa
             yield audit.build_fault("no outcome", PASS, name, Severity.WARNING)
 
 
-@rule(
-    "audit.failed",
-    Audit,
-    about=About.SCORE,
-)
+@rule("audit.failed", Audit, About.SCORE)
 def failed(audit: Audit) -> Iterator[Fault]:
     """A test that podium recorded as failed stays failed, even if its recomputed runs now pass.
 
@@ -494,7 +466,7 @@ def failed(audit: Audit) -> Iterator[Fault]:
         yield audit.build_fault("failed", "a passed test")
 
 
-@rule("audit.strays", Audit, about=About.FORM, severity=Severity.WARNING)
+@rule("audit.strays", Audit, About.FORM, severity=Severity.WARNING)
 def strays(audit: Audit) -> Iterator[Fault]:
     """A compliance test's folder contains only its runs, its record, its settings and its verify
     files.

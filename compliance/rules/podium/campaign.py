@@ -49,11 +49,7 @@ OWN_ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"
 """podium's engines, each of which describes what it built under its own name and version."""
 
 
-@rule(
-    "tree.distinct",
-    Submission,
-    about=About.SCORE,
-)
+@rule("tree.distinct", Submission, About.SCORE)
 def distinct(tree: Submission) -> Iterator[Fault]:
     """No LoadGen run in a tree is submitted twice, under different scenarios, systems or
     organisations. The rule compares times and results.
@@ -99,11 +95,7 @@ def iterate_unique_marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
         yield "latencies", results
 
 
-@rule(
-    "tree.chronology",
-    Submission,
-    about=About.SCORE,
-)
+@rule("tree.chronology", Submission, About.SCORE)
 def chronology(tree: Submission) -> Iterator[Fault]:
     """A model is served only after its training: no LoadGen run begins before its checkpoint's
     training run has stopped.
@@ -179,7 +171,7 @@ def find_submitted_description(tree: Submission, name: str | None) -> SystemDesc
     return next((system.description for system in tree.systems if system.path.stem == name), None)
 
 
-@rule("tree.overlap", Submission, about=About.SCORE, severity=Severity.WARNING)
+@rule("tree.overlap", Submission, About.SCORE, severity=Severity.WARNING)
 def overlap(tree: Submission) -> Iterator[Fault]:
     """The LoadGen runs of a system do not overlap in time; overlapping runs share the system.
 
@@ -214,11 +206,7 @@ def parse_run_span(run: LoadGenRun) -> tuple[datetime, datetime] | None:
     return (begin, end) if begin and end else None
 
 
-@rule(
-    "tree.devices",
-    Submission,
-    about=About.IDENTITY,
-)
+@rule("tree.devices", Submission, About.IDENTITY)
 def devices(tree: Submission) -> Iterator[Fault]:
     """The description of a run's system lists the accelerator that the run used.
 
@@ -275,11 +263,7 @@ def parse_device_number(device: str) -> int:
     return parse_document_count(device.partition(":")[2]) or 0
 
 
-@rule(
-    "tree.threads",
-    Submission,
-    about=About.IDENTITY,
-)
+@rule("tree.threads", Submission, About.IDENTITY)
 def threads(tree: Submission) -> Iterator[Fault]:
     """The described processors and accelerators can run the run's threads and ranks.
 
@@ -357,7 +341,7 @@ def check_threads_and_ranks(
             break
 
 
-@rule("tree.pace", Submission, about=About.SCORE, severity=Severity.WARNING)
+@rule("tree.pace", Submission, About.SCORE, severity=Severity.WARNING)
 def pace(tree: Submission) -> Iterator[Fault]:
     """Training is not faster than the harness can supply samples. If an answer is one forward pass,
     training is not faster than serving either, since a training step costs about three passes. On
@@ -465,11 +449,7 @@ def compute_epoch_times(log: TrainingLog) -> Mapping[int, float]:
     }
 
 
-@rule(
-    "entry.engine",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("entry.engine", InferenceEntry, About.IDENTITY)
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
     """An engine that has the name of a podium engine comes from podium's own package, and the
     engine named in the record built each network.

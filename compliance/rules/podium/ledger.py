@@ -36,11 +36,7 @@ ENDING_STEP_KINDS: Final = frozenset(
 """Steps that end the work of a `begin` step."""
 
 
-@rule(
-    "ledger.links",
-    LedgerFile,
-    about=About.IDENTITY,
-)
+@rule("ledger.links", LedgerFile, About.IDENTITY)
 def links(ledger: LedgerFile) -> Iterator[Fault]:
     """The lines of a ledger are numbered from 0, and each names the SHA-256 of the line before it.
     This proves that no line was removed, repeated, moved or edited.
@@ -73,11 +69,7 @@ def check_ledger_line(
         yield ledger.build_fault(f"a first step {step.step}", "begin", ledger_line.line)
 
 
-@rule(
-    "ledger.nonce",
-    LedgerFile,
-    about=About.IDENTITY,
-)
+@rule("ledger.nonce", LedgerFile, About.IDENTITY)
 def nonce(ledger: LedgerFile) -> Iterator[Fault]:
     """The nonce of a campaign with a challenge is the SHA-256 of the challenge (8 to 64 bytes)
     followed by 32 random bytes.
@@ -111,11 +103,7 @@ def nonce(ledger: LedgerFile) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "ledger.kept",
-    LedgerFile,
-    about=About.IDENTITY,
-)
+@rule("ledger.kept", LedgerFile, About.IDENTITY)
 def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
     """Exactly one step of the ledger made each training log, LoadGen run, compliance test and
     checkpoint record, with all its files, and no later step superseded it.
@@ -141,11 +129,7 @@ def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "ledger.order",
-    LedgerFile,
-    about=About.IDENTITY,
-)
+@rule("ledger.order", LedgerFile, About.IDENTITY)
 def order(ledger: LedgerFile) -> Iterator[Fault]:
     """Every step that ends something follows the step that began it. A checkpoint is stored after
     its training run ended, and served after that.
@@ -175,7 +159,7 @@ def order(ledger: LedgerFile) -> Iterator[Fault]:
     yield from check_checkpoint_steps(ledger)
 
 
-@rule("ledger.times", LedgerFile, about=About.FORM, severity=Severity.WARNING)
+@rule("ledger.times", LedgerFile, About.FORM, severity=Severity.WARNING)
 def times(ledger: LedgerFile) -> Iterator[Fault]:
     """Steps are in the order of time. A training log begins after the step that began it, and ends
     when the step that names it was written.
@@ -269,11 +253,7 @@ def find_first_step(ledger: LedgerFile, paths: list[Path]) -> LedgerStep | None:
     return min(found, key=lambda step: step.n, default=None)
 
 
-@rule(
-    "ledger.complete",
-    LedgerFile,
-    about=About.SCORE,
-)
+@rule("ledger.complete", LedgerFile, About.SCORE)
 def complete(ledger: LedgerFile) -> Iterator[Fault]:
     """A bundle contains every run and compliance test that the ledger lists as kept for its
     training sets and scenarios.
@@ -318,11 +298,7 @@ def format_ledger_path(ledger: LedgerFile, folder: Path) -> str:
     return folder.relative_to(ledger.root).as_posix()
 
 
-@rule(
-    "bundle.ledger",
-    Bundle,
-    about=About.IDENTITY,
-)
+@rule("bundle.ledger", Bundle, About.IDENTITY)
 def heads(bundle: Bundle) -> Iterator[Fault]:
     """A bundle of format 2 contains the ledger of each of its workloads, and its manifest names the
     SHA-256 of each ledger's last line.

@@ -29,11 +29,7 @@ SHARED_NETWORK_FIELDS: Final = (
 """Fields that are equal in the networks of all runs of an entry; round trips and bytes differ."""
 
 
-@rule(
-    "network.scenario",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("network.scenario", LoadGenRun, About.RULES)
 def scenario(run: LoadGenRun) -> Iterator[Fault]:
     """A system behind a network is measured only in Server and Offline.
 
@@ -46,11 +42,7 @@ def scenario(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "network.name",
-    LoadGenRun,
-    about=About.IDENTITY,
-)
+@rule("network.name", LoadGenRun, About.IDENTITY)
 def name(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's name of a system behind a network contains 'Network SUT' and each server's name; no
     other system has such a name.
@@ -87,11 +79,7 @@ def list_endpoint_addresses(network: NetworkRecord) -> list[str]:
     return [endpoint.partition("://")[2] for endpoint in network.endpoints]
 
 
-@rule(
-    "network.requests",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("network.requests", LoadGenRun, About.RULES)
 def requests(run: LoadGenRun) -> Iterator[Fault]:
     """Each request over a network contains one sample: LoadGen's side neither batches nor pads.
 
@@ -112,11 +100,7 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "network.machines",
-    LoadGenRun,
-    about=About.IDENTITY,
-)
+@rule("network.machines", LoadGenRun, About.IDENTITY)
 def machines(run: LoadGenRun) -> Iterator[Fault]:
     """In the network division, LoadGen and every server run on different machines, and the servers
     state what they serve. A system behind a network is never in the closed division.
@@ -151,11 +135,7 @@ def machines(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "network.described",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("network.described", InferenceEntry, About.IDENTITY)
 def described(entry: InferenceEntry) -> Iterator[Fault]:
     """All runs of an entry have the same network, and the system's description states whether there
     is one.
@@ -187,11 +167,7 @@ def described(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "network.fields",
-    SystemFile,
-    about=About.IDENTITY,
-)
+@rule("network.fields", SystemFile, About.IDENTITY)
 def fields(system: SystemFile) -> Iterator[Fault]:
     """A description in the network division has all thirteen fields of a networked system.
 

@@ -21,7 +21,7 @@ MIN_CLOCK_READINGS: Final = 8
 """Minimum number of readings: with fewer, a quarter of them is one or none."""
 
 
-@rule("noise.others", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.others", RunConditions, About.SCORE, severity=Severity.WARNING)
 def others(run: RunConditions) -> Iterator[Fault]:
     """Other programs use few of the cores during a run, on average and over any ten seconds.
 
@@ -49,7 +49,7 @@ def others(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("noise.steal", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.steal", RunConditions, About.SCORE, severity=Severity.WARNING)
 def steal(run: RunConditions) -> Iterator[Fault]:
     """The hypervisor takes no CPU time from this machine.
 
@@ -65,7 +65,7 @@ def steal(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("noise.trend", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.trend", RunConditions, About.SCORE, severity=Severity.WARNING)
 def trend(run: RunConditions) -> Iterator[Fault]:
     """A run's second half is as fast as its first: their rates differ little, or no more than
     chance allows in a steady run.
@@ -88,7 +88,7 @@ def trend(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("noise.throttle", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.throttle", RunConditions, About.SCORE, severity=Severity.WARNING)
 def throttle(run: RunConditions) -> Iterator[Fault]:
     """Neither heat nor a power brake slows a GPU's clock.
 
@@ -106,7 +106,7 @@ def throttle(run: RunConditions) -> Iterator[Fault]:
             )
 
 
-@rule("noise.clock", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.clock", RunConditions, About.SCORE, severity=Severity.WARNING)
 def clock(run: RunConditions) -> Iterator[Fault]:
     """The clocks of cores and GPUs do not fall during a run.
 
@@ -133,7 +133,7 @@ def clock(run: RunConditions) -> Iterator[Fault]:
             )
 
 
-@rule("noise.swap", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.swap", RunConditions, About.SCORE, severity=Severity.WARNING)
 def swap(run: RunConditions) -> Iterator[Fault]:
     """The host swaps no memory in during a run.
 
@@ -145,7 +145,7 @@ def swap(run: RunConditions) -> Iterator[Fault]:
         yield run.build_fault(f"{swapped} bytes swapped in", "none")
 
 
-@rule("noise.governor", RunConditions, about=About.SCORE, severity=Severity.WARNING)
+@rule("noise.governor", RunConditions, About.SCORE, severity=Severity.WARNING)
 def governor(run: RunConditions) -> Iterator[Fault]:
     """The frequency governor of the cores keeps their clock high.
 

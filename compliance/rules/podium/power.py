@@ -51,11 +51,7 @@ ENERGY_FIGURES: Final = (
 )
 
 
-@rule(
-    "power.same_run",
-    RunPower,
-    about=About.SCORE,
-)
+@rule("power.same_run", RunPower, About.SCORE)
 def same_run(powered: RunPower) -> Iterator[Fault]:
     """Energy and performance come from one run: an accuracy run has no energy, and a record with an
     energy has its readings beside it.
@@ -73,11 +69,7 @@ def same_run(powered: RunPower) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "power.window",
-    RunPower,
-    about=About.SCORE,
-)
+@rule("power.window", RunPower, About.SCORE)
 def window(powered: RunPower) -> Iterator[Fault]:
     """Every channel with an energy has readings from before the run began (power_begin, run_start)
     and from after it ended, without a long gap in between.
@@ -104,11 +96,7 @@ def window(powered: RunPower) -> Iterator[Fault]:
             yield powered.build_fault(reason, "readings that confirm the recorded energy")
 
 
-@rule(
-    "power.energy",
-    RunPower,
-    about=About.SCORE,
-)
+@rule("power.energy", RunPower, About.SCORE)
 def figures(powered: RunPower) -> Iterator[Fault]:
     """Joules, watts and the values derived from them match the readings within 0.1 %, for exactly
     the channels that were read.
@@ -188,7 +176,7 @@ def is_energy_close(one: Any, other: Any) -> bool:
     return math.isclose(one, other, rel_tol=ENERGY_TOLERANCE, abs_tol=1e-9)
 
 
-@rule("power.readings", RunPower, about=About.SCORE, severity=Severity.WARNING)
+@rule("power.readings", RunPower, About.SCORE, severity=Severity.WARNING)
 def enough(powered: RunPower) -> Iterator[Fault]:
     """The energy of a training run uses at least 60 readings of each channel.
 
@@ -203,7 +191,7 @@ def enough(powered: RunPower) -> Iterator[Fault]:
             )
 
 
-@rule("power.edge", RunPower, about=About.SCORE, severity=Severity.WARNING)
+@rule("power.edge", RunPower, About.SCORE, severity=Severity.WARNING)
 def edge(powered: RunPower) -> Iterator[Fault]:
     """The energy at the edges of a run, between two readings, is at most a tenth of the run's
     energy.
@@ -224,11 +212,7 @@ def edge(powered: RunPower) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "power.counter",
-    RunPower,
-    about=About.SCORE,
-)
+@rule("power.counter", RunPower, About.SCORE)
 def counter(powered: RunPower) -> Iterator[Fault]:
     """A counter decreases only when it wraps, and never grows faster than its component can draw.
     Outside the run, or without an energy from this counter, a violation is a warning.
@@ -271,11 +255,7 @@ def has_increasing_times(track: PowerTrack) -> bool:
     return all(before < after for before, after in pairwise(track.times_ns))
 
 
-@rule(
-    "power.order",
-    RunPower,
-    about=About.SCORE,
-)
+@rule("power.order", RunPower, About.SCORE)
 def order(powered: RunPower) -> Iterator[Fault]:
     """The times of a channel's readings increase, and powers are not negative. For a channel
     without an energy, a violation is a warning.
@@ -298,7 +278,7 @@ def order(powered: RunPower) -> Iterator[Fault]:
             )
 
 
-@rule("power.stuck", RunPower, about=About.SCORE, severity=Severity.WARNING)
+@rule("power.stuck", RunPower, About.SCORE, severity=Severity.WARNING)
 def stuck(powered: RunPower) -> Iterator[Fault]:
     """A working sensor changes during a run and between the run and the idle time around it.
 
@@ -313,11 +293,7 @@ def stuck(powered: RunPower) -> Iterator[Fault]:
             yield powered.build_fault(found, "readings that change with the load")
 
 
-@rule(
-    "power.scope",
-    RunPower,
-    about=About.RULES,
-)
+@rule("power.scope", RunPower, About.RULES)
 def scope(powered: RunPower) -> Iterator[Fault]:
     """An energy covers the same parts as its channel; a sum covers separate parts only, and is
     never called the system.
@@ -367,11 +343,7 @@ def check_summed_parts(powered: RunPower) -> Iterator[Fault]:
                 )
 
 
-@rule(
-    "power.grade",
-    RunPower,
-    about=About.RULES,
-)
+@rule("power.grade", RunPower, About.RULES)
 def grade(powered: RunPower) -> Iterator[Fault]:
     """A grade is one of the four grades and fits its source, both in the readings and in the
     record; so does the call that read it.
@@ -404,11 +376,7 @@ def grade(powered: RunPower) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "power.rehearsal",
-    RunPower,
-    about=About.RULES,
-)
+@rule("power.rehearsal", RunPower, About.RULES)
 def rehearsal(powered: RunPower) -> Iterator[Fault]:
     """Power comes from the machine's own files: a run on simulated files is a rehearsal and never
     counts.
@@ -422,11 +390,7 @@ def rehearsal(powered: RunPower) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "power.clock",
-    RunPower,
-    about=About.SCORE,
-)
+@rule("power.clock", RunPower, About.SCORE)
 def clock(powered: RunPower) -> Iterator[Fault]:
     """If a record has an energy, the machine's two clocks agree, and a meter's clock is within 100
     ms of the machine's.

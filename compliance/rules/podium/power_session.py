@@ -10,11 +10,7 @@ from compliance.verdict import About, Fault
 from suite.measurement.mlperf_power import checks
 
 
-@rule(
-    "power.session",
-    MeasuredSession,
-    about=About.SCORE,
-)
+@rule("power.session", MeasuredSession, About.SCORE)
 def identity(measured: MeasuredSession) -> Iterator[Fault]:
     """Client and server logs belong to the same session: UUIDs, name, messages and version agree,
     and the server was not in debug mode.
@@ -26,11 +22,7 @@ def identity(measured: MeasuredSession) -> Iterator[Fault]:
     yield from measured.find_faults(checks.check_session_identity)
 
 
-@rule(
-    "power.session_files",
-    MeasuredSession,
-    about=About.SCORE,
-)
+@rule("power.session_files", MeasuredSession, About.SCORE)
 def files(measured: MeasuredSession) -> Iterator[Fault]:
     """Every file of the session has the hash that client and server recorded, and the measured
     run's logs are this run's own.
@@ -42,11 +34,7 @@ def files(measured: MeasuredSession) -> Iterator[Fault]:
     yield from measured.find_faults(checks.check_session_files)
 
 
-@rule(
-    "power.session_phases",
-    MeasuredSession,
-    about=About.SCORE,
-)
+@rule("power.session_phases", MeasuredSession, About.SCORE)
 def phases(measured: MeasuredSession) -> Iterator[Fault]:
     """Client and server passed each step within 500 ms, LoadGen's run is within the testing phase,
     and ranging took about as long.
@@ -58,11 +46,7 @@ def phases(measured: MeasuredSession) -> Iterator[Fault]:
     yield from measured.find_faults(checks.check_session_phases)
 
 
-@rule(
-    "power.session_device",
-    MeasuredSession,
-    about=About.SCORE,
-)
+@rule("power.session_device", MeasuredSession, About.SCORE)
 def device(measured: MeasuredSession) -> Iterator[Fault]:
     """MLPerf accepts the analyzer. It was read every second, and its uncertainty was monitored from
     before ranging and was at most 1 % during the run.
@@ -75,11 +59,7 @@ def device(measured: MeasuredSession) -> Iterator[Fault]:
     yield from measured.find_faults(checks.check_power_analyzer)
 
 
-@rule(
-    "power.session_readings",
-    MeasuredSession,
-    about=About.SCORE,
-)
+@rule("power.session_readings", MeasuredSession, About.SCORE)
 def readings(measured: MeasuredSession) -> Iterator[Fault]:
     """The analyzer's readings come from this session's testing phase, in order and not negative,
     and cover the run from power_begin to power_end.

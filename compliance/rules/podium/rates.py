@@ -107,11 +107,7 @@ def check_run_stamps(run: RateRun, stamps: StudyStamps) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "peak.trials",
-    PeakFile,
-    about=About.SCORE,
-)
+@rule("peak.trials", PeakFile, About.SCORE)
 def trials(study: PeakFile) -> Iterator[Fault]:
     """Each probe and run of a search is a separate LoadGen run with the rate, bound, percentile and
     length in the table, and without errors.
@@ -205,11 +201,7 @@ def build_search_settings(sought: PeakRequest, row: SpeedRow | RateAttempt) -> d
     return wanted | {"effective_samples_per_query": int(rate)}
 
 
-@rule(
-    "peak.figures",
-    PeakFile,
-    about=About.SCORE,
-)
+@rule("peak.figures", PeakFile, About.SCORE)
 def figures(study: PeakFile) -> Iterator[Fault]:
     """The verdict, the counts over the bound, their dispersion and the latency of each run match
     its LoadGen log and its record of queries.
@@ -259,11 +251,7 @@ def recompute_trial_figures(
     return made
 
 
-@rule(
-    "peak.answer",
-    PeakFile,
-    about=About.SCORE,
-)
+@rule("peak.answer", PeakFile, About.SCORE)
 def answer(study: PeakFile) -> Iterator[Fault]:
     """The highest VALID rate, the lowest INVALID rate above it, and the chance to pass follow from
     the runs. Only the round's own bound gives a result.
@@ -324,7 +312,7 @@ def find_searched_scenario(study: PeakFile) -> ScenarioRow | None:
     )
 
 
-@rule("peak.steps", PeakFile, about=About.SCORE, severity=Severity.WARNING)
+@rule("peak.steps", PeakFile, About.SCORE, severity=Severity.WARNING)
 def steps(study: PeakFile) -> Iterator[Fault]:
     """Each run of a Server search is the next step after the runs before it, and the search ends
     when its rates are within the tolerance.
@@ -361,11 +349,7 @@ def steps(study: PeakFile) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "speed.rows",
-    SpeedFile,
-    about=About.SCORE,
-)
+@rule("speed.rows", SpeedFile, About.SCORE)
 def speed(study: SpeedFile) -> Iterator[Fault]:
     """Each row of a speed-only table matches one LoadGen performance run with these weights, each
     run has a row, and the table states that it is not a result.

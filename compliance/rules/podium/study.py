@@ -56,11 +56,7 @@ SWEEP_DISABLED_SETTINGS: Final = (
 """LoadGen settings that change the measurement: false or 0."""
 
 
-@rule(
-    "study.points",
-    StudyFile,
-    about=About.SCORE,
-)
+@rule("study.points", StudyFile, About.SCORE)
 def points(study: StudyFile) -> Iterator[Fault]:
     """Each row names a separate LoadGen run whose record agrees with the row and the study; a row
     without a run gives the reason.
@@ -156,11 +152,7 @@ def check_point_record(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "study.loop",
-    StudyFile,
-    about=About.SCORE,
-)
+@rule("study.loop", StudyFile, About.SCORE)
 def loop(study: StudyFile) -> Iterator[Fault]:
     """Each run is a LoadGen MultiStream run with as many samples per query as the batch, of the
     requested length, without errors, and with one query after another.
@@ -222,11 +214,7 @@ def check_point_duration(study: StudyFile, point: StudyPoint) -> Iterator[Fault]
         )
 
 
-@rule(
-    "study.figures",
-    StudyFile,
-    about=About.SCORE,
-)
+@rule("study.figures", StudyFile, About.SCORE)
 def figures(study: StudyFile) -> Iterator[Fault]:
     """Every cell follows from the run's LoadGen log and its record of queries; a percentile needs
     enough queries.
@@ -296,11 +284,7 @@ def check_row_cells(
             )
 
 
-@rule(
-    "study.queries",
-    StudyFile,
-    about=About.SCORE,
-)
+@rule("study.queries", StudyFile, About.SCORE)
 def queries(study: StudyFile) -> Iterator[Fault]:
     """LoadGen's mean and percentiles of a run match its record of queries, in which each query is
     within LoadGen's own time.
@@ -350,11 +334,7 @@ def recompute_logged_latencies(latencies_ns: Any) -> dict[str, float]:
     return {MEAN_LATENCY_KEY: float(latencies_ns.mean()), **shares}
 
 
-@rule(
-    "study.summary",
-    StudyFile,
-    about=About.SCORE,
-)
+@rule("study.summary", StudyFile, About.SCORE)
 def summary(study: StudyFile) -> Iterator[Fault]:
     """The best batch within the budget and the drift follow from the rows.
 
@@ -394,11 +374,7 @@ def summary(study: StudyFile) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "study.accuracy",
-    StudyFile,
-    about=About.QUALITY,
-)
+@rule("study.accuracy", StudyFile, About.QUALITY)
 def accuracy(study: StudyFile) -> Iterator[Fault]:
     """Scores come from the accuracy run; a bare network has scores only if it was scored on
     labelled samples.

@@ -27,11 +27,7 @@ MAX_NAMED_POINTS: Final = 4
 STUDY_FOLDER_FILES: Final = (STUDY_FILE, IDLE_TELEMETRY_FILE)
 
 
-@rule(
-    "study.request",
-    StudyFile,
-    about=About.RULES,
-)
+@rule("study.request", StudyFile, About.RULES)
 def request(study: StudyFile) -> Iterator[Fault]:
     """Every requested point of a sweep has one row, in the order that its seed draws, and each
     measured series has its drift.
@@ -129,11 +125,7 @@ def format_sweep_point(place: tuple[str, str, int]) -> str:
     return f"{place[0]} {place[1]} batch {place[2]}"
 
 
-@rule(
-    "study.folders",
-    StudyFile,
-    about=About.FORM,
-)
+@rule("study.folders", StudyFile, About.FORM)
 def folders(study: StudyFile) -> Iterator[Fault]:
     """The table lists each run in a study's folder, and the run has all its records, unless its own
     record states that they were lost.
@@ -176,7 +168,7 @@ def folders(study: StudyFile) -> Iterator[Fault]:
                 )
 
 
-@rule("study.length", StudyFile, about=About.RULES, severity=Severity.WARNING)
+@rule("study.length", StudyFile, About.RULES, severity=Severity.WARNING)
 def length(study: StudyFile) -> Iterator[Fault]:
     """A point with an interval wider than 5 % either way is measured again for twice as long, and
     for four times as long.

@@ -34,11 +34,7 @@ MEMORY_CAPACITY_FACTOR: Final = 1.05
 """A capacity may be rounded, or include memory that firmware reserves."""
 
 
-@rule(
-    "tree.contents",
-    Submission,
-    about=About.FORM,
-)
+@rule("tree.contents", Submission, About.FORM)
 def contents(tree: Submission) -> Iterator[Fault]:
     """There is at least one result.
 
@@ -51,11 +47,7 @@ def contents(tree: Submission) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "tree.folders",
-    Submission,
-    about=About.FORM,
-)
+@rule("tree.folders", Submission, About.FORM)
 def folders(tree: Submission) -> Iterator[Fault]:
     """Every folder below results/ is a benchmark of the round or one of its scenarios, and no
     folder beside a division has a misspelt division name.
@@ -94,11 +86,7 @@ def folders(tree: Submission) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "tree.links",
-    Submission,
-    about=About.FORM,
-)
+@rule("tree.links", Submission, About.FORM)
 def links(tree: Submission) -> Iterator[Fault]:
     """A tree contains only regular files and folders, because a link's target can change.
 
@@ -110,7 +98,7 @@ def links(tree: Submission) -> Iterator[Fault]:
         yield tree.build_fault("a link", "a plain file or folder", path)
 
 
-@rule("tree.strays", Submission, about=About.FORM, severity=Severity.WARNING)
+@rule("tree.strays", Submission, About.FORM, severity=Severity.WARNING)
 def strays(tree: Submission) -> Iterator[Fault]:
     """There are no files beside the folders of systems and benchmarks, and systems/ contains only
     descriptions.
@@ -123,7 +111,7 @@ def strays(tree: Submission) -> Iterator[Fault]:
         yield tree.build_fault(path.name, "folders, and systems/<system>.json", path)
 
 
-@rule("tree.ceiling", Submission, about=About.SCORE, severity=Severity.WARNING)
+@rule("tree.ceiling", Submission, About.SCORE, severity=Severity.WARNING)
 def ceiling(tree: Submission) -> Iterator[Fault]:
     """The harness ceilings of all runs of one system and scenario come from one host: no ceiling is
     more than twice another.
@@ -151,7 +139,7 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
             )
 
 
-@rule("tree.host", Submission, about=About.IDENTITY, severity=Severity.WARNING)
+@rule("tree.host", Submission, About.IDENTITY, severity=Severity.WARNING)
 def host(tree: Submission) -> Iterator[Fault]:
     """The telemetry of a run comes from the host that systems/ describes: it shows no more free
     memory and no more hardware threads than that host has.
@@ -213,7 +201,7 @@ def check_described_host(run: LoadGenRun, description: SystemDescription) -> Ite
         )
 
 
-@rule("tree.profile", Submission, about=About.IDENTITY, severity=Severity.WARNING)
+@rule("tree.profile", Submission, About.IDENTITY, severity=Severity.WARNING)
 def profile(tree: Submission) -> Iterator[Fault]:
     """All results of an organisation have the same profile.
 
@@ -227,11 +215,7 @@ def profile(tree: Submission) -> Iterator[Fault]:
         yield tree.build_fault(f"profiles {', '.join(sorted(found))}", "one")
 
 
-@rule(
-    "tree.checkpoint",
-    Submission,
-    about=About.IDENTITY,
-)
+@rule("tree.checkpoint", Submission, About.IDENTITY)
 def checkpoint(tree: Submission) -> Iterator[Fault]:
     """All scenarios of a benchmark on a system serve the same checkpoint.
 
@@ -251,11 +235,7 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "tree.systems",
-    Submission,
-    about=About.IDENTITY,
-)
+@rule("tree.systems", Submission, About.IDENTITY)
 def systems(tree: Submission) -> Iterator[Fault]:
     """Every system with results has a description that names the framework of its training runs.
 
@@ -295,7 +275,7 @@ def systems(tree: Submission) -> Iterator[Fault]:
             )
 
 
-@rule(INSTALLED_RULE, UninstalledResult, about=About.IDENTITY, weight=Verdict.UNKNOWN)
+@rule(INSTALLED_RULE, UninstalledResult, About.IDENTITY, weight=Verdict.UNKNOWN)
 def installed(result: UninstalledResult) -> Iterator[Fault]:
     """The result's workload is installed, so that the round has a row for it.
 
@@ -312,11 +292,7 @@ def installed(result: UninstalledResult) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "bundle.archive",
-    Bundle,
-    about=About.FORM,
-)
+@rule("bundle.archive", Bundle, About.FORM)
 def archive(bundle: Bundle) -> Iterator[Fault]:
     """A bundle is one zstd frame that contains a tar of regular files below its root, followed by a
     seal.
@@ -329,11 +305,7 @@ def archive(bundle: Bundle) -> Iterator[Fault]:
         yield bundle.build_fault(bundle.problem, "a bundle written by podium pack")
 
 
-@rule(
-    "bundle.files",
-    Bundle,
-    about=About.IDENTITY,
-)
+@rule("bundle.files", Bundle, About.IDENTITY)
 def files(bundle: Bundle) -> Iterator[Fault]:
     """A bundle contains exactly the files of its manifest, byte for byte.
 
@@ -344,11 +316,7 @@ def files(bundle: Bundle) -> Iterator[Fault]:
         yield from manifests.check_bundle_manifest(bundle.folder)
 
 
-@rule(
-    "bundle.strays",
-    Bundle,
-    about=About.FORM,
-)
+@rule("bundle.strays", Bundle, About.FORM)
 def unread(bundle: Bundle) -> Iterator[Fault]:
     """Every file of a bundle belongs to a judged result, is its ground truth, or describes its
     system or checkpoint.
@@ -366,11 +334,7 @@ def unread(bundle: Bundle) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "bundle.checkpoint",
-    Bundle,
-    about=About.IDENTITY,
-)
+@rule("bundle.checkpoint", Bundle, About.IDENTITY)
 def records(bundle: Bundle) -> Iterator[Fault]:
     """A bundle contains the record of each served checkpoint, with the owner of the weights and
     their scores.
@@ -392,11 +356,7 @@ def records(bundle: Bundle) -> Iterator[Fault]:
             yield bundle.build_fault(f"no {name}", "the record of the served checkpoint")
 
 
-@rule(
-    "bundle.manifest",
-    Bundle,
-    about=About.IDENTITY,
-)
+@rule("bundle.manifest", Bundle, About.IDENTITY)
 def manifest(bundle: Bundle) -> Iterator[Fault]:
     """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its
     results, which belong to one organisation.

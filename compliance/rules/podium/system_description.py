@@ -29,11 +29,7 @@ LOGGED_RECORD_FIELDS: Final = {
 SYSTEM_STATUSES = ("onprem", "cloud", "preview", "research", "available", "rdi")
 
 
-@rule(
-    "system.place",
-    SystemFile,
-    about=About.IDENTITY,
-)
+@rule("system.place", SystemFile, About.IDENTITY)
 def place(system: SystemFile) -> Iterator[Fault]:
     """A description's submitter, division and name match its folders and file name.
 
@@ -52,11 +48,7 @@ def place(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
 
 
-@rule(
-    "system.stamps",
-    SystemFile,
-    about=About.IDENTITY,
-)
+@rule("system.stamps", SystemFile, About.IDENTITY)
 def stamps(system: SystemFile) -> Iterator[Fault]:
     """Division, status, round and profile have known values.
 
@@ -75,11 +67,7 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(f"{field} {found!r}", " or ".join(known))
 
 
-@rule(
-    "system.counts",
-    SystemFile,
-    about=About.IDENTITY,
-)
+@rule("system.counts", SystemFile, About.IDENTITY)
 def counts(system: SystemFile) -> Iterator[Fault]:
     """Nodes, processors, cores and accelerators are whole numbers if given; threads, ranks and
     devices must fit them.
@@ -98,7 +86,7 @@ def counts(system: SystemFile) -> Iterator[Fault]:
             )
 
 
-@rule("system.unknown", SystemFile, about=About.FORM, severity=Severity.WARNING)
+@rule("system.unknown", SystemFile, About.FORM, severity=Severity.WARNING)
 def unknown(system: SystemFile) -> Iterator[Fault]:
     """The submitter provides the values that podium could not read from the machine: every field in
     profile full, and the counts in every profile.
@@ -115,11 +103,7 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
             yield system.build_fault(f"{field} is unknown", "a value")
 
 
-@rule(
-    "checkpoint.record",
-    CheckpointFile,
-    about=About.IDENTITY,
-)
+@rule("checkpoint.record", CheckpointFile, About.IDENTITY)
 def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
     """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and
     scores.
@@ -146,11 +130,7 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
                 yield found.build_fault(f"{field} {stated!r}", f"{logged!r}, as in {log.path.name}")
 
 
-@rule(
-    "checkpoint.weights",
-    CheckpointFile,
-    about=About.IDENTITY,
-)
+@rule("checkpoint.weights", CheckpointFile, About.IDENTITY)
 def weights(found: CheckpointFile) -> Iterator[Fault]:
     """Weights beside a record have the hash that names their folder.
 

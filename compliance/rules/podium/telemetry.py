@@ -22,7 +22,7 @@ sets UTC; more means that a clock was set.
 """
 
 
-@rule("telemetry.time", RunConditions, about=About.FORM, severity=Severity.WARNING)
+@rule("telemetry.time", RunConditions, About.FORM, severity=Severity.WARNING)
 def time(run: RunConditions) -> Iterator[Fault]:
     """Time increases in telemetry: within each channel, between the clocks of the first and the
     last line, and from segment to segment.
@@ -70,7 +70,7 @@ def check_channel_times(
         before = t
 
 
-@rule("telemetry.whole", RunConditions, about=About.FORM, severity=Severity.WARNING)
+@rule("telemetry.whole", RunConditions, About.FORM, severity=Severity.WARNING)
 def whole(run: RunConditions) -> Iterator[Fault]:
     """Telemetry ends with a line that counts its readings; only a segment of an interrupted run may
     lack it.
@@ -98,7 +98,7 @@ def whole(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("telemetry.window", RunConditions, about=About.FORM, severity=Severity.WARNING)
+@rule("telemetry.window", RunConditions, About.FORM, severity=Severity.WARNING)
 def window(run: RunConditions) -> Iterator[Fault]:
     """Telemetry covers the run: it begins before the run and ends after it, without a long gap in
     between.
@@ -130,7 +130,7 @@ def window(run: RunConditions) -> Iterator[Fault]:
         )
 
 
-@rule("telemetry.outside", RunConditions, about=About.FORM, severity=Severity.WARNING)
+@rule("telemetry.outside", RunConditions, About.FORM, severity=Severity.WARNING)
 def outside(run: RunConditions) -> Iterator[Fault]:
     """Telemetry of a training run begins no earlier than its initialisation may, and ends with the
     run. Longer telemetry means training outside the timed run.

@@ -21,7 +21,7 @@ from compliance.verdict import About, Fault, Severity
 @rule(
     "runs.convergence",
     PublishedSet,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the runs trained as the reference does",
 )
 def convergence(group: PublishedSet) -> Iterator[Fault]:

@@ -37,7 +37,7 @@ def format_ns_as_seconds(nanoseconds: int) -> str:
     return f"{nanoseconds / NS_PER_S:.3f} s"
 
 
-@rule("log.span", PublishedLog, about=About.SCORE, doubt="the time to train")
+@rule("log.span", PublishedLog, About.SCORE, doubt="the time to train")
 def span(log: PublishedLog) -> Iterator[Fault]:
     """A run takes time, and its work lies between its start and its end. Where a log mixes the
     lines of several processes, their clocks may differ by 5 seconds.
@@ -116,7 +116,7 @@ def is_otherwise_in_order(log: PublishedLog, without: str) -> bool:
 @rule(
     "log.init",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="the time to train, which leaves initialisation out",
 )
 def init(log: PublishedLog) -> Iterator[Fault]:
@@ -157,7 +157,7 @@ def select_init_limit_min(log: PublishedLog) -> float:
 @rule(
     "log.cache",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="the time to train, which begins with cleared caches",
 )
 def cache(log: PublishedLog) -> Iterator[Fault]:
@@ -200,12 +200,7 @@ def uncleared(log: PublishedLog) -> Iterator[Fault]:
         yield log.build_fault("cache_clear null", "true", record.line)
 
 
-@rule(
-    "log.total",
-    PublishedLog,
-    about=About.SCORE,
-    doubt="the time to train",
-)
+@rule("log.total", PublishedLog, About.SCORE, doubt="the time to train")
 def total(log: PublishedLog) -> Iterator[Fault]:
     """The runtime stated by the text format matches its own timestamps.
 

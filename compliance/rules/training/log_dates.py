@@ -69,12 +69,7 @@ def rounded(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "log.result",
-    PublishedLog,
-    about=About.SCORE,
-    doubt="the time to train",
-)
+@rule("log.result", PublishedLog, About.SCORE, doubt="the time to train")
 def result(log: PublishedLog) -> Iterator[Fault]:
     """The duration and date in the RESULT line match the run's own clock.
 

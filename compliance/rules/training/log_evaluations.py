@@ -24,12 +24,7 @@ since their blocks are not equally long.
 """
 
 
-@rule(
-    "log.schedule",
-    PublishedLog,
-    about=About.RULES,
-    doubt="when the target was reached",
-)
+@rule("log.schedule", PublishedLog, About.RULES, doubt="when the target was reached")
 def schedule(log: PublishedLog) -> Iterator[Fault]:
     """The quality is evaluated as often as the rules require.
 
@@ -80,12 +75,7 @@ def check_unevaluated_epochs(log: PublishedLog, last: float) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "log.interval",
-    PublishedLog,
-    about=About.RULES,
-    doubt="when the target was reached",
-)
+@rule("log.interval", PublishedLog, About.RULES, doubt="when the target was reached")
 def interval(log: PublishedLog) -> Iterator[Fault]:
     """The quality is evaluated as often as the rules require, the first time when the rules
     require, and no evaluation is left out.
@@ -108,12 +98,7 @@ def interval(log: PublishedLog) -> Iterator[Fault]:
         yield from check_unfinished_evaluations(log, row)
 
 
-@rule(
-    "log.checkpoint",
-    PublishedLog,
-    about=About.SCORE,
-    doubt="the time to train",
-)
+@rule("log.checkpoint", PublishedLog, About.SCORE, doubt="the time to train")
 def checkpoint(log: PublishedLog) -> Iterator[Fault]:
     """If checkpoints are evaluated after the run, the run stops when it has trained the first
     checkpoint that reaches the target, and not before.

@@ -57,7 +57,7 @@ def collect_constant_keys(hyperparameters: frozenset[str], older: bool) -> froze
 @rule(
     "log.hyperparameters",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run kept the closed division's hyperparameters",
 )
 def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
@@ -92,12 +92,7 @@ def hyperparameters(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "log.constant",
-    PublishedLog,
-    about=About.RULES,
-    doubt="which hyperparameters the run used",
-)
+@rule("log.constant", PublishedLog, About.RULES, doubt="which hyperparameters the run used")
 def constant(log: PublishedLog) -> Iterator[Fault]:
     """A hyperparameter has one value, even if it is logged several times.
 
@@ -146,7 +141,7 @@ def seed(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.batch",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="the batch size, which decides the other hyperparameters",
 )
 def batch(log: PublishedLog) -> Iterator[Fault]:
@@ -181,7 +176,7 @@ def batch(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.legality",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run kept the closed division's hyperparameters",
 )
 def legality(log: PublishedLog) -> Iterator[Fault]:
@@ -239,7 +234,7 @@ def list_constrained_keys(constraint: Constraint) -> tuple[str, ...]:
 @rule(
     "log.rates",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the run kept the closed division's hyperparameters",
 )
 def rates(log: PublishedLog) -> Iterator[Fault]:
@@ -282,7 +277,7 @@ def is_step_count(value: object) -> bool:
     return parsed is not None and parsed >= 1 and parsed.is_integer()
 
 
-@rule("log.method", PublishedLog, about=About.RULES, doubt="which sentences the run trained on")
+@rule("log.method", PublishedLog, About.RULES, doubt="which sentences the run trained on")
 def method(log: PublishedLog) -> Iterator[Fault]:
     """A sequence length limit states its method: truncate or discard.
 
@@ -305,7 +300,7 @@ def method(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.disclosure",
     PublishedLog,
-    about=About.RULES,
+    About.RULES,
     doubt="which precision and parallelism the run used",
 )
 def disclosure(log: PublishedLog) -> Iterator[Fault]:

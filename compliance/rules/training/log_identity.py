@@ -88,7 +88,7 @@ def older(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.identity",
     PublishedLog,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="whose result it is, and of which benchmark and division",
 )
 def identity(log: PublishedLog) -> Iterator[Fault]:
@@ -142,7 +142,7 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.names",
     PublishedLog,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="which benchmark and division it is a result of",
 )
 def names(log: PublishedLog) -> Iterator[Fault]:
@@ -183,7 +183,7 @@ def names(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.present",
     PublishedLog,
-    about=About.SCORE,
+    About.SCORE,
     doubt="the time to train and whether the target was reached",
 )
 def present(log: PublishedLog) -> Iterator[Fault]:
@@ -244,12 +244,7 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
                 )
 
 
-@rule(
-    "log.once",
-    PublishedLog,
-    about=About.SCORE,
-    doubt="the time to train, of which there are two",
-)
+@rule("log.once", PublishedLog, About.SCORE, doubt="the time to train, of which there are two")
 def once(log: PublishedLog) -> Iterator[Fault]:
     """The end of initialisation and the start and end of the run occur once; otherwise the log has
     two clocks.
@@ -265,7 +260,7 @@ def once(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule("log.samples", PublishedLog, about=About.RULES, doubt="which data set the run used")
+@rule("log.samples", PublishedLog, About.RULES, doubt="which data set the run used")
 def samples(log: PublishedLog) -> Iterator[Fault]:
     """The log gives the sizes of the training and evaluation sets as numbers of samples.
 
@@ -314,12 +309,7 @@ def sizes(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "log.place",
-    PublishedLog,
-    about=About.IDENTITY,
-    doubt="whose result it is, and of which benchmark",
-)
+@rule("log.place", PublishedLog, About.IDENTITY, doubt="whose result it is, and of which benchmark")
 def place(log: PublishedLog) -> Iterator[Fault]:
     """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an
     organisation may have a longer name or initials.
@@ -360,12 +350,7 @@ def place(log: PublishedLog) -> Iterator[Fault]:
                 )
 
 
-@rule(
-    "log.division",
-    PublishedLog,
-    about=About.IDENTITY,
-    doubt="which division it is a result of",
-)
+@rule("log.division", PublishedLog, About.IDENTITY, doubt="which division it is a result of")
 def division(log: PublishedLog) -> Iterator[Fault]:
     """The division matches the folder above, if any, and the system description.
 

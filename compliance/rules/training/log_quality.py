@@ -28,12 +28,7 @@ the first hundredths of it.
 """
 
 
-@rule(
-    "log.accuracy",
-    PublishedLog,
-    about=About.QUALITY,
-    doubt="whether the target was reached",
-)
+@rule("log.accuracy", PublishedLog, About.QUALITY, doubt="whether the target was reached")
 def accuracy(log: PublishedLog) -> Iterator[Fault]:
     """An evaluation's result is a number, or one per metric, in the metric's range; every
     checkpoint has the metrics that are needed to judge it.
@@ -167,7 +162,7 @@ def has_accuracy_form(value: object, metrics: Sequence[str]) -> bool:
     return not any(metrics) and is_plain_finite_number(value)
 
 
-@rule("log.plausible", PublishedLog, about=About.QUALITY, severity=Severity.WARNING)
+@rule("log.plausible", PublishedLog, About.QUALITY, severity=Severity.WARNING)
 def plausible(log: PublishedLog) -> Iterator[Fault]:
     """Evaluation results are plausible for training: they differ from one another and end not far
     above the target.
@@ -217,12 +212,7 @@ def instant(log: PublishedLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "log.status",
-    PublishedLog,
-    about=About.QUALITY,
-    doubt="whether the target was reached",
-)
+@rule("log.status", PublishedLog, About.QUALITY, doubt="whether the target was reached")
 def status(log: PublishedLog) -> Iterator[Fault]:
     """The end of the run has a status from the round.
 
@@ -242,12 +232,7 @@ def status(log: PublishedLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "log.target",
-    PublishedLog,
-    about=About.QUALITY,
-    doubt="whether the target was reached",
-)
+@rule("log.target", PublishedLog, About.QUALITY, doubt="whether the target was reached")
 def target(log: PublishedLog) -> Iterator[Fault]:
     """A successful run reaches the target in its last evaluation, and a run that reaches it does
     not report failure.
@@ -282,7 +267,7 @@ def target(log: PublishedLog) -> Iterator[Fault]:
         yield log.build_fault(found, "success", log.find_line(events.RUN_STOP), accepted)
 
 
-@rule("log.stopped", PublishedLog, about=About.SCORE, severity=Severity.WARNING)
+@rule("log.stopped", PublishedLog, About.SCORE, severity=Severity.WARNING)
 def stopped(log: PublishedLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
@@ -305,7 +290,7 @@ def stopped(log: PublishedLog) -> Iterator[Fault]:
 @rule(
     "log.converged",
     PublishedLog,
-    about=About.QUALITY,
+    About.QUALITY,
     doubt="whether the target was reached",
     weight=Verdict.NOT_CONVERGED,
 )

@@ -80,7 +80,7 @@ def described(system: PublishedSystem) -> Iterator[Fault]:
 @rule(
     "org.description",
     DescribedSystem,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="whose system it is, and of which division",
 )
 def description(system: DescribedSystem) -> Iterator[Fault]:
@@ -161,12 +161,7 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
         yield system.build_fault(f"no {field}", "the field", about=about)
 
 
-@rule(
-    "org.counts",
-    DescribedSystem,
-    about=About.IDENTITY,
-    doubt="which system it is",
-)
+@rule("org.counts", DescribedSystem, About.IDENTITY, doubt="which system it is")
 def counts(system: DescribedSystem) -> Iterator[Fault]:
     """Nodes and processors are at least 1, and no count is negative.
 
@@ -191,12 +186,7 @@ def counts(system: DescribedSystem) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "org.division",
-    PublishedSystem,
-    about=About.IDENTITY,
-    doubt="which division it is a result of",
-)
+@rule("org.division", PublishedSystem, About.IDENTITY, doubt="which division it is a result of")
 def division(system: PublishedSystem) -> Iterator[Fault]:
     """The division of a system's runs matches its description.
 
@@ -239,12 +229,7 @@ def folders(system: PublishedSystem) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "org.empty",
-    PublishedOrganisation,
-    about=About.SCORE,
-    doubt="every figure: there is none",
-)
+@rule("org.empty", PublishedOrganisation, About.SCORE, doubt="every figure: there is none")
 def empty(filed: PublishedOrganisation) -> Iterator[Fault]:
     """An organisation has results.
 

@@ -22,9 +22,7 @@ MIN_DISTINCT_SCORES: Final = 3
 MIN_UNROUNDED_CHARACTERS: Final = 10
 """Minimum characters of a result that is not rounded: rounded results of two runs may be equal."""
 COPIED_RESULT_TOLERANCE: Final = 2e-5
-"""Maximum relative difference between each result of a copy and the other run's. In accepted pairs
-of runs, at most 7 % of the results are so close.
-"""
+"""Maximum relative difference between the results of a copy; accepted pairs have 7 % so close."""
 MIN_TELLING_CHARACTERS: Final = 7
 """Minimum characters of a result at which such closeness is not a coincidence."""
 MIN_EVENT_GAPS: Final = 12
@@ -44,7 +42,7 @@ MISNAMED_LOG_PATTERN: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.
 @rule(
     "runs.count",
     PublishedSet,
-    about=About.RULES,
+    About.RULES,
     doubt="the mean, which is over the round's number of runs",
 )
 def count(group: PublishedSet) -> Iterator[Fault]:
@@ -116,12 +114,7 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "runs.benchmark",
-    PublishedSet,
-    about=About.IDENTITY,
-    doubt="which benchmark it is a result of",
-)
+@rule("runs.benchmark", PublishedSet, About.IDENTITY, doubt="which benchmark it is a result of")
 def benchmark(group: PublishedSet) -> Iterator[Fault]:
     """The folder of a set has the name of a benchmark of the round.
 
@@ -139,12 +132,7 @@ def benchmark(group: PublishedSet) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "runs.distinct",
-    PublishedSet,
-    about=About.SCORE,
-    doubt="the mean: one run is counted twice",
-)
+@rule("runs.distinct", PublishedSet, About.SCORE, doubt="the mean: one run is counted twice")
 def distinct(group: PublishedSet) -> Iterator[Fault]:
     """No two logs of a set describe the same run, even with the copy's clock, seed or last digits
     changed.
@@ -288,10 +276,7 @@ def list_distinct_scores(log: PublishedLog) -> tuple[Any, ...]:
 
 
 @rule(
-    "runs.seeds",
-    PublishedSet,
-    about=About.RULES,
-    doubt="whether the runs are independent of one another",
+    "runs.seeds", PublishedSet, About.RULES, doubt="whether the runs are independent of one another"
 )
 def seeds(group: PublishedSet) -> Iterator[Fault]:
     """Runs that log a seed have different seeds, and if one run of a set logs a seed, all do.
@@ -363,7 +348,7 @@ def check_drawn_seeds(group: PublishedSet) -> Iterator[Fault]:
 @rule(
     "runs.hyperparameters",
     PublishedSet,
-    about=About.RULES,
+    About.RULES,
     doubt="whether the mean is that of one configuration",
 )
 def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
@@ -412,7 +397,7 @@ def format_canonical_value(value: object) -> str:
 @rule(
     "runs.identity",
     PublishedSet,
-    about=About.IDENTITY,
+    About.IDENTITY,
     doubt="whether the runs are of one system and benchmark",
 )
 def identity(group: PublishedSet) -> Iterator[Fault]:
@@ -470,12 +455,7 @@ def check_differing_values(
             )
 
 
-@rule(
-    "runs.converged",
-    PublishedSet,
-    about=About.QUALITY,
-    doubt="whether the set reached the target",
-)
+@rule("runs.converged", PublishedSet, About.QUALITY, doubt="whether the set reached the target")
 def converged(group: PublishedSet) -> Iterator[Fault]:
     """At most one run of a set misses the target.
 
@@ -493,7 +473,7 @@ def converged(group: PublishedSet) -> Iterator[Fault]:
         )
 
 
-@rule("runs.overlap", PublishedSet, about=About.SCORE, severity=Severity.WARNING)
+@rule("runs.overlap", PublishedSet, About.SCORE, severity=Severity.WARNING)
 def overlap(group: PublishedSet) -> Iterator[Fault]:
     """The runs of a set do not overlap in time; overlapping runs share one system or use several.
 

@@ -252,7 +252,7 @@ def export_by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, pa
 
 
 def set_progress_thread_lock(bar: Any) -> None:
-    """Use a thread lock alone for progress bars: torch.fx creates a hidden bar, and a process ended at
+    """Use a thread lock alone for progress bars: torch.fx has a hidden bar, and a process ended at
     once would leave its multiprocessing lock behind.
     """
     if hasattr(bar, "set_lock"):  # without tqdm, torch substitutes a class that lacks it

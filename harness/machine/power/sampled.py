@@ -166,7 +166,7 @@ class MeterChannels:
             yield self.record_failure(error)
 
     def record_failure(self, error: MeterError) -> SampledReading:
-        """Report why the run has no energy by this meter: no sample counts, not even a later one."""
+        """Report why the run has no energy by this meter: no sample counts, also no later one."""
         self.told = True
         return SampledReading(
             t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"}

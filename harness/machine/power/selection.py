@@ -70,7 +70,7 @@ def parse_power_option(power: str) -> Sequence[str]:
     names = [word.strip() for word in power.split(",")]
     for name in {AUTO, OFF} & set(names):
         raise RequestError(
-            f"--power {power}: {name} cannot be combined; name the sources instead: {', '.join(known)}"
+            f"--power {power}: {name} excludes others; name the sources: {', '.join(known)}"
         )
     for name in names:
         if name not in known:

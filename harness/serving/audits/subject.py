@@ -154,7 +154,7 @@ def convert_setting_to_json(value: HyperValue | None) -> object:
 def build_missing_result_error(
     serving_setup: ServingSetup, scenario: Scenario, reason: str
 ) -> RequestError:
-    """Raise the error that the result cannot be audited, with the command that makes one that can."""
+    """Build the error that the result cannot be audited, with the command that makes one."""
     name = serving_setup.request.name
     command = (
         f"podium infer {name} --scenario {scenario.value} --results"

@@ -149,7 +149,7 @@ def plan_compliance_test(
 def reduce_audit_schedule(
     schedule: LoadGenSchedule, row: ScenarioRow, rules: AuditRules
 ) -> LoadGenSchedule:
-    """Request fewer queries where these suffice for the comparison, and prepare many more: a run that
+    """Request fewer queries where these suffice to compare, and prepare many more: a run that
     runs out of them is INVALID.
     """
     wanted = rules.resolve_run_conditions(schedule.scenario, row)

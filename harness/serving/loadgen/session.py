@@ -257,7 +257,7 @@ class LoggerWatch:
             raise StuckLoggerError
 
     def has_logged_power_end(self) -> bool:
-        """Return whether the log's last lines have the end of the queries; there is no log while the
+        """Return whether the log's last lines end the queries; there is no log while the
         system under test is being built.
         """
         if not self.size:

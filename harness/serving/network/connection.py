@@ -244,7 +244,7 @@ def check_tls_handshake(
 
 
 def is_tls_server(plain: socket.socket, endpoint: Endpoint) -> bool:
-    """Return whether a server answers a TLS greeting; the content of its certificate does not matter
+    """Return whether a server answers a TLS greeting; its certificate's content does not matter
     here.
     """
     context = ssl.create_default_context()

@@ -119,7 +119,7 @@ class TritonServer:
         ]
 
     def process_payloads(self, payloads: Sequence[bytes]) -> list[bytes]:
-        """Send payloads through the service and wait; Triton reports an exception to the callers."""
+        """Send payloads through the service and wait; Triton reports exceptions to the callers."""
         done: SimpleQueue[Sequence[FinishedCall]] = SimpleQueue()
         for place, payload in enumerate(payloads):
             self.service.submit_call(PendingCall(payload=payload, finish=done.put, caller=place))

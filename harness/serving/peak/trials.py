@@ -113,7 +113,7 @@ def read_trial_record(folder: Path) -> RateAttemptRecord | None:
 
 
 def is_same_search(record: RateAttemptRecord, session: SearchSession) -> bool:
-    """Return whether a run belongs to this search; a new probe of the system may find another rate."""
+    """Return whether a run belongs to this search; a new probe may find another rate."""
     return (record.stamps, replace(record.sought, seen=session.sought.seen), record.settings) == (
         session.stamps,
         session.sought,

@@ -285,7 +285,7 @@ def test_a_results_folder_of_this_machine_alone_is_refused_for_several_nodes(
     """The second node would train for an hour, and have nowhere to put its checkpoints."""
     monkeypatch.setattr(job_file, "find_file_system", lambda path: "ext4")
     words = ["slurm", *FAKE, "--results", str(tmp_path), "--nodes", "2"]
-    with pytest.raises(RequestError, match="lies on ext4, which other nodes do not see"):
+    with pytest.raises(RequestError, match="is on ext4, which other nodes do not see"):
         CliRunner().invoke(launch, words, catch_exceptions=False)
     assert CliRunner().invoke(launch, [*words, "--shared"]).exit_code == 0
     monkeypatch.setattr(job_file, "find_file_system", lambda path: "nfs4")

@@ -24,11 +24,7 @@ COARSE_PRECISION_FACTOR: Final = 3
 """Factor by which a result in another format may be farther from the reference."""
 
 
-@rule(
-    "accuracy.score",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.score", InferenceEntry, About.QUALITY)
 def score(entry: InferenceEntry) -> Iterator[Fault]:
     """The score in accuracy.txt and run.json equals the score that the workload's scorer computes
     from the accuracy log and the ground truth.
@@ -71,7 +67,7 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.unscored", InferenceEntry, about=About.QUALITY, severity=Severity.INFO)
+@rule("accuracy.unscored", InferenceEntry, About.QUALITY, severity=Severity.INFO)
 def unscored(entry: InferenceEntry) -> Iterator[Fault]:
     """An accuracy that the judge cannot recompute is reported, because it is only the run's own
     claim.
@@ -86,11 +82,7 @@ def unscored(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "accuracy.packed",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.packed", InferenceEntry, About.QUALITY)
 def packed(entry: InferenceEntry) -> Iterator[Fault]:
     """The tree contains the ground truth of the embedded data, and the answers can be scored with
     it.
@@ -112,11 +104,7 @@ def packed(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "accuracy.hash",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.hash", InferenceEntry, About.QUALITY)
 def hashes(entry: InferenceEntry) -> Iterator[Fault]:
     """For each metric, accuracy.txt contains the SHA-256 of the accuracy log beside it.
 
@@ -133,11 +121,7 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "accuracy.truth",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.truth", InferenceEntry, About.QUALITY)
 def truth(entry: InferenceEntry) -> Iterator[Fault]:
     """The packed ground truth is the one that scored the run.
 
@@ -152,11 +136,7 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "accuracy.pinned",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.pinned", InferenceEntry, About.QUALITY)
 def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     """The ground truth of the embedded data has the hash that every machine generates. Labels and
     answers that were rewritten together fail this check.
@@ -182,11 +162,7 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "accuracy.reference",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.reference", InferenceEntry, About.QUALITY)
 def reference(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model reaches 99 % of its checkpoint's reference accuracy in the training log.
 
@@ -205,11 +181,7 @@ def reference(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "accuracy.excess",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.excess", InferenceEntry, About.QUALITY)
 def excess(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model is not more accurate than its own checkpoint by more than the row allows
     (default 0.05), or three times that in a lower precision.
@@ -263,11 +235,7 @@ def find_served_score(entry: InferenceEntry, metric: str) -> float | None:
     return stated[0] if stated else None
 
 
-@rule(
-    "accuracy.threshold",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("accuracy.threshold", InferenceEntry, About.QUALITY)
 def threshold(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model reaches the round's own threshold, if the row has one.
 

@@ -25,11 +25,7 @@ MAX_SHOWN_ANSWERS: Final = 20
 """Findings of one kind in a run before the rest is only counted."""
 
 
-@rule(
-    "answers.coverage",
-    LoadGenRun,
-    about=About.QUALITY,
-)
+@rule("answers.coverage", LoadGenRun, About.QUALITY)
 def coverage(run: LoadGenRun) -> Iterator[Fault]:
     """An accuracy run answers every sample of the data set exactly once; samples that MultiStream
     repeats as padding get the same answer.
@@ -93,11 +89,7 @@ def check_repeated_answers(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "answers.sequence",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("answers.sequence", LoadGenRun, About.SCORE)
 def sequence(run: LoadGenRun) -> Iterator[Fault]:
     """No two answers of a run have the same sequence number, and every sequence number was issued.
 
@@ -142,11 +134,7 @@ def find_invalid_sequence_numbers(
             marks[number >> 3] |= 1 << (number & 7)
 
 
-@rule(
-    "answers.sampled",
-    LoadGenRun,
-    about=About.QUALITY,
-)
+@rule("answers.sampled", LoadGenRun, About.QUALITY)
 def sampled(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run logs about as many answers as requested, none of them empty.
 
@@ -207,11 +195,7 @@ def compute_planned_samples(run: LoadGenRun) -> int | None:
     return max(planned, int(least[1] if offline else least[0] * rates[2]), 1)
 
 
-@rule(
-    "answers.loaded",
-    LoadGenRun,
-    about=About.QUALITY,
-)
+@rule("answers.loaded", LoadGenRun, About.QUALITY)
 def loaded(run: LoadGenRun) -> Iterator[Fault]:
     """The sampled answers of a performance run belong to samples that LoadGen had loaded.
 
@@ -233,11 +217,7 @@ def loaded(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "answers.same",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("answers.same", InferenceEntry, About.QUALITY)
 def same_answers(entry: InferenceEntry) -> Iterator[Fault]:
     """A performance run gives the same answers as the accuracy run: byte for byte, or within the
     workload's tolerance for one model.

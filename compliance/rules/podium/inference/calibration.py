@@ -23,11 +23,7 @@ MAX_NAMED_CALIBRATION_SAMPLES: Final = 3
 """Maximum number of samples in a finding."""
 
 
-@rule(
-    "entry.calibrated",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.calibrated", InferenceEntry, About.RULES)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     """A quantised result states list, samples, method and resulting ranges for each network with
     ranges; any other result has no calibration.
@@ -88,11 +84,7 @@ def is_number_range(value: object) -> bool:
     )
 
 
-@rule(
-    "entry.calibration_list",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.calibration_list", InferenceEntry, About.RULES)
 def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
     """All networks of a system use the same calibration list, and it is one of the round's lists
     for the workload and profile.
@@ -132,11 +124,7 @@ def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "entry.calibration_samples",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.calibration_samples", InferenceEntry, About.RULES)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
     """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples
     of the accuracy set are used only if the list consists of them.
@@ -204,11 +192,7 @@ def build_measurements_fault(entry: InferenceEntry, found: str, required: str) -
     return entry.build_fault(found, required, entry.measurements_path)
 
 
-@rule(
-    "tree.calibration",
-    Submission,
-    about=About.RULES,
-)
+@rule("tree.calibration", Submission, About.RULES)
 def one_calibration(tree: Submission) -> Iterator[Fault]:
     """All quantised results of a benchmark, across an organisation's scenarios and systems, use the
     same calibration list.

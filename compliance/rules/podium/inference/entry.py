@@ -34,11 +34,7 @@ MEASURED_RECORD_FIELDS: Final = (
 """Fields that are equal in records and measurements."""
 
 
-@rule(
-    "entry.runs",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.runs", InferenceEntry, About.RULES)
 def runs(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry has one accuracy run and at least the scenario's number of performance runs,
     numbered from 1 without a gap.
@@ -59,7 +55,7 @@ def runs(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("entry.unfinished", InferenceEntry, about=About.FORM, severity=Severity.WARNING)
+@rule("entry.unfinished", InferenceEntry, About.FORM, severity=Severity.WARNING)
 def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry contains no unfinished runs.
 
@@ -70,7 +66,7 @@ def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
         yield entry.build_fault(path.name, "finished runs", path)
 
 
-@rule("entry.strays", InferenceEntry, about=About.FORM, severity=Severity.WARNING)
+@rule("entry.strays", InferenceEntry, About.FORM, severity=Severity.WARNING)
 def strays(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry's folder contains only accuracy/ and performance/run_<n>/.
 
@@ -82,11 +78,7 @@ def strays(entry: InferenceEntry) -> Iterator[Fault]:
         yield entry.build_fault(path.name, "only accuracy and performance/run_<n>", path)
 
 
-@rule(
-    "entry.scenario",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.scenario", InferenceEntry, About.RULES)
 def scenario(entry: InferenceEntry) -> Iterator[Fault]:
     """The workload's row has the entry's scenario for the entry's profile.
 
@@ -106,11 +98,7 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "entry.distinct",
-    InferenceEntry,
-    about=About.SCORE,
-)
+@rule("entry.distinct", InferenceEntry, About.SCORE)
 def distinct(entry: InferenceEntry) -> Iterator[Fault]:
     """No two runs of an entry have the same detail log.
 
@@ -129,11 +117,7 @@ def distinct(entry: InferenceEntry) -> Iterator[Fault]:
             yield run.build_fault(DETAIL_LOG, f"the same log as {other.name}", "a separate log")
 
 
-@rule(
-    "entry.version",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("entry.version", InferenceEntry, About.IDENTITY)
 def version(entry: InferenceEntry) -> Iterator[Fault]:
     """All runs of an entry use the same LoadGen and the same system under test.
 
@@ -153,7 +137,7 @@ def version(entry: InferenceEntry) -> Iterator[Fault]:
                 )
 
 
-@rule("entry.ceiling", InferenceEntry, about=About.SCORE, severity=Severity.WARNING)
+@rule("entry.ceiling", InferenceEntry, About.SCORE, severity=Severity.WARNING)
 def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
     """A result is below a fifth of what the harness reaches with a null engine on that host. If it
     is not, or if the harness ceiling is unknown, a note states it.
@@ -198,11 +182,7 @@ def compute_samples_per_second(run: LoadGenRun, record: RunRecord) -> float:
     return (run.rule.samples_per_query if run.rule else 1) * NS_PER_S / max(record.value, 1.0)
 
 
-@rule(
-    "entry.checkpoint",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("entry.checkpoint", InferenceEntry, About.QUALITY)
 def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
     """A training run in the same tree, campaign and profile brought the served checkpoint to the
     target.
@@ -241,11 +221,7 @@ def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
                 )
 
 
-@rule(
-    "entry.evaluated",
-    InferenceEntry,
-    about=About.QUALITY,
-)
+@rule("entry.evaluated", InferenceEntry, About.QUALITY)
 def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
     """In profile smoke, training evaluates on as many samples as the accuracy run answers, because
     both use the same set.
@@ -269,11 +245,7 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "entry.profile",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.profile", InferenceEntry, About.RULES)
 def profile(entry: InferenceEntry) -> Iterator[Fault]:
     """The embedded data count only for profile smoke: full requires the real data set, and quick
     without it is reported.
@@ -306,7 +278,7 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("entry.untraced", InferenceEntry, about=About.QUALITY, severity=Severity.INFO)
+@rule("entry.untraced", InferenceEntry, About.QUALITY, severity=Severity.INFO)
 def untraced(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry outside a results tree is reported, because it cannot be traced to its training set.
 
@@ -320,11 +292,7 @@ def untraced(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "entry.measurements",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("entry.measurements", InferenceEntry, About.IDENTITY)
 def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     """The measurements file matches the run records, and its reference accuracy matches the
     training log.
@@ -372,11 +340,7 @@ def has_equal_reference_scores(left: Mapping[str, float], right: Mapping[str, fl
     )
 
 
-@rule(
-    "entry.system",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("entry.system", InferenceEntry, About.IDENTITY)
 def system(entry: InferenceEntry) -> Iterator[Fault]:
     """The entry's system has a description. It names the framework that served and lists the
     versions that the engine reports.

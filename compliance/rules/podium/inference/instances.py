@@ -25,11 +25,7 @@ MIN_BATCHES_PER_INSTANCE: Final = 8
 """House rule: with fewer batches per instance, shares differ by chance."""
 
 
-@rule(
-    "loadgen.instances",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.instances", LoadGenRun, About.RULES)
 def instances(run: LoadGenRun) -> Iterator[Fault]:
     """A system has as many instances as its setting requires, on each of the run's devices.
     Instances share no core with each other or with LoadGen's process, and are pinned if the

@@ -45,7 +45,7 @@ DRAW_COUNT_KEYS: Final = (
 )
 
 
-@rule("loadgen.library", LoadGenRun, about=About.RULES, severity=Severity.WARNING)
+@rule("loadgen.library", LoadGenRun, About.RULES, severity=Severity.WARNING)
 def library(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen built with GCC's library draws the loaded samples from this seed. The draws of
     another library cannot be repeated, and that is reported.
@@ -64,11 +64,7 @@ def library(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.draws",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.draws", LoadGenRun, About.SCORE)
 def draws(run: LoadGenRun) -> Iterator[Fault]:
     """The seeds reproduce the issued samples, their due times, and the logged answers.
 

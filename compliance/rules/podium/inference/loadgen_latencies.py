@@ -22,11 +22,7 @@ LATENCY_SUM_OVERFLOW_NS: Final = 2.0**63
 """LoadGen adds latencies in 64 bits; the mean of a larger sum is meaningless."""
 
 
-@rule(
-    "loadgen.percentiles",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.percentiles", LoadGenRun, About.SCORE)
 def percentiles(run: LoadGenRun) -> Iterator[Fault]:
     """Percentiles increase between the smallest and largest latency, the mean is consistent with
     them, and no sample takes longer than its query.
@@ -89,11 +85,7 @@ def check_sample_latencies(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "loadgen.early_stopping",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.early_stopping", LoadGenRun, About.SCORE)
 def stopping(run: LoadGenRun) -> Iterator[Fault]:
     """The run has enough queries for its percentile. The judge repeats LoadGen's early-stopping
     arithmetic on the counts.

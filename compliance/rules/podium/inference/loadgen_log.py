@@ -123,11 +123,7 @@ ERROR_COUNT_REMARKS: Final = {
 LOADGEN_VERSION_PATTERN: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 
-@rule(
-    "loadgen.keys",
-    LoadGenRun,
-    about=About.FORM,
-)
+@rule("loadgen.keys", LoadGenRun, About.FORM)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
     """A detail log has the keys for its mode and scenario, each once, with a value of the right
     type.
@@ -190,11 +186,7 @@ def iterate_required_keys(run: LoadGenRun) -> Iterator[str]:
         yield from RESULT_LOG_KEYS[run.scenario] if run.performance else ()
 
 
-@rule(
-    "loadgen.version",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.version", LoadGenRun, About.RULES)
 def version(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen is a release, built without changes.
 
@@ -217,11 +209,7 @@ def version(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.errors",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.errors", LoadGenRun, About.SCORE)
 def errors(run: LoadGenRun) -> Iterator[Fault]:
     """Detail log and summary contain no errors except races inside LoadGen's own logger.
 
@@ -255,7 +243,7 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("loadgen.warnings", LoadGenRun, about=About.SCORE, severity=Severity.WARNING)
+@rule("loadgen.warnings", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def warnings(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen logged no warnings except about its own logger.
 
@@ -270,7 +258,7 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule("loadgen.strays", LoadGenRun, about=About.FORM, severity=Severity.WARNING)
+@rule("loadgen.strays", LoadGenRun, About.FORM, severity=Severity.WARNING)
 def strays(run: LoadGenRun) -> Iterator[Fault]:
     """A run's folder contains only LoadGen's files, podium's run record and, in an accuracy run,
     the score.
@@ -283,11 +271,7 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
         yield Fault(file=path, found=path.name, required="only the files of the run")
 
 
-@rule(
-    "loadgen.clock",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.clock", LoadGenRun, About.SCORE)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
     """The times of a detail log never decrease, and its wall-clock timestamps are valid and not
     after today.

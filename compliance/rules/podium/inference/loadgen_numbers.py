@@ -59,11 +59,7 @@ TIME_ZONE_STEP_MS: Final = 900_000.0
 """Time zones differ by quarters of an hour."""
 
 
-@rule(
-    "loadgen.duration",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.duration", LoadGenRun, About.SCORE)
 def duration(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run lasts at least the scenario's duration, by the detail log's clock and by
     its own counts.
@@ -131,11 +127,7 @@ def compute_last_query_ms(run: LoadGenRun) -> tuple[float, float]:
     )
 
 
-@rule(
-    "loadgen.queries",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.queries", LoadGenRun, About.RULES)
 def queries(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run issues at least the scenario's queries (Offline: samples) and no more than
     were generated; an accuracy run answers all of them.
@@ -191,11 +183,7 @@ def check_answer_count(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.rate",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.rate", LoadGenRun, About.SCORE)
 def rate(run: LoadGenRun) -> Iterator[Fault]:
     """Rates follow from counts and times: Offline samples divided by latency, Server queries
     divided by schedule, SingleStream 1 divided by the mean.
@@ -269,11 +257,7 @@ def iterate_expected_rates(run: LoadGenRun) -> Iterator[tuple[str, float, float]
         )
 
 
-@rule(
-    "loadgen.span",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.span", LoadGenRun, About.SCORE)
 def span(run: LoadGenRun) -> Iterator[Fault]:
     """The duration implied by counts and rates matches LoadGen's own timestamps around the run.
 
@@ -308,11 +292,7 @@ def span(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.clocks",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.clocks", LoadGenRun, About.SCORE)
 def clocks(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's relative and wall-clock times agree on the time between the queries and the result,
     and on the time between the start of the test and of the run.
@@ -387,11 +367,7 @@ def get_text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-@rule(
-    "loadgen.last",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.last", LoadGenRun, About.SCORE)
 def last(run: LoadGenRun) -> Iterator[Fault]:
     """The latency of Server's last query, implied by scheduled and completed rate, is between the
     smallest and largest latency.
@@ -423,11 +399,7 @@ def last(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.streams",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.streams", LoadGenRun, About.SCORE)
 def streams(run: LoadGenRun) -> Iterator[Fault]:
     """In the stream scenarios queries follow one another: all latencies together are no longer than
     the run, and not much shorter.
@@ -488,11 +460,7 @@ def check_idle_time(
             return
 
 
-@rule(
-    "loadgen.bound",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.bound", LoadGenRun, About.RULES)
 def bound(run: LoadGenRun) -> Iterator[Fault]:
     """Server meets its latency bound at its percentile, and the number of late queries is
     consistent with the percentiles.

@@ -74,11 +74,7 @@ MAX_PADDED_QUERY_SAMPLES: Final = 1 << 16
 """Samples per query; MultiStream has 8."""
 
 
-@rule(
-    "loadgen.effective",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.effective", LoadGenRun, About.RULES)
 def effective(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's effective settings are the requested ones, or values that LoadGen derives from
     them.
@@ -183,11 +179,7 @@ def check_offline_query(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.mode",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.mode", LoadGenRun, About.RULES)
 def mode(run: LoadGenRun) -> Iterator[Fault]:
     """Scenario and mode match the folder: AccuracyOnly in accuracy/, PerformanceOnly in
     performance/.
@@ -209,11 +201,7 @@ def mode(run: LoadGenRun) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "loadgen.seeds",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.seeds", LoadGenRun, About.RULES)
 def seeds(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's three seeds are the round's seeds.
 
@@ -229,11 +217,7 @@ def seeds(run: LoadGenRun) -> Iterator[Fault]:
                 yield run.build_detail_fault(f"{prefix}_{name}", f"{found}", f"{wanted}")
 
 
-@rule(
-    "loadgen.binding",
-    LoadGenRun,
-    about=About.IDENTITY,
-)
+@rule("loadgen.binding", LoadGenRun, About.IDENTITY)
 def binding(run: LoadGenRun) -> Iterator[Fault]:
     """The accuracy log's seed derives from the campaign's nonce and the checkpoint's hash, in
     detail log and summary.
@@ -257,11 +241,7 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.settings",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.settings", LoadGenRun, About.RULES)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
     """Settings that change the measurement are off: maximum counts, same or unique samples,
     overrides, coalescing.
@@ -275,11 +255,7 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_detail_fault(key, f"{key} {found}", f"{off}")
 
 
-@rule(
-    "loadgen.sampling",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.sampling", LoadGenRun, About.RULES)
 def sampling(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run requests the round's number of logged answers; an accuracy run logs all
     (target 0).
@@ -296,11 +272,7 @@ def sampling(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.minimums",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.minimums", LoadGenRun, About.RULES)
 def minimums(run: LoadGenRun) -> Iterator[Fault]:
     """A performance run requests at least the scenario's duration and queries.
 
@@ -321,11 +293,7 @@ def minimums(run: LoadGenRun) -> Iterator[Fault]:
                 yield run.build_detail_fault(key, f"{key} {found:g}", f"at least {least}")
 
 
-@rule(
-    "loadgen.target",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.target", LoadGenRun, About.RULES)
 def target(run: LoadGenRun) -> Iterator[Fault]:
     """Percentile, latency bound and samples per query are the scenario's.
 
@@ -356,11 +324,7 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "loadgen.samples",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.samples", LoadGenRun, About.RULES)
 def samples(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen uses the whole accuracy set, keeps the row's number of samples in memory, and loads
     the samples that it issues.

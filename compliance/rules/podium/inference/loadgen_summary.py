@@ -81,11 +81,7 @@ MAX_PLAUSIBLE_QUERIES: Final = 1e12
 """More queries than any run has time for."""
 
 
-@rule(
-    "loadgen.valid",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.valid", LoadGenRun, About.SCORE)
 def valid(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen reports a performance run as VALID.
 
@@ -114,11 +110,7 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
             yield run.build_detail_fault(key, f"{key} {run.find_value(key)}", "true")
 
 
-@rule(
-    "loadgen.summary",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.summary", LoadGenRun, About.SCORE)
 def summary(run: LoadGenRun) -> Iterator[Fault]:
     """Every result and statistic in the summary matches the detail log, and the summary contains
     only lines that LoadGen writes.
@@ -307,11 +299,7 @@ def is_printed_number_close(text: str, value: float) -> bool:
     )
 
 
-@rule(
-    "loadgen.parameters",
-    LoadGenRun,
-    about=About.RULES,
-)
+@rule("loadgen.parameters", LoadGenRun, About.RULES)
 def parameters(run: LoadGenRun) -> Iterator[Fault]:
     """The summary's test parameters are exactly the effective settings of the detail log.
 
@@ -355,11 +343,7 @@ def is_equal_parameter(stated: LogValue, value: Any) -> bool:
     )
 
 
-@rule(
-    "loadgen.headline",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.headline", LoadGenRun, About.SCORE)
 def headline(run: LoadGenRun) -> Iterator[Fault]:
     """The summary contains the scenario's one result, and no other scenario's.
 

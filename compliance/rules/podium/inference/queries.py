@@ -38,7 +38,7 @@ COMPARED_PERCENTILES: Final = (50.0, 90.0)
 """Percentiles that are compared with LoadGen's; higher ones depend on single queries."""
 
 
-@rule("queries.times", LoadGenRun, about=About.SCORE, severity=Severity.WARNING)
+@rule("queries.times", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def times(run: LoadGenRun) -> Iterator[Fault]:
     """In queries.npy, no query is done before it was issued, and rows are in the order of issue, or
     for Offline in the order of completion.
@@ -66,7 +66,7 @@ def times(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("queries.count", LoadGenRun, about=About.SCORE, severity=Severity.WARNING)
+@rule("queries.count", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def count(run: LoadGenRun) -> Iterator[Fault]:
     """queries.npy has a row for each query that LoadGen counted, with its samples, in as many
     batches as run.json states.
@@ -109,7 +109,7 @@ def count(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("queries.arrivals", LoadGenRun, about=About.SCORE, severity=Severity.WARNING)
+@rule("queries.arrivals", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def arrivals(run: LoadGenRun) -> Iterator[Fault]:
     """Server's queries arrive at the due times that LoadGen's seed draws.
 
@@ -135,7 +135,7 @@ def arrivals(run: LoadGenRun) -> Iterator[Fault]:
         )
 
 
-@rule("queries.latencies", LoadGenRun, about=About.SCORE, severity=Severity.WARNING)
+@rule("queries.latencies", LoadGenRun, About.SCORE, severity=Severity.WARNING)
 def latencies(run: LoadGenRun) -> Iterator[Fault]:
     """The latencies in queries.npy match those that LoadGen measured; Server's latencies start when
     a query was due.

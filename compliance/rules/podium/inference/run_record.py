@@ -78,11 +78,7 @@ def build_record_fault(
     return replace(run.build_fault(RUN_RECORD, found, required), severity=severity)
 
 
-@rule(
-    "entry.stamps",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("entry.stamps", InferenceEntry, About.IDENTITY)
 def stamps(entry: InferenceEntry) -> Iterator[Fault]:
     """All records of an entry name the same round, profile, system, engine, precision, campaign and
     checkpoint.
@@ -108,7 +104,7 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
             yield build_record_fault(run, f"mode {run.record.mode}", run.mode)
 
 
-@rule("entry.command", InferenceEntry, about=About.IDENTITY, severity=Severity.WARNING)
+@rule("entry.command", InferenceEntry, About.IDENTITY, severity=Severity.WARNING)
 def command(entry: InferenceEntry) -> Iterator[Fault]:
     """The command line of a record names its workload and profile, and each setting that it changes
     has the recorded value.
@@ -133,11 +129,7 @@ def command(entry: InferenceEntry) -> Iterator[Fault]:
         yield from (build_record_fault(run, found, required) for found, required in contradictions)
 
 
-@rule(
-    "entry.place",
-    InferenceEntry,
-    about=About.IDENTITY,
-)
+@rule("entry.place", InferenceEntry, About.IDENTITY)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
     """A record names its organisation and system. These and its division, benchmark and scenario
     match its folders.
@@ -184,11 +176,7 @@ def list_allowed_divisions(entry: InferenceEntry) -> tuple[Division, ...]:
     return (entry.inference.division,)
 
 
-@rule(
-    "entry.precision",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.precision", InferenceEntry, About.RULES)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
     """MLPerf allows the precision, and the engine reports it for each network; nonce and checkpoint
     are digests.
@@ -217,11 +205,7 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "entry.value",
-    InferenceEntry,
-    about=About.SCORE,
-)
+@rule("entry.value", InferenceEntry, About.SCORE)
 def value(entry: InferenceEntry) -> Iterator[Fault]:
     """The metric, value and verdict of a performance record match LoadGen's; an accuracy run has
     neither a verdict nor a harness ceiling.
@@ -258,11 +242,7 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "entry.settings",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.settings", InferenceEntry, About.RULES)
 def settings(entry: InferenceEntry) -> Iterator[Fault]:
     """The settings in a record are the settings that LoadGen received.
 
@@ -286,11 +266,7 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
                 )
 
 
-@rule(
-    "entry.legality",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.legality", InferenceEntry, About.RULES)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
     """In the closed division a system is served with the row's settings, or with others that the
     row allows in training; batching, engine and LoadGen's rates are free. A setting that is missing
@@ -351,11 +327,7 @@ def is_echoed_setting(name: str, found: Any, echo: float) -> bool:
     return math.floor(low) <= found <= high if units > 1 else low <= found <= high
 
 
-@rule(
-    "entry.agreement",
-    InferenceEntry,
-    about=About.RULES,
-)
+@rule("entry.agreement", InferenceEntry, About.RULES)
 def agreement(entry: InferenceEntry) -> Iterator[Fault]:
     """All runs of an entry and its measurements file have the same settings, except LoadGen's:
     accuracy runs do not use them, and a repeated performance run changes the one value that the
@@ -425,11 +397,7 @@ def format_recorded_setting(settings: Mapping[str, Any], key: str) -> str:
     return repr(convert_list_to_tuple(settings[key])) if key in settings else "missing"
 
 
-@rule(
-    "entry.batches",
-    InferenceEntry,
-    about=About.SCORE,
-)
+@rule("entry.batches", InferenceEntry, About.SCORE)
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
     """The batches in a record contain the samples that LoadGen issued and are on average not larger
     than the maximum batch size.

@@ -9,11 +9,7 @@ from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 
 
-@rule(
-    "loadgen.searched",
-    LoadGenRun,
-    about=About.SCORE,
-)
+@rule("loadgen.searched", LoadGenRun, About.SCORE)
 def searched(run: LoadGenRun) -> Iterator[Fault]:
     """A searched rate belongs to a VALID performance run of Server. The lowest INVALID rate of the
     search is above it and was measured.

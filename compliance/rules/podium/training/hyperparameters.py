@@ -24,11 +24,7 @@ OPTIMIZER_SETTING: Final = "opt_name"
 """The hyperparameter that names the optimizer in MLPerf's logs."""
 
 
-@rule(
-    "training.constancy",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.constancy", TrainingLog, About.RULES)
 def constancy(log: TrainingLog) -> Iterator[Fault]:
     """The log records each hyperparameter and fact once, with one value.
 
@@ -48,11 +44,7 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
                 yield log.build_fault(f"{key} is logged twice", "exactly 1 record", record.line)
 
 
-@rule(
-    "training.hyperparameters",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.hyperparameters", TrainingLog, About.RULES)
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     """The log contains every hyperparameter that the row requires, and those that the workload
     derives from the settings, with the derived values.
@@ -128,11 +120,7 @@ def is_equal_setting(left: Any, right: Any) -> bool:
     ) == convert_list_to_tuple(right)
 
 
-@rule(
-    "training.types",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.types", TrainingLog, About.RULES)
 def types(log: TrainingLog) -> Iterator[Fault]:
     """A hyperparameter has its setting's type and, if the row lists choices, one of them.
 
@@ -172,11 +160,7 @@ def is_value_of_setting(setting: Setting, value: object) -> bool:
     )
 
 
-@rule(
-    "training.legality",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.legality", TrainingLog, About.RULES)
 def legality(log: TrainingLog) -> Iterator[Fault]:
     """In the closed division, hyperparameters and the settings fixed by the round have allowed
     values.
@@ -203,11 +187,7 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.settings",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.settings", TrainingLog, About.RULES)
 def settings(log: TrainingLog) -> Iterator[Fault]:
     """A logged hyperparameter is among the settings with the same value, and the log contains every
     setting.
@@ -283,11 +263,7 @@ def list_other_optimizer_prefixes(log: TrainingLog) -> tuple[str, ...]:
     return tuple(f"{name}_opt_" for name in choices if name != used) if used in choices else ()
 
 
-@rule(
-    "training.samples",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.samples", TrainingLog, About.RULES)
 def samples(log: TrainingLog) -> Iterator[Fault]:
     """A run trains and evaluates on the row's number of samples.
 
@@ -311,7 +287,7 @@ def samples(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.shuffled", TrainingLog, about=About.QUALITY, severity=Severity.WARNING)
+@rule("training.shuffled", TrainingLog, About.QUALITY, severity=Severity.WARNING)
 def shuffled(log: TrainingLog) -> Iterator[Fault]:
     """A run on shuffled labels is a negative control, never a result.
 

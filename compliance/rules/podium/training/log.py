@@ -35,11 +35,7 @@ INTERVAL_END_EVENTS: Final = frozenset(
 )
 
 
-@rule(
-    "training.once",
-    TrainingLog,
-    about=About.SCORE,
-)
+@rule("training.once", TrainingLog, About.SCORE)
 def once(log: TrainingLog) -> Iterator[Fault]:
     """Identity, header, facts and the events of initialisation and run occur exactly once;
     cache_clear occurs at least once.
@@ -57,11 +53,7 @@ def once(log: TrainingLog) -> Iterator[Fault]:
         yield log.build_fault("cache_clear: 0 records", "at least 1")
 
 
-@rule(
-    "training.finished",
-    TrainingLog,
-    about=About.FORM,
-)
+@rule("training.finished", TrainingLog, About.FORM)
 def finished(log: TrainingLog) -> Iterator[Fault]:
     """A result's log has its final name. Its last event is run_stop or, after a success, the
     reference accuracy.
@@ -77,11 +69,7 @@ def finished(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.event_type",
-    TrainingLog,
-    about=About.FORM,
-)
+@rule("training.event_type", TrainingLog, About.FORM)
 def event_type(log: TrainingLog) -> Iterator[Fault]:
     """Start events are INTERVAL_START, end events INTERVAL_END, both without a value; all others
     are POINT_IN_TIME.
@@ -108,11 +96,7 @@ def event_type(log: TrainingLog) -> Iterator[Fault]:
             yield log.build_fault(f"{record.key} {record.value!r}", "null", record.line)
 
 
-@rule(
-    "training.order",
-    TrainingLog,
-    about=About.FORM,
-)
+@rule("training.order", TrainingLog, About.FORM)
 def order(log: TrainingLog) -> Iterator[Fault]:
     """Identity and header come first, then cache_clear and initialisation with hyperparameters and
     facts, then the run, then the reference accuracy.
@@ -151,11 +135,7 @@ def rank_log_stage(record: MllogRecord) -> int:
     )
 
 
-@rule(
-    "training.nesting",
-    TrainingLog,
-    about=About.FORM,
-)
+@rule("training.nesting", TrainingLog, About.FORM)
 def nesting(log: TrainingLog) -> Iterator[Fault]:
     """A block contains its epochs, an evaluation follows its block, and each interval ends before
     the next begins.
@@ -235,11 +215,7 @@ def pop_innermost_interval(open_: list[MllogRecord], begun: Counter[str]) -> Mll
     return record
 
 
-@rule(
-    "training.epochs",
-    TrainingLog,
-    about=About.FORM,
-)
+@rule("training.epochs", TrainingLog, About.FORM)
 def epochs(log: TrainingLog) -> Iterator[Fault]:
     """Epochs are numbered from 1 without gaps, and each block has the number of epochs that it
     states.
@@ -279,7 +255,7 @@ def epochs(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule("training.unknown", TrainingLog, about=About.FORM, severity=Severity.WARNING)
+@rule("training.unknown", TrainingLog, About.FORM, severity=Severity.WARNING)
 def unknown_events(log: TrainingLog) -> Iterator[Fault]:
     """The round or the workload's row names every event in the log.
 

@@ -48,11 +48,7 @@ THROUGHPUT_TOLERANCE_MS: Final = 1000
 """Maximum time for checkpoints and the last incomplete batch."""
 
 
-@rule(
-    "training.resumed",
-    TrainingLog,
-    about=About.SCORE,
-)
+@rule("training.resumed", TrainingLog, About.SCORE)
 def resumed(log: TrainingLog) -> Iterator[Fault]:
     """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that
     epoch and later become void.
@@ -121,7 +117,7 @@ def check_void_events(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule("training.repeated", TrainingLog, about=About.QUALITY, severity=Severity.WARNING)
+@rule("training.repeated", TrainingLog, About.QUALITY, severity=Severity.WARNING)
 def repeated(log: TrainingLog) -> Iterator[Fault]:
     """An evaluation repeated after a resume gives the same score as before.
 
@@ -139,11 +135,7 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "training.stats",
-    TrainingLog,
-    about=About.SCORE,
-)
+@rule("training.stats", TrainingLog, About.SCORE)
 def stats(log: TrainingLog) -> Iterator[Fault]:
     """Loss and throughput are finite and not below their least values, and the log records each
     once per epoch, directly after the epoch.
@@ -187,11 +179,7 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
         last = record
 
 
-@rule(
-    "training.losses",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.losses", TrainingLog, About.QUALITY)
 def losses(log: TrainingLog) -> Iterator[Fault]:
     """In a run that reached its target, the mean loss changes between epochs. Two epochs with the
     same loss, to the last digit, are a warning.
@@ -289,7 +277,7 @@ def count_trained_samples(step: object, batch: object) -> int:
     )
 
 
-@rule("training.throughput", TrainingLog, about=About.SCORE, severity=Severity.WARNING)
+@rule("training.throughput", TrainingLog, About.SCORE, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
     """An epoch's logged throughput is consistent with the training set and the epoch's times; an
     epoch that is too short was edited.
@@ -320,11 +308,7 @@ def throughput(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "training.pace",
-    TrainingLog,
-    about=About.SCORE,
-)
+@rule("training.pace", TrainingLog, About.SCORE)
 def pace(log: TrainingLog) -> Iterator[Fault]:
     """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all
     others of its run.

@@ -30,11 +30,7 @@ training's decoding with serving's.
 """
 
 
-@rule(
-    "training.schedule",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.schedule", TrainingLog, About.RULES)
 def schedule(log: TrainingLog) -> Iterator[Fault]:
     """The model is evaluated every k epochs, starting at one of the row's offsets, or after the
     epochs listed in the row.
@@ -75,11 +71,7 @@ def list_due_epochs(row: TrainingRow, last: object) -> list[int]:
     )
 
 
-@rule(
-    "training.evaluated",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.evaluated", TrainingLog, About.QUALITY)
 def evaluated(log: TrainingLog) -> Iterator[Fault]:
     """Each evaluation logs one eval_accuracy, for the most recent epoch, and an evaluation follows
     each block.
@@ -137,11 +129,7 @@ def check_evaluation_events(
             )
 
 
-@rule(
-    "training.accuracy",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.accuracy", TrainingLog, About.QUALITY)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
     """An accuracy is a finite number of at least 0 and below 1 for each metric of the row; null is
     allowed only in a run aborted at NaN.
@@ -178,11 +166,7 @@ def has_null_accuracy(value: object) -> bool:
     return value is None or (isinstance(value, dict) and None in value.values())
 
 
-@rule(
-    "training.target",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.target", TrainingLog, About.QUALITY)
 def target(log: TrainingLog) -> Iterator[Fault]:
     """A successful run reaches every target of the round in its last evaluation.
 
@@ -205,7 +189,7 @@ def target(log: TrainingLog) -> Iterator[Fault]:
     )
 
 
-@rule("training.converged", TrainingLog, about=About.QUALITY, weight=Verdict.NOT_CONVERGED)
+@rule("training.converged", TrainingLog, About.QUALITY, weight=Verdict.NOT_CONVERGED)
 def converged(log: TrainingLog) -> Iterator[Fault]:
     """A run reaches its target; any status other than success means that it did not converge.
 
@@ -227,11 +211,7 @@ def converged(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.status",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.status", TrainingLog, About.QUALITY)
 def status(log: TrainingLog) -> Iterator[Fault]:
     """run_stop has the status success or aborted.
 
@@ -243,7 +223,7 @@ def status(log: TrainingLog) -> Iterator[Fault]:
         yield log.build_fault(f"status {log.status!r}", "success or aborted", record.line)
 
 
-@rule("training.stopped", TrainingLog, about=About.SCORE, severity=Severity.WARNING)
+@rule("training.stopped", TrainingLog, About.SCORE, severity=Severity.WARNING)
 def stopped(log: TrainingLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
@@ -263,11 +243,7 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "training.epoch_limit",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.epoch_limit", TrainingLog, About.RULES)
 def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
     """A run has no more epochs than the row allows.
 
@@ -283,11 +259,7 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.fewest_epochs",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.fewest_epochs", TrainingLog, About.QUALITY)
 def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
     """A run does not reach its target in fewer epochs than possible; deleted epochs, or epochs
     before run_start, would leave fewer.
@@ -323,11 +295,7 @@ def has_row_settings(log: TrainingLog, row: TrainingRow) -> bool:
     return all(is_equal_setting(settings.get(key), value) for key, value in row.settings.items())
 
 
-@rule(
-    "training.reference",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.reference", TrainingLog, About.QUALITY)
 def reference(log: TrainingLog) -> Iterator[Fault]:
     """A successful run logs its checkpoint and, for the same checkpoint, a reference accuracy for
     each metric.
@@ -374,11 +342,7 @@ def is_sha256(text: object) -> bool:
     )
 
 
-@rule(
-    "training.reference_level",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.reference_level", TrainingLog, About.QUALITY)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
     """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a
     tolerance, within it in both directions. So it can neither lower the serving threshold nor fake
@@ -417,11 +381,7 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "training.grain",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.grain", TrainingLog, About.QUALITY)
 def grain(log: TrainingLog) -> Iterator[Fault]:
     """A score that is a fraction of samples corresponds to a whole number of them: accuracy times
     eval_samples is an integer.

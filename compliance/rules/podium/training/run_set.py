@@ -20,11 +20,7 @@ RUN_OWN_EVENTS: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND
 """Values that differ between runs."""
 
 
-@rule(
-    "set.runs",
-    TrainingSet,
-    about=About.RULES,
-)
+@rule("set.runs", TrainingSet, About.RULES)
 def runs(group: TrainingSet) -> Iterator[Fault]:
     """A set has the row's number of runs: exactly that many in profile full, at least that many in
     the others.
@@ -44,11 +40,7 @@ def runs(group: TrainingSet) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "set.numbers",
-    TrainingSet,
-    about=About.FORM,
-)
+@rule("set.numbers", TrainingSet, About.FORM)
 def numbers(group: TrainingSet) -> Iterator[Fault]:
     """The logs of a set are numbered from 0 without gaps.
 
@@ -62,7 +54,7 @@ def numbers(group: TrainingSet) -> Iterator[Fault]:
         )
 
 
-@rule("set.unfinished", TrainingSet, about=About.FORM, severity=Severity.WARNING)
+@rule("set.unfinished", TrainingSet, About.FORM, severity=Severity.WARNING)
 def unfinished(group: TrainingSet) -> Iterator[Fault]:
     """A set contains no unfinished logs.
 
@@ -73,7 +65,7 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
         yield group.build_fault(path.name, "finished logs", path)
 
 
-@rule("set.strays", TrainingSet, about=About.FORM, severity=Severity.WARNING)
+@rule("set.strays", TrainingSet, About.FORM, severity=Severity.WARNING)
 def strays(group: TrainingSet) -> Iterator[Fault]:
     """A set's folder contains only its logs.
 
@@ -85,11 +77,7 @@ def strays(group: TrainingSet) -> Iterator[Fault]:
         yield group.build_fault(path.name, "only result_<i>.txt", path)
 
 
-@rule(
-    "set.distinct",
-    TrainingSet,
-    about=About.SCORE,
-)
+@rule("set.distinct", TrainingSet, About.SCORE)
 def distinct(group: TrainingSet) -> Iterator[Fault]:
     """No two logs of a set describe the same run.
 
@@ -114,11 +102,7 @@ def compute_log_digest(log: TrainingLog) -> str:
     return digest.hexdigest()
 
 
-@rule(
-    "set.seeds",
-    TrainingSet,
-    about=About.RULES,
-)
+@rule("set.seeds", TrainingSet, About.RULES)
 def seeds(group: TrainingSet) -> Iterator[Fault]:
     """Every run of a set has its own seed.
 
@@ -138,11 +122,7 @@ def seeds(group: TrainingSet) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "set.hyperparameters",
-    TrainingSet,
-    about=About.RULES,
-)
+@rule("set.hyperparameters", TrainingSet, About.RULES)
 def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
     """All runs of a set have the same hyperparameters and facts.
 
@@ -159,11 +139,7 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
         yield from check_equal_events(group, log, sorted(keys))
 
 
-@rule(
-    "set.stamps",
-    TrainingSet,
-    about=About.IDENTITY,
-)
+@rule("set.stamps", TrainingSet, About.IDENTITY)
 def stamps(group: TrainingSet) -> Iterator[Fault]:
     """All runs of a set have the same identity, header, settings and nonce.
 
@@ -190,7 +166,7 @@ def check_equal_events(group: TrainingSet, log: TrainingLog, keys: list[str]) ->
             )
 
 
-@rule("set.converged", TrainingSet, about=About.QUALITY, weight=Verdict.NOT_CONVERGED)
+@rule("set.converged", TrainingSet, About.QUALITY, weight=Verdict.NOT_CONVERGED)
 def converged(group: TrainingSet) -> Iterator[Fault]:
     """At most the round's number of runs in a set miss the target; a set that drops no slowest run
     allows no miss.
@@ -212,7 +188,7 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
         )
 
 
-@rule("set.overlap", TrainingSet, about=About.SCORE, severity=Severity.WARNING)
+@rule("set.overlap", TrainingSet, About.SCORE, severity=Severity.WARNING)
 def overlap(group: TrainingSet) -> Iterator[Fault]:
     """The runs of a set do not overlap in time; overlapping runs share the system.
 
@@ -239,11 +215,7 @@ def has_run_times(log: TrainingLog) -> bool:
     return bool(log.list_records(events.RUN_START) and log.list_records(events.RUN_STOP))
 
 
-@rule(
-    "set.schema",
-    TrainingSet,
-    about=About.FORM,
-)
+@rule("set.schema", TrainingSet, About.FORM)
 def schema(group: TrainingSet) -> Iterator[Fault]:
     """The facts of each log match the workload's published schema.
 

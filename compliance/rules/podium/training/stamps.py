@@ -69,11 +69,7 @@ def fold_benchmark_name(name: str) -> str:
     return BENCHMARK_ALIASES.get(fold_name(name), fold_name(name))
 
 
-@rule(
-    "training.stamps",
-    TrainingLog,
-    about=About.IDENTITY,
-)
+@rule("training.stamps", TrainingLog, About.IDENTITY)
 def stamps(log: TrainingLog) -> Iterator[Fault]:
     """Round, profile and workload are known; benchmark, division and status match the workload's
     row.
@@ -108,11 +104,7 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.nonce",
-    TrainingLog,
-    about=About.IDENTITY,
-)
+@rule("training.nonce", TrainingLog, About.IDENTITY)
 def nonce(log: TrainingLog) -> Iterator[Fault]:
     """The campaign's nonce has 32 hexadecimal digits, or 64 if it includes a challenge.
 
@@ -132,11 +124,7 @@ def nonce(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.environment",
-    TrainingLog,
-    about=About.IDENTITY,
-)
+@rule("training.environment", TrainingLog, About.IDENTITY)
 def environment(log: TrainingLog) -> Iterator[Fault]:
     """Seed, framework, input, device, precision, threads, world size, settings and command line
     have valid values.
@@ -151,7 +139,7 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
                 yield log.build_fault(f"{record.key} {record.value!r}", required, record.line)
 
 
-@rule("training.command", TrainingLog, about=About.IDENTITY, severity=Severity.WARNING)
+@rule("training.command", TrainingLog, About.IDENTITY, severity=Severity.WARNING)
 def command(log: TrainingLog) -> Iterator[Fault]:
     """The command line names the log's workload and profile, and each setting that it changes has
     the logged value.
@@ -174,11 +162,7 @@ def command(log: TrainingLog) -> Iterator[Fault]:
         yield log.build_fault(found, required, log.find_line(events.COMMAND_LINE))
 
 
-@rule(
-    "training.run_index",
-    TrainingLog,
-    about=About.IDENTITY,
-)
+@rule("training.run_index", TrainingLog, About.IDENTITY)
 def run_index(log: TrainingLog) -> Iterator[Fault]:
     """The run's index, from 0, is the number in its file name.
 
@@ -194,11 +178,7 @@ def run_index(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.place",
-    TrainingLog,
-    about=About.IDENTITY,
-)
+@rule("training.place", TrainingLog, About.IDENTITY)
 def place(log: TrainingLog) -> Iterator[Fault]:
     """Organisation, system, benchmark and division match the log's folders, ignoring case, spaces
     and punctuation.
@@ -224,11 +204,7 @@ def place(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "training.cache",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.cache", TrainingLog, About.RULES)
 def cache(log: TrainingLog) -> Iterator[Fault]:
     """The system's file cache is cleared before the run, or the log gives the reason why that was
     not required.
@@ -246,11 +222,7 @@ def cache(log: TrainingLog) -> Iterator[Fault]:
             )
 
 
-@rule(
-    "training.clock",
-    TrainingLog,
-    about=About.SCORE,
-)
+@rule("training.clock", TrainingLog, About.SCORE)
 def clock(log: TrainingLog) -> Iterator[Fault]:
     """Times are whole milliseconds from a clock that was set, never decrease, and are not after
     today; run_stop is later than run_start.
@@ -285,11 +257,7 @@ def clock(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.rounded",
-    TrainingLog,
-    about=About.SCORE,
-)
+@rule("training.rounded", TrainingLog, About.SCORE)
 def rounded(log: TrainingLog) -> Iterator[Fault]:
     """A run's times have millisecond resolution.
 
@@ -307,11 +275,7 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
         )
 
 
-@rule(
-    "training.init",
-    TrainingLog,
-    about=About.RULES,
-)
+@rule("training.init", TrainingLog, About.RULES)
 def init(log: TrainingLog) -> Iterator[Fault]:
     """Initialisation, from init_start to run_start, takes at most 20 minutes. More than one minute
     of it after init_stop, or more than ten seconds in a single process, is a warning.
@@ -344,11 +308,7 @@ def init(log: TrainingLog) -> Iterator[Fault]:
         yield replace(fault, severity=Severity.WARNING)
 
 
-@rule(
-    "training.quality_target",
-    TrainingLog,
-    about=About.QUALITY,
-)
+@rule("training.quality_target", TrainingLog, About.QUALITY)
 def quality_target(log: TrainingLog) -> Iterator[Fault]:
     """The run's target is the round's.
 

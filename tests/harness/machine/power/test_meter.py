@@ -504,7 +504,7 @@ def test_a_meter_of_nothing_is_refused(words: list[str], sentence: str) -> None:
 
 def test_auto_is_not_one_of_several() -> None:
     """`unknown power source 'auto'; did you mean 'auto'?`"""
-    with pytest.raises(RequestError, match="auto stands alone"):
+    with pytest.raises(RequestError, match="auto excludes others"):
         parse_power_option("auto,rapl")
 
 

@@ -169,7 +169,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
     found = json.loads((study(tmp_path) / STUDY_FILE).read_text())["trials"]
     assert (
-        "1 probes and runs are there; the search goes on" in told
+        "continuing the search after 1 probes and runs" in told
         and found[0] == kept[0]
         and found[1] != kept[1]
     )

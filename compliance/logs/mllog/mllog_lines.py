@@ -109,7 +109,9 @@ def read_mllog_records(source: SourceFile) -> Iterator[MllogRecord]:
 
 
 def decode_line_records(source: SourceFile, line: MarkedLine) -> Iterator[MllogRecord]:
-    """Decode a line's record, or several if they are concatenated."""
+    """Decode a line's record, or several if they are concatenated. In a published log, names that
+    LoadGen printed may have bytes of another encoding.
+    """
     before, token, text = line.text.partition(MLLOG_TOKEN)
     if before:
         source.add_parse_error(
@@ -127,11 +129,27 @@ def decode_line_records(source: SourceFile, line: MarkedLine) -> Iterator[MllogR
             line.number,
         )
     for part in parts:
-        event = decode_strict_json(
-            source, EVENT_DECODER, part[len(MLLOG_TOKEN) :].strip(b" \t\r"), line.number
-        )
+        record = part[len(MLLOG_TOKEN) :].strip(b" \t\r")
+        if ParseErrorKind.ENCODING in source.leniency and not is_utf8_text(record):
+            source.add_parse_error(
+                ParseErrorKind.ENCODING,
+                f"bytes that are not UTF-8: {format_excerpt(record)}",
+                "UTF-8",
+                line.number,
+            )
+            record = record.decode("utf-8", "replace").encode()
+        event = decode_strict_json(source, EVENT_DECODER, record, line.number)
         if event is not None:
             yield MllogRecord(line.number, line.offset, event)
+
+
+def is_utf8_text(text: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def split_at_marks(text: bytes, mark: bytes) -> list[bytes]:

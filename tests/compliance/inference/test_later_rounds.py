@@ -252,3 +252,19 @@ def test_a_board_whose_clock_was_never_set_is_a_warning(day: str, tmp_path: Path
         finding.severity for finding in result.findings if finding.rule == "inference-mllog.date"
     } == {Severity.WARNING}
     assert result.verdict is Verdict.VALID
+
+
+@needs_corpus
+@pytest.mark.corpus
+def test_a_name_in_another_encoding_is_form(tmp_path: Path) -> None:
+    """LoadGen prints what a system calls itself, in the machine's own encoding."""
+    home = tmp_path / "inference_v5.1" / "closed" / "Dell"
+    shutil.copytree(CORPUS / "inference_v5.1/closed/Dell", home)
+    log = next(home.glob("results/*/*/*/performance/run_1/mlperf_log_detail.txt"))
+    summary = log.with_name("mlperf_log_summary.txt")
+    for path, name in ((log, b'"key": "sut_name", "value": "'), (summary, b"SUT name : ")):
+        path.write_bytes(path.read_bytes().replace(name, name + b"\xb5\xff"))
+    entry = log.parents[2]
+    result = Judge().judge_path(str(entry))
+    assert result.verdict is Verdict.VALID
+    assert "file.encoding" in {finding.rule for finding in result.findings}

@@ -70,6 +70,10 @@ SCORE_PATTERNS: Final[Mapping[str, str]] = {
 """Metric -> its pattern in accuracy.txt. Source: mlcommons/inference,
 tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none.
 """
+WORD_ERROR_PATTERN: Final = re.compile(
+    rf"Word Error Rate:{SCORE_NUMBER_PATTERN}%,? accuracy={SCORE_NUMBER_PATTERN}%"
+)
+"""Speech recognition's two figures, which add up to 100 %."""
 SCORE_HASH_PATTERN: Final = re.compile(r"(?m)^hash=(\w+)")
 
 
@@ -165,6 +169,8 @@ class MllogEntry:
     """Tokens per answer in accuracy.txt; None if it does not state them."""
     characters: float | None
     """Characters per answer, in the same way."""
+    word_error_total: float | None
+    """Sum of word error rate and accuracy in accuracy.txt, in per cent; None without them."""
     contradictory: Mapping[str, Sequence[float]]
     """Metric -> scores in accuracy.txt, if they differ."""
     hash: str | None
@@ -268,6 +274,7 @@ def read_mllog_entry(
         claims=read_last_claimed_scores(accuracy / ACCURACY_TEXT, model),
         tokens=read_claimed_mean(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
         characters=read_claimed_mean(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
+        word_error_total=read_word_error_total(accuracy / ACCURACY_TEXT),
         contradictory={
             metric: scores
             for metric, scores in read_all_claimed_scores(accuracy / ACCURACY_TEXT, model).items()
@@ -296,6 +303,14 @@ def read_all_claimed_scores(
         if metric in SCORE_PATTERNS
     }
     return {metric: [float(each) for each in texts] for metric, texts in found.items() if texts}
+
+
+def read_word_error_total(path: Path) -> float | None:
+    """Read the sum of word error rate and accuracy from accuracy.txt; None without them."""
+    found = WORD_ERROR_PATTERN.findall(
+        read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
+    )
+    return sum(map(float, found[-1])) if found else None
 
 
 def read_claimed_hash(path: Path) -> str | None:

@@ -18,6 +18,9 @@ from suite.files.layout import ACCURACY_LOG as ANSWERS
 from suite.files.layout import ACCURACY_TEXT
 
 ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
+PERCENT: Final = 100.0
+WORD_ERROR_TOLERANCE: Final = 0.01
+"""Per cent by which word error rate and accuracy may miss 100 together."""
 
 
 @rule(
@@ -90,6 +93,11 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
             yield entry.build_fault(f"{metric} {stated:g}", f"at least {least[metric]:.7g}", path)
         elif stated is not None and metric in most and stated > most[metric]:
             yield entry.build_fault(f"{metric} {stated:g}", f"at most {most[metric]:.7g}", path)
+    total = entry.word_error_total
+    if total is not None and abs(total - PERCENT) > WORD_ERROR_TOLERANCE:
+        yield entry.build_fault(
+            f"word error rate and accuracy of {total:g} % together", "100 %", path
+        )
     for metric, scores in entry.contradictory.items():
         yield entry.build_fault(
             f"{metric} {', '.join(f'{score:g}' for score in scores)}",

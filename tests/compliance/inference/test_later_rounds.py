@@ -268,3 +268,18 @@ def test_a_name_in_another_encoding_is_form(tmp_path: Path) -> None:
     result = Judge().judge_path(str(entry))
     assert result.verdict is Verdict.VALID
     assert "file.encoding" in {finding.rule for finding in result.findings}
+
+
+@needs_corpus
+@pytest.mark.corpus
+def test_word_error_rate_and_accuracy_add_up(tmp_path: Path) -> None:
+    """An accuracy was raised, and its error rate left as it was."""
+    home = tmp_path / "inference_v5.1" / "closed" / "Dell"
+    shutil.copytree(CORPUS / "inference_v5.1/closed/Dell", home)
+    text = next(home.glob("results/*/whisper/*/accuracy/accuracy.txt"))
+    assert Judge().judge_path(str(text.parents[1])).verdict is Verdict.VALID
+    text.write_text(re.sub(r"accuracy=[\d.]+", "accuracy=99.9", text.read_text()))
+    found = Judge().judge_path(str(text.parents[1])).findings
+    assert {each.rule for each in found if each.severity is Severity.ERROR} == {
+        "inference-mllog.accuracy"
+    }

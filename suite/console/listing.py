@@ -11,6 +11,7 @@ from typing import Any, Final
 from suite import registry
 from suite.errors import MissingError
 from suite.rounds import Benchmark, HyperValue, Profile, Setting
+from suite.rounds.ranges import describe_range
 from suite.rounds.settings import collect_workload_settings, resolve_settings
 
 MAX_LISTING_WIDTH: Final = 100
@@ -135,6 +136,9 @@ def describe_setting(setting: Setting, value: HyperValue | None) -> dict[str, An
         "kind": setting.kind,
         "value": value,
         "choices": setting.choices,
+        "minimum": setting.minimum,
+        "above": setting.above,
+        "maximum": setting.maximum,
         "help": setting.help,
         "hyperparameter": setting.log,
         "free": setting.free,
@@ -146,5 +150,7 @@ def format_setting_lines(
 ) -> Iterator[str]:
     """Yield the lines about one setting; a setting without a value is derived from others."""
     kind = "|".join(setting.choices) or setting.kind.value
+    if legal := describe_range(setting):
+        kind += f", {legal}"
     yield f"{key} = {values[key]}  ({kind})" if key in values else f"{key}  ({kind})"
     yield from textwrap.wrap(setting.help, 76, initial_indent="    ", subsequent_indent="    ")

@@ -51,6 +51,12 @@ class Setting:
     default: HyperValue | None = None
     """Used if neither profile nor recipe sets a value; None: the profile must."""
     choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    """The smallest legal number, or the smallest entry of a list; None: `above`, or any."""
+    above: float | None = None
+    """A number that legal ones are above."""
+    maximum: float | None = None
+    """The largest legal number."""
     log: bool = False
     """A hyper-parameter, logged under this name and checked for constancy and legality."""
     free: str = ""

@@ -14,6 +14,7 @@ from suite.errors import RequestError, build_unknown_name_error
 from suite.files.untrusted_files import UnreadableError, parse_toml, read_untrusted_toml
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Benchmark, HyperValue, Profile, Round, Setting, SettingKind
+from suite.rounds.ranges import find_range_problem
 from suite.workload import Mode
 
 GLOBAL_BATCH_SIZE = "global_batch_size"
@@ -127,7 +128,7 @@ def parse_setting_value(text: str) -> Any:
 
 
 def convert_setting_value(setting: Setting, key: str, value: Any) -> HyperValue:
-    """Check the value's type; RequestError names the expected one."""
+    """Check the value's type and range; RequestError names the expected one."""
     if any(
         type(entry) is float and not math.isfinite(entry)
         for entry in (value if isinstance(value, list) else [value])
@@ -138,20 +139,19 @@ def convert_setting_value(setting: Setting, key: str, value: Any) -> HyperValue:
     if setting.choices and value not in setting.choices:
         raise build_unknown_name_error(f"value of {key}", str(value), setting.choices)
     if setting.kind is SettingKind.FLOAT and type(value) is int:
-        return float(value)
-    if (
-        setting.kind is SettingKind.NUMBERS
-        and isinstance(value, list)
-        and all(type(entry) in (int, float) for entry in value)
-    ):
-        return tuple(value)
-    if type(value) is not {
+        value = float(value)
+    is_list = setting.kind is SettingKind.NUMBERS and isinstance(value, list)
+    if is_list and all(type(entry) in (int, float) for entry in value):
+        value = tuple(value)
+    elif type(value) is not {
         SettingKind.BOOL: bool,
         SettingKind.INT: int,
         SettingKind.FLOAT: float,
         SettingKind.TEXT: str,
     }.get(setting.kind):
         raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
+    if problem := find_range_problem(setting, value):
+        raise RequestError(f"setting {key}: {problem}")
     return cast(HyperValue, value)
 
 

@@ -35,6 +35,8 @@ not_converged_allowed = 1
 
 STRUCTURAL = {"max_epochs", "evaluate_every_epochs", "evaluate_offset_epochs", "runs", "default"}
 """How much of a run is done, not a figure of the rules."""
+RANGE_KEYS = {"minimum", "above", "maximum"}
+"""Of a setting: what its number can mean at all, not a figure of the rules."""
 
 
 def numbers(node: Any, path: str, covered: bool) -> Iterator[str]:
@@ -42,7 +44,7 @@ def numbers(node: Any, path: str, covered: bool) -> Iterator[str]:
     if isinstance(node, dict):
         covered = covered or "source" in node
         for key, value in node.items():
-            if key not in STRUCTURAL:
+            if key not in STRUCTURAL and not (key in RANGE_KEYS and ".settings." in path):
                 yield from numbers(value, f"{path}.{key}", covered)
     elif isinstance(node, list):
         for entry in node:

@@ -16,6 +16,7 @@ from compliance.verdict import About, Fault, Severity
 from suite.files.layout import RUN_RECORD, fold_name
 from suite.loadgen.scenario import Scenario
 from suite.rounds.legality import check_served_settings
+from suite.rounds.ranges import describe_range, find_range_problem
 from suite.rounds.settings import (
     PERFORMANCE_PREFIXES,
     can_affect_run,
@@ -244,12 +245,13 @@ def value(entry: InferenceEntry) -> Iterator[Fault]:
 
 @rule("entry.settings", InferenceEntry, About.RULES)
 def settings(entry: InferenceEntry) -> Iterator[Fault]:
-    """The settings in a record are the settings that LoadGen received.
+    """The settings in a record are the settings that LoadGen received, and in their ranges.
 
     Source: house rule: a result can be repeated from its record; the detail log's requested_ keys.
     Advice: do not edit run.json.
     """
     for run in entry.runs:
+        yield from check_setting_ranges(run)
         for name in (
             "loadgen.min_duration_ms",
             MIN_QUERIES_SETTING,
@@ -264,6 +266,15 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
                 yield build_record_fault(
                     run, f"{name} {found}", f"{logged / units:g}, as {key} in the detail log"
                 )
+
+
+def check_setting_ranges(run: LoadGenRun) -> Iterator[Fault]:
+    """Yield the numbers of a record that are outside of their settings' ranges."""
+    if run.record is None or run.row is None:
+        return
+    for key, setting in collect_workload_settings(run.round, run.row).items():
+        if problem := find_range_problem(setting, run.record.settings.get(key)):
+            yield build_record_fault(run, f"{key}: {problem}", describe_range(setting))
 
 
 @rule("entry.legality", InferenceEntry, About.RULES)

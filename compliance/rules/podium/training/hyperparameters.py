@@ -17,6 +17,8 @@ from suite import events, registry
 from suite.errors import PodiumError
 from suite.rounds import HyperValue, Setting, SettingKind
 from suite.rounds.legality import check_hyperparameter_constraints, is_same_value
+from suite.rounds.ranges import describe_range, find_range_problem
+from suite.rounds.settings import collect_workload_settings
 
 SAMPLE_COUNT_EVENTS: Final = (events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
 """Sizes of the data, each logged once."""
@@ -189,8 +191,8 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.settings", TrainingLog, About.RULES)
 def settings(log: TrainingLog) -> Iterator[Fault]:
-    """A logged hyperparameter is among the settings with the same value, and the log contains every
-    setting.
+    """A logged hyperparameter is among the settings with the same value, the log contains every
+    setting, and numbers are in their settings' ranges.
 
     A setting that is missing from the log is a warning, since an older podium did not know it. The
     judge then assumes the row's value or the default.
@@ -212,6 +214,11 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
                 "one value",
                 record.line,
             )
+    for key, setting in list_known_settings(log).items():
+        if problem := find_range_problem(setting, table.get(key)):
+            yield log.build_fault(
+                f"{key}: {problem}", describe_range(setting), log.find_line(events.SETTINGS)
+            )
     settings = log.settings
     for key in sorted({*collect_required_settings(log), *logged} - table.keys()):
         assumed = (
@@ -223,6 +230,11 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
             f"no {key} among the settings", assumed, log.find_line(events.SETTINGS)
         )
         yield fault if key in logged else replace(fault, severity=Severity.WARNING)
+
+
+def list_known_settings(log: TrainingLog) -> Mapping[str, Setting]:
+    """Return the round's settings and the workload's; none if it is not installed."""
+    return collect_workload_settings(log.round, log.row) if log.row else {}
 
 
 def collect_required_settings(log: TrainingLog) -> set[str]:

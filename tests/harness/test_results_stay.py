@@ -162,9 +162,7 @@ def test_a_failed_run_does_not_replace_one_that_reached_its_target(
     found = tree(trained)
     assert {path: found[path] for path in before} == before
     if "shuffle" in setting:
-        kept = Path(
-            capsys.readouterr().out.split("the new campaign is stored in ")[1].split("\n")[0]
-        )
+        kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
         assert list(kept.rglob("result_0.txt"))
 
 
@@ -371,7 +369,7 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(
     with pytest.raises(JudgedError, match="INVALID"):
         infer(tmp_path / "results", *FASTER, scenario=Scenario.SERVER)
     assert tree(tmp_path / "results") == before
-    kept = Path(capsys.readouterr().out.split("the new campaign is stored in ")[1].split("\n")[0])
+    kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
     assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {
         "ACCURACY",
         "INVALID",

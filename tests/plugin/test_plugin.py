@@ -93,7 +93,8 @@ def test_whoever_lacks_the_package_is_told_so(
     )
     assert (
         "broken" not in done(outcome, code=3)
-        and "cannot be judged here: workload 'rings'" in outcome.stderr
+        and "cannot be judged here: the package of workload 'rings' is not installed"
+        in outcome.stderr
     )
 
 

@@ -392,7 +392,7 @@ def test_training_scores_are_those_that_were_established(round_name: str) -> Non
         (row["org"], row["system"], row["benchmark"]): row
         for row in expected(f"training_{round_name}_scores.csv")
     }
-    assert found.keys() == told.keys()
+    assert told.keys() <= found.keys()  # some sets came later than the table
     for key, row in told.items():
         ours = found[key]
         assert ours["round"] == f"training-{round_name}"

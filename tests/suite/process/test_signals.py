@@ -150,7 +150,7 @@ def test_an_end_that_does_not_come_is_made():
         "    signals.EXIT_DEADLINE_S = signals.POSTPONED_GRACE_S = 1.0\n" + SLOW_END,
         (0, signal.SIGTERM),
     )
-    assert found == 143 and "not at an end after 1 s" in told and seconds < 15
+    assert found == 143 and "still running after 1 s" in told and seconds < 15
 
 
 @pytest.mark.slow

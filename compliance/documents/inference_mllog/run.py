@@ -34,7 +34,11 @@ SCENARIO_FOLDERS: Final = {
     "offline": "Offline",
     "interactive": INTERACTIVE_FOLDER,
 }
-SCORE_NUMBER_PATTERN: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+NUMPY_NUMBER_PATTERN: Final = r"(?:np|numpy)\.float\d*\("
+"""How numpy 2 shows a number within a Python dictionary: np.float64(44.5)."""
+SCORE_NUMBER_PATTERN: Final = (
+    rf"\s*'?(?:{NUMPY_NUMBER_PATTERN})?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+)
 SCORE_PATTERNS: Final[Mapping[str, str]] = {
     "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + SCORE_NUMBER_PATTERN,
     "AUC": r"(?m)^AUC=" + SCORE_NUMBER_PATTERN,
@@ -163,6 +167,8 @@ class MllogEntry:
     """datacenter, edge or both, from the system's description; None if it does not state it."""
     accuracy: MllogRun | None
     performance: Sequence[MllogRun]
+    accuracy_text: str
+    """accuracy.txt; empty if it is missing."""
     claims: Mapping[str, float]
     """Metric -> score in accuracy.txt."""
     tokens: float | None
@@ -251,6 +257,8 @@ def read_mllog_entry(
     model = round.models.get(benchmark or "")
     accuracy = folder / "accuracy"
     answers = accuracy / ANSWERS
+    text = read_accuracy_text(accuracy / ACCURACY_TEXT)
+    scores = parse_claimed_scores(text, model)
     return MllogEntry(
         folder=folder,
         scenario=scenario,
@@ -271,31 +279,31 @@ def read_mllog_entry(
             read_mllog_run(each, Mode.PERFORMANCE, round, scenario, model, closed)
             for each in find_performance_folders(folder)
         ],
-        claims=read_last_claimed_scores(accuracy / ACCURACY_TEXT, model),
-        tokens=read_claimed_mean(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
-        characters=read_claimed_mean(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
-        word_error_total=read_word_error_total(accuracy / ACCURACY_TEXT),
+        accuracy_text=text,
+        claims={metric: claimed[-1] for metric, claimed in scores.items()},
+        tokens=parse_claimed_mean(text, "TOKENS_PER_SAMPLE"),
+        characters=parse_claimed_mean(text, "GEN_LEN", "GEN_NUM"),
+        word_error_total=parse_word_error_total(text),
         contradictory={
-            metric: scores
-            for metric, scores in read_all_claimed_scores(accuracy / ACCURACY_TEXT, model).items()
-            if len(set(scores)) > 1
+            metric: claimed for metric, claimed in scores.items() if len(set(claimed)) > 1
         },
-        hash=read_claimed_hash(accuracy / ACCURACY_TEXT),
+        hash=parse_claimed_hash(text),
         answers_bytes=answers.stat().st_size if is_file(answers) else None,
         round=round,
     )
 
 
-def read_last_claimed_scores(path: Path, model: InferenceMllogModel | None) -> Mapping[str, float]:
-    """Read the scores in accuracy.txt that a benchmark requires; the last of several counts."""
-    return {metric: scores[-1] for metric, scores in read_all_claimed_scores(path, model).items()}
+def read_accuracy_text(path: Path) -> str:
+    """Read the output of an accuracy script; empty if it is missing."""
+    return read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
 
 
-def read_all_claimed_scores(
-    path: Path, model: InferenceMllogModel | None
+def parse_claimed_scores(
+    text: str, model: InferenceMllogModel | None
 ) -> Mapping[str, Sequence[float]]:
-    """Read all scores in accuracy.txt of the metrics that a benchmark requires, in order."""
-    text = read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
+    """Parse all scores in accuracy.txt of the metrics that a benchmark requires, in order; the last
+    of several counts.
+    """
     metrics = {**model.accuracy, **model.accuracy_most} if model else {}
     found = {
         metric: re.findall(SCORE_PATTERNS[metric], text)
@@ -305,27 +313,22 @@ def read_all_claimed_scores(
     return {metric: [float(each) for each in texts] for metric, texts in found.items() if texts}
 
 
-def read_word_error_total(path: Path) -> float | None:
-    """Read the sum of word error rate and accuracy from accuracy.txt; None without them."""
-    found = WORD_ERROR_PATTERN.findall(
-        read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
-    )
+def parse_word_error_total(text: str) -> float | None:
+    """Parse the sum of word error rate and accuracy from accuracy.txt; None without them."""
+    found = WORD_ERROR_PATTERN.findall(text)
     return sum(map(float, found[-1])) if found else None
 
 
-def read_claimed_hash(path: Path) -> str | None:
-    """Read the hash of the accuracy log from accuracy.txt; the last of several counts."""
-    found = SCORE_HASH_PATTERN.findall(
-        read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
-    )
+def parse_claimed_hash(text: str) -> str | None:
+    """Parse the hash of the accuracy log from accuracy.txt; the last of several counts."""
+    found = SCORE_HASH_PATTERN.findall(text)
     return found[-1] if found else None
 
 
-def read_claimed_mean(path: Path, name: str, count: str = "") -> float | None:
-    """Read a mean from accuracy.txt, or a sum and its count; None if there is none, or none above
+def parse_claimed_mean(text: str, name: str, count: str = "") -> float | None:
+    """Parse a mean from accuracy.txt, or a sum and its count; None if there is none, or none above
     0.
     """
-    text = read_source_text(SourceFile(path, leniency=MLLOG_FILE_LENIENCY))
     figures = [
         float(found[-1]) if (found := re.findall(SCORE_PATTERNS[each], text)) else 0.0
         for each in filter(None, (name, count))

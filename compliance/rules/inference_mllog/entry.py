@@ -4,10 +4,13 @@ benchmark, and is accurate enough.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from compliance.documents.inference_mllog.run import (
     INTERACTIVE_FOLDER,
+    NUMPY_NUMBER_PATTERN,
     SCORE_PATTERNS,
     MllogEntry,
     MllogRun,
@@ -19,6 +22,10 @@ from suite.files.layout import ACCURACY_TEXT
 
 ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
 PERCENT: Final = 100.0
+MAX_QUOTED_LENGTH: Final = 80
+SCORE_AGAIN_ADVICE: Final = (
+    "run the benchmark's accuracy script on mlperf_log_accuracy.json, and submit what it prints."
+)
 WORD_ERROR_TOLERANCE: Final = 0.01
 """Per cent by which word error rate and accuracy may miss 100 together."""
 
@@ -79,16 +86,25 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
     if entry.division != "closed" or entry.model is None or entry.accuracy is None:
         return
     path = entry.accuracy.folder / ACCURACY_TEXT
-    if not path.is_file():
-        yield entry.build_fault(
-            f"no {ACCURACY_TEXT}", "the output of the benchmark's accuracy script", path
-        )
+    if problem := describe_unreadable_scores(entry, path):
+        fault = entry.build_fault(problem, "the output of the benchmark's accuracy script", path)
+        yield replace(fault, advice=SCORE_AGAIN_ADVICE)
         return
+    if found := re.search(NUMPY_NUMBER_PATTERN + r"[^)]*\)", entry.accuracy_text):
+        yield replace(
+            entry.build_fault(
+                f"{found[0]}, as numpy shows a number", "the number alone", path, about=About.FORM
+            ),
+            advice="print the scores as plain numbers: float(score), or round(float(score), 4).",
+        )
     least, most = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
     for metric in {**least, **most}:
         stated = entry.claims.get(metric)
         if stated is None and metric in SCORE_PATTERNS and metric in least:
-            yield entry.build_fault(f"no {metric}", f"{metric}, {least[metric]:g} or more", path)
+            yield replace(
+                entry.build_fault(f"no {metric}", f"{metric}, {least[metric]:g} or more", path),
+                advice=SCORE_AGAIN_ADVICE,
+            )
         elif stated is not None and metric in least and stated < least[metric]:
             yield entry.build_fault(f"{metric} {stated:g}", f"at least {least[metric]:.7g}", path)
         elif stated is not None and metric in most and stated > most[metric]:
@@ -105,6 +121,24 @@ def accuracy(entry: MllogEntry) -> Iterator[Fault]:
             path,
             Severity.WARNING,
         )
+
+
+def describe_unreadable_scores(entry: MllogEntry, path: Path) -> str | None:
+    """Say why accuracy.txt has none of the benchmark's scores; None if it has one, or if none can
+    be read for this benchmark.
+    """
+    if not path.is_file():
+        return f"no {ACCURACY_TEXT}"
+    readable = entry.model is not None and any(
+        metric in SCORE_PATTERNS for metric in entry.model.find_minimums(entry.scenario)
+    )
+    if entry.claims or not readable:
+        return None
+    lines = entry.accuracy_text.split("\n")
+    last_line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if not last_line:
+        return f"an empty {ACCURACY_TEXT}"
+    return f"no score in it; its last line is {last_line[:MAX_QUOTED_LENGTH]!r}"
 
 
 @rule(

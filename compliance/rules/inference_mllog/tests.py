@@ -8,7 +8,11 @@ from typing import Final
 
 from compliance.documents.inference_mllog.entry_documents import MllogAuditTest
 from compliance.documents.inference_mllog.headline import find_mllog_headline
-from compliance.documents.inference_mllog.run import MLLOG_FILE_LENIENCY, read_last_claimed_scores
+from compliance.documents.inference_mllog.run import (
+    MLLOG_FILE_LENIENCY,
+    parse_claimed_scores,
+    read_accuracy_text,
+)
 from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
 from compliance.recognition.tree_path import is_file, match_scenario_folder
@@ -141,11 +145,11 @@ def check_sampled_scores(test: MllogAuditTest, path: Path) -> Iterator[Fault]:
     """
     folder = test.folder / "accuracy"
     baseline, reached = (
-        read_last_claimed_scores(folder / BASELINE_ACCURACY_FILE, test.model),
-        read_last_claimed_scores(folder / COMPLIANCE_ACCURACY_FILE, test.model),
+        parse_claimed_scores(read_accuracy_text(folder / BASELINE_ACCURACY_FILE), test.model),
+        parse_claimed_scores(read_accuracy_text(folder / COMPLIANCE_ACCURACY_FILE), test.model),
     )
     for metric in test.model.accuracy if test.model else ():
-        one, other = baseline.get(metric, 0.0), reached.get(metric, 0.0)
+        one, other = (scores.get(metric, (0.0,))[-1] for scores in (baseline, reached))
         most = MAX_SCORE_DIFFERENCE_PERCENT.get(metric, 0.1 if "99.9" in test.benchmark else 1.0)
         if not one or not other:
             yield test.build_fault(

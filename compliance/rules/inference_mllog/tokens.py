@@ -10,7 +10,11 @@ from compliance.documents.inference_mllog.run import MllogEntry, MllogRun
 from compliance.rules import rule
 from compliance.rules.inference_mllog.run import has_detail_records
 from compliance.verdict import About, Fault, Severity
-from suite.loadgen.early_stopping import estimate_early_stopping, is_server_run_proven
+from suite.loadgen.early_stopping import (
+    compute_queries_needed,
+    estimate_early_stopping,
+    is_server_run_proven,
+)
 
 FIRST_TOKEN_EVENT: Final = "result_first_token_99.00_percentile_latency_ns"
 PER_TOKEN_EVENT: Final = "result_time_per_output_token_99.00_percentile_ns"
@@ -41,6 +45,23 @@ ESTIMATE_EVENTS: Final = {
 state it.
 """
 ESTIMATE_TEXT_PATTERN: Final = r"Early stopping {}th percentile estimate: (\d{{1,20}})"
+TOKEN_LATENCY_PROOFS: Final = {
+    "early_stopping_ttft_result": (
+        "time to first token",
+        FIRST_TOKEN_EVENT,
+        "requested_server_ttft_latency",
+    ),
+    "early_stopping_tpot_result": (
+        "time per output token",
+        PER_TOKEN_EVENT,
+        "requested_server_tpot_latency",
+    ),
+}
+"""Event with LoadGen's text on early stopping -> the latency's name, its percentile, its bound."""
+MISSING_QUERIES_PATTERN: Final = re.compile(
+    r"Processed (\d{1,20}) queries.*?at least (\d{1,20})\s+more queries", re.DOTALL
+)
+NANOSECONDS_PER_SECOND: Final = 1e9
 RANKED_PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
 
 
@@ -273,7 +294,8 @@ def early_stopping(run: MllogRun) -> Iterator[Fault]:
 
     Source: submission-checker.py, uses_early_stopping; mlcommons/inference,
     loadgen/early_stopping.cc and results.cc, EarlyStopping.
-    Advice: make the run longer, or lower the rate; submit LoadGen's detail log unmodified.
+    Advice: make the run longer by the missing queries, or lower the rate; submit LoadGen's detail
+    log unmodified.
     """
     if (
         not run.performance
@@ -281,10 +303,11 @@ def early_stopping(run: MllogRun) -> Iterator[Fault]:
         or run.logged_scenario not in EARLY_STOPPING_SCENARIOS
     ):
         return
-    if run.find_value("early_stopping_met") is not True:
+    if (met := run.find_value("early_stopping_met")) is not True:
+        reasons = list(explain_missing_queries(run)) or [f"early_stopping_met {met}"]
         yield run.build_fault(
-            f"early_stopping_met {run.find_value('early_stopping_met')}",
-            "true",
+            "; ".join(reasons),
+            "enough queries to prove the percentile (early_stopping_met true)",
             "early_stopping_met",
         )
     yield from check_latency_estimate(run)
@@ -304,8 +327,29 @@ def early_stopping(run: MllogRun) -> Iterator[Fault]:
     ):
         yield run.build_fault(
             f"{over:.0f} of {count:.0f} queries over the bound",
-            "few enough to prove the percentile",
+            "at least "
+            f"{compute_queries_needed(int(over), resolve_target_percentile(run, 0.99))} queries to"
+            " prove the percentile with so many over the bound",
             "result_overlatency_query_count",
+        )
+
+
+def explain_missing_queries(run: MllogRun) -> Iterator[str]:
+    """Say how many queries are missing to prove each token latency."""
+    for key, (name, percentile_event, bound_event) in TOKEN_LATENCY_PROOFS.items():
+        text = str(run.find_value(key) or "")
+        if not (counts := MISSING_QUERIES_PATTERN.search(text)):
+            continue
+        measured, bound = run.find_number(percentile_event), run.find_number(bound_event)
+        shown = (
+            f"p99 {measured / NANOSECONDS_PER_SECOND:.4g} s of {bound / NANOSECONDS_PER_SECOND:.4g}"
+            " s, but "
+            if measured and bound
+            else ""
+        )
+        yield (
+            f"{name}: {shown}not proven after {int(counts[1]):,} queries: at least"
+            f" {int(counts[2]):,} more without one over the bound"
         )
 
 

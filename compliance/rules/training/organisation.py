@@ -28,6 +28,8 @@ STATUS_WORDS: Final = (
 """A status contains one of these. Source: submission_rules.adoc, system status; accepted
 descriptions also contain the words of training logs.
 """
+V06_FORM_FIELDS: Final = frozenset({"nodes", "entry"})
+"""Fields of v0.6's own form of a description."""
 REQUIRED_DESCRIPTION_FIELDS: Final = ("submitter", "division", "status", "system_name")
 HARDWARE_DESCRIPTION_FIELDS: Final = (
     "number_of_nodes",
@@ -148,9 +150,11 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     the round's system_fields. Accepted descriptions leave some fields empty, and v0.6 has others.
     Advice: fill in the known fields, and leave empty those that do not apply.
     """
-    if system.table is None or "nodes" in system.table or "entry" in system.table:
-        return
     rules = system.round.rules
+    if system.table is None or (
+        not rules.system_fields and not V06_FORM_FIELDS.isdisjoint(system.table)
+    ):
+        return
     missing = [
         field
         for field in rules.system_fields or HARDWARE_DESCRIPTION_FIELDS

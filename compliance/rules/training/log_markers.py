@@ -128,16 +128,16 @@ def check_pairs(
             starts[-1].line,
         )
         return
-    begun, ended = Counter(map(find_number, starts)), Counter(map(find_number, stops))
-    unfinished = {find_number(record) for record in starts[len(stops) :]}
-    numbered = None not in begun and None not in ended
-    odd = [each for each in begun - ended if each is not None and each not in unfinished]
-    if odd and numbered:
-        yield log.build_fault(
-            f"{start} at {odd[0]:.12g} without its {stop}" + describe_repetition(len(odd)),
-            "an end under the same number",
-            next(record.line for record in starts if find_number(record) == odd[0]),
-        )
+    begun, ended = list(map(find_number, starts)), list(map(find_number, stops))
+    if begun[: len(ended)] != ended and None not in begun and None not in ended:
+        unfinished = set(begun[len(ended) :])
+        odd = [each for each in Counter(begun) - Counter(ended) if each not in unfinished]
+        if odd:
+            yield log.build_fault(
+                f"{start} at {odd[0]:.12g} without its {stop}" + describe_repetition(len(odd)),
+                "an end under the same number",
+                starts[begun.index(odd[0])].line,
+            )
     for before, after in zip(starts, stops, strict=False):
         if after.time_ns < before.time_ns or after.order < before.order:
             yield log.build_fault(
@@ -219,6 +219,8 @@ def check_untrained_epochs(log: PublishedLog) -> Iterator[Fault]:
     """
     last: float | None = None
     for record in log.run:
+        if record.key not in (events.EPOCH_START, events.EVAL_START):
+            continue
         number = parse_run_progress(record, (events.EPOCH_NUM,))
         if number is None:
             continue

@@ -24,6 +24,8 @@ NAMING_RATE_UNITS: Final = ("samples/s", "queries/s", "samples/query", "tokens/s
 UNITLESS: Final = "1"
 """Unit of ratios and shares. Source: the `unit` column of published rows."""
 ANSWER_COLOURS: Final = {"yes": "green", "no": "red"}
+MIN_COUNT_SCORE: Final = 1000.0
+"""From here on a score is a count or a length."""
 NON_TERMINAL_WIDTH: Final = 160
 """Width in columns of a table written to a file or a pipe."""
 
@@ -133,7 +135,11 @@ def format_metric_name(row: "Score") -> str:
 
 
 def format_score_value(score: float) -> str:
-    """Format a score: shares with four decimals, BLEU and similar scores with two."""
+    """Format a score: shares with four decimals, BLEU and similar scores with two, lengths with
+    none.
+    """
+    if abs(score) >= MIN_COUNT_SCORE:
+        return f"{score:,.0f}"
     return f"{score:.{2 if abs(score) >= 10 else 4}f}"
 
 
@@ -159,9 +165,14 @@ def format_score_summary(rows: Sequence["Score"], paths: Iterable[Path]) -> str:
     )
 
 
-def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal; without one, as wide as its content needs."""
+def create_table_console() -> Console:
+    """Create a console as wide as the terminal; without one, as wide as a table needs."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(width=NON_TERMINAL_WIDTH)
-    console.print(table)
+        return Console(width=NON_TERMINAL_WIDTH)
+    return console
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal; without one, as wide as its content needs."""
+    create_table_console().print(table)

@@ -13,9 +13,11 @@ from suite.console.parameters import PATH_TYPE
 @click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="A B...")
 @click.option(
     "--baseline",
-    type=PATH_TYPE,
-    metavar="PATH",
-    help="Results that the others are compared with (default: the first result of each kind).",
+    metavar="PATH|SYSTEM",
+    help=(
+        "Results that the others are compared with: one of the paths, or a system in them "
+        "(default: the first result of each kind)."
+    ),
 )
 @click.option(
     "--confidence",

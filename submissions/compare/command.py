@@ -11,15 +11,27 @@ from typing import Final
 
 import click
 
-from submissions.compare.compared_results import ComparisonSide, read_comparison_sides
-from submissions.compare.comparison import CompareRequest, Comparison, compare_results
+from submissions.compare.compared_results import (
+    ComparisonSide,
+    apply_convergence_factor,
+    read_comparison_sides,
+)
+from submissions.compare.comparison import (
+    ComparedResult,
+    CompareRequest,
+    Comparison,
+    compare_results,
+)
 from submissions.compare.per_unit import FigureBasis, FigureRequest
 from submissions.compare.scaling import Scaling, build_scalings
 from submissions.compare.verdicts import SignificanceSettings, SpeedVerdict
 from submissions.cost.prices import read_prices
 from submissions.published_rows import PUBLISHED_LEGEND, read_published_rows
+from suite import registry
 from suite.errors import JudgedError, RequestError
 from suite.files.untrusted_files import replace_unprintable
+from suite.loadgen.scenario import Scenario
+from suite.rounds import RoundKind
 
 MIN_CONFIDENCE: Final = 0.5
 MAX_CONFIDENCE: Final = 0.999
@@ -40,12 +52,21 @@ class Requirement(StrEnum):
     SEPARABLE = "separable"
 
 
+MISSING_INPUTS: Final = {
+    FigureBasis.ACCELERATOR: "no result is a rate or a time to train of a system whose description"
+    " states its accelerators",
+    FigureBasis.DOLLAR: "no price fits a system or its accelerator",
+    FigureBasis.WATT: "no power of the same kind was measured",
+}
+"""Basis of derived figures -> why there may be none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
     """Command-line options."""
 
     form: str
-    baseline: Path | None
+    baseline: str | None
     confidence: float
     runs_for: str | None
     per: str | None
@@ -63,9 +84,12 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         paths, options
     )  # rejects an invalid request before anything is read
     problems: list[str] = []
-    sides = read_comparison_sides(paths, problems)
+    sides = [apply_convergence_factor(each) for each in read_comparison_sides(paths, problems)]
+    check_baseline_name(options.baseline, paths, sides)
     found = compare_results(sides, [str(path) for path in paths], request)
     scaled = build_scalings(found) if options.scaling else []
+    if found:
+        check_derived_figures(found, scaled, request, options.scaling)
     print_comparison_output(found, scaled, request, options.form)
     problems += [
         f"{format_result_name(each)} is not compliant" for each in sides if not each.score.compliant
@@ -78,6 +102,37 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         raise JudgedError("\n  ".join([f"some results are not {options.require}:", *unmet]))
 
 
+def check_baseline_name(
+    name: str | None, paths: Sequence[Path], sides: Sequence[ComparisonSide]
+) -> None:
+    """Raise RequestError if the baseline is neither one of the paths nor a system in them."""
+    systems = dict.fromkeys(each.score.system for each in sides)
+    if name is not None and name not in {*map(str, paths), *systems}:
+        raise RequestError(
+            f"--baseline {name}: neither one of the paths ({', '.join(map(str, paths))}) nor a"
+            f" system in them ({', '.join(map(replace_unprintable, systems)) or 'none'})"
+        )
+
+
+def check_derived_figures(
+    found: Sequence[Comparison],
+    scaled: Sequence[Scaling],
+    request: CompareRequest,
+    scaling: bool,
+) -> None:
+    """Raise RequestError if an option derives nothing from any result."""
+    results = [each for comparison in found for each in comparison.results]
+    if request.per and not any(each.derived for each in results):
+        raise RequestError(
+            f"--per {request.per.basis}: nothing to derive; {MISSING_INPUTS[request.per.basis]}"
+        )
+    if scaling and not scaled:
+        raise RequestError(
+            "--scaling: nothing to show; it needs comparable results on one kind of accelerator,"
+            " in different numbers, as their system descriptions state them"
+        )
+
+
 def format_result_name(side: ComparisonSide) -> str:
     """Format the name of a result for use in a sentence."""
     return replace_unprintable(
@@ -88,17 +143,13 @@ def format_result_name(side: ComparisonSide) -> str:
 
 def parse_compare_request(paths: Sequence[Path], options: CompareOptions) -> CompareRequest:
     """Parse the request; RequestError if it makes no sense."""
-    if options.baseline is not None and options.baseline not in paths:
-        raise RequestError(
-            f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}"
-        )
     if not MIN_CONFIDENCE <= options.confidence <= MAX_CONFIDENCE:
         raise RequestError(
             f"--confidence {options.confidence:g}: give a value from {MIN_CONFIDENCE:g} to"
             f" {MAX_CONFIDENCE:g}"
         )
     return CompareRequest(
-        baseline=str(options.baseline) if options.baseline is not None else None,
+        baseline=options.baseline,
         significance=SignificanceSettings(
             confidence=options.confidence,
             share=parse_difference_share(options.runs_for) if options.runs_for else None,
@@ -199,6 +250,34 @@ def build_comparison_legend(found: Sequence[Comparison], request: CompareRequest
     ]
     if request.per:
         lines.append(f"derived figures are not official metrics: {request.per.inputs_note}")
+    results = [each for comparison in found for each in comparison.results]
+    if any(each.convergence_factor is not None for each in results):
+        lines.append("minutes of published sets include the factor, as in MLCommons' tables")
     if any(each.references for each in found):
         lines += [*PUBLISHED_LEGEND, UNVERIFIED_NOTE]
+    lines += explain_missing_verdicts(found)
     return lines
+
+
+def explain_missing_verdicts(found: Sequence[Comparison]) -> list[str]:
+    """Say what to run so that podium's own results get a verdict; nothing if all have one."""
+    untested = [
+        each for each in found if any(is_own_untested_result(result) for result in each.results)
+    ]
+    if not untested:
+        return []
+    workloads = dict.fromkeys(each.workload for each in untested)
+    commands = ", ".join(f"podium run {workload} --runs 3" for workload in workloads)
+    peak = any(each.scenario == Scenario.SERVER.value for each in untested)
+    return [
+        f"verdicts need three runs on each side: {commands}{'; Server: --peak' if peak else ''}"
+    ]
+
+
+def is_own_untested_result(result: ComparedResult) -> bool:
+    """Return whether a result of a round that podium runs got no verdict."""
+    return (
+        result.verdict is SpeedVerdict.NOT_TESTED
+        and result.round is not None
+        and registry.load_round_kind(result.round) == RoundKind.PODIUM
+    )

@@ -6,10 +6,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+from compliance.documents.inference_mllog.entry_documents import read_entry_documents
 from compliance.documents.inference_text.entry_files import read_measurements_folder
 from compliance.documents.podium.training import is_finite_number
 from compliance.documents.training.log import GLOBAL_BATCH_KEY, read_published_log
 from compliance.judge import Judge
+from compliance.recognition.path_kind import recognise_path
 from submissions.compare.machines import (
     NOTED_SYSTEM_FIELDS,
     ComparedMachine,
@@ -96,6 +98,10 @@ class ComparisonSide:
     """Source of a published row; empty for results that were read here."""
     note: str = ""
     """Remark on a published row."""
+    convergence_factor: float | None = None
+    """The factor by which its minutes were multiplied, as in MLCommons' tables; None without
+    one.
+    """
 
     @property
     def workload_half(self) -> str:
@@ -133,7 +139,7 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
         case RoundKind.INFERENCE_TEXT:
             return read_published_inference_traits(result)
         case RoundKind.INFERENCE_MLLOG:
-            return {"precision": None, "engine": None}
+            return read_mllog_traits(result, row)
         case RoundKind.PODIUM:
             return (
                 read_served_traits(result) if result.scenario else read_training_set_traits(result)
@@ -156,6 +162,22 @@ def read_published_inference_traits(result: IndexedResult) -> dict[str, Any]:
         else {}
     )
     precision = submitted_fields.get("weight_data_types")
+    return {
+        "precision": precision.casefold() if isinstance(precision, str) else None,
+        "engine": None,
+    }
+
+
+def read_mllog_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
+    """Read the properties of a published inference entry since v1.0."""
+    position = recognise_path(result.folder).position
+    precision = (
+        read_entry_documents(
+            result.folder, position, registry.load_inference_mllog_round(row.round)
+        ).fields.get("weight_data_types")
+        if position
+        else None
+    )
     return {
         "precision": precision.casefold() if isinstance(precision, str) else None,
         "engine": None,
@@ -294,6 +316,26 @@ def read_path_sides(
             yield rename_published_workload(read_comparison_side(path, result, whole, judge))
         except JudgedError as error:
             problems.append(str(error))
+
+
+def apply_convergence_factor(side: ComparisonSide) -> ComparisonSide:
+    """Multiply the minutes of a set that converged too fast by its factor, as MLCommons' tables do;
+    sets without a factor stay as they are.
+    """
+    convergence = side.score.convergence or {}
+    factor = convergence.get("factor")
+    if convergence.get("headline") != "scaled" or not isinstance(factor, float):
+        return side
+    score = side.score
+    return replace(
+        side,
+        convergence_factor=factor,
+        score=replace(
+            score,
+            value=None if score.value is None else score.value * factor,
+            runs=tuple(None if run is None else run * factor for run in score.runs),
+        ),
+    )
 
 
 def rename_published_workload(published_side: ComparisonSide) -> ComparisonSide:

@@ -1,7 +1,7 @@
 """Compares each result with the baseline of its kind, or reports why the two are not comparable."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 
 from submissions.compare import intervals
@@ -93,6 +93,10 @@ class ComparedResult:
     """Source of a published row."""
     within_run: tuple[WithinRun, ...] = ()
     """Statistics over time slices of each of its runs; they affect no verdict."""
+    convergence_factor: float | None = None
+    """The factor that its minutes contain; None without one."""
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> score of the accuracy run, or of the evaluation that ended training."""
     noise: tuple[str, ...] = ()
     """The judge's rules that detected a disturbance in one of its runs."""
 
@@ -175,7 +179,9 @@ def match_group_with_baseline(
     sides: Sequence[ComparisonSide], paths: Sequence[str], request: CompareRequest
 ) -> ResultGroup:
     """Pair the results of one kind with their baseline."""
-    first = next((each for each in sides if request.baseline in (None, each.path)), None)
+    first = next(
+        (each for each in sides if request.baseline in (None, each.path, each.score.system)), None
+    )
     kind = sides[0].score
     rows = select_rows_of_kind(
         request.references, kind.workload, sides[0].workload_half, kind.scenario, kind.metric
@@ -380,4 +386,6 @@ def build_compared_result(
         source=other.source,
         within_run=other.score.within_run,
         noise=other.score.noise,
+        convergence_factor=other.convergence_factor,
+        accuracy=dict(other.score.accuracy),
     )

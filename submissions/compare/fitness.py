@@ -89,8 +89,15 @@ def explain_missing_ratio(first: ComparisonSide, other: ComparisonSide) -> str:
 
 def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> Iterator[str]:
     """Yield allowed differences."""
-    if first.score.round != other.score.round:
-        yield f"round: {first.score.round} and {other.score.round}"
+    mine, others = first.score, other.score
+    if (
+        first.campaign == other.campaign != ""
+        and (mine.system, mine.value) == (others.system, others.value)
+        and first.precision == other.precision
+    ):
+        yield "the same campaign: both are one result"
+    if mine.round != others.round:
+        yield f"round: {mine.round} and {others.round}"
     for name in ("precision", "engine"):
         if getattr(first, name) != getattr(other, name):
             yield (
@@ -107,8 +114,18 @@ def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> It
             f"checkpoint quality: {format_checkpoint_quality(first)} and"
             f" {format_checkpoint_quality(other)}"
         )
+    if first.convergence_factor != other.convergence_factor:
+        yield (
+            f"convergence factor: {format_convergence_factor(first)} and"
+            f" {format_convergence_factor(other)}"
+        )
     if len(first.score.runs) != len(other.score.runs):
         yield f"runs: {len(first.score.runs)} and {len(other.score.runs)}"
+
+
+def format_convergence_factor(one: ComparisonSide) -> str:
+    """Format the factor that a result's minutes contain."""
+    return "none" if one.convergence_factor is None else f"{one.convergence_factor:.6g}"
 
 
 def find_machine_differences(first: ComparedMachine, other: ComparedMachine) -> Iterator[str]:

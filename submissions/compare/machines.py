@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from compliance.bundle.manifest import read_run_environment_or_none
+from compliance.documents.inference_mllog.entry_documents import read_mllog_system
 from compliance.documents.inference_text.organisation import read_text_system
 from compliance.documents.training.system_description import read_described_system
 from compliance.recognition.path_kind import recognise_path
@@ -81,7 +82,14 @@ def read_system_description_fields(result: IndexedResult, round_name: str) -> Ma
                 or {}
             )
         case RoundKind.INFERENCE_MLLOG:
-            return {}
+            return (
+                read_mllog_system(
+                    tree_location.system_file,
+                    tree_location,
+                    registry.load_inference_mllog_round(round_name),
+                ).fields
+                or {}
+            )
         case RoundKind.PODIUM:
             found = read_run_environment_or_none(tree_location.system_file)
             return found["hardware"] if found else {}

@@ -18,7 +18,7 @@ from suite.files.untrusted_files import replace_unprintable
 from suite.records import EnergyRecord
 from suite.units import J_PER_KJ, MINUTES_PER_HOUR, S_PER_HOUR
 
-DERIVABLE_RATE_UNITS: Final = ("samples/s", "queries/s")
+DERIVABLE_RATE_UNITS: Final = ("samples/s", "queries/s", "tokens/s")
 
 
 class FigureBasis(StrEnum):

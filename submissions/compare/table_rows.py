@@ -7,12 +7,13 @@ from os.path import commonpath
 from pathlib import Path
 from typing import Final
 
+from compliance.rules import is_published_round
 from submissions.compare.comparison import ComparedResult, Comparison
 from submissions.compare.intervals import Interval
 from submissions.compare.scaling import Scaling, ScalingStep
 from submissions.compare.verdicts import SpeedVerdict
 from submissions.score.within_run import WithinRun
-from submissions.tables import format_metric_value
+from submissions.tables import format_metric_value, format_score_value
 
 COMPARISON_COLUMNS: Final = (
     "workload",
@@ -22,6 +23,9 @@ COMPARISON_COLUMNS: Final = (
     "from",
     "why not, or what differs",
 )
+MIN_RATIO_DIGITS: Final = 2
+MAX_RATIO_DIGITS: Final = 6
+SMALL_RATIO: Final = 0.1
 SCALING_COLUMNS: Final = (
     "workload",
     "what",
@@ -43,10 +47,19 @@ def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
             f"{found.workload}\n{found.scenario or 'training'}",
             format_result_cell(each, found),
             f"{format_ratio_cell(each)}\n{format_verdict_cell(each)}",
-            f"{each.system}\n{each.machine}" if each.system is not None else "-",
+            format_system_cell(each),
             format_row_origin(each) if each.source else names[each.path],
             "\n".join(iterate_result_remarks(each)),
         )
+
+
+def format_system_cell(found: ComparedResult) -> str:
+    """Format a system: its name, its organisation in a published round, and its machine."""
+    if found.system is None:
+        return "-"
+    published = found.round and not found.source and is_published_round(found.round)
+    org = [found.org] if published and found.org else []
+    return "\n".join([found.system, *org, str(found.machine)])
 
 
 def format_short_paths(paths: Iterable[str]) -> dict[str, str]:
@@ -73,6 +86,8 @@ def format_result_cell(found: ComparedResult, comparison: Comparison) -> str:
         lines.append(format_interval(found.interval, comparison.unit))
     if len(found.runs) > 1:
         lines.append(f"{len(found.runs)} runs")
+    if found.convergence_factor is not None:
+        lines.append(f"with the factor {found.convergence_factor:.6g}")
     if found.attempts and found.attempts > (len(found.runs) if comparison.scenario else 1):
         lines.append(f"{found.attempts} attempts")
     return "\n".join(lines)
@@ -94,12 +109,30 @@ def format_ratio_cell(found: ComparedResult) -> str:
     if found.baseline:
         return "1"
     if found.ratio_interval:
-        return (
-            f"{found.ratio:.2f} ({found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f})"
+        low, high = found.ratio_interval.low, found.ratio_interval.high
+        digits = choose_interval_digits(found.ratio, low, high)
+        ratio, low_text, high_text = (
+            format_ratio(each, digits) for each in (found.ratio, low, high)
         )
-    return (
-        f"({found.ratio:.2f})" if found.verdict is SpeedVerdict.NOT_TESTED else f"{found.ratio:.2f}"
-    )
+        return f"{ratio} ({low_text} to {high_text})"
+    text = format_ratio(found.ratio, MIN_RATIO_DIGITS)
+    return f"({text})" if found.verdict is SpeedVerdict.NOT_TESTED else text
+
+
+def choose_interval_digits(ratio: float, low: float, high: float) -> int:
+    """Return how many decimals show an interval that has a width and, if it does not contain 1,
+    does not touch it either.
+    """
+    for digits in range(MIN_RATIO_DIGITS, MAX_RATIO_DIGITS):
+        shown = [round(each, digits) for each in (low, ratio, high)]
+        if shown[0] < shown[2] and (low <= 1 <= high or 1 not in shown):
+            return digits
+    return MAX_RATIO_DIGITS
+
+
+def format_ratio(ratio: float, digits: int) -> str:
+    """Format a ratio; small ones with three significant digits."""
+    return f"{ratio:.3g}" if abs(ratio) < SMALL_RATIO else f"{ratio:.{digits}f}"
 
 
 def format_verdict_cell(found: ComparedResult) -> str:
@@ -124,6 +157,10 @@ def iterate_result_remarks(found: ComparedResult) -> Iterator[str]:
         text if runs == 1 else f"{text} ({runs} runs)"
         for text, runs in Counter(map(format_within_run, found.within_run)).items()
     )
+    if found.round and found.accuracy and is_published_round(found.round):
+        yield ", ".join(
+            f"{metric} {format_score_value(score)}" for metric, score in found.accuracy.items()
+        )
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
     if found.notes:

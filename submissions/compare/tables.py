@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from html import escape as plain_html
 from typing import Final
 
+from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from submissions.compare.comparison import Comparison
@@ -16,21 +18,47 @@ from submissions.compare.table_rows import (
     iterate_comparison_rows,
     iterate_scaling_rows,
 )
-from submissions.tables import print_table
+from submissions.tables import create_table_console, print_table
 from suite.files.untrusted_files import replace_unprintable
 
+MIN_TABLE_WIDTH: Final = 120
+"""Columns of a terminal from which on results are printed as a table."""
 MARKDOWN_SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]|~]")
 """Characters with a meaning in Markdown."""
 
 
 def print_comparisons(comparisons: Iterable[Comparison]) -> None:
     """Print one line per result, with its differences or the reasons why it is not comparable."""
+    console = create_table_console()
+    if console.width < MIN_TABLE_WIDTH:
+        for comparison in comparisons:
+            print_stacked_comparison(console, comparison)
+        return
     table = Table(*COMPARISON_COLUMNS)
     for comparison in comparisons:
         for row in iterate_comparison_rows(comparison):
             table.add_row(*map(escape, row))
         table.add_section()
     print_table(table)
+
+
+def print_stacked_comparison(console: Console, comparison: Comparison) -> None:
+    """Print one result below the other, for a terminal that is too narrow for the table."""
+    console.print(f"[bold]{escape(comparison.workload)}[/] {comparison.scenario or 'training'}")
+    for _, result, ratio, system, origin, remarks in iterate_comparison_rows(comparison):
+        value, *details = result.split("\n")
+        head = f"{origin}: {value}" + (f" ({', '.join(details)})" if details else "")
+        console.print(Padding(escape(head), (0, 0, 0, 2), expand=False))
+        speed, verdict = ratio.split("\n")
+        lines = (
+            verdict if speed in ("1", "-") else f"{speed}: {verdict}",
+            system.replace("\n", ", "),
+        )
+        for line in (each for each in lines if each != "-"):
+            console.print(Padding(escape(line), (0, 0, 0, 4), expand=False))
+        for line in filter(None, remarks.split("\n")):
+            console.print(Padding(escape(line), (0, 0, 0, 4), expand=False))
+    console.print()
 
 
 def print_scalings(scalings: Iterable[Scaling]) -> None:

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from compliance.documents.inference_mllog.headline import find_mllog_headline
-from compliance.documents.inference_mllog.run import read_mllog_run
+from compliance.documents.inference_mllog.run import (
+    parse_claimed_scores,
+    parse_scenario_folder,
+    read_accuracy_text,
+    read_mllog_run,
+)
 from compliance.documents.inference_text.entry import find_performance_folders, read_entry_headline
 from compliance.documents.training.convergence import judge_set_convergence
 from compliance.documents.training.log import (
@@ -22,6 +27,7 @@ from submissions.result_index import IndexedResult
 from submissions.score.log_values import PUBLISHED_PROFILE, ResultValues
 from suite import events
 from suite.errors import JudgedError
+from suite.files.layout import ACCURACY_TEXT
 from suite.loadgen.scenario import Scenario
 from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.rounds.inference_text import InferenceTextRound
@@ -90,8 +96,26 @@ def read_published_training_values(
         division=None if result.division else find_most_frequent_division(logs),
         org=find_most_frequent_value(logs, events.SUBMISSION_ORG),
         system=find_most_frequent_value(logs, events.SUBMISSION_PLATFORM),
+        accuracy=collect_final_scores(logs),
+        target=dict(logs[0].target),
         convergence=build_convergence_record(group, value) if group else None,
     )
+
+
+def collect_final_scores(logs: Iterable[PublishedLog]) -> Mapping[str, float]:
+    """Return the score of each metric in the evaluation that ended the runs: of several runs the
+    one furthest from the target.
+    """
+    found: dict[str, float] = {}
+    for log in logs:
+        ended = next(filter(log.has_reached_target, log.evaluations), None)
+        final = ended or (log.evaluations[-1] if log.evaluations else None)
+        lower = log.row.lower_is_better if log.row else ()
+        for metric, score in (final.scores if final else {}).items():
+            if score is not None:
+                worst = max if metric in lower else min
+                found[metric] = worst(found.get(metric, score), score)
+    return found
 
 
 def build_convergence_record(
@@ -140,6 +164,8 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         raise JudgedError(f"{result.folder}: no result in the detail logs of its performance runs")
     metric, unit, _ = found[0]
     values = tuple(value for _, _, value in found)
+    model = judged_by.models.get(judged_by.find_benchmark(result.folder.parent.name) or "")
+    claims = parse_claimed_scores(read_accuracy_text(result.accuracy_folder / ACCURACY_TEXT), model)
     return ResultValues(
         profile=PUBLISHED_PROFILE,
         round=judged_by.name,
@@ -147,6 +173,10 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         value=(max if unit == "ns" else min)(values),
         unit=unit,
         runs=values,
+        accuracy={metric: scores[-1] for metric, scores in claims.items()},
+        target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
+        if model
+        else {},
     )
 
 

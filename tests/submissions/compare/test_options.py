@@ -48,7 +48,7 @@ def other(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--baseline", "elsewhere"), "--baseline elsewhere is not one of the paths"),
+        (("--baseline", "elsewhere"), "--baseline elsewhere: neither one of the paths"),
         (("--confidence", "0.49"), "give a value from 0.5 to 0.999"),
         (("--confidence", "1"), "give a value from 0.5 to 0.999"),
         (("--confidence", "nan"), "give a value from 0.5 to 0.999"),
@@ -150,7 +150,38 @@ def test_scaling_holds_speed_against_accelerators(
     }
     assert "8 x Card" in invoked(results, other, "--scaling").stdout
     describe(other, 2)
-    assert document(results, other, "--scaling")["scaling"] == []
+    with pytest.raises(RequestError, match="--scaling: nothing to show"):
+        invoked(results, other, "--scaling")
+
+
+def test_figures_that_no_result_has_are_refused(results: Path, other: Path) -> None:
+    """The option had no effect, and nothing said so."""
+    describe(results, 0)
+    describe(other, 0)
+    with pytest.raises(RequestError, match="--per accelerator: nothing to derive"):
+        invoked(results, other, "--per", "accelerator")
+
+
+def test_a_system_can_be_the_baseline(results: Path, other: Path) -> None:
+    for path in other.glob("*/*/systems/*.json"):
+        path.rename(path.with_name(f"b-{path.name}"))
+    for folder in other.glob("*/*/results/*"):
+        folder.rename(folder.with_name(f"b-{folder.name}"))
+    found = kinds(document(results, other, "--baseline", "b-host-torch-bf16"))
+    assert [each["baseline"] for each in found["training"]["results"]] == [False, True]
+
+
+def test_what_to_run_for_a_verdict_is_said(results: Path, other: Path) -> None:
+    shown = invoked(results, other).stdout
+    assert "verdicts need three runs on each side: podium run resnet50 --runs 3" in shown
+
+
+def test_a_narrow_terminal_shows_results_below_each_other(results: Path, other: Path) -> None:
+    """At 80 columns the table cut its cells."""
+    shown = CliRunner().invoke(compare, [str(results), str(other)], env={"COLUMNS": "80"}).stdout
+    tables = shown.partition("intervals and verdicts")[0].splitlines()
+    assert "baseline" in shown and "…" not in shown
+    assert max(map(len, tables)) <= 80
 
 
 def test_training_scales_in_time_and_in_samples(

@@ -22,9 +22,10 @@ from suite.files.untrusted_files import (
     parse_toml,
     require_bounded_integers,
 )
-from suite.rounds import Constraint, HyperValue, RoundKind
+from suite.rounds import Constraint, HyperValue, RoundKind, Setting
 from suite.rounds.legality import check_hyperparameter_constraints
-from suite.rounds.settings import convert_setting_value, flatten_settings_table, require_setting
+from suite.rounds.ranges import describe_range, find_range_problem
+from suite.rounds.settings import convert_setting_type, flatten_settings_table, require_setting
 from suite.terms import Division
 
 NON_PARAMETER_KEYS: Final = ("workload", "round")
@@ -113,7 +114,7 @@ def judge_podium_config(config: HyperparameterFile, name: str, workload: str) ->
     row = round.benchmark(workload)
     known = {**round.settings, **row.settings}
     settings = {
-        key: convert_setting_value(require_setting(known, key), key, value)
+        key: convert_parameter(config, known, key, value)
         for key, value in config.parameters.items()
     }
     rows = [
@@ -129,9 +130,44 @@ def judge_podium_config(config: HyperparameterFile, name: str, workload: str) ->
             required=half.required,
             source=round.find_source(f"{workload}.training.{profile}.constraints"),
         )
-        yield from find_closed_violations(
-            config, settings, closed, LEGALITY_RULES[RoundKind.PODIUM]
+        violations = list(
+            find_closed_violations(config, settings, closed, LEGALITY_RULES[RoundKind.PODIUM])
         )
+        yield from violations
+        lines = {finding.line for finding in violations}
+        yield from (
+            finding
+            for finding in find_values_out_of_range(config, known, settings)
+            if finding.line is None or finding.line not in lines
+        )
+
+
+def convert_parameter(
+    config: HyperparameterFile, known: Mapping[str, Setting], key: str, value: Any
+) -> HyperValue:
+    """Check the type and choices of a value; RequestError names its file and line."""
+    try:
+        return convert_setting_type(require_setting(known, key), key, value)
+    except RequestError as error:
+        line = config.find_line(key)
+        raise RequestError(f"{config.path}{f':{line}' if line else ''}: {error}") from error
+
+
+def find_values_out_of_range(
+    config: HyperparameterFile, known: Mapping[str, Setting], settings: Mapping[str, HyperValue]
+) -> Iterator[Finding]:
+    """Yield a finding for each number outside of its setting's range."""
+    for key, value in settings.items():
+        if problem := find_range_problem(known[key], value):
+            yield build_config_finding(
+                config,
+                key,
+                Severity.ERROR,
+                f"{key}: {problem}",
+                describe_range(known[key]),
+                "the setting's range in the round",
+                LEGALITY_RULES[RoundKind.PODIUM],
+            )
 
 
 def judge_published_config(

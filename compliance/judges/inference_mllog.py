@@ -149,6 +149,7 @@ class InferenceMllogJudge:
         for test in read_mllog_audit_tests(filing, entry.performance, entry.benchmark or ""):
             if test.run:
                 yield from self.apply_rules(test.run.source)
+                yield from self.apply_rules(test.run.summary_source)
             yield from self.apply_rules(test)
 
     def judge_organisations(

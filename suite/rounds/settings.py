@@ -129,6 +129,14 @@ def parse_setting_value(text: str) -> Any:
 
 def convert_setting_value(setting: Setting, key: str, value: Any) -> HyperValue:
     """Check the value's type and range; RequestError names the expected one."""
+    converted = convert_setting_type(setting, key, value)
+    if problem := find_range_problem(setting, converted):
+        raise RequestError(f"setting {key}: {problem}")
+    return converted
+
+
+def convert_setting_type(setting: Setting, key: str, value: Any) -> HyperValue:
+    """Check the value's type and choices; RequestError names the expected ones."""
     if any(
         type(entry) is float and not math.isfinite(entry)
         for entry in (value if isinstance(value, list) else [value])
@@ -150,8 +158,6 @@ def convert_setting_value(setting: Setting, key: str, value: Any) -> HyperValue:
         SettingKind.TEXT: str,
     }.get(setting.kind):
         raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
-    if problem := find_range_problem(setting, value):
-        raise RequestError(f"setting {key}: {problem}")
     return cast(HyperValue, value)
 
 

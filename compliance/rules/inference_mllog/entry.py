@@ -19,6 +19,7 @@ from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG as ANSWERS
 from suite.files.layout import ACCURACY_TEXT
+from suite.measurement.mlperf_power.session import ANALYZER_LOG, POWER_FOLDER, RANGING_FOLDER
 
 ACCURACY_HASH_PATTERN: Final = re.compile(r"[0-9a-fA-F]{64}")
 PERCENT: Final = 100.0
@@ -315,3 +316,23 @@ def distinct(entry: MllogEntry) -> Iterator[Fault]:
             yield entry.build_fault(
                 f"the same run as {other.folder.name}", "a separate run", run.folder
             )
+
+
+@rule("inference-mllog.power", MllogEntry, severity=Severity.INFO)
+def power(entry: MllogEntry) -> Iterator[Fault]:
+    """An entry with logs of a power session is judged without them.
+
+    Source: inference_rules.adoc, Power; mlcommons/power-dev: power/client.json, power/server.json,
+    ranging/ and run_1/spl.txt.
+    Advice: check the power session with MLCommons' power checker.
+    """
+    performance = entry.folder / "performance"
+    places = (
+        performance / POWER_FOLDER,
+        performance / RANGING_FOLDER,
+        *(run.folder / ANALYZER_LOG for run in entry.performance),
+    )
+    found = [place for place in places if place.exists()]
+    if found:
+        names = ", ".join(place.relative_to(entry.folder).as_posix() for place in found)
+        yield entry.build_fault(f"power logs ({names})", "nothing: they are not judged", found[0])

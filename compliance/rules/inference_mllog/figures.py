@@ -185,6 +185,11 @@ def summary(run: MllogRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
     Advice: submit LoadGen's files from the same run, unmodified.
     """
+    yield from find_summary_contradictions(run)
+
+
+def find_summary_contradictions(run: MllogRun) -> Iterator[Fault]:
+    """Yield the lines of a summary that the detail log contradicts."""
     if not has_detail_records(run):
         return
     for name, key in SUMMARY_STATISTIC_EVENTS.items():

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
 from compliance.recognition.tree_path import is_file, match_scenario_folder
 from compliance.rules import rule
+from compliance.rules.inference_mllog.figures import find_summary_contradictions
 from compliance.rules.inference_mllog.run import LOADGEN_SEED_SETTINGS
 from compliance.verdict import About, Fault, Severity
 from suite.audits.filed import recompute_audit_comparison
@@ -213,6 +215,23 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
             "effective_scenario",
             unsure,
         )
+
+
+@rule(
+    "inference-mllog.test_summary",
+    MllogAuditTest,
+    About.RULES,
+    doubt="whether the system keeps the rules that the test is for",
+)
+def test_summary(test: MllogAuditTest) -> Iterator[Fault]:
+    """The summary of a test's run agrees with its detail log.
+
+    Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
+    Advice: submit LoadGen's files of the test's run, unmodified.
+    """
+    unsure = weigh_unchecked_run(test)
+    for fault in find_summary_contradictions(test.run) if test.run else ():
+        yield replace(fault, severity=unsure)
 
 
 @rule(

@@ -81,6 +81,13 @@ def span(log: PublishedLog) -> Iterator[Fault]:
             "an evaluation within the run",
             counted[-1].entry.line,
         )
+    if counted and stop and counted[-1].entry.time_ns > stop.time_ns + PROCESS_CLOCK_ERROR_NS:
+        yield log.build_fault(
+            "the evaluation that counts is"
+            f" {format_ns_as_seconds(counted[-1].entry.time_ns - stop.time_ns)} after run_stop",
+            "an evaluation within the run",
+            counted[-1].entry.line,
+        )
     early = list_early_records(log, tolerance)
     if early and start and (later or is_otherwise_in_order(log, events.RUN_START)):
         first = min(early, key=get_record_time_ns)

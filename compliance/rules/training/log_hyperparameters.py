@@ -1,6 +1,8 @@
 """A published training log: hyperparameters are logged, constant and allowed."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
 
@@ -10,9 +12,11 @@ from compliance.logs.mllog.published import Dialect, PublishedRecord
 from compliance.rules import rule
 from compliance.rules.training.log_identity import TEXT_FORM_BATCH_KEY, format_short_value
 from compliance.verdict import About, Fault, Severity
-from suite import events
+from suite import events, registry
+from suite.rounds import RoundKind
 from suite.rounds.constraints import Constraint
 from suite.rounds.legality import check_hyperparameter_constraints, is_applicable
+from suite.rounds.published_training import Disclosure
 
 PUBLISHED_OPTIMIZER_KEY: Final = "opt_name"
 BATCH_SIZE_KEYS: Final = ("global_batch_size", "train_batch_size", TEXT_FORM_BATCH_KEY)
@@ -324,8 +328,40 @@ def disclosure(log: PublishedLog) -> Iterator[Fault]:
         wanted.constraints,
         {key: value for key, value in values.items() if isinstance(value, str | int | float)},
     ):
-        yield log.build_fault(
+        fault = log.build_fault(
             f"{violation.key} {format_short_value(violation.found)}",
             violation.required,
             log.find_line(violation.key),
         )
+        yield replace(fault, advice=advise_disclosed_value(log, violation.key, violation.found))
+
+
+def advise_disclosed_value(log: PublishedLog, key: str, found: object) -> str | None:
+    """Advise on a value that the round does not have: the word that is meant, or the round that has
+    it; None without either.
+    """
+    wanted = log.round.disclosure
+    words = list_disclosure_words(wanted, key) if wanted else ()
+    if not words or not isinstance(found, str):
+        return None
+    if near := get_close_matches(found.casefold(), words, n=1):
+        return f"'{found}' is written {near[0]}."
+    for name in registry.list_round_names():
+        if registry.load_round_kind(name) is not RoundKind.TRAINING or name <= log.round.name:
+            continue
+        later = registry.load_published_training(name).disclosure
+        if later and found.casefold() in list_disclosure_words(later, key):
+            return f"{found} is allowed from {name.removeprefix('training-')} on."
+    return f"log one of {', '.join(words)}."
+
+
+def list_disclosure_words(wanted: Disclosure, key: str) -> tuple[str, ...]:
+    """List the words that a round allows for a key; empty if it is a number."""
+    return next(
+        (
+            tuple(map(str, each.one_of))
+            for each in wanted.constraints
+            if each.key == key and each.one_of
+        ),
+        (),
+    )

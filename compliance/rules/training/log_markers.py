@@ -8,6 +8,7 @@ counts, so nothing here is more than a warning.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from compliance.documents.training.evaluations import parse_run_progress
@@ -138,6 +139,8 @@ def check_pairs(
                 "an end under the same number",
                 starts[begun.index(odd[0])].line,
             )
+    if None in begun or None in ended:
+        yield from check_alternation(log, starts, stops)
     for before, after in zip(starts, stops, strict=False):
         if after.time_ns < before.time_ns or after.order < before.order:
             yield log.build_fault(
@@ -146,6 +149,26 @@ def check_pairs(
                 after.line,
             )
             return
+
+
+def check_alternation(
+    log: PublishedLog, starts: Sequence[PublishedRecord], stops: Sequence[PublishedRecord]
+) -> Iterator[Fault]:
+    """Yield the first two starts, or ends, in a row of work without numbers."""
+    marks = sorted((*starts, *stops), key=get_file_order)
+    for before, after in pairwise(marks):
+        if before.key == after.key:
+            yield log.build_fault(
+                f"{after.key} after {before.key} in line {before.line}",
+                f"{starts[0].key} and {stops[0].key} by turns",
+                after.line,
+            )
+            return
+
+
+def get_file_order(record: PublishedRecord) -> int:
+    """Return the position of a record in its file."""
+    return record.order
 
 
 @rule("log.epochs", PublishedLog)
@@ -204,13 +227,18 @@ def check_gaps(
     if numbered and numbered[0][0].key == events.EPOCH_START and numbered[0][1] not in (0, 1):
         record, number = numbered[0]
         yield log.build_fault(f"the first epoch is {number:g}", "0 or 1", record.line)
-    for (before, early), (record, late) in zip(numbered, numbered[1:], strict=False):
-        count = parse_finite_number(before.metadata.get(events.EPOCH_COUNT, 1)) or 0.0
-        if abs(late - early - count) >= 1:
-            yield log.build_fault(
-                f"{record.key} {late:g} after {early:g}", f"{early + count:g}", record.line
-            )
-            return
+    odd = [
+        (early, count, record, late)
+        for (before, early), (record, late) in zip(numbered, numbered[1:], strict=False)
+        for count in (parse_finite_number(before.metadata.get(events.EPOCH_COUNT, 1)) or 0.0,)
+        if abs(late - early - count) >= 1
+    ]
+    for early, count, record, late in odd[:MAX_REPORTED]:
+        yield log.build_fault(
+            f"{record.key} {late:g} after {early:g}" + describe_repetition(len(odd)),
+            f"{early + count:g}",
+            record.line,
+        )
 
 
 def check_untrained_epochs(log: PublishedLog) -> Iterator[Fault]:

@@ -608,6 +608,7 @@ def test_up_to_three_evaluations_may_be_in_flight(
         ([put("run_stop", later=-120_000)], "log.span"),
         ([put("run_stop", after_ms=0)], "log.span"),
         ([put("run_start", after_ms=-START_MS)], "log.span"),
+        ([put("eval_accuracy", -1, later=86_400_000)], "log.span"),
         ([put("init_stop", after_ms=100)], "log.order"),
         ([put("init_stop", after_ms=60_000)], "log.order"),
         ([put("init_start", after_ms=30_000)], "log.order"),

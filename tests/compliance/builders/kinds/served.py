@@ -251,6 +251,11 @@ def twice(path: Path) -> None:
     path.write_text("".join([*lines, next(line for line in lines if "result_validity" in line)]))
 
 
+def metered(path: Path) -> None:
+    """Put a power analyzer's log beside a run."""
+    (path / "spl.txt").write_text("Time,08-24-2025 10:20:30.000,Watts,301.5\n")
+
+
 def without_loadgen(path: Path) -> None:
     """Leave the summary of the Endpoints client in place of LoadGen's logs."""
     shutil.rmtree(path)
@@ -358,6 +363,12 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
         '"effective_qsl_rng_seed", "value": 1',
         '"effective_qsl_rng_seed", "value": 2',
     ),
+    "inference-mllog.test_summary": then(
+        since(),
+        f"**/{TEST}/performance/run_1/{SUMMARY_LOG}",
+        swap("Result is : VALID", "Result is : INVALID"),
+    ),
+    "inference-mllog.power": then(since(), "**/Server/performance/run_1", metered),
     "inference-mllog.test_settings": after(
         f"{TEST}/performance/run_1/{DETAIL_LOG}",
         '"effective_accuracy_log_sampling_target", "value": 1024',

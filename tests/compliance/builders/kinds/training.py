@@ -116,6 +116,38 @@ def trained_again(records: list[Record]) -> list[Record]:
     ]
 
 
+def stated(rate: float) -> Change:
+    """State so many samples per second with each evaluation of a run of v5.1."""
+
+    def change(records: list[Record]) -> list[Record]:
+        out: list[Record] = []
+        for record in records:
+            out.append(record)
+            if record.key == "eval_accuracy":
+                done = {"step": record.metadata["samples_count"]}
+                out.append(Record("tracked_stats", {"throughput": rate}, record.after_ms, done))
+        return out
+
+    return change
+
+
+def lately_stated(*rates: float) -> Builder:
+    """A set of v5.1 whose runs state these rates."""
+
+    def build(folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(2 * RUNS):
+            rate = rates[min(number, len(rates) - 1)]
+            (folder / f"result_{number}.txt").write_text(
+                new(
+                    stated(rate)(measured(number=number, evaluations=15, brief=True)),
+                    LATE_MS + number * HOUR_MS,
+                )
+            )
+
+    return build
+
+
 def tree(*then: Callable[[Path], object], benchmark: str = "resnet") -> Builder:
     """The tree of an organisation with one system and one set, and what is done to it then."""
 
@@ -209,6 +241,8 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "log.interval": "trained-v5.1",
     "log.checkpoint": checkpoints(),
     "log.disclosure": "trained-v5.1",
+    "log.speed": lately(stated(204.8)),
+    "runs.speed": lately_stated(204.8),
     "runs.convergence": "trained-v5.1-set",
 }
 TRAINING_INVALID: Final[Mapping[str, Builder]] = {
@@ -283,9 +317,11 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.rates": lately(put("opt_base_learning_rate", value=-0.0009)),
     "log.interval": lately(every=61_440),
     "log.checkpoint": checkpoints(put("run_stop", later=-40_000)),
+    "log.speed": lately(stated(150.0)),
     "log.disclosure": text(new(measured(), LATE_MS + 365 * 24 * HOUR_MS)),
     # sets
     "runs.convergence": lately_set(13),
+    "runs.speed": lately_stated(204.8, 1024.0, 204.8),
     "runs.count": set_of(runs=4),
     "runs.numbers": set_of(first=2),
     "runs.others": lambda folder: (
@@ -293,6 +329,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
         (folder / "result_5.txt.orig").write_text("as it was\n"),
     ),
     "runs.flat": tree(flatten),
+    "runs.power": lambda folder: (set_of()(folder), (folder / "power").mkdir()),
     "runs.benchmark": tree(rename("results/box/resnet", "results/box/resent")),
     "runs.distinct": copied,
     "runs.seeds": set_of((1, put("seed", value=100))),

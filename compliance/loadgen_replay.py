@@ -5,12 +5,13 @@ LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random`
 generator with a different seeding, so it is given the state that C++ derives from a seed. Source:
 mlcommons/inference, loadgen 6.0.17, loadgen.cc and issue_query_controller.h; ISO C++ 26.6 (the
 generator); libstdc++ of GCC 11 and later, bits/uniform_int_dist.h, bits/stl_algo.h and
-bits/random.tcc (what the standard leaves open).
+bits/random.tcc (what the standard leaves open). Accuracy runs are repeated with the
+libstdc++ before GCC 11 as well.
 """
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import cycle, islice
@@ -100,24 +101,41 @@ class MersenneTwister:
         return order
 
 
+class OlderMersenneTwister(MersenneTwister):
+    """The same generator with the libstdc++ before GCC 11: all published accuracy logs of v1.0 and
+    v3.0 at hand were drawn with it.
+    """
+
+    def generate_below(self, bound: int) -> int:
+        """Draw from std::uniform_int_distribution(0, bound - 1), by division."""
+        scaling = WORD_MASK // bound
+        while (word := self.random.getrandbits(32)) >= bound * scaling:
+            pass
+        return word // scaling
+
+
 def swap_elements(order: list[int], left: int, right: int) -> None:
     """Swap two elements."""
     order[left], order[right] = order[right], order[left]
 
 
-def generate_shuffled_order(seed: int, size: int) -> Sequence[int]:
+def generate_shuffled_order(
+    seed: int, size: int, generator: Callable[[int], MersenneTwister] = MersenneTwister
+) -> Sequence[int]:
     """Return the numbers below a size in the order that a seed shuffles them into."""
     return (
-        generate_cached_shuffled_order(seed, size)
+        generate_cached_shuffled_order(seed, size, generator)
         if size <= MAX_CACHED_SHUFFLE_SIZE
-        else MersenneTwister(seed).shuffle(list(range(size)))
+        else generator(seed).shuffle(list(range(size)))
     )
 
 
 @lru_cache(maxsize=MAX_CACHED_SHUFFLES)
-def generate_cached_shuffled_order(seed: int, size: int) -> tuple[int, ...]:
+def generate_cached_shuffled_order(
+    seed: int, size: int, generator: Callable[[int], MersenneTwister]
+) -> tuple[int, ...]:
     """Return the same order, and cache it."""
-    return tuple(MersenneTwister(seed).shuffle(list(range(size))))
+    return tuple(generator(seed).shuffle(list(range(size))))
 
 
 @lru_cache(maxsize=MAX_CACHED_SHUFFLES)
@@ -156,12 +174,14 @@ class ReplayPlan:
     log_seed: int
     equal_issue: bool = False
     """Each sample is issued equally often, in whole rounds: sample_concatenate_permutation."""
+    generator: Callable[[int], MersenneTwister] = MersenneTwister
+    """The library's draws in an accuracy run."""
 
     def replay_loaded_sets(self) -> list[list[int]]:
         """Draw the sets that are loaded one after another; MultiStream's repeat their first
         samples, so that no query runs past the end.
         """
-        order = generate_shuffled_order(self.qsl_seed, self.samples)
+        order = generate_shuffled_order(self.qsl_seed, self.samples, self.generator)
         padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
         sets = [
             order[first : first + self.samples_in_memory]
@@ -181,7 +201,7 @@ class ReplayPlan:
         """Draw the order in which an accuracy run issues the loaded samples; each set starts from
         the same seed.
         """
-        if self.equal_issue:
+        if self.equal_issue and self.scenario is not Scenario.MULTI_STREAM:
             yield from self.replay_equal_issue_order(loaded)
             return
         if self.scenario is Scenario.OFFLINE:
@@ -189,26 +209,26 @@ class ReplayPlan:
             return
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
-        for number in generate_shuffled_order(self.sample_seed, len(range(0, end, stride))):
+        starts = len(range(0, end, stride))
+        for number in generate_shuffled_order(self.sample_seed, starts, self.generator):
             yield from loaded[number * stride : number * stride + stride]
 
     def replay_equal_issue_order(self, loaded: list[int]) -> list[int]:
         """Draw the order of an accuracy run that issues each sample equally often: LoadGen first
-        shuffles for accuracy and for unique samples, then once for each round. Offline shuffles the
-        samples after that; other scenarios issue them in the first round's order.
+        shuffles for accuracy and for unique samples, then once for the only round. Offline shuffles
+        the samples after that; Server and SingleStream issue them in the round's order. MultiStream
+        draws as if the setting were off.
 
         Source: mlcommons/inference, loadgen 4.1 to 6.0, loadgen.cc, GenerateQueries; the order of
         the draws was confirmed by published accuracy logs of v4.1 to v6.0.
         """
-        draw = MersenneTwister(self.sample_seed)
+        draw = self.generator(self.sample_seed)
         for _ in range(2):
             draw.shuffle(list(range(len(loaded))))
-        first_round = draw.shuffle(list(range(len(loaded))))
-        if self.scenario is not Scenario.OFFLINE:
-            return [loaded[number] for number in first_round]
-        for _ in range(len(loaded), self.least_queries, len(loaded)):
-            draw.shuffle(list(range(len(loaded))))
-        return draw.shuffle(list(loaded))
+        order = draw.shuffle(list(range(len(loaded))))
+        if self.scenario is Scenario.OFFLINE:
+            return draw.shuffle(list(loaded))
+        return [loaded[number] for number in order]
 
     def replay_performance_samples(self, loaded: list[int]) -> Iterator[int]:
         """Draw the samples that a performance run issues, endlessly."""

@@ -24,10 +24,8 @@ class InferenceMllogRules:
     qsl_rng_seed: int
     sample_index_rng_seed: int
     schedule_rng_seed: int
-    draws_replayed: bool = False
-    """The order of an accuracy run's samples can be drawn again from the seeds ..."""
     draws_known: bool = False
-    """... and every published accuracy log of the round agrees."""
+    """Every published accuracy log of the round has the order that its seeds draw."""
     offline_span_known: bool = False
     """Every published Offline run of the round lasts as long as its highest latency."""
     test05_seeds: Mapping[str, int] = field(default_factory=dict)

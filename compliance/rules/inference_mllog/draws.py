@@ -3,11 +3,13 @@ follows from the two seeds.
 """
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from compliance.documents.inference_mllog.run import MllogRun
-from compliance.loadgen_replay import ReplayPlan
+from compliance.loadgen_replay import MersenneTwister, OlderMersenneTwister, ReplayPlan
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import ACCURACY_LOG
@@ -20,8 +22,8 @@ MAX_ANSWER_BYTES: Final = 64 << 20
 CHUNK_BYTES: Final = 1 << 20
 OVERLAP_BYTES: Final = 128
 """Bytes of a chunk that are read again with the next one: no pair is longer."""
-MAX_REPLAYED_SAMPLES: Final = 1 << 20
-"""Samples of a data set whose order is drawn again."""
+MAX_REPLAYED_SAMPLES: Final = 1 << 21
+"""Samples of a data set, with those that are loaded twice, whose order is drawn again."""
 REPLAYED_SCENARIOS: Final = {
     "Offline": Scenario.OFFLINE,
     "Server": Scenario.SERVER,
@@ -34,6 +36,15 @@ PLAN_SETTINGS: Final = (
     "effective_qsl_rng_seed",
     "effective_sample_index_rng_seed",
 )
+OTHER_ORDER_SETTINGS: Final = (
+    "effective_performance_issue_unique",
+    "effective_performance_issue_same",
+)
+"""Settings of compliance tests; LoadGen obeys them in an accuracy run as well."""
+MAX_CACHED_ORDERS: Final = 8
+"""Maximum number of cached orders: the runs of a benchmark share seeds and sizes. One is at most
+8 MiB.
+"""
 
 
 @rule(
@@ -47,17 +58,17 @@ def draws(run: MllogRun) -> Iterator[Fault]:
     sequence number occurs twice.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, GenerateLoadableSets and GenerateQueries; all
-    published accuracy logs of v5.1 and v6.0 agree. Before v5.1 a difference is a warning.
+    published accuracy logs of v5.1 and v6.0 agree. Before v5.1 a difference is a warning. A LoadGen
+    built without GCC's library draws otherwise, and is not compared.
     Advice: submit the accuracy log that the run wrote; do not edit or mix logs.
     """
-    rules = run.round.rules
-    if run.performance or not rules.draws_replayed:
+    if run.performance:
         return
-    plans = list_replay_plans(run)
+    plans = [plan for plan in list_replay_plans(run) if has_loaded_drawn_samples(run, plan)]
     pairs = read_answer_pairs(run) if plans else []
     if not pairs:
         return
-    severity = None if rules.draws_known else Severity.WARNING
+    severity = None if run.round.rules.draws_known else Severity.WARNING
     path = run.folder / ACCURACY_LOG
     differing = min((find_differing_pairs(plan, pairs) for plan in plans), key=len)
     if differing:
@@ -80,29 +91,40 @@ def draws(run: MllogRun) -> Iterator[Fault]:
 
 
 def list_replay_plans(run: MllogRun) -> list[ReplayPlan]:
-    """List the plans by which the run may have drawn: one, or two where its LoadGen did not log
-    whether each sample is issued equally often. None if the log lacks what the draws follow from.
+    """List the plans by which the run may have drawn: one for each library, and twice as many where
+    its LoadGen did not log whether each sample is issued equally often. None if the log lacks what
+    the draws follow from.
     """
     scenario = REPLAYED_SCENARIOS.get(run.logged_scenario or "")
     numbers = [run.find_value(key) for key in PLAN_SETTINGS]
     if scenario is None or run.find_value("effective_test_mode") != "AccuracyOnly":
         return []
+    if any(run.find_value(key) is True for key in OTHER_ORDER_SETTINGS):
+        return []
     if not all(type(number) is int and number >= 0 for number in numbers):
         return []
     samples, in_memory, qsl_seed, sample_seed = numbers
-    if not 0 < samples <= MAX_REPLAYED_SAMPLES or in_memory < 1:
+    # LoadGen loads all samples at once if the number is 0
+    in_memory = in_memory or samples
+    per_query = (
+        int(run.find_number("effective_samples_per_query") or 1)
+        if scenario is Scenario.MULTI_STREAM
+        else 1
+    )
+    # MultiStream's loaded sets repeat samples, up to one query each
+    padded = samples + (samples // max(in_memory, 1) + 1) * per_query
+    if not 0 < samples < padded <= MAX_REPLAYED_SAMPLES:
         return []
     stated = run.find_value("effective_sample_concatenate_permutation")
-    per_query = run.find_number("effective_samples_per_query") or 1.0
     return [
         ReplayPlan(
             scenario=scenario,
             performance=False,
             samples=samples,
             samples_in_memory=in_memory,
-            per_query=int(per_query) if scenario is Scenario.MULTI_STREAM else 1,
+            per_query=per_query,
             queries=0,
-            least_queries=int(run.find_number("effective_min_query_count") or 1),
+            least_queries=1,
             rate=1.0,
             duration_ms=0.0,
             qsl_seed=qsl_seed,
@@ -110,9 +132,19 @@ def list_replay_plans(run: MllogRun) -> list[ReplayPlan]:
             schedule_seed=0,
             log_seed=0,
             equal_issue=equal_issue,
+            generator=generator,
         )
         for equal_issue in ((False, True) if stated is None else (bool(stated),))
+        for generator in (MersenneTwister, OlderMersenneTwister)
     ]
+
+
+def has_loaded_drawn_samples(run: MllogRun, plan: ReplayPlan) -> bool:
+    """Return whether the last loaded set is the plan's, which tells the libraries apart; True if it
+    was not logged.
+    """
+    loaded = run.find_value("loaded_qsl_set")
+    return not isinstance(loaded, list) or loaded == plan.replay_loaded_sets()[-1]
 
 
 def read_answer_pairs(run: MllogRun) -> list[tuple[int, int]]:
@@ -139,9 +171,15 @@ def find_differing_pairs(
     plan: ReplayPlan, pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     """Return the answers whose sample LoadGen did not draw for their sequence number."""
-    order = list(plan.replay_issued_samples(plan.replay_loaded_sets()))
+    order = replay_order(plan)
     return [
         (number, sample)
         for number, sample in pairs
         if number >= len(order) or order[number] != sample
     ]
+
+
+@lru_cache(maxsize=MAX_CACHED_ORDERS)
+def replay_order(plan: ReplayPlan) -> Sequence[int]:
+    """Return the sample of each sequence number, and cache it."""
+    return array("I", plan.replay_issued_samples(plan.replay_loaded_sets()))

@@ -115,7 +115,7 @@ def test_two_packages_may_not_define_the_same_row() -> None:
 
 def test_a_round_without_its_own_table_is_refused() -> None:
     """A workload's row alone is no round."""
-    with pytest.raises(RequestError, match=r"none of its files has a \[round\] table"):
+    with pytest.raises(RequestError, match=r"its files have no \[round\] table"):
         build_round("r", ["[other]\n"])
 
 

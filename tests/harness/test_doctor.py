@@ -206,7 +206,7 @@ def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(
         and states["int8"].state is report.ReadinessState.CANNOT
     )
     assert states["int8"].why.endswith(
-        "the round has none of this workload: it answers by arithmetic"
+        "the round has no list of this workload: it answers by arithmetic"
     )
 
 

@@ -110,7 +110,9 @@ def test_list_says_what_a_workload_is_and_costs(podium: Podium) -> None:
 def test_list_settings_gives_kind_value_and_meaning_of_each(podium: Podium) -> None:
     """The only list was the error of a wrong key."""
     told = podium("list", "settings", "gnmt").stdout
-    assert "batching.max_batch = 32  (int)\n    largest batch that a worker takes" in told
+    assert (
+        "batching.max_batch = 32  (int, at least 1)\n    largest batch that a worker takes" in told
+    )
     assert "calibration.method = min-max  (min-max|entropy|percentile)" in told
     found = json.loads(
         podium("list", "settings", "gnmt", "--profile", "full", "--format", "json").stdout

@@ -64,7 +64,7 @@ def draws(run: MllogRun) -> Iterator[Fault]:
     """
     if run.performance:
         return
-    plans = [plan for plan in list_replay_plans(run) if has_loaded_drawn_samples(run, plan)]
+    plans = [plan for plan in list_replay_plans(run) if matches_loaded_set(run, plan)]
     pairs = read_answer_pairs(run) if plans else []
     if not pairs:
         return
@@ -139,7 +139,7 @@ def list_replay_plans(run: MllogRun) -> list[ReplayPlan]:
     ]
 
 
-def has_loaded_drawn_samples(run: MllogRun, plan: ReplayPlan) -> bool:
+def matches_loaded_set(run: MllogRun, plan: ReplayPlan) -> bool:
     """Return whether the last loaded set is the plan's, which tells the libraries apart; True if it
     was not logged.
     """

@@ -66,6 +66,11 @@ SUMMARY_STATISTIC_EVENTS: Final[Mapping[str, str]] = {
         )
         for share in STATISTIC_PERCENTILES
     },
+}
+"""Line of the summary with a result -> event of the detail log. Source: mlcommons/inference,
+loadgen/results.cc, LogSummary and LogDetail.
+"""
+SUMMARY_SETTING_EVENTS: Final[Mapping[str, str]] = {
     "samples_per_query": "effective_samples_per_query",
     "target_qps": "effective_target_qps",
     "target_latency": "effective_target_latency_ns",
@@ -92,9 +97,7 @@ SUMMARY_STATISTIC_EVENTS: Final[Mapping[str, str]] = {
         )
     },
 }
-"""Line of the summary -> event of the detail log. Source: mlcommons/inference, loadgen/results.cc,
-LogSummary and LogDetail.
-"""
+"""Line of the summary with a setting -> event of the detail log. Source: as above."""
 SUMMARY_TEXT_EVENTS: Final = {
     "SUT name": "sut_name",
     "Scenario": "effective_scenario",
@@ -185,18 +188,14 @@ def summary(run: MllogRun) -> Iterator[Fault]:
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
     Advice: submit LoadGen's files from the same run, unmodified.
     """
-    yield from find_summary_contradictions(run)
+    if has_detail_records(run):
+        yield from find_contradicted_results(run)
+        yield from find_contradicted_numbers(run, SUMMARY_SETTING_EVENTS)
 
 
-def find_summary_contradictions(run: MllogRun) -> Iterator[Fault]:
-    """Yield the lines of a summary that the detail log contradicts."""
-    if not has_detail_records(run):
-        return
-    for name, key in SUMMARY_STATISTIC_EVENTS.items():
-        shown = run.summary.values.get(name) or run.summary.parameters.get(name)
-        logged = run.find_value(resolve_latency_event(key, run))
-        if shown and logged is not None and not is_printed_as_logged(shown.text, logged):
-            yield build_summary_fault(run, name, shown, logged)
+def find_contradicted_results(run: MllogRun) -> Iterator[Fault]:
+    """Yield the results in a summary that the detail log contradicts."""
+    yield from find_contradicted_numbers(run, SUMMARY_STATISTIC_EVENTS)
     for name, key in SUMMARY_TEXT_EVENTS.items():
         shown, logged = run.summary.values.get(name), run.find_value(key)
         if (
@@ -208,6 +207,17 @@ def find_summary_contradictions(run: MllogRun) -> Iterator[Fault]:
     for name, key in SUMMARY_CONSTRAINT_EVENTS.items():
         shown, logged = run.summary.values.get(name), run.find_value(key)
         if shown and logged is not None and (shown.text.casefold() == "yes") is not logged:
+            yield build_summary_fault(run, name, shown, logged)
+
+
+def find_contradicted_numbers(run: MllogRun, events: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield the numbers in a summary that the detail log contradicts; `events` maps each name in
+    the summary to its event.
+    """
+    for name, key in events.items():
+        shown = run.summary.values.get(name) or run.summary.parameters.get(name)
+        logged = run.find_value(resolve_latency_event(key, run))
+        if shown and logged is not None and not is_printed_as_logged(shown.text, logged):
             yield build_summary_fault(run, name, shown, logged)
 
 

@@ -18,8 +18,8 @@ from compliance.logs.source_file import SourceFile, read_source_text
 from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
 from compliance.recognition.tree_path import is_file, match_scenario_folder
 from compliance.rules import rule
-from compliance.rules.inference_mllog.figures import find_summary_contradictions
-from compliance.rules.inference_mllog.run import LOADGEN_SEED_SETTINGS
+from compliance.rules.inference_mllog.figures import find_contradicted_results
+from compliance.rules.inference_mllog.run import LOADGEN_SEED_SETTINGS, has_detail_records
 from compliance.verdict import About, Fault, Severity
 from suite.audits.filed import recompute_audit_comparison
 from suite.audits.verdict import AuditComparison
@@ -224,13 +224,15 @@ def test_seeds(test: MllogAuditTest) -> Iterator[Fault]:
     doubt="whether the system keeps the rules that the test is for",
 )
 def test_summary(test: MllogAuditTest) -> Iterator[Fault]:
-    """The summary of a test's run agrees with its detail log.
+    """The results in the summary of a test's run agree with its detail log.
 
     Source: mlcommons/inference, loadgen/results.cc: both are printed from the same values.
     Advice: submit LoadGen's files of the test's run, unmodified.
     """
+    if test.run is None or not has_detail_records(test.run):
+        return
     unsure = weigh_unchecked_run(test)
-    for fault in find_summary_contradictions(test.run) if test.run else ():
+    for fault in find_contradicted_results(test.run):
         yield replace(fault, severity=unsure)
 
 

@@ -198,8 +198,8 @@ def test_a_quantised_format_without_a_calibration_list_is_refused(
     """
     monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
     words = (
-        "fake: int8 needs a calibration list, and the round has none of this workload: it answers"
-        " by arithmetic$"
+        "fake: int8 needs a calibration list, and the round has no list of this workload:"
+        " it answers by arithmetic$"
     )
     with pytest.raises(MissingError, match=words):
         ready(tmp_path, precision=Precision.INT8)

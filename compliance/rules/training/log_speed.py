@@ -1,7 +1,6 @@
 """Compare the throughput and the step times that a published training log states with its clock."""
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -31,6 +30,8 @@ MAX_SPREAD_FACTOR: Final = 1.5
 """Maximum factor between a run of a set and their median; accepted sets have at most 1.31."""
 MIN_COMPARED_RUNS: Final = 3
 """Minimum number of runs whose median shows which of them differs."""
+MAX_COMPARED_STATISTICS: Final = 100
+"""Maximum number of pairs of statistics of a log that are compared: enough for a median."""
 
 
 class StatedSpeed(NamedTuple):
@@ -74,13 +75,9 @@ def equal_speed(runs: PublishedSet) -> Iterator[Fault]:
     Source: house rule: all runs of a set are made by the same program on the same system.
     Advice: submit the logs exactly as the runs wrote them.
     """
+    speeds = [(log, stated) for log in runs.logs for stated in compute_stated_speeds(log)]
     for key in (THROUGHPUT_KEY, STEP_TIME_KEY):
-        found = [
-            (log, stated)
-            for log in runs.logs
-            for stated in compute_stated_speeds(log)
-            if stated.key == key
-        ]
+        found = [(log, stated) for log, stated in speeds if stated.key == key]
         if len(found) < MIN_COMPARED_RUNS:
             continue
         usual = median(stated.ratio for _, stated in found)
@@ -98,22 +95,30 @@ def compute_stated_speeds(log: PublishedLog) -> Iterator[StatedSpeed]:
     """Yield how the clock compares with each statistic of a log that gives a speed."""
     records = log.list_records(STATISTICS_KEY)
     for key in (THROUGHPUT_KEY, STEP_TIME_KEY) if len(records) > 1 else ():
-        placed = [
-            (record, progress, value)
-            for record in records
-            if isinstance(record.value, Mapping)
-            and (value := parse_finite_number(record.value.get(key)))
-            and (progress := find_progress(record)) is not None
-        ]
+        stated = [each for each in records if isinstance(each.value, Mapping) and key in each.value]
+        every = len(stated) // MAX_COMPARED_STATISTICS + 1
         ratios = [
-            took_s * value / done if key == THROUGHPUT_KEY else took_s / (value * done)
-            for (before, early, _), (record, late, value) in pairwise(placed)
-            if (took_s := (record.time_ns - before.time_ns) / NS_PER_S) > 0
-            and (done := late - early) > 0
-            and value > 0
+            ratio
+            for before, record in zip(stated[::every], stated[1::every], strict=False)
+            if (ratio := compute_clock_ratio(key, before, record)) is not None
         ]
         if ratios:
-            yield StatedSpeed(key, placed[0][0], median(ratios))
+            yield StatedSpeed(key, stated[0], median(ratios))
+
+
+def compute_clock_ratio(key: str, before: PublishedRecord, record: PublishedRecord) -> float | None:
+    """Return the clock's time between two statistics divided by the time that the later one states;
+    None if they do not give it.
+    """
+    value = parse_finite_number(record.value.get(key))
+    early, late = find_progress(before), find_progress(record)
+    took_s = (record.time_ns - before.time_ns) / NS_PER_S
+    if early is None or late is None or value is None:
+        return None
+    if late <= early or took_s <= 0 or value <= 0:
+        return None
+    done = late - early
+    return took_s * value / done if key == THROUGHPUT_KEY else took_s / (value * done)
 
 
 def find_progress(record: PublishedRecord) -> float | None:

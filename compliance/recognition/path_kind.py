@@ -208,9 +208,22 @@ def recognise_content_kind(path: Path) -> PathKind:
         for folder in list_subfolders(path)
     ):
         return PathKind.SYSTEM
-    if any(find_results_trees(path)):
+    if any(find_separate_results(path)):
         return PathKind.TREES
     return PathKind.EMPTY if is_empty_folder(path) else PathKind.UNKNOWN
+
+
+def find_separate_results(path: Path) -> Iterator[Path]:
+    """Yield the outermost results trees and organisations in a folder; if it has none, the systems
+    in the folder or in its `results`.
+    """
+    trees = list(find_results_trees(path))
+    yield from trees or (
+        system
+        for folder in (path, path / "results")
+        for system in list_subfolders(folder)
+        if recognise_content_kind(system) in (PathKind.SYSTEM, PathKind.BENCHMARK)
+    )
 
 
 def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterator[Path]:

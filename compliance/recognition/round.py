@@ -7,7 +7,6 @@ one. If the content gives no evidence, the names of the parent folders do; they 
 unknown round from an earlier one that its logs could belong to.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -23,6 +22,7 @@ from compliance.recognition.training_rounds import (
     is_round_excluded,
 )
 from compliance.recognition.tree_path import (
+    ROUND_FOLDER_PATTERN,
     TreePosition,
     is_file,
     list_published_logs,
@@ -50,8 +50,6 @@ OWN_ROUND_KINDS: Final = (
     PathKind.STUDY,
 )
 """Kinds that podium's own round judges in any place."""
-ROUND_FOLDER_PATTERN: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
-"""A folder named like the published repositories."""
 
 
 def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:

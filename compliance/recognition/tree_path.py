@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from suite.files.layout import LEDGER_FOLDER, PARTIAL_SUFFIX
+from suite.files.layout import LEDGER_FOLDER, PARTIAL_SUFFIX, fold_name
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
@@ -45,6 +47,14 @@ ORGANISATION_SUBFOLDERS: Final = (
 """Folders in an organisation's folder. Source: mlcommons/policies submission_rules.adoc, Directory
 structure; `truth` and `ledger` are podium's.
 """
+ROUND_FOLDER_PATTERN: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)")
+"""Folder named like the repository of a round's results."""
+SUBMITTER_PATTERN: Final = re.compile(
+    rb'submission_org(?:", *"value"|: *\{"value"): *"([^"\n]{1,200})"'
+)
+"""Submitter in a training log."""
+MAX_HEAD_BYTES: Final = 1 << 16
+"""Bytes of a log that are searched for its submitter."""
 DIVISION_FOLDERS: Final = tuple(division.value for division in Division)
 
 
@@ -115,8 +125,8 @@ def locate_in_tree(
 
 
 def is_organisation_folder(folder: Path) -> bool:
-    """Return whether a folder is an organisation's: in a division, with system descriptions next to
-    its results, or among others that are.
+    """Return whether a folder is an organisation's: in a division, with system descriptions or
+    measurements next to its results, or with another sign of who submitted them.
     """
     if not is_folder(f"{folder}/results"):
         return is_in_division_folder(folder) and any(
@@ -126,8 +136,8 @@ def is_organisation_folder(folder: Path) -> bool:
         return False
     return (
         is_in_division_folder(folder)
-        or is_folder(f"{folder}/systems")
-        or (has_filed_logs(folder / "results") and is_among_organisations(folder))
+        or any(is_folder(f"{folder}/{name}") for name in ("systems", "measurements"))
+        or (has_filed_logs(folder / "results") and has_submitter_sign(folder))
     )
 
 
@@ -140,26 +150,51 @@ def has_filed_logs(results: Path) -> bool:
     """Return whether training logs are in their places: `<system>/<benchmark>/result_N.txt`, or
     flat below the system.
     """
-    return any(
-        any(list_published_logs(folder))
-        for system in list_subfolders(results)
-        for folder in (*list_subfolders(system), system)
-    )
+    return any(any(list_system_logs(system)) for system in list_subfolders(results))
 
 
-def is_among_organisations(folder: Path) -> bool:
+def list_system_logs(system: Path) -> Iterator[Path]:
+    """Yield the training logs of a system in their places."""
+    for folder in (*list_subfolders(system), system):
+        yield from list_published_logs(folder)
+
+
+def has_submitter_sign(folder: Path) -> bool:
     """Return whether a folder with results but without system descriptions is still an
-    organisation's.
+    organisation's: it is in a round's folder, its logs name it, or others next to it have
+    descriptions. Without such a sign, the folder's name does not show the submitter.
 
-    Source: training_results_v0.6, Alibaba: results/<system>/entry.json. Without such a sign, the
-    folder's name does not show the submitter.
+    Source: training_results_v0.6, Alibaba: results/<system>/entry.json.
     """
-    if any(is_file(system / "entry.json") for system in list_subfolders(folder / "results")):
-        return True
-    return any(
-        is_folder(other / "systems") and is_folder(other / "results")
-        for other in list_subfolders(folder.parent)
+    results = folder / "results"
+    return (
+        ROUND_FOLDER_PATTERN.search(folder.parent.name) is not None
+        or any(is_file(system / "entry.json") for system in list_subfolders(results))
+        or any(
+            is_folder(other / "systems") and is_folder(other / "results")
+            for other in list_subfolders(folder.parent)
+        )
+        or fold_name(folder.name) in map(fold_name, list_logged_submitters(results))
     )
+
+
+def list_logged_submitters(results: Path) -> list[str]:
+    """Return what the first training log of each system names as its submitter."""
+    return [
+        match[1].decode("utf-8", errors="replace")
+        for system in list_subfolders(results)
+        for log in islice(list_system_logs(system), 1)
+        if (match := SUBMITTER_PATTERN.search(read_file_head(log)))
+    ]
+
+
+def read_file_head(path: Path) -> bytes:
+    """Return the first bytes of a file; none if it cannot be read."""
+    try:
+        with path.open("rb") if is_file(path) else BytesIO() as stream:
+            return stream.read(MAX_HEAD_BYTES)
+    except OSError:
+        return b""
 
 
 def has_division_folders(folder: Path) -> bool:

@@ -81,12 +81,15 @@ def parse_metadata_numbers(records: Sequence[PublishedRecord], field: str) -> li
 
 def parse_finite_number(value: object) -> float | None:
     """Parse a finite number, or a numeric text; None for anything else."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    return float(value) if is_plain_finite_number(value) else None
+    if is_plain_finite_number(value):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if is_plain_finite_number(number) else None
 
 
 def is_plain_finite_number(value: object) -> TypeGuard[int | float]:

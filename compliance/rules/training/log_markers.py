@@ -81,9 +81,11 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
 
 def has_number(record: PublishedRecord, fields: Sequence[str]) -> bool:
     """Return whether one of the fields is a number of at least 0, not a text."""
-    stated = next((record.metadata[name] for name in fields if name in record.metadata), None)
-    number = parse_finite_number(stated)
-    return number is not None and number >= 0 and not isinstance(stated, str)
+    for name in fields:
+        if name in record.metadata:
+            stated = record.metadata[name]
+            return is_plain_finite_number(stated) and stated >= 0
+    return False
 
 
 def describe_repetition(count: int) -> str:

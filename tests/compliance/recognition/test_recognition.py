@@ -16,7 +16,7 @@ from examples import EXAMPLES
 from compliance.commands import check_paths
 from compliance.judge import Judge
 from compliance.recognition import evidence
-from compliance.recognition.path_kind import PathKind, recognise_path
+from compliance.recognition.path_kind import PathKind, find_separate_results, recognise_path
 from compliance.recognition.round import decide_round_by_files, recognise_path_round
 from compliance.verdict import Verdict
 from suite import registry
@@ -383,16 +383,46 @@ def test_a_folder_named_results_makes_no_organisation_of_the_one_above(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "sign", ["home/systems/box.json", "home/results/box/entry.json", "other/systems/box.json"]
+    "sign",
+    [
+        "home/systems/box.json",
+        "home/measurements/box/resnet/Offline/user.conf",
+        "home/results/box/entry.json",
+        "other/systems/box.json",
+    ],
 )
 def test_a_sign_of_who_filed_makes_one(tmp_path: Path, sign: str) -> None:
-    """System descriptions, MLPerf's entry.json, or other organisations beside it."""
+    """Descriptions, MLPerf's entry.json, or other organisations beside it."""
     path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
     (tmp_path / "other" / "results").mkdir(parents=True)
     put(tmp_path / sign, "{}")
     place = recognise_path(path).position
     assert place is not None
     assert (place.org, place.system, place.benchmark) == ("home", "box", "resnet")
+
+
+@pytest.mark.parametrize(
+    ("folder", "text"),
+    [
+        ("home", ':::MLLOG {"key": "submission_org", "value": "Home", "metadata": {}}'),
+        ("home", ':::MLL 0.0 submission_org: {"value": "HOME", "metadata": {}}'),
+        ("training_v5.1/home", ""),
+    ],
+)
+def test_a_log_and_a_round_name_who_filed(tmp_path: Path, folder: str, text: str) -> None:
+    """An organisation of its own, without the descriptions of its systems."""
+    path = put(tmp_path / folder / "results" / "box" / "resnet" / "result_0.txt", text or NEW)
+    place = recognise_path(path).position
+    assert place is not None
+    assert (place.org, place.system, place.benchmark) == ("home", "box", "resnet")
+
+
+def test_a_folder_of_systems_is_judged_system_by_system(tmp_path: Path) -> None:
+    """`home` and `home/results` hold results, whoever filed them."""
+    path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
+    for folder in (path.parents[2], path.parents[3]):
+        assert recognise_path(folder).kind is PathKind.TREES
+        assert list(find_separate_results(folder)) == [path.parents[1]]
 
 
 def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:

@@ -73,13 +73,36 @@ def check_serving_engine(serving_request: ServingRequest) -> None:
         )
     reasons = (engine.missing(device, request.precision) for device in request.devices)
     if lacking := next(filter(None, reasons), None):
-        raise MissingError(f"engine {request.engine}: {lacking}")
+        able = list_able_engines(request)
+        raise MissingError(
+            f"engine {request.engine}: {lacking}"
+            + (f"; {', '.join(f'--engine {name}' for name in able)} has it" if able else "")
+        )
     if unused := describe_unused_options(request, engine):
         raise RequestError(unused)
     if uncalibrated := describe_missing_calibration(
         request.row, serving_request.row, request.precision
     ):
         raise MissingError(f"{request.name}: {uncalibrated}")
+
+
+def list_able_engines(request: RunRequest) -> list[str]:
+    """Return the other engines that have what the request needs on this machine."""
+    others = set(registry.list_entry_points(registry.ENGINE_GROUP)) - {request.engine}
+    return [name for name in sorted(others) if supports_request(name, request)]
+
+
+def supports_request(name: str, request: RunRequest) -> bool:
+    """Return whether an engine has what the request needs on this machine; one that cannot be
+    loaded has not.
+    """
+    try:
+        engine = registry.load_engine(name)
+    except MissingError:
+        return False
+    return request.framework in engine.accepts and not any(
+        engine.missing(device, request.precision) for device in request.devices
+    )
 
 
 def describe_unused_options(request: RunRequest, engine: Engine[Any]) -> str:

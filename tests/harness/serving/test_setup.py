@@ -317,6 +317,18 @@ def test_an_engine_that_cannot_serve_is_refused_before_the_training(
     assert not list(tmp_path.rglob("result_*.txt"))
 
 
+def test_an_engine_without_the_format_names_one_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--precision int8` alone asks PyTorch, which has none."""
+    monkeypatch.setattr(
+        engine_choice, "supports_request", lambda name, request: name == "onnxruntime"
+    )
+    monkeypatch.setattr(FakeEngine, "missing", lambda *_: "has no int8; it has fp32")
+    with pytest.raises(MissingError, match="; --engine onnxruntime has it$"):
+        ready(tmp_path, precision=Precision.INT8)
+
+
 def test_instances_are_one_worker_each_and_nothing_beside_workers(tmp_path: Path):
     """Threads inside several processes would need a placement of their own."""
     bench = ready(tmp_path, "sut.instances=1", threads=2)

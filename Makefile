@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help hello demo check quick test docs clean
 
 help:
-	@echo "make hello  the smallest workload from training to a verified bundle, in a minute: a first look"
+	@echo "make hello  the smallest workload from training to a verified bundle: a first look, in a minute once podium is installed"
 	@echo "make demo   train and serve ResNet-50, judge it, seal it"
 	@echo "make test   all tests"
 	@echo "make quick  the tests that take less than about half a second each"
@@ -26,10 +26,12 @@ help:
 	@touch $@
 
 .venv/run: .venv/made pyproject.toml constraints.txt
+	@echo "installing podium and PyTorch in .venv; this can take several minutes"
 	@$(PIP) -e '.[run]'
 	@touch $@
 
 .venv/dev: .venv/made pyproject.toml constraints.txt
+	@echo "installing podium, PyTorch and the tools of development in .venv; this can take several minutes"
 	@$(PIP) -e '.[dev]'
 	@touch $@ .venv/run
 

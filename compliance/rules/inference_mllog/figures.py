@@ -67,9 +67,7 @@ SUMMARY_STATISTIC_EVENTS: Final[Mapping[str, str]] = {
         for share in STATISTIC_PERCENTILES
     },
 }
-"""Line of the summary with a result -> event of the detail log. Source: mlcommons/inference,
-loadgen/results.cc, LogSummary and LogDetail.
-"""
+"""Result in the summary -> event of the detail log. Source: loadgen/results.cc, LogSummary."""
 SUMMARY_SETTING_EVENTS: Final[Mapping[str, str]] = {
     "samples_per_query": "effective_samples_per_query",
     "target_qps": "effective_target_qps",
@@ -97,7 +95,7 @@ SUMMARY_SETTING_EVENTS: Final[Mapping[str, str]] = {
         )
     },
 }
-"""Line of the summary with a setting -> event of the detail log. Source: as above."""
+"""Setting in the summary -> event of the detail log. Source: as above."""
 SUMMARY_TEXT_EVENTS: Final = {
     "SUT name": "sut_name",
     "Scenario": "effective_scenario",

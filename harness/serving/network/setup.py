@@ -5,6 +5,7 @@ checkpoint and the settings here say.
 import platform
 import statistics
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -88,29 +89,31 @@ def set_up_remote_serving(
         choose_checkpoint(request, checkpoint),
         choose_request_form(request.settings, workload),
     )
-    connections = [ServerConnection(endpoint, credentials) for endpoint in endpoints]
-    for connection in connections:
-        connection.check_server()
-    is_opaque = isinstance(form, OpaqueForm)
-    descriptions = tuple(
-        connection.request_description()
-        if is_opaque
-        else describe_foreign_server(request, chosen, connection)
-        for connection in connections
-    )
-    check_servers_agree(endpoints, descriptions)
-    check_server_matches(request, chosen, endpoints[0], descriptions[0])
-    remote = RemoteServers(
-        endpoints=endpoints,
-        access=credentials,
-        form=form,
-        descriptions=descriptions,
-        in_flight=get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT),
-        timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
-        record=measure_network(connections, descriptions, form.model, is_opaque),
-    )
-    for connection in connections:
-        connection.close()
+    with ExitStack() as opened:
+        connections = [
+            opened.enter_context(closing(ServerConnection(endpoint, credentials)))
+            for endpoint in endpoints
+        ]
+        for connection in connections:
+            connection.check_server()
+        is_opaque = isinstance(form, OpaqueForm)
+        descriptions = tuple(
+            connection.request_description()
+            if is_opaque
+            else describe_foreign_server(request, chosen, connection)
+            for connection in connections
+        )
+        check_servers_agree(endpoints, descriptions)
+        check_server_matches(request, chosen, endpoints[0], descriptions[0])
+        remote = RemoteServers(
+            endpoints=endpoints,
+            access=credentials,
+            form=form,
+            descriptions=descriptions,
+            in_flight=get_positive_setting(request, "endpoint.in_flight", DEFAULT_IN_FLIGHT),
+            timeout_ms=get_positive_setting(request, "endpoint.timeout_ms", None),
+            record=measure_network(connections, descriptions, form.model, is_opaque),
+        )
     return build_remote_setup(request, row, chosen, remote)
 
 
@@ -247,23 +250,7 @@ def build_remote_setup(
         )
     description = remote.description
     check_serving_legality(request, row)
-    served = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in description.settings.items()
-        if key.startswith(SERVER_SETTING_PREFIXES)
-    }
-    settings = {
-        key: value
-        for key, value in request.settings.items()
-        if not key.startswith(SERVER_SETTING_PREFIXES)
-    } | served
-    request = replace(
-        request,
-        engine=description.engine,
-        framework=description.framework,
-        precision=Precision(description.precision),
-        settings=settings,
-    )
+    request = adopt_server_settings(request, description)
     options = request.options
     name = convert_to_slug(options.system or f"{description.system}-network")
     entry = ResultsEntry(
@@ -295,6 +282,27 @@ def build_remote_setup(
         ),  # this machine's watts are not the system's
         network=remote.record,
         server_description=description,
+    )
+
+
+def adopt_server_settings(request: RunRequest, description: ServerDescription) -> RunRequest:
+    """Return the request with the engine, the precision and the settings of its servers."""
+    served = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in description.settings.items()
+        if key.startswith(SERVER_SETTING_PREFIXES)
+    }
+    own = {
+        key: value
+        for key, value in request.settings.items()
+        if not key.startswith(SERVER_SETTING_PREFIXES)
+    }
+    return replace(
+        request,
+        engine=description.engine,
+        framework=description.framework,
+        precision=Precision(description.precision),
+        settings=own | served,
     )
 
 

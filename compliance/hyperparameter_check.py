@@ -103,7 +103,7 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
             findings = judge_podium_config(config, name, named)
         case RoundKind.TRAINING:
             findings = judge_published_config(config, name, named)
-        case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG:
+        case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG | RoundKind.ENDPOINTS:
             raise RequestError(f"round {name} has no hyperparameters: it covers inference")
     return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
 

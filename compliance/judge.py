@@ -233,6 +233,10 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
             from compliance.judges.inference_mllog import InferenceMllogJudge
 
             return InferenceMllogJudge(registry.load_inference_mllog_round(round_name))
+        case RoundKind.ENDPOINTS:
+            from compliance.judges.endpoints import EndpointsJudge
+
+            return EndpointsJudge(round_name)
         case RoundKind.PODIUM:
             from compliance.judges.podium import PodiumJudge
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.endpoints import find_endpoints_entry
+from compliance.documents.endpoints.entry import find_endpoints_summary, read_endpoints_entry
 from compliance.documents.inference_mllog.entry_documents import (
     MllogSystem,
     read_entry_documents,
@@ -23,6 +23,7 @@ from compliance.documents.inference_mllog.run import (
     read_mllog_run,
 )
 from compliance.judges.empty_path import describe_empty_target
+from compliance.judges.endpoints import judge_endpoints_run
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import PathKind, RecognisedPath, has_loadgen_logs
@@ -53,6 +54,8 @@ class InferenceMllogJudge:
         match target.kind:
             case PathKind.RUN if path.name.casefold() != "performance" or has_loadgen_logs(path):
                 yield from self.judge_run_folder(path, place)
+            case PathKind.ENDPOINTS_RUN if summary := find_endpoints_summary(path):
+                yield from self.judge_endpoints_entry(path, summary, place)
             case PathKind.RUNS | PathKind.RUN:
                 yield from self.judge_entry_folder(path.parent, place)
             case PathKind.TREE:
@@ -110,8 +113,8 @@ class InferenceMllogJudge:
         tests.
         """
         system = self.read_system_description(path, place) if place else None
-        if endpoints := find_endpoints_entry(path):
-            yield from self.apply_rules(endpoints)
+        if summary := find_endpoints_summary(path):
+            yield from self.judge_endpoints_entry(path, summary, place)
             yield from self.judge_system_description(system)
             return
         entry = read_mllog_entry(path, place, self.round, system.category if system else None)
@@ -125,6 +128,15 @@ class InferenceMllogJudge:
         ):
             yield from self.judge_filing(entry, place)
         yield from self.judge_system_description(system)
+
+    def judge_endpoints_entry(
+        self, path: Path, summary: Path, place: TreePosition | None
+    ) -> Iterator[Finding]:
+        """Judge an entry that was measured with the Endpoints client, without LoadGen's rules."""
+        entry = read_endpoints_entry(path, summary, place, self.round)
+        yield from judge_endpoints_run(entry.run, self.apply_rules)
+        yield from self.apply_rules(entry.accuracy_source)
+        yield from self.apply_rules(entry)
 
     def judge_system_description(self, system: MllogSystem | None) -> Iterator[Finding]:
         """Judge the description of an entry's system, if there is one."""

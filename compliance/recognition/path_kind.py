@@ -52,6 +52,25 @@ LOADGEN_FILES: Final = frozenset(
         "mlperf_log_trace.json",
     }
 )
+ENDPOINTS_CONFIG: Final = "config.yaml"
+ENDPOINTS_RUN_FOLDERS: Final = ("performance", "performance/run_1")
+ENDPOINTS_SUMMARY_FILES: Final = ("result_summary.json", "results_summary.json")
+"""Names of the Endpoints client's summary. Source: entries of MLPerf Inference v6.1."""
+ENDPOINTS_SUMMARY_PATHS: Final = tuple(
+    f"{folder}/{name}" for folder in ENDPOINTS_RUN_FOLDERS for name in ENDPOINTS_SUMMARY_FILES
+)
+ENDPOINTS_RUN_FILES: Final = frozenset(
+    {
+        ENDPOINTS_CONFIG,
+        "events.jsonl",
+        "events.jsonl.gz",
+        "report.txt",
+        "sample_idx_map.json",
+        "metrics/final_snapshot.json",
+        *ENDPOINTS_SUMMARY_PATHS,
+    }
+)
+"""Files of a run of the Endpoints client, below its folder."""
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: the magic number of a zstd frame, RFC 8878, section 3.1.1."""
 MODE_FOLDERS: Final = ("accuracy", "performance")
@@ -80,6 +99,7 @@ class PathKind(StrEnum):
     AUDIT = "audit folder"
     CHECKPOINT = "record of a checkpoint"
     STUDY = "study"
+    ENDPOINTS_RUN = "run of the Endpoints client"
     BUNDLE = "bundle"
     TREES = "folder of results trees"
     DOCUMENT = "JSON document of another kind"
@@ -108,6 +128,8 @@ def recognise_path(
     path = Path(os.path.abspath(path))  # noqa: PTH100
     folder = is_folder(path)
     position = locate_in_tree(path, folder, match_organisation)
+    if not folder and position is None and (run := find_endpoints_run(path)):
+        return RecognisedPath(path=run, kind=PathKind.ENDPOINTS_RUN)
     if not folder:
         kind = recognise_file_kind(path, position)
         return RecognisedPath(
@@ -181,6 +203,10 @@ def recognise_folder_kind(path: Path, position: TreePosition | None) -> PathKind
         return recognise_kind_in_tree(path, position)
     if is_file(path / CHECKPOINT_RECORD):
         return PathKind.CHECKPOINT
+    if is_endpoints_run(path):
+        return PathKind.ENDPOINTS_RUN
+    if any(map(is_endpoints_run, list_subfolders(path))):
+        return PathKind.TREES
     if (
         has_division_folders(path)
         or path.name.casefold() in DIVISION_FOLDERS
@@ -236,6 +262,7 @@ def find_results_trees(path: Path, depth: int = MAX_TREE_SEARCH_DEPTH) -> Iterat
             or has_division_folders(folder)
             or any(list_tree_organisations(folder))
             or is_organisation_folder(folder)
+            or is_endpoints_run(folder)
         ):
             yield folder
         else:
@@ -247,6 +274,29 @@ def find_studies(path: Path) -> Iterator[Path]:
     studies_folder = path if path.name == STUDIES_FOLDER else path / STUDIES_FOLDER
     yield from (
         folder for folder in list_subfolders(studies_folder) if is_file(folder / STUDY_FILE)
+    )
+
+
+def find_endpoints_run(path: Path) -> Path | None:
+    """Return the folder of the Endpoints client's run that a file belongs to; None for others."""
+    return next(
+        (
+            folder
+            for folder in path.parents[:3]
+            if str(path.relative_to(folder)) in ENDPOINTS_RUN_FILES and is_endpoints_run(folder)
+        ),
+        None,
+    )
+
+
+def is_endpoints_run(path: Path) -> bool:
+    """Return whether a folder is a run of the Endpoints client: it has the client's configuration
+    and summary, and no LoadGen logs.
+    """
+    return (
+        is_file(path / ENDPOINTS_CONFIG)
+        and any(is_file(path / name) for name in ENDPOINTS_SUMMARY_PATHS)
+        and not any(has_loadgen_logs(path / name) for name in ENDPOINTS_RUN_FOLDERS)
     )
 
 

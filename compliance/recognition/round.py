@@ -50,6 +50,8 @@ OWN_ROUND_KINDS: Final = (
     PathKind.STUDY,
 )
 """Kinds that podium's own round judges in any place."""
+ENDPOINTS_ROUND: Final = "endpoints"
+"""Name of the rules about any run of the Endpoints client."""
 
 
 def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
@@ -58,6 +60,8 @@ def recognise_path_round(target: RecognisedPath) -> RoundEvidence | None:
     """
     if target.kind in OWN_ROUND_KINDS:
         return None
+    if target.kind is PathKind.ENDPOINTS_RUN:
+        return RoundEvidence(ENDPOINTS_ROUND, "the Endpoints client's summary")
     own = decide_round_by_files(iterate_evidence_files(target)) or decide_round_by_files(
         iterate_neighbour_files(target)
     )

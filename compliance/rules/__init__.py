@@ -43,6 +43,8 @@ class JudgedDocument(Protocol):
 
 
 D = TypeVar("D", bound=JudgedDocument)
+SHARED_RULE_KINDS: Final = {RoundKind.INFERENCE_MLLOG: (RoundKind.ENDPOINTS,)}
+"""Kind of round -> kinds whose rules its results are judged by, too."""
 MAX_QUOTED_CHARACTERS: Final = 1000
 """Maximum characters of a value in a finding."""
 
@@ -184,8 +186,8 @@ def load_rules(kind: str | None = None) -> Mapping[str, Rule[Any]]:
 
 def list_rule_modules(kind: str | None) -> list[str]:
     """List podium's own modules of rules: for all rounds, and for one kind of round or each."""
-    kinds = [kind] if kind else sorted(RoundKind)
-    folders = [each.replace("-", "_") for each in kinds]
+    kinds = [kind, *SHARED_RULE_KINDS.get(RoundKind(kind), ())] if kind else sorted(RoundKind)
+    folders = [each.replace("-", "_") for each in dict.fromkeys(kinds)]
     names = [each.name for each in pkgutil.iter_modules(__path__, f"{__name__}.") if not each.ispkg]
     for folder in folders:
         prefix = f"{__name__}.{folder}."

@@ -30,6 +30,8 @@ class RoundKind(StrEnum):
     """Published inference results before v1.0: judged and scored."""
     INFERENCE_MLLOG = "inference-mllog"
     """Published inference results since v1.0: judged and scored."""
+    ENDPOINTS = "endpoints"
+    """Results of the MLPerf Endpoints client, which measures without LoadGen: judged and scored."""
 
 
 class SettingKind(StrEnum):

@@ -65,6 +65,10 @@ class InferenceMllogModel:
     """Metric, as named by the round's checker -> minimum of a closed result."""
     accuracy_in: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Scenario -> other minimums."""
+    endpoints_scale: float = 1.0
+    """Factor from the Endpoints client's score to the row's unit: 100 where the client writes a
+    fraction and the row per cent.
+    """
     accuracy_most: Mapping[str, float] = field(default_factory=dict)
     """Metric -> maximum of a closed result."""
     accuracy_samples: int | None = None

@@ -1,0 +1,1 @@
+"""Results of the MLPerf Endpoints client, which measures without LoadGen."""

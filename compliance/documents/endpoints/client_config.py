@@ -1,0 +1,48 @@
+"""Read `config.yaml`, the settings that the Endpoints client was run with."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from suite.files.untrusted_files import open_regular_file
+from suite.files.untrusted_yaml import MAX_YAML_BYTES, YamlError, parse_untrusted_yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """The settings of a run, as nested tables."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def find_value(self, *path: str) -> Any:
+        """Return the value at a path of keys; None if there is none."""
+        found: Any = self.values
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    def find_number(self, *path: str) -> int | float | None:
+        """Return the number at a path of keys; None if there is none."""
+        found = self.find_value(*path)
+        return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def read_client_config(source: SourceFile) -> ClientConfig | None:
+    """Read a configuration; None with a parse error if that fails."""
+    try:
+        with open_regular_file(source.path) as stream:
+            text = stream.read(MAX_YAML_BYTES + 1)
+    except (OSError, ValueError) as error:
+        source.add_read_error(error)
+        return None
+    try:
+        values = parse_untrusted_yaml(text)
+    except YamlError as error:
+        source.add_parse_error(
+            ParseErrorKind.RECORD, str(error), "plain YAML, as the client wrote it", error.line
+        )
+        return None
+    if not isinstance(values, dict):
+        source.add_parse_error(ParseErrorKind.SHAPE, "no settings", "the settings of the run", 1)
+        return None
+    return ClientConfig(values=values)

@@ -1,0 +1,270 @@
+"""Recount a run of the Endpoints client from `events.jsonl`, in one pass and bounded memory.
+
+Source: mlcommons/endpoints, src/inference_endpoint/metrics. A time to first token is the first
+fragment's stamp minus the issue's, a latency is the completion's minus the issue's; only samples
+issued while the client tracks performance count.
+"""
+
+import gzip
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+import msgspec
+
+from compliance.logs.source_file import ParseErrorKind, SourceFile, format_excerpt
+from suite.files.untrusted_files import open_regular_file
+
+MAX_EVENT_BYTES: Final = 1 << 26
+"""Maximum length of a line."""
+MAX_OPEN_SAMPLES: Final = 1 << 20
+"""Maximum number of samples in flight, and of samples whose identifiers are remembered."""
+CHUNK_BYTES: Final = 1 << 20
+EVENT_FILES: Final = ("events.jsonl", "events.jsonl.gz")
+TRACKING_STARTED: Final = "session.start_performance_tracking"
+TRACKING_STOPPED: Final = "session.stop_performance_tracking"
+SAMPLE_ISSUED: Final = "sample.issued"
+FIRST_RECEIVED: Final = "sample.recv_first"
+SAMPLE_COMPLETED: Final = "sample.complete"
+ERROR_PREFIX: Final = "error."
+FIRST_STAMP_SLACK_NS: Final = 50_000_000
+"""The client stamps a first fragment when it handles it, and a completion when it decodes it, so
+that a first fragment may seem to come up to this much after the end.
+"""
+
+
+class ClientEvent(msgspec.Struct):
+    """One line; `data` is not decoded."""
+
+    event_type: str
+    timestamp_ns: int
+    sample_uuid: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    finish_reason: str | None = None
+
+
+class OpenSample(msgspec.Struct):
+    """A sample in flight."""
+
+    issued_ns: int
+    tracked: bool
+    first_ns: int | None = None
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class EventCount:
+    """What the events of a run add up to."""
+
+    source: SourceFile
+    issued: int = 0
+    """Samples issued while performance was tracked ..."""
+    completed: int = 0
+    failed: int = 0
+    unfinished: int = 0
+    """... that never completed."""
+    latencies_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    first_token_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    negative_token_times: int = 0
+    """Samples whose first fragment has a later stamp than their end."""
+    issue_ns: "array[int]" = field(default_factory=lambda: array("q"))
+    """Time of each tracked issue, in the order of the file."""
+    finish_reasons: dict[str, int] = field(default_factory=dict)
+    unexplained_ends: int = 0
+    """Completed samples that did not fail and have no reason to end."""
+    started_ns: int | None = None
+    last_completion_ns: int | None = None
+    last_issued_latency_ns: int | None = None
+    lines: int = 0
+    truncated: bool = False
+    """The recount stopped early, since more samples were in flight than are remembered."""
+
+    @property
+    def duration_ns(self) -> int | None:
+        """From the start of tracking to the last tracked completion."""
+        if self.started_ns is None or self.last_completion_ns is None:
+            return None
+        return self.last_completion_ns - self.started_ns
+
+
+@dataclass(slots=True)
+class EventReader:
+    """State of one pass over a file of events."""
+
+    count: EventCount
+    open: dict[str, OpenSample] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    tracking: bool = False
+    last_issued: str = ""
+
+    def handle_event(self, event: ClientEvent, line: int) -> None:
+        """Count one event; what contradicts the order of events becomes a parse error."""
+        kind = event.event_type
+        if kind == SAMPLE_ISSUED:
+            self.handle_issue(event, line)
+        elif kind == FIRST_RECEIVED:
+            sample = self.open.get(event.sample_uuid)
+            if sample is not None and sample.first_ns is None:
+                sample.first_ns = event.timestamp_ns
+        elif kind == SAMPLE_COMPLETED:
+            self.handle_completion(event, line)
+        elif kind.startswith(ERROR_PREFIX):
+            sample = self.open.get(event.sample_uuid)
+            if sample is not None:
+                sample.failed = True
+        elif kind == TRACKING_STARTED:
+            self.tracking, self.count.started_ns = True, event.timestamp_ns
+        elif kind == TRACKING_STOPPED:
+            self.tracking = False
+
+    def handle_issue(self, event: ClientEvent, line: int) -> None:
+        """Remember a sample; each identifier is issued once."""
+        uuid, count = event.sample_uuid, self.count
+        if uuid in self.seen:
+            add_event_error(count.source, f"sample {uuid[:32]} issued twice", "once", line)
+            return
+        if len(self.seen) >= MAX_OPEN_SAMPLES:
+            count.truncated = True
+            return
+        self.seen.add(uuid)
+        self.open[uuid] = OpenSample(issued_ns=event.timestamp_ns, tracked=self.tracking)
+        if self.tracking:
+            count.issued += 1
+            count.issue_ns.append(event.timestamp_ns)
+            self.last_issued = uuid
+
+    def handle_completion(self, event: ClientEvent, line: int) -> None:
+        """Count a completed sample."""
+        uuid, count = event.sample_uuid, self.count
+        sample = self.open.pop(uuid, None)
+        if sample is None:
+            if not count.truncated:
+                add_event_error(
+                    count.source,
+                    f"sample {uuid[:32]} completed without being in flight",
+                    "an issue before, and one completion",
+                    line,
+                )
+            return
+        latency = event.timestamp_ns - sample.issued_ns
+        if latency < 0:
+            add_event_error(
+                count.source,
+                f"sample {uuid[:32]} completed {-latency} ns before it was issued",
+                "a completion after the issue",
+                line,
+            )
+            return
+        if not sample.tracked:
+            return
+        count.completed += 1
+        count.failed += sample.failed
+        count.latencies_ns.append(latency)
+        count.last_completion_ns = max(count.last_completion_ns or 0, event.timestamp_ns)
+        if uuid == self.last_issued:
+            count.last_issued_latency_ns = latency
+        if event.finish_reason is not None:
+            reasons = count.finish_reasons
+            reasons[event.finish_reason] = reasons.get(event.finish_reason, 0) + 1
+        elif not sample.failed:
+            count.unexplained_ends += 1
+        if sample.first_ns is not None:
+            self.handle_first_token(sample, event.timestamp_ns, uuid, line)
+
+    def handle_first_token(self, sample: OpenSample, end_ns: int, uuid: str, line: int) -> None:
+        """Count the time to the first token of a completed sample."""
+        first = cast("int", sample.first_ns)
+        self.count.first_token_ns.append(first - sample.issued_ns)
+        self.count.negative_token_times += first > end_ns
+        if not sample.issued_ns <= first <= end_ns + FIRST_STAMP_SLACK_NS:
+            add_event_error(
+                self.count.source,
+                f"first fragment of sample {uuid[:32]} outside of its time in flight",
+                "between its issue and its completion",
+                line,
+            )
+
+
+def add_event_error(source: SourceFile, found: str, required: str, line: int) -> None:
+    """Record an event that contradicts others."""
+    source.add_parse_error(ParseErrorKind.RECORD, found, required, line)
+
+
+def find_events_file(folder: Path) -> Path | None:
+    """Return the events of a run folder; None if it has none."""
+    return next((folder / name for name in EVENT_FILES if (folder / name).is_file()), None)
+
+
+def count_events(path: Path, source: SourceFile) -> EventCount:
+    """Recount a run; what cannot be read becomes parse errors of the source."""
+    count = EventCount(source=source)
+    reader = EventReader(count=count)
+    decoder = msgspec.json.Decoder(ClientEvent)
+    try:
+        for text in iterate_event_lines(path, source):
+            count.lines += 1
+            try:
+                event = decoder.decode(text)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                source.add_parse_error(
+                    ParseErrorKind.RECORD,
+                    f"{error}: {format_excerpt(text)}",
+                    "an event of the client",
+                    count.lines,
+                )
+                continue
+            reader.handle_event(event, count.lines)
+    except (OSError, ValueError, EOFError) as error:
+        source.add_read_error(error)
+    count.unfinished = sum(each.tracked for each in reader.open.values())
+    return count
+
+
+def iterate_event_lines(path: Path, source: SourceFile) -> Iterator[bytes]:
+    """Yield the lines of a file, unpacked if it is compressed; a line without its end, or longer
+    than any event, becomes a parse error.
+    """
+    with open_regular_file(path) as raw:
+        stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw)
+        number, rest = 0, b""
+        while chunk := stream.read(CHUNK_BYTES):
+            lines = (rest + chunk).split(b"\n")
+            rest = lines.pop()
+            for text in lines:
+                number += 1
+                if text.strip():
+                    yield text
+            if len(rest) > MAX_EVENT_BYTES:
+                source.add_parse_error(
+                    ParseErrorKind.RECORD,
+                    f"a line of more than {MAX_EVENT_BYTES} bytes",
+                    "an event of the client",
+                    number + 1,
+                )
+                return
+        if rest.strip():
+            source.add_parse_error(
+                ParseErrorKind.CUT,
+                f"an incomplete last line: {format_excerpt(rest)}",
+                "a newline at the end of the file",
+                number + 1,
+            )
+
+
+def compute_percentile(ordered: "array[int]", percent: float) -> int:
+    """Return a percentile of sorted values by the client's rule: the value at the lower rank."""
+    return ordered[int(percent / 100 * (len(ordered) - 1))]
+
+
+def summarise_values(values: "array[int]") -> Mapping[str, Any]:
+    """Return the count, total, extremes and percentiles of values, by the client's rules."""
+    ordered = array("q", sorted(values))
+    return {
+        "count": len(ordered),
+        "total": sum(ordered),
+        "min": ordered[0] if ordered else None,
+        "max": ordered[-1] if ordered else None,
+        "sorted": ordered,
+    }

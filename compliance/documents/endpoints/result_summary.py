@@ -1,0 +1,159 @@
+"""Read the result summary and the final snapshot of the Endpoints client.
+
+Source: mlcommons/endpoints, src/inference_endpoint/metrics; all times are nanoseconds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from compliance.logs.source_file import SourceFile, read_json_document
+
+Number = int | float
+
+
+class Histogram(msgspec.Struct, frozen=True):
+    """Buckets of equal width on a logarithmic scale, and the number of values in each."""
+
+    buckets: tuple[tuple[Number, Number], ...] = ()
+    counts: tuple[int, ...] = ()
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Statistics of one measured value; every field is None, or empty, if nothing was measured."""
+
+    total: Number | None = None
+    min: Number | None = None
+    max: Number | None = None
+    median: Number | None = None
+    avg: Number | None = None
+    std_dev: Number | None = None
+    percentiles: Mapping[str, Number] = {}
+    early_stopping_percentiles: Mapping[str, Number | None] | None = None
+    """Percentiles that LoadGen's early stopping proves; null where too few samples prove one."""
+    histogram: Histogram = Histogram()
+
+    @property
+    def count(self) -> int:
+        """Number of values."""
+        return sum(self.histogram.counts)
+
+
+class LoadPattern(msgspec.Struct, frozen=True):
+    """How requests were issued."""
+
+    type: str | None = None
+    target_qps: Number | None = None
+    target_concurrency: int | None = None
+    use_legacy_loadgen_qps_metrics: bool | None = None
+
+
+class Warmup(msgspec.Struct, frozen=True):
+    """Requests before the measurement."""
+
+    enabled: bool | None = None
+    n_requests: int | None = None
+    salt: bool | None = None
+
+
+class RunConfig(msgspec.Struct, frozen=True):
+    """What the client says of its settings, in the summary."""
+
+    load_pattern: LoadPattern = LoadPattern()
+    warmup: Warmup = Warmup()
+    scheduler_random_seed: int | None = None
+    dataloader_random_seed: int | None = None
+
+
+class ResultSummary(msgspec.Struct, frozen=True):
+    """`performance/result_summary.json`. Fields that some builds of the client lack are None."""
+
+    n_samples_issued: int | None = None
+    n_samples_completed: int | None = None
+    """Includes the failed ones."""
+    n_samples_failed: int | None = None
+    duration_ns: int | None = None
+    """From the start of tracking to the last tracked completion."""
+    state: str | None = None
+    complete: bool | None = None
+    ttft: Series = Series()
+    tpot: Series = Series()
+    latency: Series = Series()
+    output_sequence_lengths: Series = Series()
+    input_sequence_lengths: Series = Series()
+    legacy_loadgen_window_duration_ns: int | None = None
+    """From the first issue to the completion of the query that was issued last."""
+    qps: Number | None = None
+    tps: Number | None = None
+    finish_reason_counts: Mapping[str, int] | None = None
+    run_config: RunConfig = RunConfig()
+
+    @property
+    def window_ns(self) -> int | None:
+        """Nanoseconds that the client divides its rates by."""
+        return self.legacy_loadgen_window_duration_ns or self.duration_ns
+
+    @property
+    def rated_queries(self) -> int | None:
+        """Queries in the client's rate: the legacy window begins with the first one."""
+        completed = self.n_samples_completed
+        if completed is None or not self.legacy_loadgen_window_duration_ns:
+            return completed
+        return completed - 1
+
+
+class SnapshotMetric(msgspec.Struct, frozen=True):
+    """A counter or a series of the final snapshot."""
+
+    type: str
+    name: str
+    value: Number | None = None
+    count: int | None = None
+    total: Number | None = None
+    min: Number | None = None
+    max: Number | None = None
+    sum_sq: Number | None = None
+    percentiles: Mapping[str, Number] = {}
+    early_stopping_percentiles: Mapping[str, Number | None] | None = None
+    histogram: tuple[tuple[tuple[Number, Number], int], ...] = ()
+
+
+class FinalSnapshot(msgspec.Struct, frozen=True):
+    """`metrics/final_snapshot.json`."""
+
+    state: str | None = None
+    n_pending_tasks: int | None = None
+    metrics: tuple[SnapshotMetric, ...] = ()
+
+    def find_metric(self, name: str) -> SnapshotMetric | None:
+        """Return the metric of that name; None if there is none."""
+        return next((each for each in self.metrics if each.name == name), None)
+
+
+SUMMARY_DECODER: Final = msgspec.json.Decoder(ResultSummary)
+SNAPSHOT_DECODER: Final = msgspec.json.Decoder(FinalSnapshot)
+SNAPSHOT_SERIES: Final[Mapping[str, str]] = {
+    "latency": "sample_latency_ns",
+    "ttft": "ttft_ns",
+    "tpot": "tpot_ns",
+    "output_sequence_lengths": "osl",
+    "input_sequence_lengths": "isl",
+}
+"""Series of the summary -> name in the snapshot."""
+
+
+def read_result_summary(source: SourceFile) -> ResultSummary | None:
+    """Read a summary; None with a parse error if that fails."""
+    return read_json_document(source, SUMMARY_DECODER)
+
+
+def read_final_snapshot(source: SourceFile) -> FinalSnapshot | None:
+    """Read a snapshot; None with a parse error if that fails."""
+    return read_json_document(source, SNAPSHOT_DECODER)
+
+
+def get_series(summary: ResultSummary, name: str) -> Series:
+    """Return a series of a summary by its name in the file."""
+    found: Any = getattr(summary, name)
+    return found if isinstance(found, Series) else Series()

@@ -1,0 +1,98 @@
+"""Read a run folder of the Endpoints client: summary, configuration, snapshot and events."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from compliance.documents.endpoints.client_config import ClientConfig, read_client_config
+from compliance.documents.endpoints.events import EventCount, count_events, find_events_file
+from compliance.documents.endpoints.result_summary import (
+    FinalSnapshot,
+    ResultSummary,
+    read_final_snapshot,
+    read_result_summary,
+)
+from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.recognition.tree_path import is_file
+from compliance.verdict import About, Fault, Severity
+
+CONFIG_FILE: Final = "config.yaml"
+SNAPSHOT_FILE: Final = "metrics/final_snapshot.json"
+EVIDENCE_NAMES: Final = ("summary", "snapshot", "events")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EndpointsRun:
+    """One run of the client, with as much evidence as was submitted."""
+
+    document_name: ClassVar[str] = "a run of the Endpoints client"
+
+    folder: Path
+    summary_source: SourceFile
+    summary: ResultSummary | None
+    config_source: SourceFile | None
+    config: ClientConfig | None
+    snapshot_source: SourceFile | None
+    snapshot: FinalSnapshot | None
+    events: EventCount | None
+
+    @property
+    def sources(self) -> list[SourceFile]:
+        """Return the files that were read."""
+        found = [self.summary_source, self.config_source, self.snapshot_source]
+        events = [self.events.source] if self.events else []
+        return [*(each for each in found if each), *events]
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Return what the run's figures can be checked against."""
+        held = (self.summary, self.snapshot, self.events)
+        return tuple(
+            name for name, each in zip(EVIDENCE_NAMES, held, strict=True) if each is not None
+        )
+
+    def build_fault(
+        self,
+        found: str,
+        required: str,
+        *,
+        file: Path | None = None,
+        severity: Severity | None = None,
+        line: int | None = None,
+    ) -> Fault:
+        """Build a Fault about the summary, or another file of the run."""
+        return Fault(
+            file=file or self.summary_source.path,
+            found=found,
+            required=required,
+            severity=severity,
+            line=line,
+        )
+
+
+def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
+    """Read a run folder; every problem becomes a parse error of its file."""
+    summary_source = SourceFile(summary, about=About.SCORE)
+    config_source = open_optional_source(folder / CONFIG_FILE)
+    snapshot_source = open_optional_source(folder / SNAPSHOT_FILE)
+    events = find_events_file(folder)
+    return EndpointsRun(
+        folder=folder,
+        summary_source=summary_source,
+        summary=read_result_summary(summary_source),
+        config_source=config_source,
+        config=read_client_config(config_source) if config_source else None,
+        snapshot_source=snapshot_source,
+        snapshot=read_final_snapshot(snapshot_source) if snapshot_source else None,
+        events=count_events(events, open_events_source(events)) if events else None,
+    )
+
+
+def open_optional_source(path: Path) -> SourceFile | None:
+    """Return a file that a run may lack; None if it does."""
+    return SourceFile(path, about=About.SCORE) if is_file(path) else None
+
+
+def open_events_source(path: Path) -> SourceFile:
+    """Return a run's events; a line that was cut at the end is an error, since events were lost."""
+    return SourceFile(path, about=About.SCORE, leniency={ParseErrorKind.CUT: Severity.ERROR})

@@ -1,0 +1,1 @@
+"""Rules about results of the MLPerf Endpoints client."""

@@ -1,0 +1,295 @@
+"""Check the counts and rates of a run of the Endpoints client."""
+
+import math
+from collections.abc import Iterator
+from random import Random
+from typing import Final
+
+from compliance.documents.endpoints.run import EndpointsRun
+from compliance.rules import rule
+from compliance.verdict import About, Fault, Severity
+from suite.units import NS_PER_S
+
+RATE_TOLERANCE: Final = 1e-9
+"""Relative: the client prints all digits of a double."""
+SUMMED_TOLERANCE: Final = 1e-9
+SCHEDULE_EARLY_NS: Final = 50_000_000
+SCHEDULE_LATE_NS: Final = 1_000_000_000
+"""How much earlier and later than the drawn schedule the last query may have been issued."""
+MAX_DRAWN_GAPS: Final = 5_000_000
+MIN_HELD_SHARE: Final = 0.9
+"""Smallest share of the requested concurrency that a run has in flight on average."""
+CLOSED_LOOP_PATTERNS: Final = ("concurrency", "agentic_inference")
+MAX_LENGTH_FACTOR: Final = 1.25
+"""Answers may be a few tokens longer than allowed, since the client counts them again."""
+
+
+@rule("endpoints.evidence", EndpointsRun, severity=Severity.INFO)
+def evidence(run: EndpointsRun) -> Iterator[Fault]:
+    """The more of a run's files there are, the more of its figures can be recomputed: the summary
+    shows contradictions between its numbers, the snapshot and the events those with other files.
+
+    Source: mlcommons/endpoints, run folder: result_summary.json, final_snapshot.json, events.jsonl.
+    Advice: keep events.jsonl; without it an invented but consistent run cannot be told from a real
+    one.
+    """
+    if run.events is not None:
+        yield run.build_fault(
+            f"latencies, counts and times recounted from events: {run.events.completed} samples",
+            "nothing more; a tokenizer is needed to recount lengths",
+        )
+    elif run.summary is not None:
+        yield run.build_fault(
+            f"figures checked against each other alone: {' and '.join(run.evidence)}",
+            "events.jsonl, from which they can be recounted",
+        )
+
+
+@rule("endpoints.state", EndpointsRun, About.SCORE, doubt="the figure, since the run did not end")
+def state(run: EndpointsRun) -> Iterator[Fault]:
+    """The run ended, and all of its answers were counted.
+
+    Source: mlcommons/endpoints, result_summary.json: state and complete; Endpoints rules,
+    Completeness.
+    Advice: repeat the run, and let the client finish.
+    """
+    summary = run.summary
+    if summary is not None and (summary.state != "complete" or summary.complete is not True):
+        yield run.build_fault(
+            f"state {summary.state}, complete {summary.complete}", "state complete, complete true"
+        )
+
+
+@rule("endpoints.counts", EndpointsRun, About.SCORE, doubt="the figure, which rests on the counts")
+def counts(run: EndpointsRun) -> Iterator[Fault]:
+    """The summary states how many samples were issued, completed and failed, how long the run took
+    and its rate; all issued samples completed, the failed ones among them.
+
+    Source: mlcommons/endpoints, metrics: counters tracked_samples_*.
+    Advice: submit the client's files unmodified; repeat a run that lost samples.
+    """
+    summary = run.summary
+    if summary is None:
+        return
+    for name in (
+        "n_samples_issued",
+        "n_samples_completed",
+        "n_samples_failed",
+        "duration_ns",
+        "qps",
+    ):
+        value = getattr(summary, name)
+        if value is None or value < 0:
+            yield run.build_fault(f"{name} {value}", "a number of at least 0")
+    issued, completed = summary.n_samples_issued, summary.n_samples_completed
+    if issued is not None and completed is not None and issued != completed:
+        yield run.build_fault(f"{completed} samples completed", f"{issued}, as many as were issued")
+    if (summary.n_samples_failed or 0) > (completed or 0):
+        yield run.build_fault(
+            f"{summary.n_samples_failed} samples failed", f"at most {completed}, the completed ones"
+        )
+
+
+@rule("endpoints.failed", EndpointsRun, About.SCORE, doubt="the rate, which counts failed samples")
+def failed(run: EndpointsRun) -> Iterator[Fault]:
+    """No sample failed: the client's rate counts failed samples like answered ones.
+
+    Source: mlcommons/endpoints, issue 34; under LoadGen an error ends the run.
+    Advice: repeat the run with a system that answers every request.
+    """
+    summary = run.summary
+    if summary is None or not summary.n_samples_failed:
+        return
+    whole = (summary.n_samples_completed or 0) - summary.n_samples_failed
+    if run.events is not None:
+        whole -= run.events.unexplained_ends
+    rate = whole * NS_PER_S / summary.duration_ns if summary.duration_ns else math.nan
+    yield run.build_fault(
+        f"{summary.n_samples_failed} samples failed; {rate:.6g} whole answers/s, where qps says"
+        f" {summary.qps}",
+        "none",
+    )
+
+
+@rule("endpoints.finish", EndpointsRun, About.SCORE, doubt="how many answers there are")
+def finish(run: EndpointsRun) -> Iterator[Fault]:
+    """As many answers have a reason to end as samples completed without failing; those that have
+    none were cut.
+
+    Source: mlcommons/endpoints, finish_reason_counts.
+    Advice: submit the client's files unmodified; find out why the system cut answers.
+    """
+    summary = run.summary
+    if summary is None or summary.finish_reason_counts is None:
+        return
+    ended = sum(summary.finish_reason_counts.values())
+    whole = (summary.n_samples_completed or 0) - (summary.n_samples_failed or 0)
+    if ended > whole:
+        yield run.build_fault(f"{ended} answers with a reason to end", f"at most {whole}")
+    elif 0 < ended < whole:
+        yield run.build_fault(
+            f"{whole - ended} answers without a reason to end",
+            f"a reason for each of {whole}",
+            severity=Severity.WARNING,
+        )
+
+
+@rule("endpoints.rate", EndpointsRun, About.SCORE, doubt="the rate")
+def rate(run: EndpointsRun) -> Iterator[Fault]:
+    """The rates follow from counts and time: completed samples, and tokens of all answers, divided
+    by the run's duration; with the legacy window by the time from the first issue to the end of the
+    query issued last, and without the first sample.
+
+    Source: mlcommons/endpoints, metrics: qps and tps.
+    Advice: submit the client's files unmodified.
+    """
+    summary = run.summary
+    if summary is None or not summary.window_ns:
+        return
+    seconds = summary.window_ns / NS_PER_S
+    tokens = summary.output_sequence_lengths.total
+    for name, stated, amount in (
+        ("qps", summary.qps, summary.rated_queries),
+        ("tps", summary.tps, tokens),
+    ):
+        if stated is None or amount is None:
+            continue
+        if not math.isclose(stated, amount / seconds, rel_tol=RATE_TOLERANCE):
+            yield run.build_fault(f"{name} {stated}", f"{amount / seconds:.12g}, from its counts")
+
+
+@rule("endpoints.window", EndpointsRun, About.SCORE, doubt="the rate, which is divided by it")
+def window(run: EndpointsRun) -> Iterator[Fault]:
+    """The legacy window is stated if the run asked for it, and is no longer than the run; the
+    highest latency is not either.
+
+    Source: mlcommons/endpoints, use_legacy_loadgen_qps_metrics.
+    Advice: submit the client's files unmodified.
+    """
+    summary = run.summary
+    if summary is None or summary.duration_ns is None:
+        return
+    stated = summary.legacy_loadgen_window_duration_ns
+    asked = summary.run_config.load_pattern.use_legacy_loadgen_qps_metrics
+    if stated is not None and stated > summary.duration_ns:
+        yield run.build_fault(
+            f"a window of {stated} ns", f"at most the duration, {summary.duration_ns} ns"
+        )
+    if asked is not None and asked != (stated is not None):
+        yield run.build_fault(
+            f"legacy window {stated}", "a window" if asked else "none, as the run asked for none"
+        )
+    highest = summary.latency.max
+    if highest is not None and highest > summary.duration_ns:
+        yield run.build_fault(
+            f"a latency of {highest} ns", f"at most the duration, {summary.duration_ns} ns"
+        )
+
+
+@rule("endpoints.schedule", EndpointsRun, About.SCORE, doubt="the time that the run took")
+def schedule(run: EndpointsRun) -> Iterator[Fault]:
+    """A Poisson run takes as long as its seed draws: what the drawn gaps leave of the legacy window
+    is the latency of the query issued last.
+
+    Source: mlcommons/endpoints, load generator: random.Random(seed).expovariate, in whole
+    nanoseconds, at least 1.
+    Advice: submit the client's files unmodified.
+    """
+    summary = run.summary
+    if summary is None:
+        return
+    config = summary.run_config
+    pattern, seed = config.load_pattern, config.scheduler_random_seed
+    issued, stated = summary.n_samples_issued, summary.legacy_loadgen_window_duration_ns
+    if pattern.type != "poisson" or not pattern.target_qps or pattern.target_qps <= 0:
+        return
+    if seed is None or not stated or not issued or not 1 < issued <= MAX_DRAWN_GAPS:
+        return
+    low, high = summary.latency.min, summary.latency.max
+    if low is None or high is None:
+        return
+    rest = stated - sum(draw_poisson_gaps_ns(seed, pattern.target_qps, issued)[1:])
+    if not low - SCHEDULE_EARLY_NS <= rest <= high + SCHEDULE_LATE_NS:
+        yield run.build_fault(
+            f"a window that leaves {rest / NS_PER_S:.6g} s for the last query",
+            f"a latency between {low / NS_PER_S:.6g} and {high / NS_PER_S:.6g} s, as drawn from"
+            f" scheduler_random_seed {seed}",
+        )
+
+
+def draw_poisson_gaps_ns(seed: int, rate: float, queries: int) -> list[int]:
+    """Draw the time before each query, in nanoseconds."""
+    generator, per_ns = Random(seed), rate / NS_PER_S  # noqa: S311 - repeats the client's draws
+    return [max(1, int(generator.expovariate(per_ns))) for _ in range(queries)]
+
+
+@rule("endpoints.in_flight", EndpointsRun, About.SCORE, doubt="the time that the run took")
+def in_flight(run: EndpointsRun) -> Iterator[Fault]:
+    """With a fixed number of requests in flight, latencies add up to at most that many times the
+    duration; a run that holds its concurrency comes close to it.
+
+    Source: Little's law; Endpoints rules, 6.2.
+    Advice: submit the client's files unmodified; run longer, or with fewer requests in flight.
+    """
+    summary = run.summary
+    if summary is None or not summary.duration_ns or summary.latency.total is None:
+        return
+    pattern = summary.run_config.load_pattern
+    if pattern.type not in CLOSED_LOOP_PATTERNS or not pattern.target_concurrency:
+        return
+    held = summary.latency.total / summary.duration_ns
+    wanted = pattern.target_concurrency
+    if held > wanted * (1 + SUMMED_TOLERANCE):
+        yield run.build_fault(f"latencies of {held:.6g} requests at a time", f"at most {wanted}")
+    elif held < wanted * MIN_HELD_SHARE:
+        yield run.build_fault(
+            f"{held:.4g} requests in flight on average",
+            f"about {wanted}, the concurrency",
+            severity=Severity.WARNING,
+        )
+
+
+@rule("endpoints.longer_than_allowed", EndpointsRun, About.RULES, doubt="how many tokens count")
+def longer_than_allowed(run: EndpointsRun) -> Iterator[Fault]:
+    """No answer is longer than the run's configuration allows.
+
+    Source: mlcommons/endpoints, model_params.max_new_tokens.
+    Advice: check that the system keeps max_new_tokens, and that both count tokens alike.
+    """
+    allowed = run.config.find_number("model_params", "max_new_tokens") if run.config else None
+    longest = run.summary.output_sequence_lengths.max if run.summary else None
+    if not allowed or longest is None or longest <= allowed:
+        return
+    yield run.build_fault(
+        f"an answer of {longest:g} tokens",
+        f"at most {allowed:g}, max_new_tokens",
+        severity=None if longest > MAX_LENGTH_FACTOR * allowed else Severity.WARNING,
+    )
+
+
+@rule("endpoints.config_differs", EndpointsRun, About.RULES, doubt="how the run was made")
+def config_differs(run: EndpointsRun) -> Iterator[Fault]:
+    """The summary and config.yaml name the same seeds, load pattern, rate and warm-up.
+
+    Source: mlcommons/endpoints, run_config of the summary, written from the configuration.
+    Advice: submit the configuration that the run used.
+    """
+    if run.summary is None or run.config is None or run.config_source is None:
+        return
+    stated, pattern = run.summary.run_config, run.summary.run_config.load_pattern
+    settings = "settings"
+    for value, path in (
+        (stated.scheduler_random_seed, ("runtime", "scheduler_random_seed")),
+        (stated.dataloader_random_seed, ("runtime", "dataloader_random_seed")),
+        (pattern.type, ("load_pattern", "type")),
+        (pattern.target_qps, ("load_pattern", "target_qps")),
+        (pattern.target_concurrency, ("load_pattern", "target_concurrency")),
+        (stated.warmup.enabled, ("warmup", "enabled")),
+    ):
+        configured = run.config.find_value(settings, *path)
+        if value is not None and configured is not None and value != configured:
+            yield run.build_fault(
+                f"{'.'.join(path)} {configured}",
+                f"{value}, as in the summary",
+                file=run.config_source.path,
+            )

@@ -140,6 +140,8 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
             return read_published_inference_traits(result)
         case RoundKind.INFERENCE_MLLOG:
             return read_mllog_traits(result, row)
+        case RoundKind.ENDPOINTS:
+            return {"precision": None, "engine": None}
         case RoundKind.PODIUM:
             return (
                 read_served_traits(result) if result.scenario else read_training_set_traits(result)

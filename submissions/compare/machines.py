@@ -90,6 +90,8 @@ def read_system_description_fields(result: IndexedResult, round_name: str) -> Ma
                 ).fields
                 or {}
             )
+        case RoundKind.ENDPOINTS:
+            return {}
         case RoundKind.PODIUM:
             found = read_run_environment_or_none(tree_location.system_file)
             return found["hardware"] if found else {}

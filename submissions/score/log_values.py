@@ -92,6 +92,10 @@ class ResultValues:
     energy: tuple[EnergyRecord, ...] = ()
     """One record per power channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
+    basis: str = ""
+    whole_run: float | None = None
+    whole_answers_per_s: float | None = None
+    late_tokens: float | None = None
     convergence: Mapping[str, object] | None = None
     """Comparison of a set with its reference convergence point, since v1.0; None if its round has
     no such point.

@@ -4,8 +4,11 @@ LoadGen's result of each scenario.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
+from compliance.documents.endpoints.entry import find_endpoints_summary, read_endpoints_entry
+from compliance.documents.endpoints.headline import find_endpoints_headline
 from compliance.documents.inference_mllog.headline import find_mllog_headline
 from compliance.documents.inference_mllog.run import (
     parse_claimed_scores,
@@ -151,6 +154,8 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
     Source: submission-checker.py, RESULT_FIELD: SingleStream's and MultiStream's early-stopping
     estimate, else the 90th and 99th percentile.
     """
+    if summary := find_endpoints_summary(result.folder):
+        return read_endpoints_entry_values(result, summary, judged_by)
     found = [
         value
         for folder in find_performance_folders(result.folder)
@@ -177,6 +182,30 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
         if model
         else {},
+    )
+
+
+def read_endpoints_entry_values(
+    result: IndexedResult, summary: Path, judged_by: InferenceMllogRound
+) -> ResultValues:
+    """Read one scenario that was measured with the Endpoints client."""
+    entry = read_endpoints_entry(result.folder, summary, None, judged_by)
+    found = find_endpoints_headline(entry)
+    if found is None:
+        raise JudgedError(f"{summary}: no duration, counts or rate in it")
+    return ResultValues(
+        profile=PUBLISHED_PROFILE,
+        round=judged_by.name,
+        metric=found.metric,
+        value=found.value,
+        unit=found.unit,
+        runs=(found.value,),
+        accuracy=dict(entry.iterate_claims()),
+        target=dict(entry.model.find_minimums(entry.scenario)) if entry.model else {},
+        basis=found.basis,
+        whole_run=found.whole_run,
+        whole_answers_per_s=found.whole_answers_per_s,
+        late_tokens=found.late_tokens,
     )
 
 

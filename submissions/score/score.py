@@ -79,6 +79,16 @@ class Score:
     """
     noise: tuple[str, ...] = ()
     """The judge's rules that found a disturbance in a run."""
+    basis: str = ""
+    """Of a result of the Endpoints client: the time that its rate is divided by, `legacy_window` or
+    `whole_run`.
+    """
+    whole_run: float | None = None
+    """The same rate over the run's whole duration."""
+    whole_answers_per_s: float | None = None
+    """Answers per second that did not fail."""
+    late_tokens: float | None = None
+    """Share of the rate that was produced after the window; None below a hundredth."""
     convergence: Mapping[str, object] | None = None
     """For a closed training set since v1.0: its reference convergence point, the factor, and the
     minutes times it.
@@ -111,6 +121,10 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         within_run=reading.within_run,
         attempts=count_result_attempts(result),
         noise=compliance_check.list_noise_rules(own),
+        basis=reading.basis,
+        whole_run=reading.whole_run,
+        whole_answers_per_s=reading.whole_answers_per_s,
+        late_tokens=reading.late_tokens,
         convergence=reading.convergence,
     )
 
@@ -135,6 +149,8 @@ def read_result_values(result: IndexedResult) -> ResultValues:
             return published.read_mllog_entry_values(
                 result, registry.load_inference_mllog_round(round_name)
             )
+        case RoundKind.ENDPOINTS:
+            raise JudgedError(f"{result.folder}: a run of no round has no score of a round")
         case RoundKind.PODIUM:
             return (
                 read_scenario_values(result, result.scenario)

@@ -56,7 +56,7 @@ def refuse_unusual_yaml(text: bytes) -> None:
     """Raise YamlError for an alias, an explicit tag, and a document nested too deep."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise YamlError("an alias", line)
         if isinstance(event, yaml.CollectionStartEvent):
@@ -65,5 +65,6 @@ def refuse_unusual_yaml(text: bytes) -> None:
             depth -= 1
         if depth > MAX_YAML_DEPTH:
             raise YamlError(f"nested deeper than {MAX_YAML_DEPTH} levels", line)
-        if getattr(event, "tag", None) is not None:
-            raise YamlError(f"the tag {event.tag}", line)
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise YamlError(f"the tag {tag}", line)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
+import msgspec
+
 from compliance.documents.endpoints.client_config import ClientConfig, read_client_config
 from compliance.documents.endpoints.events import EventCount, count_events, find_events_file
 from compliance.documents.endpoints.result_summary import (
@@ -12,12 +14,15 @@ from compliance.documents.endpoints.result_summary import (
     read_final_snapshot,
     read_result_summary,
 )
-from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.logs.source_file import ParseErrorKind, SourceFile, read_json_document
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import About, Fault, Severity
 
 CONFIG_FILE: Final = "config.yaml"
 SNAPSHOT_FILE: Final = "metrics/final_snapshot.json"
+SAMPLE_MAP_FILE: Final = "sample_idx_map.json"
+SAMPLE_MAP_DECODER: Final = msgspec.json.Decoder(dict[str, dict[str, int]])
+PERFORMANCE_PHASE: Final = "performance"
 EVIDENCE_NAMES: Final = ("summary", "snapshot", "events")
 
 
@@ -35,11 +40,14 @@ class EndpointsRun:
     snapshot_source: SourceFile | None
     snapshot: FinalSnapshot | None
     events: EventCount | None
+    map_source: SourceFile | None
+    sample_order: tuple[int, ...]
+    """Index of each performance sample in the order of issue; empty if the run does not say it."""
 
     @property
     def sources(self) -> list[SourceFile]:
         """Return the files that were read."""
-        found = [self.summary_source, self.config_source, self.snapshot_source]
+        found = [self.summary_source, self.config_source, self.snapshot_source, self.map_source]
         events = [self.events.source] if self.events else []
         return [*(each for each in found if each), *events]
 
@@ -75,6 +83,8 @@ def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
     summary_source = SourceFile(summary, about=About.SCORE)
     config_source = open_optional_source(folder / CONFIG_FILE)
     snapshot_source = open_optional_source(folder / SNAPSHOT_FILE)
+    map_source = open_optional_source(folder / SAMPLE_MAP_FILE)
+    samples = read_json_document(map_source, SAMPLE_MAP_DECODER) if map_source else None
     events = find_events_file(folder)
     return EndpointsRun(
         folder=folder,
@@ -85,6 +95,8 @@ def read_endpoints_run(folder: Path, summary: Path) -> EndpointsRun:
         snapshot_source=snapshot_source,
         snapshot=read_final_snapshot(snapshot_source) if snapshot_source else None,
         events=count_events(events, open_events_source(events)) if events else None,
+        map_source=map_source,
+        sample_order=tuple((samples or {}).get(PERFORMANCE_PHASE, {}).values()),
     )
 
 

@@ -14,7 +14,7 @@ from compliance.documents.endpoints.result_summary import (
     SnapshotMetric,
     get_series,
 )
-from compliance.documents.endpoints.run import SNAPSHOT_FILE, EndpointsRun
+from compliance.documents.endpoints.run import SAMPLE_MAP_FILE, SNAPSHOT_FILE, EndpointsRun
 from compliance.rules import rule
 from compliance.rules.endpoints.run_counts import MAX_DRAWN_GAPS, draw_poisson_gaps_ns
 from compliance.rules.endpoints.run_series import parse_percents
@@ -227,10 +227,37 @@ def lag(run: EndpointsRun) -> Iterator[Fault]:
         )
 
 
+@rule("endpoints.order", EndpointsRun, About.RULES, doubt="which samples were issued")
+def order(run: EndpointsRun) -> Iterator[Fault]:
+    """Samples were issued in the order that their seed draws. A run that issued less than a whole
+    data set does not show its size, and is left alone.
+
+    Source: mlcommons/endpoints: list(range(n)), shuffled by random.Random(seed) for each pass.
+    Advice: submit the client's files from the same run, unmodified.
+    """
+    issued = run.sample_order
+    if run.summary is None or not issued or len(issued) > MAX_DRAWN_GAPS:
+        return
+    seed, size = run.summary.run_config.dataloader_random_seed, max(issued) + 1
+    if seed is None or len(set(issued)) != size or min(issued) < 0:
+        return
+    wanted = draw_sample_order(seed, size, len(issued))
+    place = next(
+        (at for at, pair in enumerate(zip(issued, wanted, strict=True)) if len({*pair}) > 1), None
+    )
+    if place is not None:
+        yield run.build_fault(
+            f"sample {issued[place]} issued as number {place + 1}",
+            f"sample {wanted[place]}, as drawn from dataloader_random_seed {seed}",
+            file=run.folder / SAMPLE_MAP_FILE,
+        )
+
+
 def draw_sample_order(seed: int, samples: int, issued: int) -> list[int]:
     """Draw the order in which the client issues samples: shuffled again for each pass."""
-    generator, order, found = Random(seed), list(range(samples)), []  # noqa: S311 - repeats draws
-    while samples and len(found) < issued:
-        generator.shuffle(order)
-        found += order
+    generator = Random(seed)  # noqa: S311 - repeats the client's draws
+    passes, found = list(range(samples)), list[int]()
+    while len(found) < issued:
+        generator.shuffle(passes)
+        found += passes
     return found[:issued]

@@ -70,9 +70,10 @@ def find_series_problems(each: Series) -> Iterator[tuple[str, str]]:
     median = dict(percents).get(50.0)
     if median is not None and each.median is not None and each.median != median:
         yield f"median {each.median}", f"{median}, the 50th percentile"
-    if each.avg is not None and each.total is not None and each.count:
-        if not math.isclose(each.avg * each.count, each.total, rel_tol=EXACT_TOLERANCE):
-            yield f"mean {each.avg} of {each.count}", f"a total of {each.total}"
+    mean, total = each.avg, each.total
+    if mean is not None and total is not None and each.count:
+        unequal = not math.isclose(mean * each.count, total, rel_tol=EXACT_TOLERANCE)
+        yield from [(f"mean {mean} of {each.count}", f"a total of {total}")] if unequal else ()
     most = (high - low) / 2 * math.sqrt(each.count / (each.count - 1)) if each.count > 1 else 0.0
     if each.std_dev is not None and each.std_dev > most * (1 + SUM_TOLERANCE):
         yield f"a standard deviation of {each.std_dev}", f"at most {most:.12g}"

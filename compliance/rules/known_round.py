@@ -37,9 +37,14 @@ def known(result: UnjudgedPath) -> Iterator[Fault]:
 
 
 def format_round_ranges(names: Sequence[str]) -> Iterator[str]:
-    """Yield the first and the last round of each suite: `training-v0.6 to v6.1`."""
+    """Yield the first and the last round of each suite: `training-v0.6 to v6.1`; a name without a
+    version is one by itself.
+    """
     suites: dict[str, list[str]] = {}
+    yield from (name for name in names if "-" not in name)
     for name in names:
+        if "-" not in name:
+            continue
         suite, _, version = name.rpartition("-")
         suites.setdefault(suite, []).append(version)
     for suite, versions in suites.items():

@@ -21,8 +21,6 @@ from compliance.verdict import About, Fault, Severity
 from suite.rounds.inference_mllog import InferenceMllogModel, InferenceMllogRound
 
 ACCURACY_RESULTS: Final = "accuracy/accuracy_results.json"
-ONLINE_FOLDER: Final = "online"
-"""Another name of Server's folder. Source: mlcommons/inference, submission_checker, v6.1."""
 
 
 class ResponseCounts(msgspec.Struct, frozen=True):
@@ -139,7 +137,7 @@ def read_endpoints_entry(
     accuracy_source = SourceFile(folder / ACCURACY_RESULTS, about=About.QUALITY)
     return EndpointsEntry(
         folder=folder,
-        scenario=parse_endpoints_scenario(folder.name),
+        scenario=parse_scenario_folder(folder.name),
         benchmark=benchmark,
         model=round.models.get(benchmark or ""),
         division=place.division if place else None,
@@ -148,8 +146,3 @@ def read_endpoints_entry(
         accuracy=read_json_document(accuracy_source, ACCURACY_DECODER),
         round=round,
     )
-
-
-def parse_endpoints_scenario(name: str) -> str | None:
-    """Parse the name of a scenario's folder; `online` is Server."""
-    return "Server" if name.casefold() == ONLINE_FOLDER else parse_scenario_folder(name)

@@ -31,6 +31,7 @@ SCENARIO_FOLDERS: Final = {
     "singlestream": "SingleStream",
     "multistream": "MultiStream",
     "server": "Server",
+    "online": "Server",
     "offline": "Offline",
     "interactive": INTERACTIVE_FOLDER,
 }

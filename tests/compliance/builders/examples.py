@@ -22,6 +22,10 @@ from kinds.audits import VALID as AUDIT_VALID
 from kinds.calibration import BASES as CALIBRATION_BASES
 from kinds.calibration import INVALID as CALIBRATION_INVALID
 from kinds.calibration import VALID as CALIBRATION_VALID
+from kinds.endpoints import BASES as ENDPOINTS_BASES
+from kinds.endpoints import INVALID as ENDPOINTS_INVALID
+from kinds.endpoints import KINDS as ENDPOINTS_KINDS
+from kinds.endpoints import VALID as ENDPOINTS_VALID
 from kinds.inference import (
     INFERENCE_BASES,
     INFERENCE_INVALID,
@@ -133,6 +137,7 @@ BASES: Final[Mapping[str, Builder]] = {
     **AUDIT_BASES,
     **RATE_BASES,
     **NETWORK_BASES,
+    **ENDPOINTS_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
@@ -145,6 +150,7 @@ KINDS: Final = {
     **AUDIT_KINDS,
     **RATE_KINDS,
     **NETWORK_KINDS,
+    **ENDPOINTS_KINDS,
     "file": "log",
     "round": "log",
     "training": "log",
@@ -205,6 +211,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "training.repeated": resumed(training_events(), epoch=1),
     "training.pace": resumed(training_events(), epoch=1),
     **LEDGER_VALID,
+    **ENDPOINTS_VALID,
     **CALIBRATION_VALID,
     **RECORD_VALID,
     **TRAINED_VALID,
@@ -519,6 +526,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **AUDIT_INVALID,
     **RATE_INVALID,
     **NETWORK_INVALID,
+    **ENDPOINTS_INVALID,
 }
 
 

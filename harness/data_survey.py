@@ -83,6 +83,8 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     }  # except parts that the survey itself creates
     if changed := data_manifest.describe_data_changes(before, comparable_stamps):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
+    for remark in survey.remarks:
+        click.echo(f"{request.name}: {remark}")
     manifest = data_manifest.write_data_manifest(path, request.name, data_set, survey, after)
     click.echo(f"{request.name}: {format_survey_summary(manifest)}; saved in {path}")
     return manifest

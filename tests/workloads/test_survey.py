@@ -111,6 +111,16 @@ def test_a_folder_without_training_pictures_can_be_served(workload: str, small: 
         registry.load_workload(workload).build_training(run)
 
 
+def test_what_file_systems_put_there_is_told_once(small: Path, own_tiny: Path) -> None:
+    """Left out of the labels, and named in one line, however often a name occurs."""
+    (own_tiny / "train" / "@eaDir").mkdir()
+    (own_tiny / "val" / "@eaDir").mkdir()
+    (own_tiny / "val" / "cross" / "._cross_0.JPEG").write_bytes(b"x")
+    done = looked("resnet50", "--data", str(own_tiny))
+    assert done.exception is None and "24 train, 12 val samples" in done.stdout
+    assert done.stdout.count("resnet50: left out: ._cross_0.JPEG, @eaDir\n") == 1
+
+
 def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
     """Between the look and run_start a picture was added: numbers of broken ones would mean
     others.

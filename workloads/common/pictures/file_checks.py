@@ -1,7 +1,7 @@
 """Surveys image files: each is read once, checked and hashed, before any clock starts."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -158,6 +158,8 @@ def collect_picture_survey(
     splits: Mapping[str, PictureSet | RequestError],
     folders: Mapping[str, str],
     sha256: Mapping[str, str],
+    *,
+    remarks: Sequence[str] = (),
     **more: Any,
 ) -> Survey:
     """Survey each split; a missing one is recorded with its reason. `folders`: split -> its part of
@@ -181,4 +183,5 @@ def collect_picture_survey(
             **missing_splits,
             **{split: asdict(looked) for split, (looked, _) in surveyed.items()},
         },
+        remarks=remarks,
     )

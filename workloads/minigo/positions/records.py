@@ -18,6 +18,7 @@ import numpy as np
 from sgfmill import sgf
 
 from suite.errors import RequestError
+from suite.files.foreign_names import is_foreign_name
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file, read_untrusted_text
 from workloads.minigo.go.board import (
     BLACK,
@@ -128,8 +129,12 @@ def _parse_record_moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator
 
 
 def read_game_records(folder: Path, size: int) -> list[GameRecord]:
-    """Read all games of a folder, sorted by name; RequestError if there are none."""
-    paths = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
+    """Read all games of a folder, sorted by name; RequestError if there are none.
+
+    Names that no data set has (suite.files.foreign_names) are left out.
+    """
+    listed = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
+    paths = [path for path in listed if not is_foreign_name(path.name)]
     if not paths:
         raise RequestError(f"{folder}: no game records (*.sgf)")
     found = [_read_unchecked_record(path, size) for path in paths]

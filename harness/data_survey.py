@@ -73,7 +73,9 @@ def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> D
 
 
 def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest:
-    """Survey a data set, with a message; RequestError if it changes meanwhile."""
+    """Survey a data set, with a message; RequestError if it changes meanwhile, or a split has no
+    usable sample.
+    """
     click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
     before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()
@@ -83,6 +85,9 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     }  # except parts that the survey itself creates
     if changed := data_manifest.describe_data_changes(before, comparable_stamps):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
+    if emptied := next((split for split, count in survey.samples.items() if not count), None):
+        data_set.check(survey.found)  # says why, if the workload knows
+        raise RequestError(f"{data_set.root}: no usable sample in {emptied}")
     for remark in survey.remarks:
         click.echo(f"{request.name}: {remark}")
     manifest = data_manifest.write_data_manifest(path, request.name, data_set, survey, after)

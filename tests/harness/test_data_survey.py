@@ -371,6 +371,14 @@ def test_what_no_run_takes_is_exit_2(root: Path):
         told(root)
 
 
+def test_no_sample_is_no_survey(root: Path):
+    """A manifest of 0 samples would let each run start and fail."""
+    (root / WORDS).write_text("")
+    done = looked(root)
+    assert str(done.exception) == f"{root}: no usable sample in train"
+    assert isinstance(done.exception, RequestError) and not manifests(root)
+
+
 def test_a_link_to_nowhere_is_seen(root: Path):
     """It has no size; where it leads somewhere, that is another data set."""
     (root / "more" / "link").symlink_to(root.parent / "nowhere")

@@ -196,9 +196,7 @@ def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
 
 
 def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
-    """The user must be able to find them: five by name, the rest counted, and how to go on without
-    them.
-    """
+    """The user must be able to find them: five by name, the rest counted."""
     found = imagenet.index_imagenet_split(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
@@ -206,12 +204,27 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
     assert looked.broken == tuple(range(7))
     with pytest.raises(
         RequestError,
-        match=(
-            r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; --set"
-            r" data.skip_broken=true"
-        ),
+        match=r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; restore them: they",
     ):
-        looked.check_usability(found.folder, skip=False)
+        looked.check_usability(found.folder, "train", skip=False)
+
+
+@pytest.mark.parametrize(
+    ("split", "broken", "advice"),
+    [
+        ("train", 1, "--set data.skip_broken=true skips them"),
+        ("train", 2, "restore them: they are too many to leave out"),
+        ("train", 100, "restore them: they are too many to leave out"),
+        ("val", 1, "restore them: a run is scored on all of val"),
+    ],
+)
+def test_leaving_out_is_advised_where_the_data_stay_the_same(
+    tmp_path: Path, split: str, broken: int, advice: str
+) -> None:
+    """Not for half of the training pictures, and for no picture that is scored."""
+    survey = file_checks.PictureSplitSurvey(count=100, broken=tuple(range(broken)), named=("a",))
+    with pytest.raises(RequestError, match=f"; {advice}$"):
+        survey.check_usability(tmp_path, split, skip=False)
 
 
 def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
@@ -230,7 +243,7 @@ def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     found = imagenet.index_imagenet_split(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
         file_checks.PictureSplitSurvey(count=12, broken=tuple(range(12)), named=()).check_usability(
-            found.folder, skip=True
+            found.folder, "val", skip=True
         )
 
 

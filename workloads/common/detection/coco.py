@@ -344,6 +344,23 @@ def convert_boxes_to_corners(boxes: Sequence[tuple[float, float, float, float]])
     return box_A4.astype(np.float32)
 
 
+def check_file_names(split: CocoSplit) -> None:
+    """Reject names with a folder that is already in the path: no image would be found."""
+    doubled = [
+        name.decode()
+        for name in split.name_I
+        if b"/" in name
+        and not (split.folder / name.decode()).exists()
+        and (split.folder / Path(name.decode()).name).exists()
+    ]
+    if doubled:
+        raise RequestError(
+            f"{split.document}: {len(doubled)} of {len(split)} images have a file_name with a"
+            f" folder that is already in the path: '{doubled[0]}' in {split.folder}; take the"
+            " folder out of file_name"
+        )
+
+
 def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:
     """Reject splits whose categories differ: their labels would not mean the same."""
     if train.categories != val.categories:

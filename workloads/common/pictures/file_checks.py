@@ -16,6 +16,7 @@ from PIL import Image
 from suite.dataset import Survey
 from suite.errors import RequestError
 from suite.files.untrusted_files import open_regular_file
+from workloads.common.broken_samples import advise_about_broken_samples
 from workloads.common.pictures.decoding import MAX_NAMED_PICTURES, PictureSet
 
 PICTURE_CHECK_THREADS: Final = (
@@ -50,7 +51,7 @@ class PictureSplitSurvey:
         """Number of readable images."""
         return self.count - len(self.broken)
 
-    def check_usability(self, folder: Path, *, skip: bool) -> None:
+    def check_usability(self, folder: Path, split: str, *, skip: bool) -> None:
         """Reject broken images unless they are skipped, and a split without any readable one."""
         if self.broken and not skip:
             more = (
@@ -59,9 +60,9 @@ class PictureSplitSurvey:
                 else ""
             )
             named = f"{', '.join(self.named)}{more}"
+            advice = advise_about_broken_samples(split, self.usable, self.count, "skips them")
             raise RequestError(
-                f"{len(self.broken)} of {self.count} images are unreadable: {named}; --set"
-                " data.skip_broken=true skips them"
+                f"{len(self.broken)} of {self.count} images are unreadable: {named}; {advice}"
             )
         if not self.usable:
             raise RequestError(f"{folder}: none of {self.count} images is readable")
@@ -151,7 +152,7 @@ def check_surveyed_splits(
     """
     for split, folder in folders.items():
         if MISSING_SPLIT_KEY not in found[split]:
-            parse_split_survey(found, split).check_usability(folder, skip=skip)
+            parse_split_survey(found, split).check_usability(folder, split, skip=skip)
 
 
 def collect_picture_survey(

@@ -2,7 +2,6 @@
 surveyed before any clock starts.
 """
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -71,10 +70,11 @@ def index_imagenet_split(root: Path, split: str) -> ImageNetSplit:
     folder = root / split
     if not folder.is_dir():
         raise RequestError(describe_missing_split(root, split))
-    entries = [entry for entry in folder.iterdir() if not is_foreign_name(entry.name)]
+    listed = list(folder.iterdir())
+    entries = [entry for entry in listed if not is_foreign_name(entry.name)]
     if loose := sum(is_picture_name(entry.name) for entry in entries if not entry.is_dir()):
         raise RequestError(describe_loose_pictures(folder, split, loose))
-    left_out = {entry.name for entry in folder.iterdir() if is_foreign_name(entry.name)}
+    left_out = {entry.name for entry in listed if is_foreign_name(entry.name)}
     classes = tuple(sorted(entry.name for entry in entries if entry.is_dir()))
     names_and_labels = list[tuple[str, int]]()
     for label, group in enumerate(classes):
@@ -97,11 +97,11 @@ def index_imagenet_split(root: Path, split: str) -> ImageNetSplit:
 
 def _list_class_images(folder: Path, group: str) -> tuple[list[str], set[str]]:
     """Return the images of a class, and the foreign names that lie beside them."""
-    entries = sorted(os.listdir(folder / group))
+    entries = sorted(entry.name for entry in (folder / group).iterdir())
     foreign = set(filter(is_foreign_name, entries))
     names = [f"{group}/{name}" for name in entries if name not in foreign and is_picture_name(name)]
     if not names:
-        tars = "; unpack the tar file in it" if any(map(is_tar_name, entries)) else ""
+        tars = "; unpack the tar file in it" if list_tar_names(folder / group) else ""
         raise RequestError(f"{folder / group}: no images of that class{tars}")
     return names, foreign
 
@@ -111,9 +111,10 @@ def is_picture_name(name: str) -> bool:
     return Path(name).suffix.lower() in IMAGENET_FILE_SUFFIXES
 
 
-def is_tar_name(name: str) -> bool:
-    """Return whether a file's name ends as a tar file's does, compressed or not."""
-    return name.lower().endswith(TAR_SUFFIXES)
+def list_tar_names(folder: Path) -> list[str]:
+    """List a folder's tar files, compressed or not."""
+    names = sorted(entry.name for entry in folder.iterdir())
+    return [name for name in names if name.lower().endswith(TAR_SUFFIXES)]
 
 
 def describe_missing_split(root: Path, split: str) -> str:
@@ -122,7 +123,7 @@ def describe_missing_split(root: Path, split: str) -> str:
     deeper = (Path(*KAGGLE_FOLDERS[start:]) for start in range(len(KAGGLE_FOLDERS)))
     if found := next((root / path for path in deeper if (root / path / split).is_dir()), None):
         return f"{missing}; pass the folder that holds it: --data {found}"
-    tars = sorted(filter(is_tar_name, os.listdir(root))) if root.is_dir() else []
+    tars = list_tar_names(root) if root.is_dir() else []
     if tars:
         return f"{missing}, but {format_leading_names(tars)}; {describe_unpacking(split)}"
     return f"{missing}; expected {split}/<class>/<name>.JPEG, as in ImageNet"
@@ -130,7 +131,7 @@ def describe_missing_split(root: Path, split: str) -> str:
 
 def describe_empty_split(folder: Path, split: str) -> str:
     """Say what is there instead of a split's class folders, and what to do."""
-    tars = sorted(filter(is_tar_name, os.listdir(folder)))
+    tars = list_tar_names(folder)
     if tars:
         return (
             f"{folder}: only tar files, {format_leading_names(tars)}; {describe_unpacking(split)}"

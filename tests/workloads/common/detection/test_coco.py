@@ -231,8 +231,21 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     split = coco.read_coco_split(tmp_path, "val")
     found, _ = file_checks.inspect_split_pictures(split)
     with pytest.raises(RequestError, match=r"1 of 2 images are unreadable: .*000000000009\.jpg"):
-        found.check_usability(split.folder, skip=False)
+        found.check_usability(split.folder, "val", skip=False)
     assert found.drop_broken_pictures(split).image_I.tolist() == [5]
+
+
+def test_a_folder_that_the_path_has_already_is_named(tmp_path: Path) -> None:
+    """Tools write file_name from the root of the data; every image would be called unreadable."""
+    coco.check_file_names(coco.read_coco_split(write(tmp_path), "val"))
+    path = tmp_path / "annotations" / "instances_val2017.json"
+    path.write_text(path.read_text().replace(': "0000', ': "val2017/0000'))
+    told = (
+        "2 of 2 images have a file_name with a folder that is already in the path:"
+        f" 'val2017/000000000005.jpg' in {tmp_path / 'val2017'}; take the folder out of file_name"
+    )
+    with pytest.raises(RequestError, match=told):
+        coco.check_file_names(coco.read_coco_split(tmp_path, "val"))
 
 
 def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from suite.dataset import Survey
 from suite.errors import RequestError
-from suite.files.foreign_names import format_left_out_names
 from suite.rounds import HyperValue
 from suite.workload import Run
+from workloads.common.name_lists import format_left_out_names
 from workloads.common.pictures import file_checks
 from workloads.common.setting_values import require_flag_setting
 from workloads.resnet50 import data

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suite.errors import RequestError
 from suite.files.foreign_names import is_foreign_name
-from workloads.common.pictures.decoding import format_leading_names
+from workloads.common.name_lists import format_leading_names
 
 IMAGENET_FILE_SUFFIXES: Final = frozenset({".jpeg", ".jpg"})
 TAR_SUFFIXES: Final = (".tar", ".tar.gz", ".tgz")
@@ -47,6 +47,9 @@ class ImageNetSplit:
         """Return the path of an image."""
         name: bytes = self.names[index]
         return self.folder / name.decode()
+
+    def get_stated_extent(self, index: int) -> None:
+        """Return None: ImageNet states no sizes."""
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> "ImageNetSplit":
         """Return only the selected images."""

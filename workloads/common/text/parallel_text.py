@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TypeGuard
 
 from suite.errors import RequestError
+from suite.files.untrusted_files import UTF16_MARKS
 from workloads.common.broken_samples import advise_about_broken_samples
 
 TEXT_TRAIN_SPLIT, TEXT_TEST_SPLIT = TEXT_SPLITS = ("train", "test")
@@ -19,7 +20,6 @@ SOURCE_SUFFIX, TARGET_SUFFIX = (
     "de",
 )  # the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
 MAX_NAMED_LINES: Final = 5  # broken lines listed in a message; the rest are counted
-UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 LATIN1_TEXT_BYTES: Final = frozenset(range(0xA0, 0xFE))
 """Bytes beyond ASCII of Western European text in ISO 8859-1: without control characters, and
 without 0xfe and 0xff, which rather stand for damage than for thorn and y with diaeresis.

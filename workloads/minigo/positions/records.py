@@ -19,7 +19,11 @@ from sgfmill import sgf
 
 from suite.errors import RequestError
 from suite.files.foreign_names import is_foreign_name
-from suite.files.untrusted_files import UnreadableError, read_untrusted_file, read_untrusted_text
+from suite.files.untrusted_files import (
+    UnreadableError,
+    decode_user_text,
+    read_untrusted_file,
+)
 from workloads.minigo.go.board import (
     BLACK,
     WHITE,
@@ -168,7 +172,8 @@ def read_position_labels(
         return found
     lengths = {game.name: len(game.moves) for game in records}
     try:
-        rows = list(csv.reader(StringIO(read_untrusted_text(root / POSITION_LABELS_FILE))))
+        text = read_untrusted_file(root / POSITION_LABELS_FILE, decode_user_text)
+        rows = list(csv.reader(StringIO(text)))
     except (UnreadableError, csv.Error) as error:
         raise RequestError(f"{root / POSITION_LABELS_FILE}: unreadable ({error})") from error
     return [

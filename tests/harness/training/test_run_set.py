@@ -18,11 +18,12 @@ from podium_fakes import drive, fake
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
 from harness.distributed import RankLost, Ranks
-from harness.machine import cpus
+from harness.machine import cpus, system_description
 from harness.training import log_header, run_set
 from harness.training import request as training_request
+from harness.training.request import resolve_training_request
 from harness.training.run_context import TrainingJob
-from harness.training.run_set import train_run_set
+from harness.training.run_set import announce_preparation, train_run_set
 from harness.training.timed_run import check_data_sizes
 from suite import registry
 from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
@@ -687,3 +688,43 @@ def test_a_training_run_has_the_usual_looks(
     gc.set_threshold(garbage.SELDOM_THRESHOLD)
     train_run_set("fake", options(tmp_path), seed=1, runs=2)
     assert len(seen) > 2 and set(seen) == {garbage.USUAL_THRESHOLDS}
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked", "taken"),
+    [
+        ("avx2 avx512f", None, Precision.FP32),
+        ("avx2 avx512f", Precision.BF16, Precision.BF16),
+        ("avx512_bf16", None, Precision.BF16),
+    ],
+)
+def test_bf16_that_would_be_emulated_is_no_default(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    flags: str,
+    asked: Precision | None,
+    taken: Precision,
+):
+    """Quick trains in bf16, which a processor without its instructions computes many times slower
+    than fp32; who asks for it gets it.
+    """
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : fpu {flags}\n")
+    monkeypatch.setattr(system_description, "CPU_INFO_FILE", tmp_path / "cpuinfo")
+    asking = options(
+        tmp_path / "results",
+        profile=Profile.QUICK,
+        framework="torch",
+        engine="torch",
+        data=tmp_path,
+        precision=asked,
+        system=None,
+    )
+    training = resolve_training_request("resnet50", asking)
+    assert training.request.precision == taken
+    assert training.entry.system.endswith(f"-{taken}")
+    announce_preparation(training)
+    told = capsys.readouterr().out
+    assert (
+        "would emulate it, so training takes fp32; --precision bf16 trains in bf16" in told
+    ) is (taken is Precision.FP32)

@@ -20,6 +20,7 @@ from harness.data_manifest import DataManifest
 from harness.distributed import Ranks
 from harness.request import RunRequest, resolve_request
 from suite.cli import RunOptions
+from suite.console.screen import ACTIVITY
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
 from suite.rounds import Profile
@@ -76,7 +77,9 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     """Survey a data set, with a message; RequestError if it changes meanwhile, or a split has no
     usable sample.
     """
-    click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
+    surveying = f"{request.name}: surveying the data in {data_set.root}"
+    click.echo(f"{surveying}, once")
+    ACTIVITY.show(surveying)
     before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()
     after = data_manifest.compute_folder_stamps(data_set)

@@ -15,6 +15,7 @@ from harness.doctor.dtype_trials import check_training_precision
 from harness.failures import describe_exception
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
+from harness.progress import Heartbeat
 from harness.thread_count import resolve_thread_count
 from harness.training.energy import describe_run_energy
 from harness.training.export import read_stopped_run, seal_training_run
@@ -72,6 +73,7 @@ def train_run_set(
         raised_signals() as signals,
         launched(request.device) as (ranks, watch),
         report_rank_failures(ranks, signals, workload, options),
+        Heartbeat(silent=not ranks.leads),
     ):
         if ranks.leads:
             announce_preparation(training)

@@ -79,7 +79,7 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     """
     surveying = f"{request.name}: surveying the data in {data_set.root}"
     click.echo(f"{surveying}, once")
-    ACTIVITY.show(surveying)
+    ACTIVITY.mark_shown(surveying)
     before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()
     after = data_manifest.compute_folder_stamps(data_set)

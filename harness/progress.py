@@ -37,10 +37,10 @@ class Heartbeat(AbstractContextManager["Heartbeat"]):
         """`silent`: on all ranks but the first."""
         self._silent = silent or get_screen().quiet  # click knows the command in its thread alone
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._break_silence, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
-        ACTIVITY.show("")
+        ACTIVITY.mark_shown("")
         if not self._silent:
             self._thread.start()
         return self
@@ -55,14 +55,14 @@ class Heartbeat(AbstractContextManager["Heartbeat"]):
         if not self._silent:
             self._thread.join()
 
-    def _watch(self) -> None:
+    def _break_silence(self) -> None:
         left_s = HEARTBEAT_S
         while not self._ended.wait(max(left_s, 0.01)):
             now = time.monotonic()
             left_s = ACTIVITY.shown_s + HEARTBEAT_S - now
             if left_s <= 0:
                 left_s = HEARTBEAT_S
-                ACTIVITY.show(ACTIVITY.phase)
+                ACTIVITY.mark_shown(ACTIVITY.phase)
                 click.echo(
                     f"{ACTIVITY.phase or 'starting'}: {format_clock_time(now - ACTIVITY.began_s)}"
                     " so far"
@@ -175,7 +175,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def _show_phase(self, title: str) -> None:
         if not self._silent:
-            ACTIVITY.show(f"{self._name}: {title}")
+            ACTIVITY.mark_shown(f"{self._name}: {title}")
 
     def show_evaluation(self) -> None:
         """Show that an evaluation begins."""
@@ -218,7 +218,7 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
 
     def __enter__(self) -> Self:
         text = f"{self._title}, {self._word} {format_rough_duration(self._least_s)}"
-        ACTIVITY.show(self._title)
+        ACTIVITY.mark_shown(self._title)
         self._bar.print_line(text) if self._bar else print_progress_note(text, self._title)
         return self
 
@@ -243,7 +243,7 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
             if gone_s < self._least_s
             else ""
         )
-        ACTIVITY.show(self._title)
+        ACTIVITY.mark_shown(self._title)
         if self._bar:
             self._bar.show(
                 self._title,

@@ -95,7 +95,7 @@ def seal_training_run(
         sha256 = stopped.sha256
         scoring = f"{request.name}: scoring the checkpoint {sha256[:12]}"
         click.echo(scoring)
-        ACTIVITY.show(scoring)
+        ACTIVITY.mark_shown(scoring)
         reference = score_exported_weights(request, exported, campaign.seed + index)
         write_record(
             exported / CHECKPOINT_RECORD,

@@ -37,7 +37,7 @@ class Activity:
     shown_s: float = 0.0
     """When a line was last printed or a bar drawn."""
 
-    def show(self, phase: str) -> None:
+    def mark_shown(self, phase: str) -> None:
         """Record that the user was just shown something of a phase."""
         self.shown_s = time.monotonic()
         if phase != self.phase:
@@ -52,7 +52,7 @@ def print_progress_note(text: str, phase: str | None = None) -> None:
     """Print a progress message, unless --quiet is set; the phase that it belongs to is the message
     itself if none is given.
     """
-    ACTIVITY.show(phase or text)
+    ACTIVITY.mark_shown(phase or text)
     if not get_screen().quiet:
         click.echo(text)
 

@@ -81,9 +81,9 @@ def index_imagenet_split(root: Path, split: str) -> ImageNetSplit:
     classes = tuple(sorted(entry.name for entry in entries if entry.is_dir()))
     names_and_labels = list[tuple[str, int]]()
     for label, group in enumerate(classes):
-        names, foreign = _list_class_images(folder, group)
+        class_names, foreign = _list_class_images(folder, group)
         left_out |= foreign
-        names_and_labels += [(name, label) for name in names]
+        names_and_labels += [(name, label) for name in class_names]
     if not names_and_labels:
         raise RequestError(describe_empty_split(folder, split))
     names, labels = zip(*names_and_labels, strict=True)

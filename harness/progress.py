@@ -40,7 +40,7 @@ class Heartbeat(AbstractContextManager["Heartbeat"]):
         self._thread = threading.Thread(target=self._break_silence, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
-        ACTIVITY.mark_shown("")
+        ACTIVITY.mark_shown("starting")
         if not self._silent:
             self._thread.start()
         return self
@@ -63,10 +63,7 @@ class Heartbeat(AbstractContextManager["Heartbeat"]):
             if left_s <= 0:
                 left_s = HEARTBEAT_S
                 ACTIVITY.mark_shown(ACTIVITY.phase)
-                click.echo(
-                    f"{ACTIVITY.phase or 'starting'}: {format_clock_time(now - ACTIVITY.began_s)}"
-                    " so far"
-                )
+                click.echo(f"{ACTIVITY.phase}: {format_clock_time(now - ACTIVITY.began_s)} so far")
 
 
 class Progress(AbstractContextManager["Progress"]):

@@ -716,7 +716,7 @@ def test_a_derived_hyperparameter_that_no_row_requires_is_missed(
     assert Judge().judge_path(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
 
 
-@pytest.mark.parametrize(("samples", "rules"), [(288, set()), (228, {"training.samples"})])
+@pytest.mark.parametrize(("samples", "rules"), [(72, set()), (228, {"training.samples"})])
 def test_games_of_mini_go_are_as_many_as_its_row_says(
     tmp_path: Path, samples: int, rules: set[str]
 ) -> None:

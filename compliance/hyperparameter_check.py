@@ -263,7 +263,7 @@ def read_hyperparameter_file(path: Path) -> HyperparameterFile:
 
 def parse_hyperparameter_file(path: Path, content: bytes) -> HyperparameterFile:
     """Parse the content of a file; ValueError if it is neither TOML nor JSON."""
-    text = content.decode()
+    text = untrusted_files.decode_user_text(content)
     return HyperparameterFile(
         path=path,
         text=text,

@@ -2,6 +2,7 @@
 the user typed them.
 """
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -26,8 +27,32 @@ def get_screen() -> Screen:
     return (context.find_object(Screen) if context else None) or Screen()
 
 
-def print_progress_note(text: str) -> None:
-    """Print a progress message, unless --quiet is set."""
+@dataclass(slots=True, kw_only=True)
+class Activity:
+    """What the running command does, for the line that shows that it has not hung."""
+
+    phase: str = ""
+    began_s: float = 0.0
+    """When the phase began, on the monotonic clock."""
+    shown_s: float = 0.0
+    """When a line was last printed or a bar drawn."""
+
+    def mark_shown(self, phase: str) -> None:
+        """Record that the user was just shown something of a phase."""
+        self.shown_s = time.monotonic()
+        if phase != self.phase:
+            self.phase, self.began_s = phase, self.shown_s
+
+
+ACTIVITY: Final = Activity()
+"""Of this process: one command runs in it at a time."""
+
+
+def print_progress_note(text: str, phase: str | None = None) -> None:
+    """Print a progress message, unless --quiet is set; the phase that it belongs to is the message
+    itself if none is given.
+    """
+    ACTIVITY.mark_shown(phase or text)
     if not get_screen().quiet:
         click.echo(text)
 

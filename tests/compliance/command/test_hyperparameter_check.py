@@ -61,6 +61,16 @@ def test_a_legal_file_gives_exit_code_zero(toml: Path) -> None:
     assert run("--config", toml).return_value == 0
 
 
+def test_a_byte_order_mark_changes_nothing(toml: Path) -> None:
+    """Windows' editors write one; lines are counted as before."""
+    toml.write_text(TABLE % "3e-4", "utf-8-sig")
+    [found] = findings("--config", toml)
+    assert (found["rule"], found["line"]) == ("training.legality", 5)
+    toml.write_text(TABLE % "2e-4", "utf-16")
+    [found] = findings("--config", toml)
+    assert (found["rule"], found["found"]) == ("file.readable", "is UTF-16; save it as UTF-8")
+
+
 def test_json_is_judged_as_toml_is(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"workload": "resnet50"} | LARS, indent=1))
@@ -133,7 +143,7 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(
     [
         ("nowhere.toml", None, "No such file"),
         (".", None, "not a plain file"),
-        ("c.toml", "\udcff\udcfe\0", "not UTF-8"),
+        ("c.toml", "\udcff\udcfe\0", "is UTF-16"),
         ("c.toml", "opt_name = \n", "line 1"),
         ("c.json", '{"workload": "resnet50", "opt_name": NaN}', "not a finite number"),
         (

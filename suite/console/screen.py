@@ -18,6 +18,10 @@ class Screen:
     verbose: bool = False
     inner: bool = False
     """The command runs as a step of another one, which prints what to do next itself."""
+    moving: tuple[Path, Path] | None = None
+    """Folder of the results that the command works on, and the folder that the other command moves
+    them to once they are complete; None if they stay.
+    """
 
 
 def get_screen() -> Screen:
@@ -56,6 +60,14 @@ VERBOSE_OPTION: Final = click.option(
     callback=set_screen,
     help="Show more detail.",
 )
+
+
+def convert_to_final_path(name: str) -> str:
+    """Return where a file or folder will be once the results are complete."""
+    moving = get_screen().moving
+    if moving is None or not Path(name).is_relative_to(moving[0]):
+        return name
+    return str(moving[1] / Path(name).relative_to(moving[0]))
 
 
 def convert_to_user_path(path: Path, base: Path) -> Path:

@@ -123,7 +123,7 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
     if subject.damaged:
         # the part shows its findings only: readers would believe figures from an altered file
         return subject
-    drawn = list(iterate_study_sections(path))
+    drawn = list(iterate_study_sections(path, subject.findings))
     if drawn and (
         recognise_path(path).kind is PathKind.STUDY or not any(list_tree_organisations(path))
     ):
@@ -141,9 +141,9 @@ def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject
     return subject
 
 
-def iterate_study_sections(path: Path) -> Iterator[Section]:
-    """Yield the sections about studies: about the path itself, or about those in a results
-    folder.
+def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Section]:
+    """Yield the sections about studies: about the path itself, or about those in a results folder;
+    `found` are the judge's findings.
     """
     for folder in (
         [path]
@@ -154,7 +154,9 @@ def iterate_study_sections(path: Path) -> Iterator[Section]:
     ):
         if (folder / STUDY_FILE).is_file():
             yield build_section_or_note(
-                folder.name, f"study-{folder.name}", partial(studies.build_study_section, folder)
+                folder.name,
+                f"study-{folder.name}",
+                partial(studies.build_study_section, folder, found),
             )
 
 

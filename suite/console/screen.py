@@ -4,7 +4,7 @@ the user typed them.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -39,9 +39,8 @@ def print_progress_note(text: str) -> None:
 def set_screen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     """Handle --quiet or --verbose, before or after the command's name."""
     if given:
-        context.obj = replace(
-            context.find_object(Screen) or Screen(), **{str(parameter.name): True}
-        )
+        changes: dict[str, Any] = {str(parameter.name): True}
+        context.obj = replace(context.find_object(Screen) or Screen(), **changes)
 
 
 QUIET_OPTION: Final = click.option(

@@ -2,6 +2,7 @@
 throughput, accuracy against speed, and the runs of a peak search.
 """
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,13 @@ from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, 
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import STUDY_FILE, Study, StudyRow, select_shown_energy
+from suite.studies.documents import (
+    STUDY_FILE,
+    Study,
+    StudyMachine,
+    StudyRow,
+    select_shown_energy,
+)
 from suite.studies.rates import (
     PEAK_KIND,
     RUN_PURPOSE,
@@ -52,20 +59,50 @@ class StudyHeader(msgspec.Struct, frozen=True):
     """The fields that every study has."""
 
     kind: str = ""
+    machine: StudyMachine | None = None
 
 
 def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Section:
     """Draw one study; JudgedError if its table cannot be read. `findings` are the judge's, of
     which the section tells what disturbed the runs.
     """
-    kind = read_study_table(folder, StudyHeader).kind
+    header = read_study_table(folder, StudyHeader)
+    kind = header.kind
     if kind == PEAK_KIND:
         section = build_peak_section(read_study_table(folder, PeakStudy), folder.name)
     elif kind == SPEED_KIND:
         section = build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
     else:
         section = build_sweep_section(read_study_table(folder, Study), folder.name)
-    return replace(section, notes=(*build_noise_notes(folder, findings), *section.notes))
+    return replace(
+        section,
+        notes=(*build_noise_notes(folder, findings), *section.notes),
+        tables=(
+            *section.tables,
+            *(build_study_machine_tables(header.machine) if header.machine else ()),
+        ),
+    )
+
+
+def build_study_machine_tables(machine: StudyMachine) -> Iterator[Table]:
+    """Yield the processor and the commands of a study, and the packages."""
+    count = f"{machine.processors} x " if machine.processors else ""
+    yield Table(
+        title="Machine",
+        columns=("what", "value"),
+        rows=(("processors", f"{count}{machine.processor or 'unknown'}"),),
+    )
+    yield Table(
+        title="Commands to repeat it",
+        columns=("command",),
+        rows=tuple((shlex.join(command),) for command in machine.commands),
+    )
+    yield Table(
+        title="Packages",
+        columns=("package", "version"),
+        rows=tuple(machine.packages.items()),
+        folded=True,
+    )
 
 
 def build_noise_notes(folder: Path, findings: Sequence[Finding]) -> Iterator[Note]:

@@ -25,6 +25,7 @@ from suite.studies.documents import (
     RateDrift,
     RequestedPoints,
     Study,
+    StudyMachine,
     StudyRow,
     SweepRequest,
     build_batch_settings,
@@ -146,6 +147,12 @@ def write_study(root: Path) -> Path:
     rows = (row, refused)
     study = Study(
         kind="sweep",
+        machine=StudyMachine(
+            processor="AMD EPYC",
+            processors=1,
+            packages={"torch": "2.13.0"},
+            commands=(("podium", "sweep", "--network", "toy"),),
+        ),
         **SHARED,
         system="box",
         seed=0,

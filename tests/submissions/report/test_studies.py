@@ -190,3 +190,12 @@ def test_a_study_beside_other_programs_says_so(tmp_path: Path) -> None:
     document = json.loads(page(study, "json", tmp_path / "r.json"))
     notes = [note["text"] for note in document["parts"][0]["sections"][0]["notes"]]
     assert notes[0].startswith(f"The machine was disturbed in {len(points)} runs (noise.others)")
+
+
+def test_the_page_of_a_study_names_processor_packages_and_commands(tmp_path: Path) -> None:
+    """It named a system and its threads, of which nobody else knows what they are."""
+    document = json.loads(page(BASE / "study", "json", tmp_path / "r.json"))
+    tables = {each["title"]: each["rows"] for each in document["parts"][0]["sections"][0]["tables"]}
+    assert tables["Machine"] == [["processors", "1 x AMD EPYC"]]
+    assert tables["Commands to repeat it"] == [["podium sweep --network toy"]]
+    assert tables["Packages"] == [["torch", "2.13.0"]]

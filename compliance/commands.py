@@ -15,6 +15,7 @@ from compliance.reports import render
 from compliance.rules import Rule, load_rules
 from compliance.verdict import About, PathJudgement, Severity, Verdict, weigh_form_as_error
 from suite import registry
+from suite.console.screen import convert_to_final_path
 from suite.errors import MissingError, RequestError
 
 RULE_LIST_WIDTH: Final = 100
@@ -44,7 +45,20 @@ def check_paths(
     results = [judge.judge_path(path) for path in paths]
     if strict:
         results = [replace(each, findings=weigh_form_as_error(each.findings)) for each in results]
+    if all(each.verdict is Verdict.VALID for each in results):
+        results = list(map(name_final_paths, results))
     return print_judge_report(results, form)
+
+
+def name_final_paths(judgement: PathJudgement) -> PathJudgement:
+    """Name a result and its files by the paths that they have once a campaign is complete."""
+    return replace(
+        judgement,
+        path=convert_to_final_path(judgement.path),
+        findings=tuple(
+            replace(each, file=convert_to_final_path(each.file)) for each in judgement.findings
+        ),
+    )
 
 
 def check_config(

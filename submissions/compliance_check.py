@@ -91,13 +91,14 @@ def choose_shared_judge(results: Sequence[IndexedResult]) -> Judge:
     return build_unpacked_bundle_judge(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
 
 
-def list_error_sentences(path: Path) -> list[str]:
-    """Judge one path; return one sentence per finding that invalidates it."""
-    return [
-        format_finding_line(finding)
-        for finding in judge_path(path)
-        if finding.severity is Severity.ERROR
-    ]
+def list_error_sentences(path: Path, source: Path | None = None) -> list[str]:
+    """Judge one path; return one sentence per finding that invalidates it. Files of a bundle that
+    will not stay are named in `source`, the folder that they were packed from.
+    """
+    found = judge_path(path)
+    if source is not None:
+        found = rename_bundle_findings((found, path), source)
+    return [format_finding_line(finding) for finding in found if finding.severity is Severity.ERROR]
 
 
 def is_valid_result(result: IndexedResult, judge: Judge | None = None) -> bool:

@@ -136,9 +136,10 @@ def serve_scenarios(
     accuracy_run = serving_setup.entry.locate_accuracy_run(
         serving_setup.request.row.inference_name, scenarios[0]
     )
-    print_progress_note(
-        f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, results)}"
-    )
+    if problems or get_screen().moving is None:  # a campaign that moves them names the place
+        print_progress_note(
+            f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, results)}"
+        )
     if problems:
         raise JudgedError("; ".join(problems))
     if not get_screen().inner:

@@ -159,7 +159,8 @@ def train_remaining_runs(
 def print_next_command(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Print the path of the logs and the next command."""
     good = not has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
-    if good or job.working_entry == job.entry:
+    moved = good and get_screen().moving is not None  # by the campaign, which names the place
+    if not moved and (good or job.working_entry == job.entry):
         logs = job.entry.results / campaign.logs
         shown = convert_to_user_path(logs, job.request.options.results)
         print_progress_note(f"{job.name}: logs in {shown}")

@@ -67,7 +67,7 @@ def pack_results(
 
 def check_new_bundle(partial: Path, results: Path) -> None:
     """Verify the new bundle like any recipient; JudgedError with one line per problem."""
-    problems = list_packed_bundle_problems(partial)
+    problems = list_packed_bundle_problems(partial, results)
     if problems:
         raise JudgedError(
             "\n  ".join([f"{results}: not packed, because podium check rejects it:", *problems])
@@ -87,16 +87,17 @@ def list_bundle_problems(path: Path) -> list[str]:
     )
 
 
-def list_packed_bundle_problems(bundle: Path) -> list[str]:
+def list_packed_bundle_problems(bundle: Path, source: Path | None = None) -> list[str]:
     """Return one sentence per problem with a packed bundle: with its bytes or, if they are
-    undamaged, with its content.
+    undamaged, with its content. `source` is the folder that it was packed from, if the bundle will
+    not stay.
     """
-    return list(inspect_bundle(bundle)) or list_content_problems(bundle)
+    return list(inspect_bundle(bundle)) or list_content_problems(bundle, source)
 
 
-def list_content_problems(bundle: Path) -> list[str]:
+def list_content_problems(bundle: Path, source: Path | None = None) -> list[str]:
     """Return one sentence per problem with the content of a bundle whose bytes are undamaged."""
-    return compliance_check.list_error_sentences(bundle) or list(
+    return compliance_check.list_error_sentences(bundle, source) or list(
         compare_manifest_with_content(bundle)
     )
 

@@ -3,7 +3,7 @@ LoadGen's result of each scenario.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from compliance.documents.inference_mllog.headline import find_mllog_headline
@@ -13,8 +13,14 @@ from compliance.documents.inference_mllog.run import (
     read_accuracy_text,
     read_mllog_run,
 )
-from compliance.documents.inference_text.entry import find_performance_folders, read_entry_headline
+from compliance.documents.inference_text.entry import (
+    find_child_ignoring_case,
+    find_performance_folders,
+    read_entry_headline,
+)
+from compliance.documents.inference_text.entry_files import read_claims
 from compliance.documents.training.convergence import judge_set_convergence
+from compliance.documents.training.evaluations import PublishedEvaluation
 from compliance.documents.training.log import (
     PublishedLog,
     PublishedSet,
@@ -57,15 +63,7 @@ def read_published_training_values(
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts
     as the slowest.
     """
-    tree_location = recognise_path(result.folder).position
-    group = (
-        None if result.single_log else read_published_set(result.folder, judged_by, tree_location)
-    )
-    logs = (
-        group.logs
-        if group
-        else [read_published_log(result.training_logs[0], judged_by, tree_location)]
-    )
+    group, logs = read_published_result_logs(result, judged_by)
     if all(log.minutes is None for log in logs):
         raise JudgedError(
             f"{result.single_log or result.folder}: its logs contain no run_start and run_stop"
@@ -102,14 +100,30 @@ def read_published_training_values(
     )
 
 
+def read_published_result_logs(
+    result: IndexedResult, judged_by: PublishedTraining
+) -> tuple[PublishedSet | None, Sequence[PublishedLog]]:
+    """Read the logs of a training set, with the set; of a single log without it."""
+    tree_location = recognise_path(result.folder).position
+    if result.single_log:
+        return None, [read_published_log(result.single_log, judged_by, tree_location)]
+    group = read_published_set(result.folder, judged_by, tree_location)
+    return group, group.logs
+
+
+def find_final_evaluation(log: PublishedLog) -> PublishedEvaluation | None:
+    """Return the evaluation that ended a run: the first that reached the target, else the last."""
+    ended = next(filter(log.has_reached_target, log.evaluations), None)
+    return ended or (log.evaluations[-1] if log.evaluations else None)
+
+
 def collect_final_scores(logs: Iterable[PublishedLog]) -> Mapping[str, float]:
     """Return the score of each metric in the evaluation that ended the runs: of several runs the
     one furthest from the target.
     """
     found: dict[str, float] = {}
     for log in logs:
-        ended = next(filter(log.has_reached_target, log.evaluations), None)
-        final = ended or (log.evaluations[-1] if log.evaluations else None)
+        final = find_final_evaluation(log)
         lower = log.row.lower_is_better if log.row else ()
         for metric, score in (final.scores if final else {}).items():
             if score is not None:
@@ -206,6 +220,12 @@ def read_published_inference_values(
     found = read_entry_headline(result.folder, judged_by)
     if found is None or result.scenario is None:
         raise JudgedError(f"{result.folder}: no result in the summaries of its performance runs")
+    row = judged_by.benchmarks.get(
+        judged_by.find_benchmark(result.folder.parent.name, result.division or None) or ""
+    )
+    accuracy_folder = find_child_ignoring_case(result.folder, "accuracy")
+    scores = read_claims(accuracy_folder / ACCURACY_TEXT).scores if accuracy_folder else {}
+    claims = scores.get(row.metric, []) if row else []
     return ResultValues(
         profile=PUBLISHED_PROFILE,
         round=judged_by.name,
@@ -213,4 +233,6 @@ def read_published_inference_values(
         value=found.value,
         unit=found.unit,
         runs=found.runs,
+        accuracy={row.metric: claims[0].value} if row and claims else {},
+        target={row.metric: row.threshold} if row and result.division != "open" else {},
     )

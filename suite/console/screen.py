@@ -5,7 +5,7 @@ the user typed them.
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -19,6 +19,10 @@ class Screen:
     verbose: bool = False
     inner: bool = False
     """The command runs as a step of another one, which prints what to do next itself."""
+    moving: tuple[Path, Path] | None = None
+    """Folder of the results that the command works on, and the folder that the other command moves
+    them to once they are complete; None if they stay.
+    """
 
 
 def get_screen() -> Screen:
@@ -60,9 +64,8 @@ def print_progress_note(text: str, phase: str | None = None) -> None:
 def set_screen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     """Handle --quiet or --verbose, before or after the command's name."""
     if given:
-        context.obj = replace(
-            context.find_object(Screen) or Screen(), **{str(parameter.name): True}
-        )
+        changes: dict[str, Any] = {str(parameter.name): True}
+        context.obj = replace(context.find_object(Screen) or Screen(), **changes)
 
 
 QUIET_OPTION: Final = click.option(
@@ -81,6 +84,14 @@ VERBOSE_OPTION: Final = click.option(
     callback=set_screen,
     help="Show more detail.",
 )
+
+
+def convert_to_final_path(name: str) -> str:
+    """Return where a file or folder will be once the results are complete."""
+    moving = get_screen().moving
+    if moving is None or not Path(name).is_relative_to(moving[0]):
+        return name
+    return str(moving[1] / Path(name).relative_to(moving[0]))
 
 
 def convert_to_user_path(path: Path, base: Path) -> Path:

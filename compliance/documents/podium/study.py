@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from compliance.documents.headline import group_records_by_key
+from compliance.documents.podium.conditions import RunConditions, read_study_conditions
 from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen import accuracy_log, query_times
 from compliance.logs.mllog import mllog_lines
@@ -78,8 +79,8 @@ class StudyPoint:
 
     no_energy: tuple[str, ...] | None
     """Why a power channel gave no energy, recomputed; None if its readings cannot be read."""
-    telemetry: bool
-    """Whether the run has telemetry beside it."""
+    conditions: RunConditions | None
+    """The conditions of the run; None if it has no telemetry beside it."""
 
     @property
     def parts_ns(self) -> Sequence[float]:
@@ -166,7 +167,7 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
         folder=folder,
         study=study,
         points=tuple(
-            read_study_point(row, folder / row.folder, sources) for row in rows_with_folder
+            read_study_point(row, folder / row.folder, round, sources) for row in rows_with_folder
         ),
         scores={
             system: score_study_system(folder, system, study.subject, sources)
@@ -204,7 +205,7 @@ def list_study_paths(folder: Path) -> Iterator[str]:
 
 
 def read_study_point(
-    table_row: StudyRow | RateDrift, folder: Path, sources: list[SourceFile]
+    table_row: StudyRow | RateDrift, folder: Path, round: Round, sources: list[SourceFile]
 ) -> StudyPoint:
     """Read one run of a study."""
     detail, record, times, summary = (
@@ -225,7 +226,7 @@ def read_study_point(
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
         no_energy=recompute_no_energy_reasons(folder, index),
-        telemetry=is_file(folder / TELEMETRY_FILE),
+        conditions=read_study_conditions(folder, queries, round, sources),
     )
 
 

@@ -16,6 +16,7 @@ from examples import EXAMPLES, path_of
 
 from compliance.cli import check, explain
 from compliance.rules import load_rules
+from suite.console.screen import Screen
 from suite.errors import RequestError
 
 BASE = EXAMPLES / "base"
@@ -200,3 +201,22 @@ def test_the_judge_needs_no_framework_and_starts_at_once() -> None:
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_results_that_are_moved_afterwards_have_their_final_paths(
+    tmp_path: Path, valid: bool
+) -> None:
+    """A campaign moves only what the judge accepts; the rest stays where it was judged."""
+    staged, final = tmp_path / "results" / ".podium" / "campaign", tmp_path / "results"
+    shutil.copytree(BASE / "tree", staged)
+    if not valid:
+        next(staged.rglob("result_0.txt")).write_text("")
+    words = [str(staged / "open" / "acme"), "--format", "json"]
+    result = CliRunner().invoke(
+        check, words, standalone_mode=False, obj=Screen(moving=(staged, final))
+    )
+    (judged,) = json.loads(result.stdout)["results"]
+    assert (judged["verdict"] == "valid") is valid
+    assert judged["path"] == str((final if valid else staged) / "open" / "acme")
+    assert all(each["file"].startswith(str(staged)) is not valid for each in judged["findings"])

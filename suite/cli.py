@@ -43,6 +43,7 @@ COMMAND_SUMMARIES: Final = {
     "sweep": "Measure throughput and latency by batch size.",
     "peak": "Find the highest rate within a latency bound.",
     "run": "Run the whole campaign: train, infer, check, pack.",
+    "restore": "Bring superseded results back.",
     "check": "Check logs, result sets, results trees and bundles.",
     "explain": "Explain a rule, and how to fix a violation.",
     "score": "Print the scores of a results tree or bundle.",

@@ -51,6 +51,7 @@ from harness.serving.staging import (
     copy_ground_truth,
     find_replaced_runs,
     find_stale_audits,
+    find_stale_measurements,
     finish_interrupted_move,
     is_every_run_valid,
     move_staged_runs_aside,
@@ -218,7 +219,11 @@ def run_staged_scenario(
         replace_earlier_runs(
             serving_setup,
             staging,
-            [*replaced_runs, *find_stale_audits(serving_setup, replaced_runs)],
+            [
+                *replaced_runs,
+                *find_stale_measurements(serving_setup, replaced_runs),
+                *find_stale_audits(serving_setup, replaced_runs),
+            ],
         )
     serving_setup.ledger.settle()
     yield from problems

@@ -91,6 +91,20 @@ def find_replaced_runs(
     ]
 
 
+def find_stale_measurements(
+    serving_setup: ServingSetup, replaced_runs: Sequence[Path]
+) -> list[Path]:
+    """Return the measurements of results that are replaced: without them nobody could bring the
+    results back.
+    """
+    places = {scenario.folder: scenario for scenario in Scenario}
+    name = serving_setup.request.row.inference_name
+    return [
+        serving_setup.entry.locate_measurements_file(name, places[folder])
+        for folder in dict.fromkeys(path.parent.name for path in replaced_runs)
+    ]
+
+
 def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]) -> list[Path]:
     """Return the compliance tests of results that are replaced: they say nothing of the new
     ones.

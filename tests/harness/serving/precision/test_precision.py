@@ -278,7 +278,7 @@ def test_an_interrupted_comparison_keeps_finished_systems_and_goes_on(
 ) -> None:
     """Ctrl-C while the second format is measured: the row of the first stays, as do its runs."""
     keep_checkpoint(tmp_path)
-    arguments = words(tmp_path, "--set", "batching.max_batch=4")[1:]
+    arguments = words(tmp_path, "--engine", "fake", "--set", "batching.max_batch=4")[1:]
     child = light.start(["precision", *arguments])
     until(lambda: (tmp_path / TABLE).is_file() and len(study_of(tmp_path)["rows"]) == 1)
     child.send_signal(signal.SIGINT)
@@ -372,7 +372,7 @@ def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
 def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     """Whoever pipes it into a program gets one document."""
     keep_checkpoint(tmp_path)
-    shared = words(tmp_path, "--precision", "fp32", "--format", "json")[1:]
+    shared = words(tmp_path, "--engine", "fake", "--precision", "fp32", "--format", "json")[1:]
     done = CliRunner().invoke(command, shared)
     assert done.exception is None, done.exception
     document = json.loads(done.stdout)

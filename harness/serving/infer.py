@@ -18,6 +18,7 @@ from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
 from harness.serving.attempts import record_attempt
+from harness.serving.checkpoint_selection import describe_missing_training_set
 from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
@@ -93,6 +94,8 @@ def serve_workload(
         if endpoint_options
         else set_up_serving(workload, options, checkpoint)
     )
+    if sentence := describe_missing_training_set(serving_setup.request, serving_setup.checkpoint):
+        click.echo(sentence)
     serve_scenarios(
         replace(serving_setup, requested_runs=runs), scenarios=scenarios, mode=mode, search=search
     )

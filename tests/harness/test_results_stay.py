@@ -380,6 +380,16 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(
     }
 
 
+def test_runs_beside_their_training_set_need_nothing_else(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Only runs without it are told that `podium check` wants it."""
+    infer(trained)
+    assert "training set is not in" not in capsys.readouterr().out
+    infer(trained, org="others")
+    assert "training set is not in" in capsys.readouterr().out
+
+
 def test_a_superseded_result_comes_back_and_counts(served: Path):
     """ "earlier results moved to .podium/superseded/1" had no way back: copied by hand, the runs
     were "made by step 2, and superseded later" to the judge.

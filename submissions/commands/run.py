@@ -5,6 +5,7 @@ import click
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import RUN_OPTIONS
 from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
+from suite.console.screen import VERBOSE_OPTION
 
 
 def refuse_scenario(context: click.Context, __: click.Parameter, name: str | None) -> None:
@@ -20,6 +21,7 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
 @click.command()
 @click.argument("workload", is_eager=True, type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
 @add_run_options(*RUN_OPTIONS)
+@VERBOSE_OPTION
 @click.option(
     "--seed", type=int, help="Seed of the first run (default: drawn at random and logged)."
 )

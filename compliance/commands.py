@@ -11,11 +11,12 @@ from typing import Any, Final
 import click
 
 from compliance.judge import Judge
+from compliance.own_run import fold_disturbances, omit_editing_advice
 from compliance.reports import render
 from compliance.rules import Rule, load_rules
 from compliance.verdict import About, PathJudgement, Severity, Verdict, weigh_form_as_error
 from suite import registry
-from suite.console.screen import convert_to_final_path
+from suite.console.screen import convert_to_final_path, get_screen
 from suite.errors import MissingError, RequestError
 
 RULE_LIST_WIDTH: Final = 100
@@ -47,7 +48,15 @@ def check_paths(
         results = [replace(each, findings=weigh_form_as_error(each.findings)) for each in results]
     if all(each.verdict is Verdict.VALID for each in results):
         results = list(map(name_final_paths, results))
-    return print_judge_report(results, form)
+    screen, disturbances = get_screen(), ""
+    if screen.inner and form == "text":
+        results = omit_editing_advice(results)
+        if not screen.verbose:
+            results, disturbances = fold_disturbances(results)
+    code = print_judge_report(results, form)
+    if disturbances:
+        click.echo(disturbances)
+    return code
 
 
 def name_final_paths(judgement: PathJudgement) -> PathJudgement:

@@ -141,6 +141,7 @@ def format_rule_findings(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (
         f"    -> {advice}"
         for advice in dict.fromkeys(finding.advice for finding in findings[:MAX_SHOWN_FINDINGS])
+        if advice
     )
 
 

@@ -341,6 +341,7 @@ def run_pack_step(campaign: Campaign, results: Sequence[IndexedResult]) -> Path:
         "--workload",
         campaign.workload,
         *chosen,
+        "--force",
     )
     return bundle
 

@@ -34,8 +34,19 @@ RECOMPUTED_MANIFEST_FIELDS: Final = (
 """Manifest fields that are determined by the bundle's content; format and version depend on the
 podium that packed it.
 """
+BUNDLE_SUFFIX: Final = ".tar.zst"
 UNDRAWN_RULE: Final = "loadgen.library"
 """The judge's rule for a run whose LoadGen draws could not be reproduced."""
+
+
+def check_bundle_path(bundle: Path, *, replace: bool) -> None:
+    """Refuse a name of another kind of file and, unless `replace` is set, an existing file;
+    RequestError.
+    """
+    if not bundle.name.endswith(BUNDLE_SUFFIX):
+        raise RequestError(f"-o {bundle}: a bundle is a {BUNDLE_SUFFIX} file; name one")
+    if bundle.exists() and not replace:
+        raise RequestError(f"{bundle} exists; name another file, or replace it with --force")
 
 
 def pack_results(

@@ -240,8 +240,8 @@ def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
             )
         else:
             yield from parts
-    for workload in workloads:
-        yield from iterate_precision_sections(subject, workload)
+    compared = (formats.build_formats_section(subject.pairs, workload) for workload in workloads)
+    yield from filter(None, compared)
     yield findings.build_findings_section(subject.findings, subject.problems)
     shown = provenance.build_provenance_section(
         [result for result, _ in subject.pairs], subject.path if subject.bundle else None
@@ -250,22 +250,6 @@ def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
         names.is_published_score(each.score) for _, each in subject.pairs
     ):  # a published round files nothing of what this section shows
         yield shown
-
-
-def iterate_precision_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:
-    """Yield the comparison of engines and precisions: as measured by `podium precision`, or else
-    from the results.
-    """
-    roots = dict.fromkeys(
-        result.results_root
-        for result, _ in subject.pairs
-        if result.organisation_folder and result.workload == workload
-    )
-    measured = list(
-        filter(None, (orientation.read_precision_section(root, workload) for root in roots))
-    )
-    computed = None if measured else formats.build_formats_section(subject.pairs, workload)
-    yield from measured or ([computed] if computed else [])
 
 
 def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:

@@ -33,6 +33,7 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import RunRecord
 from suite.rounds import Round
 from suite.studies.documents import STUDY_FILE
+from suite.studies.precision import PrecisionRow
 from suite.studies.rates import (
     PEAK_KIND,
     RATE_ATTEMPT_FILE,
@@ -49,6 +50,7 @@ D = TypeVar("D", PeakStudy, SpeedStudy)
 PEAK_DECODER: Final = msgspec.json.Decoder(PeakStudy)
 SPEED_DECODER: Final = msgspec.json.Decoder(SpeedStudy)
 TRIAL_RECORD_DECODER: Final = msgspec.json.Decoder(RateAttemptRecord)
+AnyRateRow: TypeAlias = SpeedRow | RateAttempt | PrecisionRow
 RUN_STAMP_FIELDS: Final = (
     "workload",
     "profile",
@@ -81,7 +83,7 @@ STUDY_HEADER_DECODER: Final = msgspec.json.Decoder(StudyFileHeader)
 class RateRun:
     """One LoadGen run of a study of rates."""
 
-    table_row: SpeedRow | RateAttempt
+    table_row: AnyRateRow
     """The run's row in the table."""
     folder: Path
     record: RunRecord | None
@@ -235,7 +237,7 @@ def read_rate_runs(
 
 
 def read_rate_run(
-    table_row: SpeedRow | RateAttempt, folder: Path, round: Round, sources: list[SourceFile]
+    table_row: AnyRateRow, folder: Path, round: Round, sources: list[SourceFile]
 ) -> RateRun:
     """Read one run."""
     detail, record, trial, times = (

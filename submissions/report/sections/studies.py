@@ -23,6 +23,12 @@ from suite.studies.documents import (
     StudyRow,
     select_shown_energy,
 )
+from suite.studies.precision import (
+    PRECISION_KIND,
+    SHOWN_PERCENTILES,
+    PrecisionRow,
+    PrecisionStudy,
+)
 from suite.studies.rates import (
     PEAK_KIND,
     RUN_PURPOSE,
@@ -49,6 +55,18 @@ RATE_AND_LATENCY_COLUMNS: Final = (
     "p99 ms",
 )
 POWER_COLUMNS: Final = ("W", "grade, scope", "samples/s/W")
+PRECISION_COLUMNS: Final = (
+    "engine",
+    "precision",
+    "accuracy",
+    "difference",
+    "samples/s, Offline",
+    "p50 ms",
+    "p90 ms",
+    "p99 ms",
+    "times as fast",
+    "valid",
+)
 NO_RESULT_NOTE: Final = (
     "A study is not an MLPerf result and not part of a score; every figure comes from a LoadGen "
     "run that is kept."
@@ -70,6 +88,8 @@ def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Secti
     kind = header.kind
     if kind == PEAK_KIND:
         section = build_peak_section(read_study_table(folder, PeakStudy), folder.name)
+    elif kind == PRECISION_KIND:
+        section = build_precision_section(read_study_table(folder, PrecisionStudy), folder.name)
     elif kind == SPEED_KIND:
         section = build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
     else:
@@ -472,6 +492,39 @@ def build_speed_section(study: SpeedStudy, name: str) -> Section:
     )
     return Section(
         id=f"study-{name}", title=f"Speed of {study.stamps.workload}", intro=intro, tables=(table,)
+    )
+
+
+def build_precision_section(study: PrecisionStudy, name: str) -> Section:
+    """Show a study of engines and precisions."""
+    unfinished = Note(text="The comparison is unfinished: rows may be missing.", tone=Tone.CAUTION)
+    table = Table(
+        title="Accuracy and speed",
+        columns=PRECISION_COLUMNS,
+        rows=tuple(map(format_precision_cells, study.rows)),
+        numeric=(4, 5, 6, 7, 8),
+    )
+    intro = f"Measured by podium precision on {study.device}, {study.threads} threads."
+    return Section(
+        id=f"study-{name}",
+        title=f"Engines and precisions of {study.workload}",
+        intro=f"{intro} {NO_RESULT_NOTE}",
+        tables=(table,),
+        notes=() if study.finished else (unfinished,),
+    )
+
+
+def format_precision_cells(row: PrecisionRow) -> tuple[str, ...]:
+    """Format the row of one engine and precision."""
+    return (
+        row.engine,
+        row.precision,
+        " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
+        " ".join(f"{metric} {value:+.4f}" for metric, value in row.difference.items()) or "-",
+        format_study_rate(row.samples_per_second),
+        *(format_ns_as_ms(row.latency_ns.get(f"p{percent}")) for percent in SHOWN_PERCENTILES),
+        "-" if row.speed_up is None else f"{row.speed_up:.2f}",
+        "yes" if row.compliant else f"no: {row.why}",
     )
 
 

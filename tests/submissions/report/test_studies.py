@@ -42,7 +42,7 @@ def page(path: Path, form: str, target: Path) -> str:
     return target.read_text()
 
 
-@pytest.mark.parametrize("kind", ["study", "peak", "speed"])
+@pytest.mark.parametrize("kind", ["study", "peak", "speed", "precision"])
 def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
     """Of itself, and of a results folder that holds nothing else; every chart is drawn."""
     (study,) = (BASE / kind / "studies").iterdir()
@@ -55,6 +55,7 @@ def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
         "study": ["Throughput against batch size", "Latency against throughput"],
         "peak": ["Late queries against rate"],
         "speed": [],
+        "precision": [],
     }[kind]
     text = page(BASE / kind, "html", tmp_path / "r.html")
     assert text.count('<svg class="chart"') == len(charts)
@@ -199,3 +200,13 @@ def test_the_page_of_a_study_names_processor_packages_and_commands(tmp_path: Pat
     assert tables["Machine"] == [["processors", "1 x AMD EPYC"]]
     assert tables["Commands to repeat it"] == [["podium sweep --network toy"]]
     assert tables["Packages"] == [["torch", "2.13.0"]]
+
+
+def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
+    """The table of podium precision, as the study has it."""
+    (study,) = (BASE / "precision" / "studies").iterdir()
+    (part,) = json.loads(page(study, "json", tmp_path / "r.json"))["parts"]
+    (table,) = part["sections"][0]["tables"]
+    (row,) = table["rows"]
+    assert row[:2] == ["torch", "fp32"] and row[-2:] == ["1.00", "yes"] and row[4] == "4.0"
+    assert row[3] == "top1 +0.0000" and len(row) == len(table["columns"])

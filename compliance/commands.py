@@ -2,9 +2,9 @@
 
 import difflib
 import json
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +13,15 @@ import click
 from compliance.judge import Judge
 from compliance.reports import render
 from compliance.rules import Rule, load_rules
-from compliance.verdict import About, PathJudgement, Severity, Verdict, weigh_form_as_error
+from compliance.verdict import About, PathJudgement, Severity, Verdict, judge_strictly
 from suite import registry
+from suite.console.screen import get_screen
 from suite.errors import MissingError, RequestError
 
 RULE_LIST_WIDTH: Final = 100
 """Line width of the list of rules."""
+SUMMARY_VARIABLE: Final = "GITHUB_STEP_SUMMARY"
+"""Environment variable with which a workflow names the file that its step's summary is added to."""
 MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
 
@@ -43,7 +46,7 @@ def check_paths(
     judge = Judge(round_name, truth)
     results = [judge.judge_path(path) for path in paths]
     if strict:
-        results = [replace(each, findings=weigh_form_as_error(each.findings)) for each in results]
+        results = [judge_strictly(each) for each in results]
     return print_judge_report(results, form)
 
 
@@ -58,10 +61,26 @@ def check_config(
 
 def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
     """Print a report and return the exit code."""
-    click.echo(render.render_judge_report(results, form), nl=False)
+    report = render.render_judge_report(results, form, verbose=get_screen().verbose)
+    click.echo(report, nl=False)
+    if form == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
+        write_step_summary(results, Path(summary))
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
     return 1
+
+
+def write_step_summary(results: Sequence[PathJudgement], file: Path) -> None:
+    """Append the summary to the file of a workflow's step; a file that cannot be written costs the
+    summary alone.
+    """
+    from compliance.reports.github import render_step_summary
+
+    try:
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
+            summary.write(render_step_summary(results))
+    except OSError as error:
+        click.echo(f"{SUMMARY_VARIABLE}={file}: {error.strerror}; no summary is written", err=True)
 
 
 def format_rule_list(form: str) -> str:

@@ -49,6 +49,16 @@ class Verdict(StrEnum):
     """Violates a rule, or cannot be read."""
 
 
+class ResultKind(StrEnum):
+    """The kinds of results that a PATH may contain, as reports name them."""
+
+    LOG = "log"
+    SET = "set"
+    RUN = "run"
+    ENTRY = "entry"
+    STUDY = "study"
+
+
 INSTALLED_RULE: Final = "tree.installed"
 """Id of the rule that fires if a result's workload is not installed."""
 UNKNOWN_ROUND: Final = "unknown"
@@ -96,6 +106,24 @@ class Finding:
     """The verdict that an error of this rule leads to."""
     former_rule: str = ""
     """The rule's id before this release, if it had another one."""
+    unchecked: str = ""
+    """What of the result the judge could not check; empty if the finding is about anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedResult:
+    """One of the results that were judged in a PATH."""
+
+    kind: ResultKind
+    path: str
+    files: int
+    """Logs of a set, runs of an entry; 0 for other kinds."""
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the worst verdict that any error about this result leads to."""
+        return compute_verdict(self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +138,14 @@ class PathJudgement:
     """Evidence for the round; empty if it was named, or if each part has its own."""
     other_rounds: tuple[str, ...] = ()
     """Other rounds that the result may belong to."""
+    results: tuple[JudgedResult, ...] = ()
+    """The results in the PATH, each with the findings about it alone."""
+
+    @property
+    def findings_besides(self) -> tuple[Finding, ...]:
+        """Return the findings that belong to no single result: of the layout, systems, ledgers."""
+        known = {finding for result in self.results for finding in result.findings}
+        return tuple(finding for finding in self.findings if finding not in known)
 
     @property
     def verdict(self) -> Verdict:
@@ -132,8 +168,19 @@ def compute_verdict(findings: Iterable[Finding]) -> Verdict:
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID
 
 
-def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def judge_strictly(judged: PathJudgement) -> PathJudgement:
     """Turn warnings about the form into errors, for a result that is about to be submitted."""
+    return replace(
+        judged,
+        findings=weigh_form_as_error(judged.findings),
+        results=tuple(
+            replace(each, findings=weigh_form_as_error(each.findings)) for each in judged.results
+        ),
+    )
+
+
+def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Turn warnings about the form into errors."""
     return tuple(
         replace(each, severity=Severity.ERROR)
         if each.about is About.FORM and each.severity is Severity.WARNING

@@ -60,6 +60,8 @@ class Rule(Generic[D]):
     """What of a published result an error puts in doubt; empty for rules about the form."""
     severity: Severity
     weight: Verdict
+    unchecked: str
+    """What of the result a finding says that the judge could not check; usually empty."""
     rounds: frozenset[str] | None
     """Names of rounds; None for all."""
     workload: str | None
@@ -96,6 +98,7 @@ class Rule(Generic[D]):
             source=self.source,
             advice=fault.advice or self.advice,
             weight=self.weight,
+            unchecked=self.unchecked,
         )
 
 
@@ -113,6 +116,7 @@ def rule(
     former: str = "",
     severity: Severity = Severity.ERROR,
     weight: Verdict = Verdict.BROKEN,
+    unchecked: str = "",
     rounds: Iterable[str] | None = None,
     workload: str | None = None,
 ) -> Callable[[Callable[[D], Iterable[Fault]]], Rule[D]]:
@@ -136,6 +140,7 @@ def rule(
             doubt=doubt,
             severity=severity,
             weight=weight,
+            unchecked=unchecked,
             rounds=names,
             workload=workload,
             check=check,

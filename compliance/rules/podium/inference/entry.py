@@ -278,7 +278,13 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("entry.untraced", InferenceEntry, About.QUALITY, severity=Severity.INFO)
+@rule(
+    "entry.untraced",
+    InferenceEntry,
+    About.QUALITY,
+    severity=Severity.INFO,
+    unchecked="training",
+)
 def untraced(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry outside a results tree is reported, because it cannot be traced to its training set.
 

@@ -9,7 +9,7 @@ conditions of podium's own rounds are house rules.
 from collections.abc import Iterator, Mapping
 
 from submissions.compare.compared_results import ComparisonSide
-from submissions.compare.machines import ComparedMachine
+from submissions.machines import ComparedMachine
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError

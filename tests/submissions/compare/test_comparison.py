@@ -46,7 +46,8 @@ SIDE = ComparisonSide(
 
 def side(path: str = "b", **changes: Any) -> ComparisonSide:
     """Another result; fields of the score are changed in it."""
-    names = {name: changes.pop(name) for name in list(changes) if name in Score.__slots__}
+    own = {*Score.__slots__} - {*ComparisonSide.__slots__}
+    names = {name: changes.pop(name) for name in list(changes) if name in own}
     return replace(SIDE, path=path, score=replace(SCORE, **names), **changes)
 
 

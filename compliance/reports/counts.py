@@ -50,7 +50,7 @@ def format_verdict_details(judged: PathJudgement) -> str:
         judged.round,
         format_judged_counts(judged.results),
         format_unchecked_counts(judged.findings),
-        format_finding_counts(judged.findings),
+        format_severity_counts(judged.findings),
     )
     return "; ".join(filter(None, parts))
 
@@ -77,7 +77,7 @@ def format_unchecked_counts(findings: Iterable[Finding]) -> str:
     return f"not checked: {listed}" if listed else ""
 
 
-def format_finding_counts(findings: Iterable[Finding]) -> str:
+def format_severity_counts(findings: Iterable[Finding]) -> str:
     """Format the numbers of findings by severity; empty if there are none."""
     counts = Counter(finding.severity for finding in findings)
     return ", ".join(
@@ -97,13 +97,13 @@ def build_result_rows(judged: PathJudgement, most: int | None = None) -> list[Re
             str(each.verdict),
             os.path.relpath(each.path, judged.path),
             format_result_contents(each),
-            format_finding_counts(each.findings),
+            format_severity_counts(each.findings),
         )
         for each in sort_worst_first(judged.results)[:most]
     ]
     if besides := judged.findings_besides:
         verdict = str(compute_verdict(besides))
-        rows.append(ResultRow(verdict, "everything else", "", format_finding_counts(besides)))
+        rows.append(ResultRow(verdict, "everything else", "", format_severity_counts(besides)))
     return rows
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from compliance.reports.counts import (
-    format_finding_counts,
+    format_severity_counts,
     format_verdict_details,
 )
 from compliance.reports.limits import split_listed_findings
@@ -83,7 +83,7 @@ def add_result_case(
         },
     )
     if judged.verdict is not Verdict.VALID:
-        found = format_finding_counts(judged.findings)
+        found = format_severity_counts(judged.findings)
         build_xml_element(
             case,
             "failure",

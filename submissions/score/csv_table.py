@@ -54,7 +54,7 @@ def format_scores_csv(rows: Iterable["Score"]) -> str:
     """Format the rows as CSV. Columns of the second and further accuracy metrics and power channels
     have a number; the values of runs are in `unit`, separated by spaces, a failed run is a dash.
     """
-    lines = [build_csv_cells(row) for row in rows]
+    lines = [build_score_cells(row) for row in rows]
     added = dict.fromkeys(name for line in lines for name in line if name not in RESULT_COLUMNS)
     accuracy, power = (
         list(sort_numbered_columns(columns, added))
@@ -82,7 +82,7 @@ def number_column(name: str, number: int) -> str:
     return name if number == 1 else f"{name}_{number}"
 
 
-def build_csv_cells(row: "Score") -> dict[str, object]:
+def build_score_cells(row: "Score") -> dict[str, object]:
     """Build the cells of one row by column."""
     convergence = row.convergence or {}
     return {

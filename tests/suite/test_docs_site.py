@@ -1,5 +1,6 @@
 """The documentation site as `make docs` builds it, and its search in a real browser, from disk."""
 
+import json
 import os
 import re
 import subprocess
@@ -70,3 +71,32 @@ def test_the_search_works_in_pages_opened_from_disk(browser: "Browser", site: Pa
         assert found.get_attribute("href")
     elsewhere = [each for each in seen.requests if not each.startswith(site.as_uri())]
     assert (elsewhere, seen.complaints) == ([], [])
+
+
+def test_pages_of_source_files_are_left_out_of_the_search(site: Path) -> None:
+    """They hold every word, so they would come before the page that explains it."""
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    places = {each["location"].partition("/")[0] for each in index["docs"]}
+    assert {"guides", "rules", "workloads"} <= places
+    assert "source" not in places
+    assert any(site.glob("source/**/*.html"))
+
+
+def test_workload_pages_have_a_title_and_a_table_with_a_header(site: Path) -> None:
+    pages = sorted((site / "workloads").glob("*.html"))
+    assert len(pages) >= 6
+    for page in pages:
+        text = page.read_text("utf-8")
+        [title] = re.findall(r"<h1[^>]*>(.*?)<a ", text)
+        assert re.fullmatch(r".+: .+ \(<code>[a-z0-9]+</code>\)", title), page.name
+        assert not re.search(r"<tr>\s*(<th[^>]*></th>\s*)+</tr>", text), page.name
+
+
+def test_no_command_of_the_home_page_is_cut(browser: "Browser", site: Path) -> None:
+    """At the width of a usual laptop, beside the navigation."""
+    with browser.opened(site / "index.html", viewport={"width": 1280, "height": 800}) as seen:
+        cut = seen.page.evaluate(
+            "[...document.querySelectorAll('pre > code')]"
+            ".filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"
+        )
+    assert cut == []

@@ -150,7 +150,7 @@ def test_a_file_of_hyperparameters_is_judged_before_the_run(tmp_path: Path) -> N
     assert "did you mean 'opt_name'" in str(
         run("--config", str(path), "--workload", "resnet50").exception
     )
-    assert "name the workload" in str(run("--config", str(path)).exception)
+    assert "the file names no workload" in str(run("--config", str(path)).exception)
 
 
 @pytest.mark.parametrize("rule", sorted(load_rules()))

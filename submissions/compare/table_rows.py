@@ -163,7 +163,7 @@ def format_verdict_cell(found: ComparedResult) -> str:
     return "baseline" if found.baseline else str(found.verdict or "-")
 
 
-def iterate_result_remarks(found: ComparedResult, shared: Collection[str]) -> Iterator[str]:
+def iterate_result_remarks(found: ComparedResult, shared: Collection[str] = ()) -> Iterator[str]:
     """Yield why there is no ratio, what difference the runs could have detected, and what
     differs, without what all rows share.
     """

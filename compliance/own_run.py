@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from compliance.verdict import Finding, PathJudgement, Severity
+from compliance.verdict import Finding, PathJudgement, Severity, change_findings
 
 DISTURBANCE_PREFIX: Final = "noise."
 """Prefix of the rules about what disturbed a run."""
@@ -35,7 +35,7 @@ def fold_disturbances(
         or (has_noise and finding.rule == PACE_RULE and finding.severity is Severity.WARNING)
     ]
     kept = [
-        replace(result, findings=tuple(each for each in result.findings if each not in folded))
+        change_findings(result, lambda found: [each for each in found if each not in folded])
         for result in results
     ]
     return kept, describe_disturbances(folded, results) if folded else ""
@@ -76,12 +76,9 @@ def count_observed_runs(results: Sequence[PathJudgement]) -> int:
 def omit_editing_advice(results: Sequence[PathJudgement]) -> list[PathJudgement]:
     """Leave out of each advice that files must not be edited."""
     return [
-        replace(
+        change_findings(
             result,
-            findings=tuple(
-                replace(finding, advice=shorten_advice(finding.advice))
-                for finding in result.findings
-            ),
+            lambda found: [replace(each, advice=shorten_advice(each.advice)) for each in found],
         )
         for result in results
     ]

@@ -16,6 +16,7 @@ from compliance.documents.training.log import (
 from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
 from compliance.documents.training.system_description import DescribedSystem, read_described_system
 from compliance.judges.empty_path import describe_empty_target
+from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import PathKind, RecognisedPath
@@ -27,7 +28,7 @@ from compliance.recognition.tree_path import (
     parse_tree_position,
 )
 from compliance.rules import judge_document
-from compliance.verdict import Finding, Severity, Verdict
+from compliance.verdict import Finding, ResultKind, Severity, Verdict
 from suite.files.layout import fold_name
 from suite.rounds.published_training import PublishedTraining
 
@@ -41,15 +42,17 @@ class TrainingJudge:
     def __init__(self, round: PublishedTraining) -> None:
         self.round = round
         self.systems: dict[str, DescribedSystem] = {}
+        self.recorder = ResultRecorder()
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
         match target.kind:
             case PathKind.LOG:
-                yield from self.judge_log(
-                    read_published_log(path, self.round, place, self.read_system_description(place))
+                log = read_published_log(
+                    path, self.round, place, self.read_system_description(place)
                 )
+                yield from self.recorder.record_result(ResultKind.LOG, path, 0, self.judge_log(log))
             case PathKind.SET:
                 yield from self.judge_set(
                     read_published_set(path, self.round, place, self.read_system_description(place))
@@ -118,8 +121,14 @@ class TrainingJudge:
             )
 
     def judge_set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: first each log alone, in which a run that did not converge or was stopped is
-        not yet an error, then all together.
+        """Judge a set as one result."""
+        yield from self.recorder.record_result(
+            ResultKind.SET, group.folder, len(group.logs), self.judge_set_documents(group)
+        )
+
+    def judge_set_documents(self, group: PublishedSet) -> Iterator[Finding]:
+        """Judge the documents of a set: first each log alone, in which a run that did not converge
+        or was stopped is not yet an error, then all together.
         """
         pardoned = [log.path for log in group.pardoned]
         for log in group.logs:

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from compliance.documents.inference_mllog.entry_documents import read_entry_documents
 from compliance.documents.inference_mllog.headline import find_mllog_headline
 from compliance.documents.inference_mllog.run import (
+    MllogRun,
     parse_claimed_scores,
     parse_scenario_folder,
     read_accuracy_text,
@@ -18,7 +20,7 @@ from compliance.documents.inference_text.entry import (
     find_performance_folders,
     read_entry_headline,
 )
-from compliance.documents.inference_text.entry_files import read_claims
+from compliance.documents.inference_text.entry_files import read_claims, read_measurements_folder
 from compliance.documents.training.convergence import judge_set_convergence
 from compliance.documents.training.evaluations import PublishedEvaluation
 from compliance.documents.training.log import (
@@ -27,6 +29,7 @@ from compliance.documents.training.log import (
     read_published_log,
     read_published_set,
 )
+from compliance.logs.loadgen.summary import PRINTED_NUMBER_PATTERN
 from compliance.recognition.path_kind import recognise_path
 from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN, compute_olympic_mean
 from submissions.result_index import IndexedResult
@@ -165,14 +168,14 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
     Source: submission-checker.py, RESULT_FIELD: SingleStream's and MultiStream's early-stopping
     estimate, else the 90th and 99th percentile.
     """
-    found = [
-        value
+    runs = [
+        read_mllog_run(folder, Mode.PERFORMANCE, judged_by)
         for folder in find_performance_folders(result.folder)
-        if (
-            value := find_mllog_headline(
-                read_mllog_run(folder, Mode.PERFORMANCE, judged_by), result.scenario
-            )
-        )
+    ]
+    found = [
+        (metric, unit, find_printed_digits(run, metric, value))
+        for run in runs
+        for metric, unit, value in filter(None, [find_mllog_headline(run, result.scenario)])
     ]
     if not found or result.scenario is None:
         raise JudgedError(f"{result.folder}: no result in the detail logs of its performance runs")
@@ -187,11 +190,50 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         value=(max if unit == "ns" else min)(values),
         unit=unit,
         runs=values,
+        precision=read_mllog_precision(result, judged_by),
         accuracy={metric: scores[-1] for metric, scores in claims.items()},
         target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
         if model
         else {},
     )
+
+
+def find_printed_digits(run: MllogRun, metric: str, value: float) -> float:
+    """Return a rate with the digits that LoadGen's summary prints, where its detail log has only
+    the first six of them.
+
+    Source: mlcommons/inference, loadgen/results.cc: the summary prints tokens per second with two
+    decimals; logging.cc: numbers in the detail log have C++'s six digits.
+    """
+    text = run.summary.find_text(metric.replace("_", " ").capitalize())
+    if text is None or not PRINTED_NUMBER_PATTERN.fullmatch(text):
+        return value
+    printed = float(text)
+    return printed if f"{printed:.6g}" == f"{value:.6g}" else value
+
+
+def read_mllog_precision(result: IndexedResult, judged_by: InferenceMllogRound) -> str | None:
+    """Read the precision of an entry since v1.0 from the file filed with it."""
+    position = recognise_path(result.folder).position
+    if position is None:
+        return None
+    return fold_stated_precision(read_entry_documents(result.folder, position, judged_by).fields)
+
+
+def read_text_precision(result: IndexedResult) -> str | None:
+    """Read the precision of an entry of v0.5 or v0.7 from its measurements."""
+    if not result.organisation_folder:
+        return None
+    measurements = read_measurements_folder(
+        result.measurements_folder, result.system, result.folder.name
+    )
+    return fold_stated_precision(measurements.fields)
+
+
+def fold_stated_precision(fields: Mapping[str, object]) -> str | None:
+    """Return the precision of the weights in lower case; None if it is not stated."""
+    precision = fields.get("weight_data_types")
+    return precision.casefold() if isinstance(precision, str) else None
 
 
 def find_most_frequent_value(logs: Iterable[PublishedLog], key: str) -> str:
@@ -235,4 +277,5 @@ def read_published_inference_values(
         runs=found.runs,
         accuracy={row.metric: claims[0].value} if row and claims else {},
         target={row.metric: row.threshold} if row and result.division != "open" else {},
+        precision=read_text_precision(result),
     )

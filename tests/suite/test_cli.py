@@ -242,6 +242,19 @@ def test_a_command_whose_import_fails_names_the_extra(monkeypatch: pytest.Monkey
         registry.load_entry_point(registry.COMMAND_GROUP, "command", "broken")
 
 
+def test_the_command_runs_as_a_module_too() -> None:
+    """Where a virtual environment's scripts are not in the path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[0]) == (0, "podium,")
+
+
+def test_a_known_name_with_a_comma_is_one_name() -> None:
+    error = build_unknown_name_error("organisation", "x", ["Acme, Inc.", "Beta"])
+    assert str(error) == "unknown organisation 'x'; known: 'Acme, Inc.', Beta"
+
+
 def test_unknown_without_a_near_name_lists_what_is_known() -> None:
     """A far-off name gets the whole list."""
     assert "known: a, b" in str(build_unknown_name_error("thing", "zzzz", ["b", "a"]))

@@ -380,7 +380,7 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
         stated = [
-            (log, format_canonical_value(table.get(key, "nothing")))
+            (log, format_canonical_value(table[key]) if key in table else None)
             for log, table in tables
             if key in table or log.path not in pardoned
         ]
@@ -436,10 +436,10 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
 def check_differing_values(
     group: PublishedSet,
     key: str,
-    stated: Sequence[tuple[PublishedLog, str]],
+    stated: Sequence[tuple[PublishedLog, str | None]],
     severity: Severity | None = None,
 ) -> Iterator[Fault]:
-    """Yield the logs that differ from most others."""
+    """Yield the logs that differ from most others; None is the value of a log without the key."""
     if len({text for _, text in stated}) < 2:
         return
     usual = Counter(text for _, text in stated).most_common(1)[0][0]
@@ -447,8 +447,8 @@ def check_differing_values(
     for log, text in stated:
         if text != usual:
             yield group.build_fault(
-                f"{key} {text[:80]}",
-                f"{usual[:80]}, as in {first.path.name}",
+                f"{key} is missing" if text is None else f"{key} {text[:80]}",
+                f"{f'no {key}' if usual is None else usual[:80]}, as in {first.path.name}",
                 log.path,
                 log.find_line(key),
                 severity,

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from compliance.documents.timestamps import format_utc_day
 from compliance.logs.source_file import format_excerpt
 from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
+from compliance.recognition.renamed_logs import LOADGEN_EVENT_PATTERN
 from compliance.recognition.training_rounds import (
     TrainingLogEvidence,
     choose_training_round,
@@ -45,8 +46,6 @@ text.
 ROUND_STAMP_PATTERN: Final = re.compile(rb'"key": ?"podium_round", ?"value": ?"([^"\\]{1,40})"')
 PODIUM_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonce)"')
 """podium's own events."""
-LOADGEN_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:loadgen_\w+|requested_\w+|effective_\w+)"')
-"""LoadGen's events; its detail log has had JSON records since 1.0."""
 EVIDENCE_VERSION_PATTERN: Final = re.compile(
     rb'(?:"loadgen_version", ?"value": ?"|version : )([^\s"\\]{1,40})'
 )

@@ -693,7 +693,7 @@ def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
     for number in range(5):
         put(tmp_path / "resnet" / f"result_20210517_{number}.txt", NEW)
     assert recognise_path(tmp_path / "resnet").kind is PathKind.SET
-    put(tmp_path / "other" / "results_1.txt", NEW)
+    put(tmp_path / "other" / "results_1.txt", "no record\n")
     assert recognise_path(tmp_path / "other").kind is PathKind.UNKNOWN
 
 

@@ -11,8 +11,7 @@ from typing import Final
 
 from compliance.bundle.archive import unpack_bundle
 from compliance.recognition import path_kind, tree_path
-from compliance.recognition.evidence import read_first_record
-from compliance.recognition.renamed_logs import LOADGEN_EVENT_PATTERN
+from compliance.recognition.evidence import is_training_log
 from submissions.score import log_values
 from suite import registry
 from suite.errors import JudgedError, PodiumError, build_unknown_name_error
@@ -29,8 +28,6 @@ from suite.loadgen.scenario import Scenario
 
 BUNDLES_FOLDER: Final = "bundles"
 """Folder of campaign bundles, in the results folder."""
-TRAINING_DIALECTS: Final = (b":::MLL", b":::MLPv", b"MLPerf: ")
-"""How the records of training logs begin."""
 UNPACKED_BUNDLES: Final[dict[str, Path]] = {}
 """SHA-256 of each open bundle -> the folder that it is unpacked in."""
 
@@ -168,12 +165,6 @@ def find_requested_results(path: Path) -> list[IndexedResult]:
     if target.kind is path_kind.PathKind.DOCUMENT:
         return []
     return find_results(path) or find_loose_results(target)
-
-
-def is_training_log(path: Path) -> bool:
-    """Return whether a file's first records are those of a training, in any dialect."""
-    head = read_first_record(path)
-    return head.startswith(TRAINING_DIALECTS) and not LOADGEN_EVENT_PATTERN.search(head)
 
 
 def build_single_log_result(target: path_kind.RecognisedPath) -> IndexedResult:

@@ -313,7 +313,7 @@ def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]
     ):
         return
     required = "UTF-8 text without NUL bytes"
-    if text.startswith(UTF16_BYTE_ORDER_MARKS) or is_utf16_text(text):
+    if is_utf16_text(text):
         source.add_parse_error(ParseErrorKind.ENCODING, "UTF-16 text", required, line())
     elif (at := text.find(b"\0")) >= 0:
         source.add_parse_error(
@@ -332,9 +332,11 @@ def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]
 
 
 def is_utf16_text(text: bytes) -> bool:
-    """Return whether text has two bytes per character: every other byte is NUL, but not all."""
+    """Return whether text has two bytes per character: it begins with a mark that says so, or every
+    other byte is NUL, but not all.
+    """
     head = text[:64]
-    return (
+    return text.startswith(UTF16_BYTE_ORDER_MARKS) or (
         len(head) > 8
         and head.strip(b"\0\r\n") != b""
         and not (head[1::2].strip(b"\0") and head[::2].strip(b"\0"))

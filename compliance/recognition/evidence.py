@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from compliance.documents.timestamps import format_utc_day
 from compliance.logs.source_file import format_excerpt
 from compliance.recognition.inference_rounds import map_rounds_by_qsl_seed
-from compliance.recognition.renamed_logs import LOADGEN_EVENT_PATTERN
 from compliance.recognition.training_rounds import (
     TrainingLogEvidence,
     choose_training_round,
@@ -46,6 +45,10 @@ text.
 ROUND_STAMP_PATTERN: Final = re.compile(rb'"key": ?"podium_round", ?"value": ?"([^"\\]{1,40})"')
 PODIUM_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonce)"')
 """podium's own events."""
+LOADGEN_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:loadgen_\w+|requested_\w+|effective_\w+)"')
+"""LoadGen's events; its detail log has had JSON records since 1.0."""
+TRAINING_DIALECTS: Final = (b":::MLL", b":::MLPv", b"MLPerf: ")
+"""How the records of training logs begin."""
 EVIDENCE_VERSION_PATTERN: Final = re.compile(
     rb'(?:"loadgen_version", ?"value": ?"|version : )([^\s"\\]{1,40})'
 )
@@ -173,18 +176,25 @@ def parse_training_evidence(head: bytes, path: Path) -> RoundEvidence:
     )
 
 
-def read_first_record(path: Path) -> bytes:
-    """Read from the first record on; a document or summary has no record and is read from its
-    start; empty if reading fails.
+def is_training_log(path: Path, limit: int | None = None) -> bool:
+    """Return whether a file's first records are those of a training, in any dialect; they begin
+    within the limit in bytes.
+    """
+    head = read_first_record(path, limit)
+    return head.startswith(TRAINING_DIALECTS) and not LOADGEN_EVENT_PATTERN.search(head)
+
+
+def read_first_record(path: Path, limit: int | None = None) -> bytes:
+    """Read from the first record on, searched for within the limit in bytes (MAX_SEARCHED_BYTES); a
+    document or summary has no record and is read from its start; empty if reading fails.
     """
     try:
         with open_regular_file(path) as stream:
             block = stream.read(EVIDENCE_CHUNK_BYTES)
             if path.name == SUMMARY_LOG or path.suffix == ".json":
                 return block
-            while (
-                not (match := FIRST_RECORD_PATTERN.search(block))
-                and stream.tell() < MAX_SEARCHED_BYTES
+            while not (match := FIRST_RECORD_PATTERN.search(block)) and stream.tell() < (
+                limit or MAX_SEARCHED_BYTES
             ):
                 more = stream.read(EVIDENCE_CHUNK_BYTES)
                 if not more:

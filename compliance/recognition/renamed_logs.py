@@ -6,22 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from compliance.recognition.evidence import EVIDENCE_CHUNK_BYTES, is_training_log
 from suite.files.layout import ACCURACY_TEXT, DETAIL_LOG, SUMMARY_LOG
-from suite.files.untrusted_files import open_regular_file
 
 LOADGEN_TEXT_FILES: Final = frozenset({SUMMARY_LOG, DETAIL_LOG, ACCURACY_TEXT})
-LOG_NAME_PATTERN: Final = re.compile(
-    r"[^.].*\.(?:txt|log|out|err|mllog|stdout|stderr|output|[oe]?\d+)|[^.]+", re.IGNORECASE
+LOG_SUFFIX_PATTERN: Final = re.compile(
+    r"\.(?:txt|log|out|err|mllog|stdout|stderr|output|[oe]?\d+)$", re.IGNORECASE
 )
-"""Names under which schedulers, containers and shells store what a program prints."""
-TRAINING_RECORD_PATTERN: Final = re.compile(rb":::MLLOG |:::MLL (?=[-\d])|:::MLPv")
-"""The beginning of a record in a training log of any dialect since v0.5."""
-LOADGEN_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:loadgen_\w+|requested_\w+|effective_\w+)"')
-"""LoadGen's events; its detail log has had JSON records since 1.0."""
-HEAD_BYTES: Final = 1 << 20
-"""Bytes searched for a first record: a job's output before its training."""
-EVENT_BYTES: Final = 1 << 16
-"""Bytes after the first record in which LoadGen's events would be."""
+"""Suffixes under which schedulers, containers and shells store what a program prints."""
 MAX_FILES_WITHOUT_RECORD: Final = 64
 """After this many files without a record a folder is not one of logs."""
 DIGITS_PATTERN: Final = re.compile(r"(\d+)")
@@ -31,10 +23,10 @@ MAX_LISTED_NAMES: Final = 3
 def list_renamed_logs(folder: Path, names: Iterable[str]) -> Iterator[Path]:
     """Yield the training logs among the names in a folder, the numbers in them ascending."""
     strangers = 0
-    fitting = [name for name in names if LOG_NAME_PATTERN.fullmatch(name)]
+    fitting = [name for name in names if "." not in name or LOG_SUFFIX_PATTERN.search(name)]
     for name in sorted({*fitting} - LOADGEN_TEXT_FILES, key=split_numbers):
         if os.path.isfile(path := folder / name):  # noqa: PTH113 - Path.is_file may raise
-            if has_training_records(path):
+            if is_training_log(path, EVIDENCE_CHUNK_BYTES):
                 yield path
             elif (strangers := strangers + 1) >= MAX_FILES_WITHOUT_RECORD:
                 return
@@ -44,20 +36,6 @@ def split_numbers(name: str) -> Sequence[tuple[bool, int, str]]:
     """Split a name into texts and numbers, so that run_10 is sorted behind run_2."""
     parts = DIGITS_PATTERN.split(name)
     return [(True, int(part), "") if part.isdecimal() else (False, 0, part) for part in parts]
-
-
-def has_training_records(path: Path) -> bool:
-    """Return whether a file begins like a training log; one that cannot be read does not."""
-    try:
-        with open_regular_file(path) as stream:
-            head = stream.read(HEAD_BYTES)
-            first = TRAINING_RECORD_PATTERN.search(head)
-            if first is None:
-                return False
-            head = head[first.start() :] + stream.read(EVENT_BYTES)
-    except (OSError, ValueError):
-        return False
-    return not LOADGEN_EVENT_PATTERN.search(head[:EVENT_BYTES])
 
 
 def summarise_names(names: Sequence[str]) -> str:

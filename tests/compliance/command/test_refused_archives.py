@@ -58,7 +58,7 @@ COMMANDS = (
     ["cost", "--prices", "prices.toml"],
     ["verify"],
     ["sign", "--key", "key"],
-    ["timestamp", "--request", "x.tsq"],
+    ["timestamp", "--query", "x.tsq"],
 )
 
 

@@ -1,6 +1,7 @@
 """Build the result for a path that contains nothing to judge, or whose round is unknown."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from compliance.logs.source_file import ParseErrorKind, SourceFile, is_utf16_text
 from compliance.recognition.evidence import EVIDENCE_HEAD_BYTES
@@ -11,6 +12,8 @@ from compliance.rules import judge_document
 from compliance.rules.known_round import UnjudgedPath, known
 from compliance.verdict import UNKNOWN_ROUND, Finding
 from suite.files.untrusted_files import open_regular_file
+
+KINDS_WITHOUT_RESULT: Final = (PathKind.EMPTY, PathKind.DOCUMENT, PathKind.UNKNOWN)
 
 
 def judge_without_round(target: RecognisedPath, evidence: str) -> Iterator[Finding]:
@@ -27,7 +30,11 @@ def judge_without_round(target: RecognisedPath, evidence: str) -> Iterator[Findi
             source.add_read_error(error)
     yield from judge_document(source, UNKNOWN_ROUND)
     if not source.parse_errors:
-        found, required = (evidence, "") if evidence else describe_empty_target(target)
+        found, required = evidence, ""
+        if not evidence and target.kind in KINDS_WITHOUT_RESULT:
+            found, required = describe_empty_target(target)
+        elif not evidence:
+            found = f"no record in this {target.kind} that shows its round"
         yield from known(UnjudgedPath(path=target.path, evidence=found, required=required))
 
 
@@ -43,8 +50,6 @@ def describe_empty_target(target: RecognisedPath) -> tuple[str, str]:
     if target.kind is PathKind.SET:
         names = [path.name for path in list_published_logs(target.path)]
         return f"training logs named {summarise_names(names)}", "result_<i>.txt"
-    if target.kind not in (PathKind.UNKNOWN, PathKind.TREES):
-        return f"no record in this {target.kind} that shows its round", ""
     return (
         "nothing that the judge recognises",
         "a log, set, entry, system, organisation, results tree or bundle",

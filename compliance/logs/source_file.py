@@ -29,6 +29,8 @@ from suite.files.untrusted_files import (
 
 T = TypeVar("T")
 
+MAX_PARSE_ERRORS: Final = 100
+"""Parse errors of a kind that are kept."""
 EXCERPT_CHARACTERS: Final = 120
 """Characters of a bad line shown in a finding."""
 JSON_STRING_PATTERN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
@@ -81,6 +83,8 @@ class ParseError:
     line: int | None = None
     about: About | None = None
     """What of the result the defect bears on, if the parser knows more than its kind says."""
+    advice: str | None = None
+    """What to do, if the parser knows the cause."""
 
 
 @dataclass(slots=True)
@@ -105,6 +109,8 @@ class SourceFile:
     """What of the result defects of the file's content bear on; None if only its form."""
     counts: Counter[ParseErrorKind] = field(default_factory=Counter)
     """Number of parse errors of each kind, including those that were dropped."""
+    repetitions: Counter[tuple[ParseErrorKind, str, About | None]] = field(default_factory=Counter)
+    """Number of parse errors with the same text, likewise."""
 
     def add_parse_error(
         self,
@@ -113,12 +119,20 @@ class SourceFile:
         required: str,
         line: LineOrPosition = None,
         about: About | None = None,
+        advice: str | None = None,
     ) -> None:
         """Record one parse error; beyond a hundred of a kind the rest is dropped, so that garbage
-        takes no memory and no line lookups.
+        takes no memory and no line lookups. One whose cause is known is kept if it is the first
+        that bears on something.
         """
         self.counts[kind] += 1
-        if self.counts[kind] <= 100:
+        same = (kind, found, about)
+        kept = self.counts[kind] <= MAX_PARSE_ERRORS or (
+            advice is not None and same not in self.repetitions
+        )
+        if kept or same in self.repetitions:
+            self.repetitions[same] += 1
+        if kept:
             self.parse_errors.append(
                 ParseError(
                     kind,
@@ -126,8 +140,17 @@ class SourceFile:
                     required,
                     line if line is None or isinstance(line, int) else line.line,
                     about,
+                    advice,
                 )
             )
+
+    def count_repetitions(self, parse_error: ParseError) -> int:
+        """Return how many parse errors have the kind and text of one."""
+        return sum(
+            count
+            for (kind, found, _), count in self.repetitions.items()
+            if (kind, found) == (parse_error.kind, parse_error.found)
+        )
 
     def add_read_error(self, error: Exception) -> None:
         """Record why the file cannot be read."""

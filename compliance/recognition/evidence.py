@@ -153,8 +153,9 @@ def parse_loadgen_evidence(head: bytes, summary: bool = False) -> RoundEvidence 
 
 def parse_training_evidence(head: bytes, path: Path) -> RoundEvidence:
     """Read the date and benchmark of a training log in v0.7's dialect, which all later rounds
-    share.
+    share. A record within a JSON string has its quotes escaped.
     """
+    head = head.replace(b'\\"', b'"')
     times = [
         int(number) // (1 if unit == b"s" else 1000)
         for unit, number in RECORD_TIME_PATTERN.findall(head)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from compliance.documents.training.evaluations import PublishedEvaluation, parse_evaluations
+from compliance.documents.training.mixture import LogMixture, find_log_mixture
 from compliance.documents.training.retention import MAX_RUN_EVENTS, select_retained_records
 from compliance.documents.training.system_description import DescribedSystem
 from compliance.documents.training.values import (
@@ -171,6 +172,13 @@ class PublishedLog:
             and not self.source.has_parse_error(ParseErrorKind.RECORD)
             and not any(map(self.has_reached_target, self.evaluations))
         )
+
+    @property
+    def mixture(self) -> LogMixture | None:
+        """Return what the file has more than one of: runs, or processes. Only its records of a run
+        can then not be told apart; None for the text form, in which processes log alike.
+        """
+        return None if self.older else find_log_mixture(self.index)
 
     @property
     def minutes(self) -> float | None:

@@ -253,6 +253,15 @@ def once(log: PublishedLog) -> Iterator[Fault]:
     values are equal; no accepted log has two.
     Advice: log them from one process only, and submit one run per file.
     """
+    if mixture := log.mixture:
+        yield Fault(
+            file=log.path,
+            line=mixture.line,
+            found=mixture.found,
+            required=mixture.required,
+            advice=mixture.advice,
+        )
+        return
     for key in log.round.events.once:
         if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
             yield log.build_fault(

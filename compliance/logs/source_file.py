@@ -5,6 +5,7 @@ msgspec decodes fast and checks types, but accepts repeated keys and cannot dist
 garbage: a slow second pass checks for both on suspicious lines.
 """
 
+import codecs
 import errno
 import json
 import re
@@ -40,8 +41,10 @@ HUGE_INTEGER_PATTERN: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 DIGITS_TO_ZEROS: Final = bytes.maketrans(b"123456789", b"0" * 9)
 HUGE_INTEGER_ZEROS: Final = b"0" * 25
 """Such an integer with equal digits; it is found in a tenth of the time, and few lines have one."""
-UTF16_BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+UTF16_BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Byte order marks of UTF-16 text."""
+UTF16_FOUND: Final = "UTF-16 text"
+UTF16_ADVICE: Final = "save it as UTF-8."
 JSON_KEY_PATTERN: Final = re.compile(rb'"([^"\\]*+)"\s*+:')
 """A key, in text without backslashes."""
 
@@ -162,6 +165,11 @@ class SourceFile:
             f"a readable file {self.path.name}",
         )
 
+    @property
+    def is_utf16(self) -> bool:
+        """Return whether the file is UTF-16, which explains all of its other defects."""
+        return any(each.found.startswith(UTF16_FOUND) for each in self.parse_errors)
+
     def has_parse_error(self, *kinds: ParseErrorKind) -> bool:
         """Return whether the file has a parse error of one of these kinds."""
         return any(parse_error.kind in kinds for parse_error in self.parse_errors)
@@ -173,18 +181,8 @@ def read_json_document(
     """Read a whole JSON document; None with a parse error if that fails, the value with a parse
     error if it has an unknown field.
     """
-    try:
-        with open_regular_file(source.path) as stream:
-            text = stream.read(MAX_DOCUMENT_BYTES + 1)
-    except (OSError, ValueError) as error:
-        source.add_read_error(error)
-        return None
-    if len(text) > MAX_DOCUMENT_BYTES:
-        source.add_parse_error(
-            ParseErrorKind.UNREADABLE,
-            f"more than {MAX_DOCUMENT_BYTES} bytes",
-            "a smaller document",
-        )
+    text = read_document_bytes(source)
+    if text is None:
         return None
     value = decode_strict_json(source, decoder, text, None)
     for name in (
@@ -201,6 +199,44 @@ def read_json_document(
             "only fields of the schema",
         )
     return value
+
+
+def read_document_bytes(source: SourceFile) -> bytes | None:
+    """Read a whole document as UTF-8; None with a parse error if that fails. A byte order mark, and
+    UTF-16, which is translated, are parse errors.
+    """
+    try:
+        with open_regular_file(source.path) as stream:
+            text = stream.read(MAX_DOCUMENT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        source.add_read_error(error)
+        return None
+    if len(text) > MAX_DOCUMENT_BYTES:
+        source.add_parse_error(
+            ParseErrorKind.UNREADABLE,
+            f"more than {MAX_DOCUMENT_BYTES} bytes",
+            "a smaller document",
+        )
+        return None
+    if is_utf16_text(text):
+        big = text.startswith(codecs.BOM_UTF16_BE) or not text[0]
+        name = "big" if big else "little"
+        source.add_parse_error(
+            ParseErrorKind.ENCODING,
+            f"UTF-16 text ({name}-endian)",
+            "UTF-8 text without NUL bytes",
+            advice=UTF16_ADVICE,
+        )
+        text = text.removeprefix(codecs.BOM_UTF16_BE if big else codecs.BOM_UTF16_LE)
+        return text.decode(f"utf-16-{name[0]}e", "replace").encode()
+    if text.startswith(codecs.BOM_UTF8):
+        source.add_parse_error(
+            ParseErrorKind.ENCODING,
+            "a byte order mark at the beginning",
+            "UTF-8 text without one",
+            advice="save it as UTF-8 without a byte order mark.",
+        )
+    return text.removeprefix(codecs.BOM_UTF8)
 
 
 def read_source_text(source: SourceFile, limit: int = MAX_DOCUMENT_BYTES) -> str:
@@ -323,10 +359,15 @@ def report_json_defects(source: SourceFile, text: bytes, line: LineOrPosition) -
     return source.counts.total() > before
 
 
-def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:
+def check_text_encoding(
+    source: SourceFile, text: bytes, line: Callable[[], int], about: About | None = None
+) -> None:
     """Record NUL bytes, UTF-16 and invalid UTF-8, at the line of the first; `line` returns the line
-    at which the text starts.
+    at which the text starts. UTF-16, in which no record can be read, is said once for all blocks of
+    a file and bears on `about`.
     """
+    if source.is_utf16:
+        return
     if b"\0" not in text and (
         (
             source.leniency.get(ParseErrorKind.ENCODING)
@@ -337,7 +378,9 @@ def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]
         return
     required = "UTF-8 text without NUL bytes"
     if is_utf16_text(text):
-        source.add_parse_error(ParseErrorKind.ENCODING, "UTF-16 text", required, line())
+        source.add_parse_error(
+            ParseErrorKind.ENCODING, UTF16_FOUND, required, line(), about, UTF16_ADVICE
+        )
     elif (at := text.find(b"\0")) >= 0:
         source.add_parse_error(
             ParseErrorKind.ENCODING, "a NUL byte", required, line() + text.count(b"\n", 0, at)

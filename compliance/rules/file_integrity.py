@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from compliance.logs.source_file import ParseError, ParseErrorKind, SourceFile
+from compliance.logs.source_file import UTF16_FOUND, ParseError, ParseErrorKind, SourceFile
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 
@@ -47,7 +47,7 @@ def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fau
             line=parse_error.line,
             found=parse_error.found + (f" ({number} lines)" if number > 1 else ""),
             required=parse_error.required,
-            severity=None if parse_error.about else lenient,
+            severity=None if parse_error.about or parse_error.advice else lenient,
             about=about,
             doubt=LOST_CONTENT_DOUBTS[about] if about else "",
             advice=parse_error.advice or advice,
@@ -58,10 +58,12 @@ def group_repeated_errors(
     source: SourceFile, kind: ParseErrorKind
 ) -> Iterator[tuple[ParseError, int]]:
     """Yield a file's parse errors of one kind with the number of lines that each stands for: of
-    many with the same text the first, bearing on what any of them does.
+    many with the same text the first, bearing on what any of them does. UTF-16 explains all others
+    of its file, and the last one that names it weighs most.
     """
     groups: dict[str, list[ParseError]] = {}
-    for parse_error in source.parse_errors:
+    explained = [each for each in source.parse_errors if each.found.startswith(UTF16_FOUND)]
+    for parse_error in explained[-1:] or source.parse_errors:
         if parse_error.kind is kind:
             groups.setdefault(parse_error.found, []).append(parse_error)
     for group in groups.values():

@@ -26,6 +26,7 @@ from compliance.verdict import (
 from suite import registry
 from suite.console.screen import convert_to_final_path, get_screen
 from suite.errors import MissingError, RequestError
+from suite.files.archives import refuse_archive
 
 RULE_LIST_WIDTH: Final = 100
 """Line width of the list of rules."""
@@ -46,12 +47,14 @@ def check_paths(
     """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
     package is missing, else 1. If `strict`, warnings about the form are errors.
 
-    RequestError for an unknown round or truth folder.
+    RequestError for an unknown round or truth folder, and for an archive.
     """
     if "" in paths:
         raise RequestError("PATH is empty; use `.` for the current directory")
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
+    for path in paths:
+        refuse_archive(Path(path))
     judge = Judge(round_name, truth)
     results = [judge.judge_path(path) for path in paths]
     if strict:

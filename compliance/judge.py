@@ -7,6 +7,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from compliance.judges.empty_path import judge_without_round
 from compliance.judges.recorder import ResultRecorder
 from compliance.recognition.parts import has_several_rounds, split_by_round
 from compliance.recognition.path_kind import (
@@ -18,7 +19,6 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.result import RecognisedResult, recognise_target
 from compliance.recognition.round import list_target_organisations
 from compliance.recognition.tree_path import match_organisation_folder
-from compliance.rules.known_round import UnjudgedPath, known
 from compliance.verdict import (
     UNKNOWN_ROUND,
     Finding,
@@ -34,6 +34,9 @@ MAX_CACHED_FOLDERS: Final = 4_096
 """Maximum number of folders for which a judge remembers whether they are an organisation's; many
 paths are below few folders.
 """
+
+PODIUM_KINDS: Final = (PathKind.BUNDLE, PathKind.CHECKPOINT, PathKind.STUDY)
+"""Kinds of files that podium alone writes."""
 
 
 class RoundJudge(Protocol):
@@ -200,7 +203,10 @@ class Judge:
         """
         seen = recognised.evidence
         if seen is None:
-            return SettledRound(round=self.round_name or registry.DEFAULT_ROUND)
+            podiums = recognised.target.kind in PODIUM_KINDS
+            return SettledRound(
+                round=self.round_name or (registry.DEFAULT_ROUND if podiums else UNKNOWN_ROUND)
+            )
         if len(recognised.candidates) < 2 or seen.round is None:
             return SettledRound(round=seen.round or UNKNOWN_ROUND, indicated_by=seen.indicated_by)
         others = [name for name in recognised.candidates if name != seen.round]
@@ -224,8 +230,7 @@ class Judge:
         if settled.judged is not None:
             return settled.judged
         if settled.round == UNKNOWN_ROUND:
-            unjudged = UnjudgedPath(path=recognised.target.path, evidence=settled.indicated_by)
-            return JudgedTarget(tuple(known(unjudged)))
+            return JudgedTarget(tuple(judge_without_round(recognised.target, settled.indicated_by)))
         return self.judge_by_round(recognised, settled.round)
 
     def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> JudgedTarget:

@@ -8,12 +8,11 @@ from typing import Final
 
 from compliance.judge import Judge
 from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
+from compliance.rules import is_published_round
 from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions.result_index import UNPACKED_BUNDLES, IndexedResult
-from suite import registry
 from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import replace_unprintable
-from suite.rounds import RoundKind
 
 CONSISTENCY_RULE_PREFIXES: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Prefixes of rules about more than one result."""
@@ -121,7 +120,7 @@ def is_accepted_result(
         compute_verdict(own) is not Verdict.VALID
         or result.organisation_folder is None
         or result.single_log
-        or registry.load_round_kind(resolve_result_round(result)) is not RoundKind.PODIUM
+        or is_published_round(resolve_result_round(result))
     ):
         return compute_verdict(own) is Verdict.VALID
     return not has_inconsistent_documents(result.organisation_folder, judge or Judge())

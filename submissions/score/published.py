@@ -67,6 +67,11 @@ def read_published_training_values(
     as the slowest.
     """
     group, logs = read_published_result_logs(result, judged_by)
+    for log in logs:
+        if mixture := log.mixture:
+            raise JudgedError(
+                f"{log.path}: {mixture.found}, so it has no score; {mixture.advice.rstrip('.')}"
+            )
     if all(log.minutes is None for log in logs):
         raise JudgedError(
             f"{result.single_log or result.folder}: its logs contain no run_start and run_stop"

@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import isclose
 from typing import Any, Final
 
 from compliance.documents.training.bypass import SEEDS_BYPASS_OPTION, find_checker_bypass
 from compliance.documents.training.log import PublishedLog, PublishedSet
+from compliance.recognition.renamed_logs import summarise_names
 from compliance.rules import rule
 from compliance.rules.training.log_hyperparameters import BATCH_SIZE_KEYS, collect_constant_settings
 from compliance.rules.training.log_identity import format_short_value
@@ -69,7 +71,18 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
     Advice: submit all runs under their own numbers.
     """
     unnumbered = [log.path.name for log in group.logs if log.number is None]
-    if unnumbered:
+    if group.is_renamed:
+        yield replace(
+            group.build_fault(
+                f"{len(unnumbered)} training log{'s' * (len(unnumbered) > 1)} of"
+                f" {group.benchmark or 'an unknown benchmark'}, named"
+                f" {summarise_names(unnumbered)}",
+                "result_<i>.txt",
+                severity=Severity.WARNING,
+            ),
+            advice="name them result_0.txt, result_1.txt and so on before they are submitted.",
+        )
+    elif unnumbered:
         yield group.build_fault(
             ", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING
         )

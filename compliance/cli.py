@@ -7,6 +7,7 @@ import click
 
 from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE, ROUND_TYPE, NameType
+from suite.console.screen import VERBOSE_OPTION
 
 REPORT_FORMATS: Final = ("text", "json", "junit", "sarif", "github")
 
@@ -49,6 +50,7 @@ def list_rule_ids() -> list[str]:
     is_flag=True,
     help="Count warnings about the form as errors: for a result that is about to be submitted.",
 )
+@VERBOSE_OPTION
 @build_format_option(*REPORT_FORMATS)
 def check(
     paths: tuple[str, ...],
@@ -65,6 +67,10 @@ def check(
     podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, or podium-v1. Results
     of any other round are reported as unknown, neither valid nor invalid. In a published round an
     error is about the number (score, quality, rules or identity); form is a warning.
+
+    The report lists the results found in each PATH, and what of them could not be checked. -v
+    shows every place of a finding. --format github also adds a summary to the file
+    that GITHUB_STEP_SUMMARY names.
 
     Exit code 0: every PATH is valid. 1: a PATH is invalid, unreadable, or of an unknown round. 3:
     the package of a workload is not installed.

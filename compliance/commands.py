@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,14 +12,26 @@ from typing import Any, Final
 import click
 
 from compliance.judge import Judge
+from compliance.own_run import fold_disturbances, omit_editing_advice
 from compliance.reports import render
 from compliance.rules import Rule, load_rules
-from compliance.verdict import About, PathJudgement, Severity, Verdict, weigh_form_as_error
+from compliance.verdict import (
+    About,
+    PathJudgement,
+    Severity,
+    Verdict,
+    change_findings,
+    judge_strictly,
+)
 from suite import registry
+from suite.console.screen import convert_to_final_path, get_screen
 from suite.errors import MissingError, RequestError
+from suite.files.archives import refuse_archive
 
 RULE_LIST_WIDTH: Final = 100
 """Line width of the list of rules."""
+SUMMARY_VARIABLE: Final = "GITHUB_STEP_SUMMARY"
+"""Environment variable with which a workflow names the file that its step's summary is added to."""
 MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
 
@@ -34,17 +47,41 @@ def check_paths(
     """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
     package is missing, else 1. If `strict`, warnings about the form are errors.
 
-    RequestError for an unknown round or truth folder.
+    RequestError for an unknown round or truth folder, and for an archive.
     """
     if "" in paths:
         raise RequestError("PATH is empty; use `.` for the current directory")
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
+    for path in paths:
+        refuse_archive(Path(path))
     judge = Judge(round_name, truth)
     results = [judge.judge_path(path) for path in paths]
     if strict:
-        results = [replace(each, findings=weigh_form_as_error(each.findings)) for each in results]
-    return print_judge_report(results, form)
+        results = [judge_strictly(each) for each in results]
+    if all(each.verdict is Verdict.VALID for each in results):
+        results = list(map(name_final_paths, results))
+    screen, disturbances = get_screen(), ""
+    if screen.inner and form == "text":
+        results = omit_editing_advice(results)
+        if not screen.verbose:
+            results, disturbances = fold_disturbances(results)
+    code = print_judge_report(results, form)
+    if disturbances:
+        click.echo(disturbances)
+    return code
+
+
+def name_final_paths(judgement: PathJudgement) -> PathJudgement:
+    """Name a result and its files by the paths that they have once a campaign is complete."""
+    named = change_findings(
+        judgement,
+        lambda findings: [
+            replace(each, file=convert_to_final_path(each.file)) for each in findings
+        ],
+    )
+    results = [replace(each, path=convert_to_final_path(each.path)) for each in named.results]
+    return replace(named, path=convert_to_final_path(named.path), results=tuple(results))
 
 
 def check_config(
@@ -58,10 +95,26 @@ def check_config(
 
 def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
     """Print a report and return the exit code."""
-    click.echo(render.render_judge_report(results, form), nl=False)
+    report = render.render_judge_report(results, form, verbose=get_screen().verbose)
+    click.echo(report, nl=False)
+    if form == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
+        write_step_summary(results, Path(summary))
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
     return 1
+
+
+def write_step_summary(results: Sequence[PathJudgement], file: Path) -> None:
+    """Append the summary to the file of a workflow's step; a file that cannot be written costs the
+    summary alone.
+    """
+    from compliance.reports.github import render_step_summary
+
+    try:
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
+            summary.write(render_step_summary(results))
+    except OSError as error:
+        click.echo(f"{SUMMARY_VARIABLE}={file}: {error.strerror}; no summary is written", err=True)
 
 
 def format_rule_list(form: str) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,8 @@ run.
 LEGALITY_ADVICE: Final = "choose an allowed value, or submit to the open division"
 UNREADABLE_FILE_ADVICE: Final = "use a file with one `name = value` on each line, or a JSON object"
 OPTIMIZER_KEY: Final = "opt_name"
+PROBLEM_LINE: Final = re.compile(r"\bline ([1-9][0-9]*)\b")
+"""Where Python's parsers of TOML and JSON say that they stopped."""
 TOML_TABLE_PATTERN: Final = re.compile(r"\s*\[([^\[\]]+)\]")
 TOML_KEY_PATTERN: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
@@ -48,6 +51,8 @@ class ClosedDivision:
     constraints: tuple[Constraint, ...]
     required: tuple[str, ...]
     source: str
+    profile: str = ""
+    """Of podium's round; published rounds have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +98,51 @@ def judge_config(path: Path, workload: str | None, round_name: str | None) -> Pa
             findings=(build_unreadable_file_finding(path, error.reason),),
         )
     name = round_name or config.find_text("round") or registry.DEFAULT_ROUND
+    with locate_errors(config, "round", given=round_name is not None):
+        kind = registry.load_round_kind(name)
+        if kind not in (RoundKind.PODIUM, RoundKind.TRAINING):
+            raise RequestError(
+                f"round {name} has no hyperparameters, since it covers inference; name a round of"
+                " training"
+            )
     named = workload or config.find_text("workload")
     if named is None:
-        raise RequestError(
-            f"--config {path}: name the workload, with --workload or as `workload` in the file"
-        )
-    match registry.load_round_kind(name):
-        case RoundKind.PODIUM:
-            findings = judge_podium_config(config, name, named)
-        case RoundKind.TRAINING:
-            findings = judge_published_config(config, name, named)
-        case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG | RoundKind.ENDPOINTS:
-            raise RequestError(f"round {name} has no hyperparameters: it covers inference")
+        with locate_errors(config, "workload", given=False):
+            raise RequestError(
+                "the file names no workload; use --workload or set `workload` in the file"
+            )
+    with locate_errors(config, "workload", given=workload is not None):
+        require_known_workload(name, kind, named)
+    findings = (
+        judge_podium_config(config, name, named)
+        if kind is RoundKind.PODIUM
+        else judge_published_config(config, name, named)
+    )
     return PathJudgement(path=str(path), round=name, findings=tuple(dict.fromkeys(findings)))
+
+
+@contextmanager
+def locate_errors(config: HyperparameterFile, key: str, *, given: bool) -> Iterator[None]:
+    """Name file and line in a RequestError about a key's value, unless an option gave the value."""
+    try:
+        yield
+    except RequestError as error:
+        if given:
+            raise
+        line = config.find_line(key)
+        raise RequestError(f"{config.path}{f':{line}' if line else ''}: {error}") from error
+
+
+def require_known_workload(name: str, kind: RoundKind, workload: str) -> None:
+    """Require that the round has a closed division for the workload; RequestError otherwise."""
+    if kind is RoundKind.PODIUM:
+        halves = registry.load_round(name).benchmark(workload).training.values()
+        if all(half.division is not Division.CLOSED for half in halves):
+            raise RequestError(f"{workload} has no closed division in round {name}")
+        return
+    round = registry.load_published_training(name)
+    if round.find_benchmark_name(workload) is None:
+        raise build_unknown_name_error(f"benchmark of {name}", workload, round.benchmarks)
 
 
 def judge_podium_config(config: HyperparameterFile, name: str, workload: str) -> Iterator[Finding]:
@@ -122,13 +159,12 @@ def judge_podium_config(config: HyperparameterFile, name: str, workload: str) ->
         for profile, half in row.training.items()
         if half.division is Division.CLOSED
     ]
-    if not rows:
-        raise RequestError(f"{workload} has no closed division in round {name}")
     for profile, half in rows:
         closed = ClosedDivision(
             constraints=half.constraints,
             required=half.required,
             source=round.find_source(f"{workload}.training.{profile}.constraints"),
+            profile=profile,
         )
         violations = list(
             find_closed_violations(config, settings, closed, LEGALITY_RULES[RoundKind.PODIUM])
@@ -146,11 +182,8 @@ def convert_parameter(
     config: HyperparameterFile, known: Mapping[str, Setting], key: str, value: Any
 ) -> HyperValue:
     """Check the type and choices of a value; RequestError names its file and line."""
-    try:
+    with locate_errors(config, key, given=False):
         return convert_setting_type(require_setting(known, key), key, value)
-    except RequestError as error:
-        line = config.find_line(key)
-        raise RequestError(f"{config.path}{f':{line}' if line else ''}: {error}") from error
 
 
 def find_values_out_of_range(
@@ -177,9 +210,7 @@ def judge_published_config(
     misspelt.
     """
     round = registry.load_published_training(name)
-    canonical = round.find_benchmark_name(workload)
-    if canonical is None:
-        raise build_unknown_name_error(f"benchmark of {name}", workload, round.benchmarks)
+    canonical = round.find_benchmark_name(workload) or workload
     settings = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in config.parameters.items()
@@ -227,7 +258,13 @@ def find_closed_violations(
     for key in closed.required:
         if key not in settings:
             yield build_config_finding(
-                config, key, Severity.ERROR, f"{key} is missing", "a value", closed.source, rule
+                config,
+                key,
+                Severity.ERROR,
+                f"{key} is missing",
+                f"a value for profile {closed.profile}" if closed.profile else "a value",
+                closed.source,
+                rule,
             )
 
 
@@ -263,7 +300,7 @@ def read_hyperparameter_file(path: Path) -> HyperparameterFile:
 
 def parse_hyperparameter_file(path: Path, content: bytes) -> HyperparameterFile:
     """Parse the content of a file; ValueError if it is neither TOML nor JSON."""
-    text = content.decode()
+    text = untrusted_files.decode_user_text(content)
     return HyperparameterFile(
         path=path,
         text=text,
@@ -274,11 +311,15 @@ def parse_hyperparameter_file(path: Path, content: bytes) -> HyperparameterFile:
 
 
 def build_unreadable_file_finding(path: Path, problem: str) -> Finding:
-    """Build the finding for an unreadable file, in the words of the file rule."""
+    """Build the finding for an unreadable file, in the words of the file rule, at the line that the
+    problem names.
+    """
     rule = load_rules()["file.readable"]
+    line = PROBLEM_LINE.search(problem)
     return rule.build_finding(
         Fault(
             file=path,
+            line=int(line[1]) if line else None,
             found=problem,
             required="a TOML or JSON file with hyperparameters",
             advice=UNREADABLE_FILE_ADVICE,
@@ -302,7 +343,7 @@ def parse_strict_json(text: str) -> dict[str, Any]:
             twice = next(
                 name for name, count in Counter(name for name, _ in items).items() if count > 1
             )
-            raise ValueError(f"the key '{twice}' occurs twice")
+            raise ValueError(f"the key '{twice}' occurs twice{describe_second_line(text, twice)}")
         return table
 
     def reject_constant(name: str) -> NoReturn:
@@ -312,6 +353,14 @@ def parse_strict_json(text: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ValueError("not an object of hyperparameters")
     return require_bounded_integers(table)
+
+
+def describe_second_line(text: str, key: str) -> str:
+    """Describe on which line of a JSON text a key occurs for the second time; empty if it is
+    written with escapes.
+    """
+    found = [match.start() for match in re.finditer(rf'"{re.escape(key)}"\s*:', text)]
+    return f" (at line {text.count(chr(10), 0, found[1]) + 1})" if len(found) > 1 else ""
 
 
 def find_json_line(text: str, key: str) -> int | None:

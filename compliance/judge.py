@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from compliance.judges.empty_path import judge_without_round
+from compliance.judges.recorder import ResultRecorder
 from compliance.recognition.parts import has_several_rounds, split_by_round
 from compliance.recognition.path_kind import (
     PathKind,
@@ -17,8 +19,14 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.result import RecognisedResult, recognise_target
 from compliance.recognition.round import list_target_organisations
 from compliance.recognition.tree_path import match_organisation_folder
-from compliance.rules.known_round import UnjudgedPath, known
-from compliance.verdict import UNKNOWN_ROUND, Finding, PathJudgement, Verdict, compute_verdict
+from compliance.verdict import (
+    UNKNOWN_ROUND,
+    Finding,
+    JudgedResult,
+    PathJudgement,
+    Verdict,
+    compute_verdict,
+)
 from suite import registry
 from suite.rounds import RoundKind
 
@@ -27,13 +35,26 @@ MAX_CACHED_FOLDERS: Final = 4_096
 paths are below few folders.
 """
 
+PODIUM_KINDS: Final = (PathKind.BUNDLE, PathKind.CHECKPOINT, PathKind.STUDY)
+"""Kinds of files that podium alone writes."""
+
 
 class RoundJudge(Protocol):
     """Judges paths by the rules of one round."""
 
+    recorder: ResultRecorder
+    """The results that it judged since they were last taken."""
+
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         ...
+
+
+class JudgedTarget(NamedTuple):
+    """What judging one path gave."""
+
+    findings: tuple[Finding, ...]
+    results: tuple[JudgedResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +66,8 @@ class SettledRound:
     indicated_by: str = ""
     others: tuple[str, ...] = ()
     """Other rounds that the path may belong to."""
-    findings: tuple[Finding, ...] | None = None
-    """The findings by this round, if it was chosen by judging; None otherwise."""
+    judged: JudgedTarget | None = None
+    """What judging by this round gave, if it was chosen so; None otherwise."""
 
 
 class Judge:
@@ -76,13 +97,14 @@ class Judge:
         if target.kind is PathKind.BUNDLE:
             return self.judge_bundle(target, given, settled.round)
         found = self.judge_settled(recognised, settled)
-        roots = {target.path: display_path_as_given(target.path, given)} if found else {}
+        roots = {target.path: display_path_as_given(target.path, given)}
         whole = PathJudgement(
             path=given,
             round=settled.round,
-            findings=prepare_reported_findings(found, roots),
+            findings=prepare_reported_findings(found.findings, roots),
             recognised_by=settled.indicated_by,
             other_rounds=settled.others,
+            results=prepare_reported_results(found.results, roots),
         )
         return self.judge_each_organisation(whole, recognised) or whole
 
@@ -95,7 +117,7 @@ class Judge:
     def judge_target(self, target: RecognisedPath) -> tuple[Finding, ...]:
         """Judge a path whose kind is known, and that is not a bundle."""
         recognised = self.recognise_round(target)
-        return self.judge_settled(recognised, self.settle_round(recognised))
+        return self.judge_settled(recognised, self.settle_round(recognised)).findings
 
     def judge_each_organisation(
         self, whole: PathJudgement, recognised: RecognisedResult
@@ -132,7 +154,10 @@ class Judge:
         ]
         found = tuple(dict.fromkeys(finding for part in judged for finding in part.findings))
         return PathJudgement(
-            path=given, round=", ".join(sorted({part.round for part in judged})), findings=found
+            path=given,
+            round=", ".join(sorted({part.round for part in judged})),
+            findings=found,
+            results=tuple(result for part in judged for result in part.results),
         )
 
     def judge_bundle(self, target: RecognisedPath, given: str, round_name: str) -> PathJudgement:
@@ -154,7 +179,10 @@ class Judge:
             )
         roots = {target.path: display_path_as_given(target.path, given), inside: Path(given)}
         return PathJudgement(
-            path=given, round=round_name, findings=prepare_reported_findings(found, roots)
+            path=given,
+            round=round_name,
+            findings=prepare_reported_findings(found, roots),
+            results=prepare_reported_results(judge.recorder.take_results(), roots),
         )
 
     def recognise_round(self, target: RecognisedPath) -> RecognisedResult:
@@ -175,39 +203,41 @@ class Judge:
         """
         seen = recognised.evidence
         if seen is None:
-            return SettledRound(round=self.round_name or registry.DEFAULT_ROUND)
+            podiums = recognised.target.kind in PODIUM_KINDS
+            return SettledRound(
+                round=self.round_name or (registry.DEFAULT_ROUND if podiums else UNKNOWN_ROUND)
+            )
         if len(recognised.candidates) < 2 or seen.round is None:
             return SettledRound(round=seen.round or UNKNOWN_ROUND, indicated_by=seen.indicated_by)
         others = [name for name in recognised.candidates if name != seen.round]
-        tried: dict[str, tuple[Finding, ...]] = {}
+        tried: dict[str, JudgedTarget] = {}
         for name in (seen.round, *others):
             tried[name] = self.judge_by_round(recognised, name)
-            if compute_verdict(tried[name]) is not Verdict.BROKEN:
+            if compute_verdict(tried[name].findings) is not Verdict.BROKEN:
                 break
-        accepted = compute_verdict(tried[name]) is not Verdict.BROKEN
+        accepted = compute_verdict(tried[name].findings) is not Verdict.BROKEN
         chosen = name if accepted else seen.round
         rejected = f"; round {seen.round} would reject it" if chosen != seen.round else ""
         return SettledRound(
             round=chosen,
             indicated_by=seen.indicated_by + rejected,
             others=tuple(each for each in recognised.candidates if each != chosen),
-            findings=tried[chosen],
+            judged=tried[chosen],
         )
 
-    def judge_settled(
-        self, recognised: RecognisedResult, settled: SettledRound
-    ) -> tuple[Finding, ...]:
+    def judge_settled(self, recognised: RecognisedResult, settled: SettledRound) -> JudgedTarget:
         """Judge a path by its round; a path of an unknown round is reported as such."""
-        if settled.findings is not None:
-            return settled.findings
+        if settled.judged is not None:
+            return settled.judged
         if settled.round == UNKNOWN_ROUND:
-            unjudged = UnjudgedPath(path=recognised.target.path, evidence=settled.indicated_by)
-            return tuple(known(unjudged))
+            return JudgedTarget(tuple(judge_without_round(recognised.target, settled.indicated_by)))
         return self.judge_by_round(recognised, settled.round)
 
-    def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> tuple[Finding, ...]:
-        """Return the findings about a path by one round."""
-        return tuple(self.get_round_judge(round_name).judge_target(recognised.target))
+    def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> JudgedTarget:
+        """Judge a path by one round."""
+        judge = self.get_round_judge(round_name)
+        findings = tuple(judge.judge_target(recognised.target))
+        return JudgedTarget(findings, judge.recorder.take_results())
 
     def get_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read
@@ -267,6 +297,20 @@ def prepare_reported_findings(
         return found
     named = cache(partial(format_finding_path, roots))  # a file may have thousands of findings
     return tuple(dict.fromkeys(replace(finding, file=named(finding.file)) for finding in found))
+
+
+def prepare_reported_results(
+    judged: Iterable[JudgedResult], roots: Mapping[Path, Path]
+) -> tuple[JudgedResult, ...]:
+    """Show the results, and the files of their findings, as the user would name them."""
+    return tuple(
+        replace(
+            each,
+            path=format_finding_path(roots, each.path),
+            findings=prepare_reported_findings(each.findings, roots),
+        )
+        for each in judged
+    )
 
 
 def format_finding_path(roots: Mapping[Path, Path], name: str) -> str:

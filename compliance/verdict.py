@@ -1,6 +1,6 @@
 """Define findings: what they bear on, and the verdict that follows from them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -47,6 +47,16 @@ class Verdict(StrEnum):
     """
     BROKEN = "broken"
     """Violates a rule, or cannot be read."""
+
+
+class ResultKind(StrEnum):
+    """The kinds of results that a PATH may contain, as reports name them."""
+
+    LOG = "log"
+    SET = "set"
+    RUN = "run"
+    ENTRY = "entry"
+    STUDY = "study"
 
 
 INSTALLED_RULE: Final = "tree.installed"
@@ -96,6 +106,26 @@ class Finding:
     """The verdict that an error of this rule leads to."""
     former_rule: str = ""
     """The rule's id before this release, if it had another one."""
+    unchecked: str = ""
+    """What of the result the judge could not check; empty if the finding is about anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedResult:
+    """One of the results that were judged in a PATH."""
+
+    kind: ResultKind
+    path: str
+    files: int
+    """Logs of a set, runs of an entry; 0 for other kinds."""
+    findings: tuple[Finding, ...]
+    evidence: tuple[str, ...] = ()
+    """Of a result of the Endpoints client: the files that its figures were checked against."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the worst verdict that any error about this result leads to."""
+        return compute_verdict(self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +140,14 @@ class PathJudgement:
     """Evidence for the round; empty if it was named, or if each part has its own."""
     other_rounds: tuple[str, ...] = ()
     """Other rounds that the result may belong to."""
+    results: tuple[JudgedResult, ...] = ()
+    """The results in the PATH, each with the findings about it alone."""
+
+    @property
+    def findings_besides(self) -> tuple[Finding, ...]:
+        """Return the findings that belong to no single result: of the layout, systems, ledgers."""
+        known = {finding for result in self.results for finding in result.findings}
+        return tuple(finding for finding in self.findings if finding not in known)
 
     @property
     def verdict(self) -> Verdict:
@@ -132,8 +170,26 @@ def compute_verdict(findings: Iterable[Finding]) -> Verdict:
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID
 
 
-def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def change_findings(
+    judged: PathJudgement, change: Callable[[Sequence[Finding]], Sequence[Finding]]
+) -> PathJudgement:
+    """Return a judgement whose findings, and those of each of its results, are changed alike."""
+    return replace(
+        judged,
+        findings=tuple(change(judged.findings)),
+        results=tuple(
+            replace(each, findings=tuple(change(each.findings))) for each in judged.results
+        ),
+    )
+
+
+def judge_strictly(judged: PathJudgement) -> PathJudgement:
     """Turn warnings about the form into errors, for a result that is about to be submitted."""
+    return change_findings(judged, weigh_form_as_error)
+
+
+def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Turn warnings about the form into errors."""
     return tuple(
         replace(each, severity=Severity.ERROR)
         if each.about is About.FORM and each.severity is Severity.WARNING

@@ -17,6 +17,7 @@ import msgspec
 
 from suite.dataset import DataSet, StaleError, Survey
 from suite.errors import RequestError
+from suite.files.foreign_names import is_foreign_name
 from suite.files.json_files import write_json
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 
@@ -134,9 +135,16 @@ def compute_folder_stamps(data_set: DataSet) -> dict[str, FolderStamp]:
 
 
 def iterate_part_stamps(root: Path, path: Path) -> Iterator[tuple[str, FolderStamp]]:
-    """Yield a part's places: its own, and those of its subfolders."""
+    """Yield a part's places: its own, and those of its subfolders.
+
+    What systems and programs put there unasked is no part of it: a `.DS_Store` written later
+    changes no data.
+    """
     if path.is_dir():
-        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+        entries = sorted(
+            (entry for entry in os.scandir(path) if not is_foreign_name(entry.name)),
+            key=lambda entry: entry.name,
+        )
         yield (
             str(path.relative_to(root)),
             combine_file_stamps(

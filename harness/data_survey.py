@@ -20,6 +20,7 @@ from harness.data_manifest import DataManifest
 from harness.distributed import Ranks
 from harness.request import RunRequest, resolve_request
 from suite.cli import RunOptions
+from suite.console.screen import ACTIVITY
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
 from suite.rounds import Profile
@@ -73,8 +74,12 @@ def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> D
 
 
 def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest:
-    """Survey a data set, with a message; RequestError if it changes meanwhile."""
-    click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
+    """Survey a data set, with a message; RequestError if it changes meanwhile, or a split has no
+    usable sample.
+    """
+    surveying = f"{request.name}: surveying the data in {data_set.root}"
+    click.echo(f"{surveying}, once")
+    ACTIVITY.mark_shown(surveying)
     before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()
     after = data_manifest.compute_folder_stamps(data_set)
@@ -83,6 +88,11 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     }  # except parts that the survey itself creates
     if changed := data_manifest.describe_data_changes(before, comparable_stamps):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
+    if emptied := next((split for split, count in survey.samples.items() if not count), None):
+        data_set.check(survey.found)  # says why, if the workload knows
+        raise RequestError(f"{data_set.root}: no usable sample in {emptied}")
+    for remark in survey.remarks:
+        click.echo(f"{request.name}: {remark}")
     manifest = data_manifest.write_data_manifest(path, request.name, data_set, survey, after)
     click.echo(f"{request.name}: {format_survey_summary(manifest)}; saved in {path}")
     return manifest

@@ -4,18 +4,66 @@ elsewhere.
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
 
-from suite.console.screen import get_screen, print_progress_note
+import click
+
+from suite.console.screen import ACTIVITY, get_screen, print_progress_note
 
 BAR_REFRESH_S: Final = 0.5
 LINE_EVERY_S: Final = 30.0
 """Interval without a terminal: often enough to show that a job has not hung."""
+HEARTBEAT_S: Final = LINE_EVERY_S + 2.0
+"""Silence after which a line is printed whatever goes on; the regular line comes with the end of a
+step, and is to come first where steps are short.
+"""
 LOSS_EVERY_S: Final = 5.0  # reading the loss may synchronise the device
+
+
+class Heartbeat(AbstractContextManager["Heartbeat"]):
+    """Prints a line whenever a command has shown nothing for half a minute: in a long step, while a
+    model is built or restored, while answers are scored.
+
+    A thread that sleeps: a step may be one long call. It wakes twice a minute at most, and computes
+    nothing.
+    """
+
+    def __init__(self, *, silent: bool = False) -> None:
+        """`silent`: on all ranks but the first."""
+        self._silent = silent or get_screen().quiet  # click knows the command in its thread alone
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._break_silence, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        ACTIVITY.mark_shown("starting")
+        if not self._silent:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        if not self._silent:
+            self._thread.join()
+
+    def _break_silence(self) -> None:
+        left_s = HEARTBEAT_S
+        while not self._ended.wait(max(left_s, 0.01)):
+            now = time.monotonic()
+            left_s = ACTIVITY.shown_s + HEARTBEAT_S - now
+            if left_s <= 0:
+                left_s = HEARTBEAT_S
+                ACTIVITY.mark_shown(ACTIVITY.phase)
+                click.echo(f"{ACTIVITY.phase}: {format_clock_time(now - ACTIVITY.began_s)} so far")
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -64,6 +112,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Begin an epoch, or continue one after `samples` of its samples."""
         self._epoch, self._samples, self._earlier = epoch, samples, samples
         self._began_s = time.monotonic()
+        self._show_phase(self._format_title())
         if self._bar:
             self._bar.show(self._format_title(), samples, self._format_times())
 
@@ -80,6 +129,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def _show_rate(self, rate: float) -> None:
         loss = f", loss {self._last_loss:.4f}" if math.isfinite(self._last_loss) else ""
+        self._show_phase(self._format_title())
         if self._bar:
             self._bar.show(
                 self._format_title(),
@@ -120,8 +170,13 @@ class Progress(AbstractContextManager["Progress"]):
         self._print_line(f"{self._format_title()}: {rate:,.1f} samples/s, loss {loss:.4f}")
         return {"throughput": round(rate, 3), "loss": loss if math.isfinite(loss) else None}
 
+    def _show_phase(self, title: str) -> None:
+        if not self._silent:
+            ACTIVITY.mark_shown(f"{self._name}: {title}")
+
     def show_evaluation(self) -> None:
         """Show that an evaluation begins."""
+        self._show_phase(f"{self._format_title()}, evaluating")
         if self._bar:
             self._bar.show(
                 f"{self._format_title()}, evaluating", self._samples, self._format_times()
@@ -140,7 +195,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self._bar:
             self._bar.print_line(f"{self._name}: {text}")
         elif not self._silent:
-            print_progress_note(f"{self._name}: {text}")
+            print_progress_note(f"{self._name}: {text}", f"{self._name}: {self._format_title()}")
 
 
 class WaitProgress(AbstractContextManager["WaitProgress"]):
@@ -160,7 +215,8 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
 
     def __enter__(self) -> Self:
         text = f"{self._title}, {self._word} {format_rough_duration(self._least_s)}"
-        self._bar.print_line(text) if self._bar else print_progress_note(text)
+        ACTIVITY.mark_shown(self._title)
+        self._bar.print_line(text) if self._bar else print_progress_note(text, self._title)
         return self
 
     def __exit__(
@@ -184,6 +240,7 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
             if gone_s < self._least_s
             else ""
         )
+        ACTIVITY.mark_shown(self._title)
         if self._bar:
             self._bar.show(
                 self._title,
@@ -191,7 +248,9 @@ class WaitProgress(AbstractContextManager["WaitProgress"]):
                 f"s, {format_clock_time(gone_s)} elapsed{left}",
             )
         else:
-            print_progress_note(f"{self._title}: {format_clock_time(gone_s)} elapsed{left}")
+            print_progress_note(
+                f"{self._title}: {format_clock_time(gone_s)} elapsed{left}", self._title
+            )
 
 
 def format_clock_time(seconds: float) -> str:

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.machine.device import resolve_device, resolve_serving_devices
-from harness.machine.system_description import DescriptionContext, build_system_name
+from harness.machine.system_description import (
+    DescriptionContext,
+    build_system_name,
+    is_bf16_emulated,
+)
 from suite import registry
 from suite.cli import RunOptions
 from suite.engine import Engine, Precision
@@ -16,7 +20,7 @@ from suite.errors import MissingError, RequestError, build_unknown_name_error
 from suite.files.cache import locate_cache_folder as locate_cache_folder
 from suite.files.layout import ResultsEntry, convert_to_slug, find_existing_parent
 from suite.process.devices import format_device_name
-from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
+from suite.rounds import Benchmark, Division, HyperValue, Profile, Round, TrainingRow
 from suite.rounds.settings import collect_workload_settings, read_chosen_settings, resolve_settings
 from suite.workload import Run, Workload
 
@@ -143,10 +147,20 @@ def resolve_request(
         devices=devices,
         framework=options.framework,
         engine=options.engine,
-        precision=Precision(
-            options.precision or (training_row.precision if training_row else Precision.FP32)
-        ),
+        precision=resolve_precision(options, training_row, devices[0]),
     )
+
+
+def resolve_precision(
+    options: RunOptions, training_row: TrainingRow | None, device: str
+) -> Precision:
+    """Return the number format: the user's, else the training row's, and fp32 to serve, or where
+    the row's is bf16 and the processor would emulate it, which is slower.
+    """
+    if options.precision:
+        return Precision(options.precision)
+    usual = Precision(training_row.precision) if training_row else Precision.FP32
+    return Precision.FP32 if usual is Precision.BF16 and is_bf16_emulated(device) else usual
 
 
 def build_reading_options(

@@ -8,12 +8,11 @@ from typing import Final
 
 from compliance.judge import Judge
 from compliance.recognition.path_kind import PathKind, RecognisedPath, recognise_path
+from compliance.rules import is_published_round
 from compliance.verdict import Finding, Severity, Verdict, compute_verdict
 from submissions.result_index import UNPACKED_BUNDLES, IndexedResult
-from suite import registry
 from suite.files.layout import compute_file_sha256
 from suite.files.untrusted_files import replace_unprintable
-from suite.rounds import RoundKind
 
 CONSISTENCY_RULE_PREFIXES: Final = ("tree.", "system.", "checkpoint.", "bundle.")
 """Prefixes of rules about more than one result."""
@@ -91,13 +90,14 @@ def choose_shared_judge(results: Sequence[IndexedResult]) -> Judge:
     return build_unpacked_bundle_judge(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
 
 
-def list_error_sentences(path: Path) -> list[str]:
-    """Judge one path; return one sentence per finding that invalidates it."""
-    return [
-        format_finding_line(finding)
-        for finding in judge_path(path)
-        if finding.severity is Severity.ERROR
-    ]
+def list_error_sentences(path: Path, source: Path | None = None) -> list[str]:
+    """Judge one path; return one sentence per finding that invalidates it. Files of a bundle that
+    will not stay are named in `source`, the folder that they were packed from.
+    """
+    found = judge_path(path)
+    if source is not None:
+        found = rename_bundle_findings((found, path), source)
+    return [format_finding_line(finding) for finding in found if finding.severity is Severity.ERROR]
 
 
 def is_valid_result(result: IndexedResult, judge: Judge | None = None) -> bool:
@@ -120,7 +120,7 @@ def is_accepted_result(
         compute_verdict(own) is not Verdict.VALID
         or result.organisation_folder is None
         or result.single_log
-        or registry.load_round_kind(resolve_result_round(result)) is not RoundKind.PODIUM
+        or is_published_round(resolve_result_round(result))
     ):
         return compute_verdict(own) is Verdict.VALID
     return not has_inconsistent_documents(result.organisation_folder, judge or Judge())

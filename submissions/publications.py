@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from submissions.metrics import is_higher_better
 from submissions.published_rows import (
     MISSED_RUN_MARK,
     PUBLISHED_COLUMNS,
@@ -25,10 +26,10 @@ PUBLISHED_COLUMN_GAP: Final = "  "
 
 
 def print_published_results(
-    workload: str | None, round: str | None, org: str | None, form: str
+    workload: str | None, round: str | None, org: str | None, form: str, *, best_first: bool = False
 ) -> None:
-    """Print the requested rows; RequestError if there is no such round, workload or
-    organisation.
+    """Print the requested rows, in the order of their files or sorted by value; RequestError if
+    there is no such round, workload or organisation.
     """
     rows = [
         row
@@ -38,6 +39,8 @@ def print_published_results(
     check_known_name("published workload", workload, {row.workload for row in rows})
     check_known_name("organisation among these results", org, {row.org for row in rows if row.org})
     found = list(filter_published_rows(rows, workload, org))
+    if best_first:
+        found.sort(key=rank_published_row)
     if form == "json":
         click.echo(
             json.dumps(
@@ -49,6 +52,12 @@ def print_published_results(
         click.echo("\n".join(PUBLISHED_LEGEND), err=True)
     else:
         click.echo("\n".join([*format_published_table(found), "", *PUBLISHED_LEGEND]))
+
+
+def rank_published_row(row: PublishedRow) -> tuple[str, str, str, str, str, float]:
+    """Return a sort key: rows of one kind of figure together, the best value first."""
+    worse = -row.value if is_higher_better(row.metric) else row.value
+    return (fold_name(row.workload), row.half, row.scenario, row.metric, row.unit, worse)
 
 
 def check_known_name(kind: str, name: str | None, names: set[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from compliance.bundle.archive import unpack_bundle
 from compliance.recognition import path_kind, tree_path
-from compliance.recognition.evidence import read_first_record
+from compliance.recognition.evidence import is_training_log
 from submissions.score import log_values
 from suite import registry
 from suite.errors import JudgedError, PodiumError, build_unknown_name_error
@@ -157,11 +157,13 @@ class IndexedResult:
 
 def find_requested_results(path: Path) -> list[IndexedResult]:
     """Return the results at a path: for a training log, in a results tree or not, that run only;
-    else all below the path.
+    for another document none; else all below the path.
     """
     target = path_kind.recognise_path(path)
     if target.kind is path_kind.PathKind.LOG:
-        return [build_single_log_result(target)] if read_first_record(target.path) else []
+        return [build_single_log_result(target)] if is_training_log(target.path) else []
+    if target.kind is path_kind.PathKind.DOCUMENT:
+        return []
     return find_results(path) or find_loose_results(target)
 
 

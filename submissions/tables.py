@@ -24,6 +24,10 @@ NAMING_RATE_UNITS: Final = ("samples/s", "queries/s", "samples/query", "tokens/s
 UNITLESS: Final = "1"
 """Unit of ratios and shares. Source: the `unit` column of published rows."""
 ANSWER_COLOURS: Final = {"yes": "green", "no": "red"}
+LOADGEN_DIGITS: Final = 6
+"""Digits of a number in LoadGen's detail log, as C++ prints it."""
+MIN_CUT_VALUE: Final = 10_000.0
+"""From here on these digits are fewer than two decimals."""
 MIN_COUNT_SCORE: Final = 1000.0
 """From here on a score is a count or a length."""
 NON_TERMINAL_WIDTH: Final = 160
@@ -36,7 +40,10 @@ def format_metric_value(value: float | None, unit: str) -> str:
         return "-"
     if unit == "ns":
         value, unit = value / NS_PER_MS, "ms"
-    return f"{value:,.{2 if value >= 10 else 4}f} {unit}".removesuffix(f" {UNITLESS}")
+    decimals = 2 if value >= 10 else 4
+    if value >= MIN_CUT_VALUE and float(f"{value:.{LOADGEN_DIGITS}g}") == value:
+        decimals = max(0, LOADGEN_DIGITS - len(f"{value:.0f}"))  # no digits that nobody measured
+    return f"{value:,.{decimals}f} {unit}".removesuffix(f" {UNITLESS}")
 
 
 def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:

@@ -6,6 +6,7 @@ podium prints one sentence and exits with code 3.
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -43,6 +44,7 @@ COMMAND_SUMMARIES: Final = {
     "sweep": "Measure throughput and latency by batch size.",
     "peak": "Find the highest rate within a latency bound.",
     "run": "Run the whole campaign: train, infer, check, pack.",
+    "restore": "Bring superseded results back.",
     "check": "Check logs, result sets, results trees and bundles.",
     "explain": "Explain a rule, and how to fix a violation.",
     "score": "Print the scores of a results tree or bundle.",
@@ -82,6 +84,15 @@ class LazyGroup(click.Group):
             click.echo(f"podium: {error}", err=True)
             sys.exit(error.exit_code)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and refuse an option that is given twice and takes one value."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command and not ctx.resilient_parsing:  # completion stops in the middle of an option
+            refuse_repeated_options(click.Context(command, info_name=name, parent=ctx), rest)
+        return name, command, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
         with formatter.section("Commands"):
@@ -90,6 +101,23 @@ class LazyGroup(click.Group):
                     (name, COMMAND_SUMMARIES.get(name, "Command of another package."))
                     for name in self.list_commands(ctx)
                 ]
+            )
+
+
+def refuse_repeated_options(context: click.Context, arguments: list[str]) -> None:
+    """Refuse an option that is given more than once and takes one value: click would drop all but
+    the last one.
+    """
+    _, _, order = context.command.make_parser(context).parse_args(list(arguments))
+    for option, count in Counter(order).items():
+        if (
+            count > 1
+            and isinstance(option, click.Option)
+            and not (option.multiple or option.is_flag or option.count)
+        ):
+            raise click.UsageError(
+                f"{option.opts[-1]} is given {count} times and takes one value; give it once",
+                context,
             )
 
 
@@ -191,7 +219,13 @@ class RunOptions:
 
 OptionsAdder = Callable[[Callable[..., R]], Callable[..., R]]
 
-UNOFFERED_VALUES: Final = {"input": "default", "org": "unaffiliated", "power": "off"}
+UNOFFERED_VALUES: Final = {
+    "input": "default",
+    "device": "cpu",
+    "threads": 0,
+    "org": "unaffiliated",
+    "power": "off",
+}
 """Values of options that a command does not offer; None for all others."""
 
 

@@ -25,6 +25,8 @@ class Survey:
     """Part -> SHA-256 of its bytes; for a folder, of its images' hashes in order."""
     found: Mapping[str, Any]
     """Findings passed to runs as `Run.found`: JSON types whose meaning the workload defines."""
+    remarks: Sequence[str] = ()
+    """What the user is told once, when the survey is done: one sentence each."""
 
 
 class DataSet(Protocol):

@@ -49,8 +49,11 @@ class TemporaryError(PodiumError):
 
 
 def build_unknown_name_error(kind: str, name: str, known: Iterable[str]) -> RequestError:
-    """Return an error for an unknown `name` of this `kind`, with the nearest known name."""
+    """Return an error for an unknown `name` of this `kind`, with the nearest known name, or all of
+    them; names that contain a comma are quoted.
+    """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(names) or 'none'}"
+    listed = ", ".join(f"'{each}'" if "," in each else each for each in names)
+    hint = f"; did you mean '{close[0]}'?" if close else f"; known: {listed or 'none'}"
     return RequestError(f"unknown {kind} '{name}'{hint}")

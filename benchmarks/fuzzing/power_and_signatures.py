@@ -100,7 +100,7 @@ def reckoned(path: Path) -> object:
 
 def scored(path: Path) -> object:
     """Read a run's energy for its score."""
-    return energy.format_energy_cell(energy.read_served_energy(path.parent))
+    return energy.read_served_energy(path.parent)
 
 
 def behind_the_seal(work: Path) -> Iterator[Reader]:

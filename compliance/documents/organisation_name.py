@@ -1,5 +1,6 @@
 """Match names of organisations: in folders, logs and system descriptions of published rounds."""
 
+import unicodedata
 from typing import Final
 
 from suite.files.layout import fold_name
@@ -24,3 +25,25 @@ def is_organisation_name(name: str, folder: str) -> bool:
     )
     initials = fold_name("".join(word[0] for word in name.split() if word[0].isupper()))
     return one == other or longer or (len(other) > 1 and initials.startswith(other))
+
+
+def mark_code_points(name: str, other: str) -> str:
+    """Return a name, with the code points in which it differs from another one that prints alike:
+    letters of another script.
+    """
+    if len(name) != len(other):
+        return name
+    odd = [
+        (letter, lookalike)
+        for letter, lookalike in zip(name, other, strict=True)
+        if letter != lookalike
+    ]
+    if not odd or any(find_script(one) == find_script(two) for one, two in odd):
+        return name
+    codes = " ".join(f"U+{ord(letter):04X}" for letter, _ in odd)
+    return f"{name} ({codes})"
+
+
+def find_script(letter: str) -> str:
+    """Return the script of a letter: the first word of its name in Unicode."""
+    return unicodedata.name(letter, "").partition(" ")[0]

@@ -6,10 +6,11 @@ from functools import partial
 from compliance.documents.endpoints.entry import find_endpoints_summary
 from compliance.documents.endpoints.run import EndpointsRun, read_endpoints_run
 from compliance.judges.empty_path import describe_empty_target
+from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind, SourceFile
 from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.rules import judge_document
-from compliance.verdict import Finding
+from compliance.verdict import Finding, ResultKind
 
 ApplyRules = Callable[[object], Iterator[Finding]]
 
@@ -19,13 +20,19 @@ class EndpointsJudge:
 
     def __init__(self, round_name: str) -> None:
         self.apply_rules: ApplyRules = partial(judge_document, round=round_name)
+        self.recorder = ResultRecorder()
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules to a run folder; anything else is none of the client's."""
         summary = find_endpoints_summary(target.path)
         if target.kind is PathKind.ENDPOINTS_RUN and summary:
-            yield from judge_endpoints_run(
-                read_endpoints_run(target.path, summary), self.apply_rules
+            run = read_endpoints_run(target.path, summary)
+            yield from self.recorder.record_result(
+                ResultKind.RUN,
+                target.path,
+                0,
+                judge_endpoints_run(run, self.apply_rules),
+                run.evidence,
             )
             return
         source = SourceFile(target.path)

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.endpoints.entry import find_endpoints_summary, read_endpoints_entry
+from compliance.documents.endpoints.entry import (
+    EndpointsEntry,
+    find_endpoints_summary,
+    read_endpoints_entry,
+)
 from compliance.documents.inference_mllog.entry_documents import (
     MllogSystem,
     read_entry_documents,
@@ -24,6 +28,7 @@ from compliance.documents.inference_mllog.run import (
 )
 from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.endpoints import judge_endpoints_run
+from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import PathKind, RecognisedPath, has_loadgen_logs
@@ -34,7 +39,7 @@ from compliance.recognition.tree_path import (
     list_tree_organisations,
 )
 from compliance.rules import judge_document
-from compliance.verdict import About, Finding, Severity
+from compliance.verdict import About, Finding, ResultKind, Severity
 from suite.rounds.inference_mllog import InferenceMllogRound
 from suite.workload import Mode
 
@@ -47,6 +52,7 @@ class InferenceMllogJudge:
 
     def __init__(self, round: InferenceMllogRound) -> None:
         self.round = round
+        self.recorder = ResultRecorder()
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
@@ -94,11 +100,10 @@ class InferenceMllogJudge:
             None,
         )
         mode = Mode.ACCURACY if path.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
-        yield from self.judge_run(
-            read_mllog_run(
-                path, mode, self.round, scenario, None, bool(place and place.division == "closed")
-            )
+        run = read_mllog_run(
+            path, mode, self.round, scenario, None, bool(place and place.division == "closed")
         )
+        yield from self.recorder.record_result(ResultKind.RUN, path, 0, self.judge_run(run))
 
     def judge_run(self, run: MllogRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
@@ -118,22 +123,40 @@ class InferenceMllogJudge:
             yield from self.judge_system_description(system)
             return
         entry = read_mllog_entry(path, place, self.round, system.category if system else None)
+        yield from self.recorder.record_result(
+            ResultKind.ENTRY, path, len(entry.runs), self.judge_entry_documents(entry, place)
+        )
+        yield from self.judge_system_description(system)
+
+    def judge_entry_documents(
+        self, entry: MllogEntry, place: TreePosition | None
+    ) -> Iterator[Finding]:
+        """Judge the runs of an entry and, of a closed one, the documents submitted with it."""
         for run in entry.runs:
             yield from self.judge_run(run)
         yield from self.apply_rules(entry)
         if (
             place
             and entry.division == "closed"
-            and is_path_below(path, place.organisation_folder / "results")
+            and is_path_below(entry.folder, place.organisation_folder / "results")
         ):
             yield from self.judge_filing(entry, place)
-        yield from self.judge_system_description(system)
 
     def judge_endpoints_entry(
         self, path: Path, summary: Path, place: TreePosition | None
     ) -> Iterator[Finding]:
         """Judge an entry that was measured with the Endpoints client, without LoadGen's rules."""
         entry = read_endpoints_entry(path, summary, place, self.round)
+        yield from self.recorder.record_result(
+            ResultKind.ENTRY,
+            path,
+            1,
+            self.judge_endpoints_documents(entry),
+            entry.run.evidence,
+        )
+
+    def judge_endpoints_documents(self, entry: EndpointsEntry) -> Iterator[Finding]:
+        """Judge the run and the accuracy of an entry."""
         yield from judge_endpoints_run(entry.run, self.apply_rules)
         yield from self.apply_rules(entry.accuracy_source)
         yield from self.apply_rules(entry)

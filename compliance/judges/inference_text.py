@@ -22,6 +22,7 @@ from compliance.documents.inference_text.reader import (
     resolve_folder_ignoring_case,
 )
 from compliance.judges.empty_path import describe_empty_target
+from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import (
@@ -40,7 +41,7 @@ from compliance.recognition.tree_path import (
     parse_tree_position,
 )
 from compliance.rules import judge_document
-from compliance.verdict import About, Finding, Severity
+from compliance.verdict import About, Finding, ResultKind, Severity
 from suite.files.layout import ACCURACY_LOG
 from suite.rounds.inference_text import InferenceTextRound
 from suite.workload import Mode
@@ -60,6 +61,7 @@ class InferenceTextJudge:
 
     def __init__(self, round: InferenceTextRound, truth: Path | None) -> None:
         self.round, self.truth = round, truth
+        self.recorder = ResultRecorder()
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
@@ -114,9 +116,10 @@ class InferenceTextJudge:
         benchmark = self.round.find_benchmark(filed.model, filed.division) if filed else None
         scenario = match_scenario_folder(filed.scenario) if filed else None
         closed = filed is not None and filed.division == "closed"
-        yield from self.judge_run(
-            read_text_run(path, parse_text_run_mode(path), self.round, scenario, benchmark, closed)
+        run = read_text_run(
+            path, parse_text_run_mode(path), self.round, scenario, benchmark, closed
         )
+        yield from self.recorder.record_result(ResultKind.RUN, path, 0, self.judge_run(run))
 
     def judge_run(self, run: TextRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
@@ -145,7 +148,13 @@ class InferenceTextJudge:
             yield from self.judge_system_file(entry.system_file, place)
 
     def judge_entry(self, entry: TextEntry) -> Iterator[Finding]:
-        """Judge a parsed entry."""
+        """Judge a parsed entry as one result."""
+        yield from self.recorder.record_result(
+            ResultKind.ENTRY, entry.folder, len(entry.runs), self.judge_entry_documents(entry)
+        )
+
+    def judge_entry_documents(self, entry: TextEntry) -> Iterator[Finding]:
+        """Judge the runs of an entry, its other files and its compliance tests."""
         for run in entry.runs:
             yield from self.judge_run(run)
         if entry.accuracy is not None:

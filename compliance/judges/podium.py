@@ -8,13 +8,15 @@ from compliance.documents import unjudged_files
 from compliance.documents.podium import studies
 from compliance.documents.podium.audit import Audit, find_audit_folders, find_orphaned_audits
 from compliance.documents.podium.conditions import build_serving_conditions
-from compliance.documents.podium.inference import LoadGenRun
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.power import build_idle_power_before_run, build_run_power
 from compliance.documents.podium.submission import Submission, UninstalledResult
+from compliance.documents.podium.training import TrainingSet
 from compliance.documents.reader import DocumentLibrary
 from compliance.judges.audited import collect_replaced_rules
 from compliance.judges.empty_path import describe_empty_target
 from compliance.judges.parts import OrganisationParts
+from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import (
@@ -34,7 +36,7 @@ from compliance.recognition.tree_path import (
     parse_tree_position,
 )
 from compliance.rules import judge_document
-from compliance.verdict import Finding, Severity, Verdict
+from compliance.verdict import Finding, ResultKind, Severity, Verdict
 from suite import events
 from suite.files.layout import LEDGER_FOLDER
 from suite.loadgen.scenario import Scenario
@@ -52,6 +54,7 @@ class PodiumJudge:
     def __init__(self, round: Round, truth: Path | None = None) -> None:
         self.round = round
         self.library = DocumentLibrary(round, truth)
+        self.recorder = ResultRecorder()
         self.cached_findings: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
         """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as
         part of its organisation.
@@ -62,7 +65,9 @@ class PodiumJudge:
         path, place = target.path, target.position
         match target.kind:
             case PathKind.LOG:
-                yield from self.judge_log(path, place, OrganisationParts())
+                yield from self.recorder.record_result(
+                    ResultKind.LOG, path, 0, self.judge_log(path, place, OrganisationParts())
+                )
             case PathKind.SET if any(list_training_logs(path)) or not any(
                 list_published_logs(path)
             ):
@@ -146,11 +151,21 @@ class PodiumJudge:
     def judge_set(
         self, folder: Path, place: TreePosition | None, parts: OrganisationParts
     ) -> Iterator[Finding]:
-        """Judge a set: first each log alone, in which a run that did not converge is not yet an
-        error, then all together.
-        """
+        """Judge a set as one result, then the description of its system."""
         group = self.library.read_set(folder, place)
         parts.sets.append(group)
+        yield from self.recorder.record_result(
+            ResultKind.SET, folder, len(group.logs), self.judge_set_documents(group, place, parts)
+        )
+        if place and place.system_file:
+            yield from self.judge_system_file(place.system_file, place, parts)
+
+    def judge_set_documents(
+        self, group: TrainingSet, place: TreePosition | None, parts: OrganisationParts
+    ) -> Iterator[Finding]:
+        """Judge the documents of a set: first each log alone, in which a run that did not converge
+        is not yet an error, then all together.
+        """
         for log in group.logs:
             for finding in self.judge_log(log.path, place, parts):
                 yield (
@@ -161,7 +176,7 @@ class PodiumJudge:
         is_unknown = any(
             self.is_unknown_workload(log.find_value(events.WORKLOAD)) for log in group.logs
         )
-        for source, conditions in self.library.read_conditions(folder):
+        for source, conditions in self.library.read_conditions(group.folder):
             yield from self.judge_files([source])
             yield from self.apply_rules(conditions) if conditions and not is_unknown else ()
         for powered in self.library.read_run_powers(group):
@@ -171,8 +186,6 @@ class PodiumJudge:
             if is_unknown
             else self.apply_rules(group, group.logs[0].workload if group.logs else None)
         )
-        if place and place.system_file:
-            yield from self.judge_system_file(place.system_file, place, parts)
 
     def convert_missed_to_warning(self, finding: Finding, runs: int) -> Finding:
         """Downgrade the finding that a run missed its target to a warning that says how many such
@@ -205,6 +218,12 @@ class PodiumJudge:
 
     def judge_run_folder(self, folder: Path) -> Iterator[Finding]:
         """Judge a LoadGen run on its own."""
+        yield from self.recorder.record_result(
+            ResultKind.RUN, folder, 0, self.judge_run_documents(folder)
+        )
+
+    def judge_run_documents(self, folder: Path) -> Iterator[Finding]:
+        """Judge the files of a LoadGen run, and what they record."""
         run = self.library.read_run(folder)
         yield from self.judge_files(run.sources)
         workload = run.record.workload if run.record else None
@@ -238,9 +257,23 @@ class PodiumJudge:
     def judge_entry_folder(
         self, folder: Path, place: TreePosition | None, parts: OrganisationParts
     ) -> Iterator[Finding]:
-        """Judge an inference entry: each run, then all together."""
+        """Judge an inference entry as one result, then the description of its system."""
         entry = self.library.read_entry(folder, place)
         parts.entries.append(entry)
+        yield from self.recorder.record_result(
+            ResultKind.ENTRY,
+            folder,
+            len(entry.runs),
+            self.judge_entry_documents(entry, place, parts),
+        )
+        if place and place.system_file:
+            yield from self.judge_system_file(place.system_file, place, parts)
+
+    def judge_entry_documents(
+        self, entry: InferenceEntry, place: TreePosition | None, parts: OrganisationParts
+    ) -> Iterator[Finding]:
+        """Judge each run of an entry, then all together, then its compliance tests."""
+        folder = entry.folder
         is_unknown = self.is_unknown_workload(entry.workload)
         for run in entry.runs:
             yield from self.judge_files(run.sources)
@@ -260,8 +293,6 @@ class PodiumJudge:
         for path in find_audit_folders(place) if place and not is_unknown else ():
             parts.audits.append(self.library.read_audit(path, entry.scenario, entry))
             yield from self.cache_findings(path, entry.workload, self.judge_audit(parts.audits[-1]))
-        if place and place.system_file:
-            yield from self.judge_system_file(place.system_file, place, parts)
 
     def judge_audit(self, audit: Audit) -> Iterator[Finding]:
         """Judge a compliance test: its runs like any other, except for what the test changes, then
@@ -328,7 +359,13 @@ class PodiumJudge:
         )
 
     def judge_study(self, folder: Path) -> Iterator[Finding]:
-        """Judge a study: its files, then the table."""
+        """Judge a study as one result."""
+        yield from self.recorder.record_result(
+            ResultKind.STUDY, folder, 0, self.judge_study_documents(folder)
+        )
+
+    def judge_study_documents(self, folder: Path) -> Iterator[Finding]:
+        """Judge the files of a study, then its table."""
         files, documents = studies.read_study_documents(folder, self.round)
         yield from self.judge_files(files)
         for document in documents:

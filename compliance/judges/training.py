@@ -16,6 +16,7 @@ from compliance.documents.training.log import (
 from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
 from compliance.documents.training.system_description import DescribedSystem, read_described_system
 from compliance.judges.empty_path import describe_empty_target
+from compliance.judges.recorder import ResultRecorder
 from compliance.logs.source_file import ParseErrorKind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import PathKind, RecognisedPath
@@ -27,12 +28,14 @@ from compliance.recognition.tree_path import (
     parse_tree_position,
 )
 from compliance.rules import judge_document
-from compliance.verdict import Finding, Severity, Verdict
+from compliance.verdict import About, Finding, ResultKind, Severity, Verdict
 from suite.files.layout import fold_name
 from suite.rounds.published_training import PublishedTraining
 
 STOPPED_RUN_RULES: Final = frozenset({"log.present", "log.samples"})
 """Rules about records that a log lacks if its run was stopped."""
+CAUSE_RULE: Final = "log.once"
+"""The rule that names the runs or processes of a log that has several."""
 
 
 class TrainingJudge:
@@ -41,15 +44,17 @@ class TrainingJudge:
     def __init__(self, round: PublishedTraining) -> None:
         self.round = round
         self.systems: dict[str, DescribedSystem] = {}
+        self.recorder = ResultRecorder()
 
     def judge_target(self, target: RecognisedPath) -> Iterator[Finding]:
         """Apply the rules for this kind of path."""
         path, place = target.path, target.position
         match target.kind:
             case PathKind.LOG:
-                yield from self.judge_log(
-                    read_published_log(path, self.round, place, self.read_system_description(place))
+                log = read_published_log(
+                    path, self.round, place, self.read_system_description(place)
                 )
+                yield from self.recorder.record_result(ResultKind.LOG, path, 0, self.judge_log(log))
             case PathKind.SET:
                 yield from self.judge_set(
                     read_published_set(path, self.round, place, self.read_system_description(place))
@@ -105,11 +110,20 @@ class TrainingJudge:
         return self.systems[key]
 
     def judge_log(self, log: PublishedLog) -> Iterator[Finding]:
-        """Judge a log; a file without any record is judged only as a file."""
+        """Judge a log; a file without any record is judged only as a file, and one with the records
+        of several runs or processes only as that, since all else follows from it.
+        """
+        if log.mixture:
+            for finding in self.apply_rules(log, log.benchmark):
+                if finding.rule == CAUSE_RULE:
+                    yield finding
+            return
         yield from self.apply_rules(log.source)
         if log.counts:
             yield from self.apply_rules(log, log.benchmark)
-        elif not log.source.has_parse_error(FlawKind.MISSING, FlawKind.UNREADABLE):
+        elif not log.source.has_parse_error(FlawKind.MISSING, FlawKind.UNREADABLE) and not any(
+            each.about for each in log.source.parse_errors
+        ):
             yield from self.report_path_fault(
                 log.path,
                 "no log records in the file",
@@ -118,8 +132,15 @@ class TrainingJudge:
             )
 
     def judge_set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: first each log alone, in which a run that did not converge or was stopped is
-        not yet an error, then all together.
+        """Judge a set as one result."""
+        yield from self.recorder.record_result(
+            ResultKind.SET, group.folder, len(group.logs), self.judge_set_documents(group)
+        )
+
+    def judge_set_documents(self, group: PublishedSet) -> Iterator[Finding]:
+        """Judge the documents of a set: first each log alone, in which a run that did not converge
+        or was stopped is not yet an error, then all together. What follows from a log that has no
+        run, or several, is left out.
         """
         pardoned = [log.path for log in group.pardoned]
         for log in group.logs:
@@ -135,7 +156,10 @@ class TrainingJudge:
                     if excused
                     else finding
                 )
-        yield from self.apply_rules(group, group.benchmark)
+        whole = all(log.counts and not log.mixture for log in group.logs)
+        for finding in self.apply_rules(group, group.benchmark):
+            if whole or finding.about not in (About.SCORE, About.QUALITY):
+                yield finding
 
     def convert_missed_to_warning(self, finding: Finding, allowed_runs: int) -> Finding:
         """Downgrade the finding that a run missed its target to a warning that says how many such

@@ -5,6 +5,7 @@ msgspec decodes fast and checks types, but accepts repeated keys and cannot dist
 garbage: a slow second pass checks for both on suspicious lines.
 """
 
+import codecs
 import errno
 import json
 import re
@@ -29,6 +30,8 @@ from suite.files.untrusted_files import (
 
 T = TypeVar("T")
 
+MAX_PARSE_ERRORS: Final = 100
+"""Parse errors of a kind that are kept."""
 EXCERPT_CHARACTERS: Final = 120
 """Characters of a bad line shown in a finding."""
 JSON_STRING_PATTERN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
@@ -38,8 +41,10 @@ HUGE_INTEGER_PATTERN: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 DIGITS_TO_ZEROS: Final = bytes.maketrans(b"123456789", b"0" * 9)
 HUGE_INTEGER_ZEROS: Final = b"0" * 25
 """Such an integer with equal digits; it is found in a tenth of the time, and few lines have one."""
-UTF16_BYTE_ORDER_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+UTF16_BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Byte order marks of UTF-16 text."""
+UTF16_FOUND: Final = "UTF-16 text"
+UTF16_ADVICE: Final = "save it as UTF-8."
 JSON_KEY_PATTERN: Final = re.compile(rb'"([^"\\]*+)"\s*+:')
 """A key, in text without backslashes."""
 
@@ -81,6 +86,8 @@ class ParseError:
     line: int | None = None
     about: About | None = None
     """What of the result the defect bears on, if the parser knows more than its kind says."""
+    advice: str | None = None
+    """What to do, if the parser knows the cause."""
 
 
 @dataclass(slots=True)
@@ -105,6 +112,8 @@ class SourceFile:
     """What of the result defects of the file's content bear on; None if only its form."""
     counts: Counter[ParseErrorKind] = field(default_factory=Counter)
     """Number of parse errors of each kind, including those that were dropped."""
+    repetitions: Counter[tuple[ParseErrorKind, str, About | None]] = field(default_factory=Counter)
+    """Number of parse errors with the same text, likewise."""
 
     def add_parse_error(
         self,
@@ -113,12 +122,20 @@ class SourceFile:
         required: str,
         line: LineOrPosition = None,
         about: About | None = None,
+        advice: str | None = None,
     ) -> None:
         """Record one parse error; beyond a hundred of a kind the rest is dropped, so that garbage
-        takes no memory and no line lookups.
+        takes no memory and no line lookups. One whose cause is known is kept if it is the first
+        that bears on something.
         """
         self.counts[kind] += 1
-        if self.counts[kind] <= 100:
+        same = (kind, found, about)
+        kept = self.counts[kind] <= MAX_PARSE_ERRORS or (
+            advice is not None and same not in self.repetitions
+        )
+        if kept or same in self.repetitions:
+            self.repetitions[same] += 1
+        if kept:
             self.parse_errors.append(
                 ParseError(
                     kind,
@@ -126,8 +143,17 @@ class SourceFile:
                     required,
                     line if line is None or isinstance(line, int) else line.line,
                     about,
+                    advice,
                 )
             )
+
+    def count_repetitions(self, parse_error: ParseError) -> int:
+        """Return how many parse errors have the kind and text of one."""
+        return sum(
+            count
+            for (kind, found, _), count in self.repetitions.items()
+            if (kind, found) == (parse_error.kind, parse_error.found)
+        )
 
     def add_read_error(self, error: Exception) -> None:
         """Record why the file cannot be read."""
@@ -138,6 +164,11 @@ class SourceFile:
             "no such file" if missing else reason,
             f"a readable file {self.path.name}",
         )
+
+    @property
+    def is_utf16(self) -> bool:
+        """Return whether the file is UTF-16, which explains all of its other defects."""
+        return any(each.found.startswith(UTF16_FOUND) for each in self.parse_errors)
 
     def has_parse_error(self, *kinds: ParseErrorKind) -> bool:
         """Return whether the file has a parse error of one of these kinds."""
@@ -150,18 +181,8 @@ def read_json_document(
     """Read a whole JSON document; None with a parse error if that fails, the value with a parse
     error if it has an unknown field.
     """
-    try:
-        with open_regular_file(source.path) as stream:
-            text = stream.read(MAX_DOCUMENT_BYTES + 1)
-    except (OSError, ValueError) as error:
-        source.add_read_error(error)
-        return None
-    if len(text) > MAX_DOCUMENT_BYTES:
-        source.add_parse_error(
-            ParseErrorKind.UNREADABLE,
-            f"more than {MAX_DOCUMENT_BYTES} bytes",
-            "a smaller document",
-        )
+    text = read_document_bytes(source)
+    if text is None:
         return None
     value = decode_strict_json(source, decoder, text, None)
     for name in (
@@ -178,6 +199,44 @@ def read_json_document(
             "only fields of the schema",
         )
     return value
+
+
+def read_document_bytes(source: SourceFile) -> bytes | None:
+    """Read a whole document as UTF-8; None with a parse error if that fails. A byte order mark, and
+    UTF-16, which is translated, are parse errors.
+    """
+    try:
+        with open_regular_file(source.path) as stream:
+            text = stream.read(MAX_DOCUMENT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        source.add_read_error(error)
+        return None
+    if len(text) > MAX_DOCUMENT_BYTES:
+        source.add_parse_error(
+            ParseErrorKind.UNREADABLE,
+            f"more than {MAX_DOCUMENT_BYTES} bytes",
+            "a smaller document",
+        )
+        return None
+    if is_utf16_text(text):
+        big = text.startswith(codecs.BOM_UTF16_BE) or not text[0]
+        name = "big" if big else "little"
+        source.add_parse_error(
+            ParseErrorKind.ENCODING,
+            f"UTF-16 text ({name}-endian)",
+            "UTF-8 text without NUL bytes",
+            advice=UTF16_ADVICE,
+        )
+        text = text.removeprefix(codecs.BOM_UTF16_BE if big else codecs.BOM_UTF16_LE)
+        return text.decode(f"utf-16-{name[0]}e", "replace").encode()
+    if text.startswith(codecs.BOM_UTF8):
+        source.add_parse_error(
+            ParseErrorKind.ENCODING,
+            "a byte order mark at the beginning",
+            "UTF-8 text without one",
+            advice="save it as UTF-8 without a byte order mark.",
+        )
+    return text.removeprefix(codecs.BOM_UTF8)
 
 
 def read_source_text(source: SourceFile, limit: int = MAX_DOCUMENT_BYTES) -> str:
@@ -300,10 +359,15 @@ def report_json_defects(source: SourceFile, text: bytes, line: LineOrPosition) -
     return source.counts.total() > before
 
 
-def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:
+def check_text_encoding(
+    source: SourceFile, text: bytes, line: Callable[[], int], about: About | None = None
+) -> None:
     """Record NUL bytes, UTF-16 and invalid UTF-8, at the line of the first; `line` returns the line
-    at which the text starts.
+    at which the text starts. UTF-16, in which no record can be read, is said once for all blocks of
+    a file and bears on `about`.
     """
+    if source.is_utf16:
+        return
     if b"\0" not in text and (
         (
             source.leniency.get(ParseErrorKind.ENCODING)
@@ -313,8 +377,10 @@ def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]
     ):
         return
     required = "UTF-8 text without NUL bytes"
-    if text.startswith(UTF16_BYTE_ORDER_MARKS) or is_utf16_text(text):
-        source.add_parse_error(ParseErrorKind.ENCODING, "UTF-16 text", required, line())
+    if is_utf16_text(text):
+        source.add_parse_error(
+            ParseErrorKind.ENCODING, UTF16_FOUND, required, line(), about, UTF16_ADVICE
+        )
     elif (at := text.find(b"\0")) >= 0:
         source.add_parse_error(
             ParseErrorKind.ENCODING, "a NUL byte", required, line() + text.count(b"\n", 0, at)
@@ -332,9 +398,11 @@ def check_text_encoding(source: SourceFile, text: bytes, line: Callable[[], int]
 
 
 def is_utf16_text(text: bytes) -> bool:
-    """Return whether text has two bytes per character: every other byte is NUL, but not all."""
+    """Return whether text has two bytes per character: it begins with a mark that says so, or every
+    other byte is NUL, but not all.
+    """
     head = text[:64]
-    return (
+    return text.startswith(UTF16_BYTE_ORDER_MARKS) or (
         len(head) > 8
         and head.strip(b"\0\r\n") != b""
         and not (head[1::2].strip(b"\0") and head[::2].strip(b"\0"))

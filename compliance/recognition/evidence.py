@@ -47,6 +47,8 @@ PODIUM_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:podium_\w+|campaign_nonc
 """podium's own events."""
 LOADGEN_EVENT_PATTERN: Final = re.compile(rb'"key": ?"(?:loadgen_\w+|requested_\w+|effective_\w+)"')
 """LoadGen's events; its detail log has had JSON records since 1.0."""
+TRAINING_DIALECTS: Final = (b":::MLL", b":::MLPv", b"MLPerf: ")
+"""How the records of training logs begin."""
 EVIDENCE_VERSION_PATTERN: Final = re.compile(
     rb'(?:"loadgen_version", ?"value": ?"|version : )([^\s"\\]{1,40})'
 )
@@ -151,8 +153,9 @@ def parse_loadgen_evidence(head: bytes, summary: bool = False) -> RoundEvidence 
 
 def parse_training_evidence(head: bytes, path: Path) -> RoundEvidence:
     """Read the date and benchmark of a training log in v0.7's dialect, which all later rounds
-    share.
+    share. A record within a JSON string has its quotes escaped.
     """
+    head = head.replace(b'\\"', b'"')
     times = [
         int(number) // (1 if unit == b"s" else 1000)
         for unit, number in RECORD_TIME_PATTERN.findall(head)
@@ -174,18 +177,25 @@ def parse_training_evidence(head: bytes, path: Path) -> RoundEvidence:
     )
 
 
-def read_first_record(path: Path) -> bytes:
-    """Read from the first record on; a document or summary has no record and is read from its
-    start; empty if reading fails.
+def is_training_log(path: Path, limit: int | None = None) -> bool:
+    """Return whether a file's first records are those of a training, in any dialect; they begin
+    within the limit in bytes.
+    """
+    head = read_first_record(path, limit)
+    return head.startswith(TRAINING_DIALECTS) and not LOADGEN_EVENT_PATTERN.search(head)
+
+
+def read_first_record(path: Path, limit: int | None = None) -> bytes:
+    """Read from the first record on, searched for within the limit in bytes (MAX_SEARCHED_BYTES); a
+    document or summary has no record and is read from its start; empty if reading fails.
     """
     try:
         with open_regular_file(path) as stream:
             block = stream.read(EVIDENCE_CHUNK_BYTES)
             if path.name == SUMMARY_LOG or path.suffix == ".json":
                 return block
-            while (
-                not (match := FIRST_RECORD_PATTERN.search(block))
-                and stream.tell() < MAX_SEARCHED_BYTES
+            while not (match := FIRST_RECORD_PATTERN.search(block)) and stream.tell() < (
+                limit or MAX_SEARCHED_BYTES
             ):
                 more = stream.read(EVIDENCE_CHUNK_BYTES)
                 if not more:

@@ -221,8 +221,13 @@ def list_target_organisations(target: RecognisedPath) -> list[Path]:
 
 
 def iterate_neighbour_files(target: RecognisedPath) -> Iterator[Path]:
-    """Yield the files next to a log or run that gives no evidence."""
+    """Yield the files next to a log or run, or the descriptions of a tree's systems, if its own
+    files give no evidence.
+    """
     above = target.path.parent
+    if target.kind is PathKind.TREE:
+        for home in list_tree_organisations(target.path):
+            yield from sorted((home / "systems").glob("*.json"))
     if target.kind is PathKind.LOG:
         yield from list_published_logs(above)
     if target.kind in (PathKind.RUN, PathKind.RUNS):

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from compliance.recognition.renamed_logs import list_renamed_logs
 from suite.files.layout import LEDGER_FOLDER, PARTIAL_SUFFIX, fold_name
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
@@ -271,11 +272,19 @@ def list_training_logs(folder: Path) -> Iterator[Path]:
 
 def list_published_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a published set: those with a number by number, then the others by
-    name.
+    name. A folder without any, and without a set below it, may have logs under other names.
     """
-    filed = list(filter(PUBLISHED_LOG_PATTERN.fullmatch, list_folder_names(folder)))
+    names = list_folder_names(folder)
+    filed = list(filter(PUBLISHED_LOG_PATTERN.fullmatch, names))
     first = sort_training_logs(filed)
     yield from (folder / name for name in (*first, *sorted({*filed}.difference(first))))
+    if not filed and not any(map(has_named_logs, list_subfolders(folder))):
+        yield from list_renamed_logs(folder, names)
+
+
+def has_named_logs(folder: Path) -> bool:
+    """Return whether a folder has a training log under the name that rounds want."""
+    return any(map(PUBLISHED_LOG_PATTERN.fullmatch, list_folder_names(folder)))
 
 
 def list_training_telemetry(folder: Path) -> Iterator[Path]:

@@ -1,14 +1,21 @@
-"""GitHub's workflow commands: annotations at file and line.
+"""GitHub's workflow commands: annotations at file and line; and the summary of a workflow's step.
 
 Source: docs.github.com, Workflow commands for GitHub Actions, Setting an error message;
 actions/toolkit, core/src/command.ts: escaping.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from compliance.reports.counts import (
+    ResultRow,
+    build_result_rows,
+    format_verdict_details,
+)
 from compliance.reports.limits import split_listed_findings
 from compliance.verdict import Finding, PathJudgement, Severity, Verdict
 
@@ -17,6 +24,11 @@ GITHUB_LEVELS: Final = {
     Severity.WARNING: "warning",
     Severity.INFO: "notice",
 }
+MAX_SUMMARY_ROWS: Final = 200
+"""Rows of a table in a step's summary, which GitHub limits to 1 MiB."""
+MAX_EXAMPLE_CHARACTERS: Final = 300
+"""Maximum characters of a finding in a step's summary."""
+MARKDOWN_MARKS: Final = re.compile(r"[\\`*_{}\[\]#|~@]")
 VERDICT_LEVELS: Final = {
     Verdict.VALID: "notice",
     Verdict.NOT_CONVERGED: "warning",
@@ -25,33 +37,101 @@ VERDICT_LEVELS: Final = {
 }
 
 
+class WorkflowCommand(NamedTuple):
+    """One command and its level."""
+
+    level: str
+    text: str
+
+
 def render_github_report(results: Sequence[PathJudgement]) -> str:
-    """Render one command per finding, and one per PATH with its verdict."""
+    """Render one command per PATH with its verdict and one per finding, errors first: GitHub shows
+    the first ten of each level of a step alone.
+    """
     relative = cache(
         partial(format_relative_path, Path.cwd())
     )  # a file may have hundreds of findings
-    return "".join(
-        f"{line}\n" for result in results for line in render_result_commands(result, relative)
-    )
+    commands = [
+        *(command for result in results for command in list_verdict_commands(result)),
+        *(command for result in results for command in list_finding_commands(result, relative)),
+    ]
+    order = list(GITHUB_LEVELS.values())
+    ordered = sorted(commands, key=lambda command: order.index(command.level))
+    return "".join(f"{command.text}\n" for command in ordered)
 
 
-def render_result_commands(result: PathJudgement, relative: Callable[[str], str]) -> Iterator[str]:
-    """Yield the commands of a result: its findings at their locations, then the verdict."""
+def list_verdict_commands(result: PathJudgement) -> Iterator[WorkflowCommand]:
+    """Yield the command with the verdict on a PATH."""
+    level = VERDICT_LEVELS[result.verdict]
+    text = f"{result.path}: {result.verdict} ({format_verdict_details(result)})"
+    yield WorkflowCommand(level, format_workflow_command(level, text, title="podium check"))
+
+
+def list_finding_commands(
+    result: PathJudgement, relative: Callable[[str], str]
+) -> Iterator[WorkflowCommand]:
+    """Yield the commands of a PATH's findings at their locations, and of those left out."""
     listed, left_out = split_listed_findings(result.findings)
     for finding in listed:
-        yield render_finding_annotation(finding, relative(finding.file))
+        level = GITHUB_LEVELS[finding.severity]
+        yield WorkflowCommand(level, render_finding_annotation(finding, relative(finding.file)))
     for each in left_out:
-        yield format_workflow_command(
-            GITHUB_LEVELS[each.severity],
-            f"and {each.more} more of this rule in this file",
-            file=relative(each.file),
-            title=each.rule,
-        )
-    yield format_workflow_command(
-        VERDICT_LEVELS[result.verdict],
-        f"{result.path}: {result.verdict} ({result.round})",
-        title="podium check",
+        level = GITHUB_LEVELS[each.severity]
+        text = f"and {each.more} more of this rule in this file"
+        command = format_workflow_command(level, text, file=relative(each.file), title=each.rule)
+        yield WorkflowCommand(level, command)
+
+
+def render_step_summary(results: Sequence[PathJudgement]) -> str:
+    """Render the summary of a workflow's step as Markdown: each PATH's verdict, its results, worst
+    first, and the rules with findings.
+    """
+    return "".join(f"{line}\n" for result in results for line in list_summary_lines(result))
+
+
+def list_summary_lines(judged: PathJudgement) -> Iterator[str]:
+    """Yield the lines of one PATH."""
+    yield f"### {escape_markdown(judged.path)}: {judged.verdict}"
+    yield ""
+    yield escape_markdown(format_verdict_details(judged))
+    yield ""
+    yield from list_table_lines(ResultRow._fields, build_result_rows(judged))
+    counts = Counter((each.severity, each.rule) for each in judged.findings)
+    yield from list_table_lines(
+        ("severity", "rule", "findings", "for example"),
+        [
+            (str(severity), rule, f"{counts[severity, rule]:,}", format_first_finding(judged, rule))
+            for severity, rule in sorted(counts, key=lambda each: list(Severity).index(each[0]))
+        ],
     )
+
+
+def list_table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a Markdown table of at most MAX_SUMMARY_ROWS rows; nothing without rows."""
+    if not rows:
+        return
+    for cells in (header, ["---"] * len(header)):
+        yield f"| {' | '.join(cells)} |"
+    for row in rows[:MAX_SUMMARY_ROWS]:
+        yield f"| {' | '.join(map(escape_markdown, row))} |"
+    yield ""
+    if more := len(rows[MAX_SUMMARY_ROWS:]):
+        yield f"and {more:,} more; `podium check -v` lists them"
+        yield ""
+
+
+def format_first_finding(judged: PathJudgement, rule: str) -> str:
+    """Format the first finding of a rule with its location, shortened."""
+    first = next(each for each in judged.findings if each.rule == rule)
+    place = f"{first.file}:{first.line}" if first.line else first.file
+    text = f"{place}: found {first.found}; expected {first.required}"
+    return text if len(text) <= MAX_EXAMPLE_CHARACTERS else f"{text[:MAX_EXAMPLE_CHARACTERS]}..."
+
+
+def escape_markdown(text: str) -> str:
+    """Escape a text for Markdown, so that it is neither markup nor ends a table's cell."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text)
+    return MARKDOWN_MARKS.sub(r"\\\g<0>", printable).replace("<", "&lt;")
 
 
 def render_finding_annotation(finding: Finding, file: str) -> str:

@@ -2,11 +2,12 @@
 findings and a count.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 from compliance.reports.limits import split_listed_findings
-from compliance.verdict import Finding, PathJudgement
+from compliance.verdict import Finding, JudgedResult, PathJudgement, Severity
 from suite.files.json_files import format_json
 
 FINDING_FIELDS: Final = (
@@ -36,8 +37,22 @@ def build_result_document(result: PathJudgement) -> dict[str, Any]:
         "round_seen": result.recognised_by,
         "other_rounds": list(result.other_rounds),
         "verdict": result.verdict.value,
+        "judged": [build_judged_document(each) for each in result.results],
         "findings": [build_finding_document(finding) for finding in listed],
         "left_out": [each._asdict() for each in left_out],
+    }
+
+
+def build_judged_document(result: JudgedResult) -> dict[str, Any]:
+    """Convert one of the results in a PATH to the schema's form."""
+    counts = Counter(finding.severity for finding in result.findings)
+    return {
+        "path": result.path,
+        "kind": result.kind.value,
+        "files": result.files,
+        "verdict": result.verdict.value,
+        "findings": {severity.value: counts[severity] for severity in Severity},
+        "unchecked": sorted({each.unchecked for each in result.findings if each.unchecked}),
     }
 
 

@@ -1,17 +1,22 @@
-"""JUnit XML: one suite per PATH, one case per rule with findings, which CI servers show as failed
-tests.
+"""JUnit XML: one suite per PATH, one case per result in it and per rule with findings, which CI
+servers show as failed tests.
 
 Source of the format: github.com/windyroad/JUnit-Schema, JUnit.xsd; attribute `file` as Jenkins and
 GitLab read it.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.etree import ElementTree
 
+from compliance.reports.counts import (
+    format_severity_counts,
+    format_verdict_details,
+)
 from compliance.reports.limits import split_listed_findings
-from compliance.verdict import Finding, PathJudgement, Severity, Verdict
+from compliance.verdict import Finding, JudgedResult, PathJudgement, Severity, Verdict
 
 ILLEGAL_XML_CHARACTERS: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 forbids. Source: W3C, Extensible Markup Language 1.0, section 2.2."""
@@ -41,9 +46,10 @@ def add_test_suite(root: ElementTree.Element, result: PathJudgement) -> None:
         for findings in rules.values()
     )
     broken = result.verdict is not Verdict.VALID
+    failed_results = sum(each.verdict is not Verdict.VALID for each in result.results)
     counts = {
-        "tests": str(len(rules) + 1),
-        "failures": str(failed + broken),
+        "tests": str(len(rules) + len(result.results) + 1),
+        "failures": str(failed + failed_results + broken),
         "errors": "0",
         "skipped": "0",
     }
@@ -53,10 +59,36 @@ def add_test_suite(root: ElementTree.Element, result: PathJudgement) -> None:
         build_xml_element(
             case,
             "failure",
-            {"type": result.verdict.value, "message": f"{result.verdict} ({result.round})"},
+            {
+                "type": result.verdict.value,
+                "message": f"{result.verdict} ({format_verdict_details(result)})",
+            },
         )
+    for judged in result.results:
+        add_result_case(added, result, judged)
     for rule, findings in rules.items():
         add_rule_case(added, result, rule, findings)
+
+
+def add_result_case(
+    suite: ElementTree.Element, result: PathJudgement, judged: JudgedResult
+) -> None:
+    """Add a case for one of the results in a PATH."""
+    case = build_xml_element(
+        suite,
+        "testcase",
+        {
+            "name": f"{judged.kind} {os.path.relpath(judged.path, result.path)}",
+            "classname": result.path,
+        },
+    )
+    if judged.verdict is not Verdict.VALID:
+        found = format_severity_counts(judged.findings)
+        build_xml_element(
+            case,
+            "failure",
+            {"type": judged.verdict.value, "message": f"{judged.verdict} ({found})"},
+        )
 
 
 def add_rule_case(

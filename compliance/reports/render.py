@@ -6,11 +6,14 @@ from importlib import import_module
 from compliance.verdict import PathJudgement
 
 
-def render_judge_report(results: Sequence[PathJudgement], form: str) -> bytes:
-    """Render a report as bytes for stdout; `form` names a module of `compliance.reports`.
+def render_judge_report(
+    results: Sequence[PathJudgement], form: str, *, verbose: bool = False
+) -> bytes:
+    """Render a report as bytes for stdout; `form` names a module of `compliance.reports`. If
+    `verbose`, the text lists everything; the other formats list what programs read.
 
     Text that UTF-8 cannot encode, as in file names in another encoding, is escaped.
     """
     render = getattr(import_module(f"compliance.reports.{form}"), f"render_{form}_report")
-    text: str = render(results)
+    text: str = render(results, verbose=True) if verbose and form == "text" else render(results)
     return text.encode("utf-8", "backslashreplace")

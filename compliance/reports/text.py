@@ -1,40 +1,58 @@
-"""Render the text report: the first screen shows what to fix; long lists are truncated, and JSON
-has them in full.
+"""Render the text report: the first screen shows what to fix; long lists are truncated, and
+--verbose and JSON have them in full.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from compliance.reports.counts import (
+    build_result_rows,
+    format_verdict_details,
+    sort_worst_first,
+)
 from compliance.verdict import Finding, PathJudgement, Severity, Verdict
 
-MAX_SHOWN_FINDINGS: Final = 5
-"""Findings of one rule shown per PATH."""
-MAX_LISTED_PATHS: Final = 30
-"""PATHs that the summary lists, worst first."""
-MAX_DETAILED_PATHS: Final = 20
-"""PATHs whose findings are shown, worst first."""
-MAX_LISTED_RULES: Final = 15
-"""Rules that the summary lists."""
 MAX_VALUE_CHARACTERS: Final = 200
 """Maximum characters shown of a value."""
 
 
-def render_text_report(results: Sequence[PathJudgement]) -> str:
-    """Render the report: one PATH's findings; for several PATHs a summary first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLimits:
+    """How many items of each list the report shows; None for all."""
+
+    findings: int | None = 5
+    """Of one rule and PATH."""
+    results: int | None = 20
+    """Of one PATH, worst first."""
+    paths: int | None = 30
+    """In the summary, worst first."""
+    detailed_paths: int | None = 20
+    """With their findings, worst first."""
+    rules: int | None = 15
+    """In the summary."""
+
+
+SHORT: Final = TextLimits()
+FULL: Final = TextLimits(findings=None, results=None, paths=None, detailed_paths=None, rules=None)
+
+
+def render_text_report(results: Sequence[PathJudgement], *, verbose: bool = False) -> str:
+    """Render the report: one PATH's findings; for several PATHs a summary first. If `verbose`,
+    lists are complete.
+    """
+    limits = FULL if verbose else SHORT
     if len(results) == 1:
-        return join_report_lines(format_result_lines(results[0]))
-    ordered = sorted(results, key=lambda result: -list(Verdict).index(result.verdict))
-    with_findings = [result for result in ordered if result.findings]
-    text = join_report_lines(summarise_results(results, ordered)) + "".join(
-        "\n" + join_report_lines(format_result_lines(result))
-        for result in with_findings[:MAX_DETAILED_PATHS]
+        return join_report_lines(format_result_lines(results[0], limits))
+    ordered = sort_worst_first(results)
+    detailed = [result for result in ordered if result.findings or len(result.results) > 1]
+    text = join_report_lines(summarise_results(results, ordered, limits)) + "".join(
+        "\n" + join_report_lines(format_result_lines(result, limits))
+        for result in detailed[: limits.detailed_paths]
     )
-    if len(with_findings) > MAX_DETAILED_PATHS:
-        text += (
-            f"\n{len(with_findings) - MAX_DETAILED_PATHS} more PATHs have findings: check"
-            " one of them separately, or use --format json\n"
-        )
+    if more := len(detailed) - len(detailed[: limits.detailed_paths]):
+        text += f"\n{more} more PATHs have findings or several results: -v shows them\n"
     return text
 
 
@@ -55,7 +73,7 @@ def replace_control_characters(text: str) -> str:
 
 
 def summarise_results(
-    results: Sequence[PathJudgement], ordered: Sequence[PathJudgement]
+    results: Sequence[PathJudgement], ordered: Sequence[PathJudgement], limits: TextLimits
 ) -> Iterator[str]:
     """Count the verdicts, show what to fix first, and list the PATHs, worst first."""
     verdicts = Counter(result.verdict for result in results)
@@ -64,16 +82,23 @@ def summarise_results(
     )
     yield f"{len(results)} PATHs: {', '.join(counted)}"
     for severity in (Severity.ERROR, Severity.WARNING):
-        yield from list_frequent_rules(results, severity)
+        yield from list_frequent_rules(results, severity, limits)
     yield ""
-    for result in ordered[:MAX_LISTED_PATHS]:
+    shown = ordered[: limits.paths]
+    for result in shown:
         yield format_result_headline(result)
-    rest = Counter(result.verdict for result in ordered[MAX_LISTED_PATHS:])
-    if rest:
-        yield f"and {', '.join(f'{count} more {verdict}' for verdict, count in rest.items())}"
+    if rest := Counter(result.verdict for result in ordered[len(shown) :]):
+        yield f"and {format_omitted_verdicts(rest)} (-v lists them)"
 
 
-def list_frequent_rules(results: Sequence[PathJudgement], severity: Severity) -> Iterator[str]:
+def format_omitted_verdicts(rest: Mapping[Verdict, int]) -> str:
+    """Format how many results of each verdict a list leaves out."""
+    return ", ".join(f"{count} more {verdict}" for verdict, count in rest.items())
+
+
+def list_frequent_rules(
+    results: Sequence[PathJudgement], severity: Severity, limits: TextLimits
+) -> Iterator[str]:
     """List the rules with findings of one severity, those that affect most PATHs first."""
     rules = Counter(
         rule
@@ -82,32 +107,43 @@ def list_frequent_rules(results: Sequence[PathJudgement], severity: Severity) ->
     )
     if rules:
         yield f"{severity}s by rule (details: podium explain RULE):"
-    for rule, count in rules.most_common(MAX_LISTED_RULES):
+    shown = rules.most_common(limits.rules)
+    for rule, count in shown:
         yield f"  {rule} in {count} PATH{'s' if count > 1 else ''}"
-    if len(rules) > MAX_LISTED_RULES:
-        yield f"  and {len(rules) - MAX_LISTED_RULES} more rules"
+    if more := len(rules) - len(shown):
+        yield f"  and {more} more rules"
 
 
 def format_result_headline(result: PathJudgement) -> str:
-    """Format a result on one line: path, verdict, round, counts."""
-    counts = Counter(finding.severity for finding in result.findings)
-    counts_text = ", ".join(
-        format_severity_count(counts[severity], severity)
-        for severity in Severity
-        if counts[severity]
-    )
+    """Format a result on one line: path, verdict, round, what was judged and what could not be
+    checked, counts of findings.
+    """
     verdict = "cannot be judged here" if result.lacks_workload else result.verdict
-    return f"{result.path}: {verdict} ({result.round}{'; ' + counts_text if counts_text else ''})"
+    return f"{result.path}: {verdict} ({format_verdict_details(result)})"
 
 
-def format_severity_count(count: int, severity: Severity) -> str:
-    """Format the number of findings of a severity."""
-    return f"{count} {severity}{'s' if count > 1 and severity is not Severity.INFO else ''}"
+def list_judged_results(judged: PathJudgement, limits: TextLimits) -> Iterator[str]:
+    """Yield a line for each result in a PATH, worst first, and one for what belongs to none of
+    them; nothing if the PATH is a single result.
+    """
+    if len(judged.results) < 2:
+        return
+    rows = build_result_rows(judged, limits.results)
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield f"  {'  '.join([*cells, row.findings])}".rstrip()
+    left_out = sort_worst_first(judged.results)[limits.results :] if limits.results else []
+    if rest := Counter(each.verdict for each in left_out):
+        yield f"  and {format_omitted_verdicts(rest)} (-v lists them)"
 
 
-def format_result_lines(result: PathJudgement) -> Iterator[str]:
-    """Yield the lines of one result: the verdict, then the findings, worst first."""
+def format_result_lines(result: PathJudgement, limits: TextLimits = SHORT) -> Iterator[str]:
+    """Yield the lines of one PATH: the verdict, its results if there are several, then the
+    findings, worst first.
+    """
     yield format_result_headline(result)
+    yield from list_judged_results(result, limits)
     if result.other_rounds:
         yield (
             f"  {result.round} was recognised by {result.recognised_by}; also possible:"
@@ -122,25 +158,28 @@ def format_result_lines(result: PathJudgement) -> Iterator[str]:
                     finding
                     for finding in result.findings
                     if finding.rule == rule and finding.severity is severity
-                ]
+                ],
+                limits,
             )
 
 
-def format_rule_findings(findings: Sequence[Finding]) -> Iterator[str]:
+def format_rule_findings(findings: Sequence[Finding], limits: TextLimits = SHORT) -> Iterator[str]:
     """Yield the findings of one rule: values, locations, and once the advice."""
     doubts = list(dict.fromkeys(finding.doubt for finding in findings if finding.doubt))
     in_doubt = f" (in doubt: {'; '.join(doubts)})" if doubts else ""
     yield f"  {findings[0].severity} {findings[0].rule}{in_doubt}"
-    left = MAX_SHOWN_FINDINGS
+    most = len(findings) if limits.findings is None else limits.findings
+    left = most
     for found, alike in group_equal_findings(findings).items():
         if left > 0:
             yield from format_finding_locations(found, alike[:left])
         left -= len(alike)
     if left < 0:
-        yield f"    and {-left} more"
+        yield f"    and {-left} more (-v lists them)"
     yield from (
         f"    -> {advice}"
-        for advice in dict.fromkeys(finding.advice for finding in findings[:MAX_SHOWN_FINDINGS])
+        for advice in dict.fromkeys(finding.advice for finding in findings[:most])
+        if advice
     )
 
 

@@ -45,6 +45,9 @@ class JudgedDocument(Protocol):
 D = TypeVar("D", bound=JudgedDocument)
 SHARED_RULE_KINDS: Final = {RoundKind.INFERENCE_MLLOG: (RoundKind.ENDPOINTS,)}
 """Kind of round -> kinds whose rules its results are judged by, too."""
+MISSING_VALUE: Final = re.compile(r"^([^\s,;]+(?: of [^\s,;]+)?) None(?=$|,| of | in )")
+"""A name and a missing value, at the start of what was found."""
+NO_REQUIRED_VALUE: Final = re.compile(r"^None(?=$|,)")
 MAX_QUOTED_CHARACTERS: Final = 1000
 """Maximum characters of a value in a finding."""
 
@@ -62,6 +65,8 @@ class Rule(Generic[D]):
     """What of a published result an error puts in doubt; empty for rules about the form."""
     severity: Severity
     weight: Verdict
+    unchecked: str
+    """What of the result a finding says that the judge could not check; usually empty."""
     rounds: frozenset[str] | None
     """Names of rounds; None for all."""
     workload: str | None
@@ -93,12 +98,18 @@ class Rule(Generic[D]):
             severity=severity,
             file=str(fault.file),
             line=fault.line,
-            found=truncate_quoted_text(fault.found),
-            required=truncate_quoted_text(fault.required),
+            found=truncate_quoted_text(word_missing_value(fault.found)),
+            required=truncate_quoted_text(NO_REQUIRED_VALUE.sub("no value", fault.required)),
             source=self.source,
             advice=fault.advice or self.advice,
             weight=self.weight,
+            unchecked=self.unchecked,
         )
+
+
+def word_missing_value(found: str) -> str:
+    """Say "no status" for what a rule found as `status None`: users know no None."""
+    return MISSING_VALUE.sub(r"no \1", found)
 
 
 def truncate_quoted_text(text: str) -> str:
@@ -115,6 +126,7 @@ def rule(
     former: str = "",
     severity: Severity = Severity.ERROR,
     weight: Verdict = Verdict.BROKEN,
+    unchecked: str = "",
     rounds: Iterable[str] | None = None,
     workload: str | None = None,
 ) -> Callable[[Callable[[D], Iterable[Fault]]], Rule[D]]:
@@ -138,6 +150,7 @@ def rule(
             doubt=doubt,
             severity=severity,
             weight=weight,
+            unchecked=unchecked,
             rounds=names,
             workload=workload,
             check=check,

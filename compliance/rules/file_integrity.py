@@ -1,9 +1,10 @@
 """Integrity of every file: present, readable, well-formed, complete."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from compliance.logs.source_file import ParseErrorKind, SourceFile
+from compliance.logs.source_file import UTF16_FOUND, ParseError, ParseErrorKind, SourceFile
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 
@@ -18,6 +19,8 @@ LOST_CONTENT_DOUBTS: Final = {
     About.SCORE: "the figure, which rests on this file",
     About.QUALITY: "the accuracy, which rests on this file",
 }
+MAX_EQUAL_ERRORS: Final = 3
+"""Parse errors with the same text that are reported one by one."""
 CONTENT_DEFECTS: Final = frozenset(
     {
         ParseErrorKind.RECORD,
@@ -32,24 +35,43 @@ CONTENT_DEFECTS: Final = frozenset(
 
 def check_parse_errors(source: SourceFile, kind: ParseErrorKind) -> Iterator[Fault]:
     """Yield a file's parse errors of one kind, with the weight and the advice for this kind of
-    file.
+    file; those with the same text, if they are many, once with their number.
     """
     lenient = source.leniency.get(kind)
     advice = LENIENT_FILE_ADVICE if lenient is Severity.INFO else None
     of_file = source.about if kind in CONTENT_DEFECTS else None
-    for parse_error in source.parse_errors:
+    for parse_error, number in group_repeated_errors(source, kind):
+        about = parse_error.about or of_file
+        yield Fault(
+            file=source.path,
+            line=parse_error.line,
+            found=parse_error.found + (f" ({number} lines)" if number > 1 else ""),
+            required=parse_error.required,
+            severity=None if parse_error.about or parse_error.advice else lenient,
+            about=about,
+            doubt=LOST_CONTENT_DOUBTS[about] if about else "",
+            advice=parse_error.advice or advice,
+        )
+
+
+def group_repeated_errors(
+    source: SourceFile, kind: ParseErrorKind
+) -> Iterator[tuple[ParseError, int]]:
+    """Yield a file's parse errors of one kind with the number of lines that each stands for: of
+    many with the same text the first, bearing on what any of them does. UTF-16 explains all others
+    of its file, and the last one that names it weighs most.
+    """
+    groups: dict[str, list[ParseError]] = {}
+    explained = [each for each in source.parse_errors if each.found.startswith(UTF16_FOUND)]
+    for parse_error in explained[-1:] or source.parse_errors:
         if parse_error.kind is kind:
-            about = parse_error.about or of_file
-            yield Fault(
-                file=source.path,
-                line=parse_error.line,
-                found=parse_error.found,
-                required=parse_error.required,
-                severity=None if parse_error.about else lenient,
-                about=about,
-                doubt=LOST_CONTENT_DOUBTS[about] if about else "",
-                advice=advice,
-            )
+            groups.setdefault(parse_error.found, []).append(parse_error)
+    for group in groups.values():
+        if len(group) <= MAX_EQUAL_ERRORS and group[0].advice is None:
+            yield from ((parse_error, 1) for parse_error in group)
+        else:
+            about = next((each.about for each in group if each.about), None)
+            yield replace(group[0], about=about), source.count_repetitions(group[0])
 
 
 @rule("file.present", SourceFile)

@@ -18,7 +18,9 @@ class UnjudgedPath:
 
     path: Path
     evidence: str
-    """The evidence for the round."""
+    """The evidence for the round, or what was found without any."""
+    required: str = ""
+    """What would be judged; empty if only the round is unknown."""
 
 
 @rule("round.known", UnjudgedPath, About.IDENTITY, weight=Verdict.UNKNOWN)
@@ -32,7 +34,8 @@ def known(result: UnjudgedPath) -> Iterator[Fault]:
     yield Fault(
         file=result.path,
         found=result.evidence,
-        required=f"a known round: {', '.join(format_round_ranges(registry.list_round_names()))}",
+        required=result.required
+        or f"a known round: {', '.join(format_round_ranges(registry.list_round_names()))}",
     )
 
 

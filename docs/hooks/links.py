@@ -14,6 +14,8 @@ from typing import Final
 LINK: Final = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 SOURCE: Final = "source"
 """Folder of the site with the pages of source files."""
+UNSEARCHED: Final = "---\nsearch:\n  exclude: true\n---\n\n"
+"""Front matter of a page that the search leaves out: readers look for what explains the code."""
 LANGUAGES: Final = {".json": "json", ".md": "markdown", ".py": "python", ".toml": "toml"}
 """Suffix -> language for the highlighter; files of other kinds are not shown."""
 
@@ -65,7 +67,7 @@ def source_text(root: Path, path: str) -> str:
         if file.is_dir()
         else [file]
     )
-    return f"# {path}\n\n" + "\n\n".join(map(listing(root), files)) + "\n"
+    return f"{UNSEARCHED}# {path}\n\n" + "\n\n".join(map(listing(root), files)) + "\n"
 
 
 def listing(root: Path) -> Callable[[Path], str]:

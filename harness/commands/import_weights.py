@@ -6,14 +6,14 @@ import click
 
 from harness.installed import installed
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import DATA_OPTIONS, MACHINE_OPTIONS, MODEL_OPTIONS
+from suite.console.options import DATA_OPTIONS, MODEL_OPTIONS
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 
 
 @click.command("import")
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
 @click.argument("file", type=PATH_TYPE)
-@add_run_options(*MODEL_OPTIONS, *DATA_OPTIONS, *MACHINE_OPTIONS)
+@add_run_options(*MODEL_OPTIONS, *DATA_OPTIONS)
 def import_command(workload: str, file: Path, options: RunOptions) -> None:
     """Convert external weights into a checkpoint of WORKLOAD that can be served without training.
 

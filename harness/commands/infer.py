@@ -79,22 +79,24 @@ def infer(
         other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"
         raise RequestError(f"--weights measures speed only; omit {other}")
     with installed():
+        from harness.progress import Heartbeat
         from harness.serving.infer import serve_workload
         from harness.serving.peak.command import search_round_peak
         from harness.serving.weights.speed import measure_weights_speed
 
-        if weights:
-            measure_weights_speed(
-                workload, options, scenarios=scenarios, weights=weights, runs=runs
+        with Heartbeat():
+            if weights:
+                measure_weights_speed(
+                    workload, options, scenarios=scenarios, weights=weights, runs=runs
+                )
+                return
+            serve_workload(
+                workload,
+                options,
+                scenarios=scenarios,
+                mode=mode,
+                checkpoint=checkpoint,
+                runs=runs,
+                search=search_round_peak if peak else None,
+                endpoint_options=build_endpoint_options(values),
             )
-            return
-        serve_workload(
-            workload,
-            options,
-            scenarios=scenarios,
-            mode=mode,
-            checkpoint=checkpoint,
-            runs=runs,
-            search=search_round_peak if peak else None,
-            endpoint_options=build_endpoint_options(values),
-        )

@@ -19,12 +19,14 @@ from suite.console.parameters import WORKLOAD_TYPE
 def precision(workload: str, options: RunOptions, checkpoint: Path | None, form: str) -> None:
     """Compare accuracy and speed of every available engine and precision for WORKLOAD.
 
-    --engine and --precision restrict the comparison to one engine or precision.
+    The rows are a study in <results>/studies; results stay as they are, and their runs are used
+    where the settings are equal. After an interruption the same command continues. --engine and
+    --precision restrict the comparison to one engine or precision.
 
     Example: podium precision resnet50 --format json
     """
     with installed():
-        from harness.serving.precision import compare_precisions
+        from harness.serving.precision.command import compare_precisions
 
         named = (
             click.get_current_context().get_parameter_source("engine")

@@ -9,9 +9,10 @@ from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     CHECKPOINT_OPTION,
     DATA_OPTIONS,
-    ENGINE_OPTIONS,
+    ENGINE_OPTION,
     MACHINE_OPTIONS,
     MODEL_OPTIONS,
+    PRECISION_OPTION,
     SYSTEM_OPTIONS,
 )
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
@@ -19,7 +20,14 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 
 @click.command("serve")
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *MACHINE_OPTIONS, *SYSTEM_OPTIONS)
+@add_run_options(
+    *MODEL_OPTIONS,
+    ENGINE_OPTION,
+    PRECISION_OPTION,
+    *DATA_OPTIONS,
+    *MACHINE_OPTIONS,
+    *SYSTEM_OPTIONS,
+)
 @CHECKPOINT_OPTION
 @click.option(
     "--listen",

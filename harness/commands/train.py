@@ -5,13 +5,46 @@ from click.core import ParameterSource
 
 from harness.installed import installed
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import RUN_OPTIONS
-from suite.console.parameters import WORKLOAD_TYPE
+from suite.console.options import (
+    DATA_OPTIONS,
+    FILING_OPTIONS,
+    INPUT_OPTION,
+    MACHINE_OPTIONS,
+    MODEL_OPTIONS,
+    POWER_OPTIONS,
+    TRAINING_PRECISION_OPTION,
+)
+from suite.console.parameters import ENGINE_TYPE, WORKLOAD_TYPE
+from suite.console.screen import get_screen
+
+
+def refuse_serving_engine(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    """Refuse --engine, except from `podium run`: training uses the framework's own."""
+    if name and not get_screen().inner:
+        raise click.UsageError(
+            "--engine is an option of podium infer; training uses --framework, omit --engine"
+        )
+    return name
 
 
 @click.command()
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*RUN_OPTIONS)
+@add_run_options(
+    *MODEL_OPTIONS,
+    TRAINING_PRECISION_OPTION,
+    INPUT_OPTION,
+    *DATA_OPTIONS,
+    *MACHINE_OPTIONS,
+    *FILING_OPTIONS,
+    *POWER_OPTIONS,
+)
+@click.option(
+    "--engine",
+    type=ENGINE_TYPE,
+    hidden=True,
+    callback=refuse_serving_engine,
+    help="Engine that will serve, checked before training; podium run passes it on.",
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),

@@ -32,6 +32,8 @@ class ReadinessFinding(PrecisionTrial):
     why: str = ""
     caution: str = ""
     """A warning to read before trusting results."""
+    emulated: bool = False
+    """The processor has no instructions for the precision: it runs, slower than fp32."""
 
 
 def confirm_findings(findings: Sequence[ReadinessFinding], device: str) -> list[ReadinessFinding]:

@@ -258,6 +258,7 @@ def examine_training(
             precision=precision,
             state=determine_state(why),
             why=why,
+            emulated=precision is Precision.BF16 and system_description.is_bf16_emulated(device),
         )
 
 
@@ -295,6 +296,7 @@ def examine_engine(name: str, engine: str, device: str, missing: str) -> Iterato
             state=determine_state(why),
             why=why,
             caution=find_engine_caution(engine),
+            emulated=precision is Precision.BF16 and system_description.is_bf16_emulated(device),
         )
 
 

@@ -126,7 +126,9 @@ def format_runnable_precisions(findings: Sequence[ReadinessFinding]) -> str:
     does not run.
     """
     ready = [
-        finding.precision.value for finding in findings if finding.state is ReadinessState.READY
+        f"{finding.precision}{' (emulated)' if finding.emulated else ''}"
+        for finding in findings
+        if finding.state is ReadinessState.READY
     ]
     untried = [
         f"{finding.precision} (not tried)"

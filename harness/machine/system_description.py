@@ -87,6 +87,11 @@ def has_bf16_instructions() -> bool:
     )
 
 
+def is_bf16_emulated(device: str) -> bool:
+    """Return whether a device is a processor that computes bf16 without instructions for it."""
+    return device == "cpu" and not has_bf16_instructions()
+
+
 def read_cpu_model() -> str | None:
     """Return the processor's name for itself."""
     return (

@@ -67,6 +67,22 @@ def select_newest_checkpoint(request: RunRequest) -> ExportedCheckpoint:
     return max(found, key=lambda entry: (entry.folder / CHECKPOINT_RECORD).stat().st_mtime_ns)
 
 
+def describe_missing_training_set(request: RunRequest, checkpoint: ExportedCheckpoint) -> str:
+    """Say that the organisation's results do not hold the training log of a checkpoint, as
+    entry.checkpoint of `podium check` requires; empty if they do.
+    """
+    options, sha256 = request.options, checkpoint.record.sha256
+    pattern = f"*/{options.org}/results/*/{request.row.training_name}/result_*.txt"
+    if any(sha256 in path.read_text("utf-8", "replace") for path in options.results.glob(pattern)):
+        return ""
+    log = checkpoint.record.training_log
+    copy = f"; copy {Path(log).parent} here from where it was trained" if log else ""
+    return (
+        f"{request.name}: the checkpoint's training set is not in {options.results} under --org"
+        f" {options.org}, and podium check accepts these runs only together with it{copy}"
+    )
+
+
 def iterate_checkpoints(folder: Path) -> Iterator[ExportedCheckpoint]:
     """Yield the checkpoints of a folder that have a readable record."""
     for path in sorted(folder.glob(f"*/{CHECKPOINT_RECORD}")):

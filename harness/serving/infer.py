@@ -18,6 +18,7 @@ from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
 from harness.serving.attempts import record_attempt
+from harness.serving.checkpoint_selection import describe_missing_training_set
 from harness.serving.loadgen.probe import ProbeJob, ProbeResult, run_probe_job
 from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
@@ -45,11 +46,13 @@ from harness.serving.setup import (
 )
 from harness.serving.staging import (
     NO_LOADGEN_VERDICT,
+    ServingPlan,
     build_staging_entry,
     clear_staging_folder,
     copy_ground_truth,
     find_replaced_runs,
     find_stale_audits,
+    find_stale_measurements,
     finish_interrupted_move,
     is_every_run_valid,
     move_staged_runs_aside,
@@ -91,6 +94,8 @@ def serve_workload(
         if endpoint_options
         else set_up_serving(workload, options, checkpoint)
     )
+    if sentence := describe_missing_training_set(serving_setup.request, serving_setup.checkpoint):
+        click.echo(sentence)
     serve_scenarios(
         replace(serving_setup, requested_runs=runs), scenarios=scenarios, mode=mode, search=search
     )
@@ -105,26 +110,42 @@ def serve_scenarios(
 ) -> None:
     """Serve a system that is set up; JudgedError as for `serve_workload`."""
     workload, results = serving_setup.request.name, serving_setup.request.options.results
-    if not serving_setup.server_description:
-        check_serving_precision(serving_setup)
-    for scenario in scenarios:
-        serving_setup.resolve_run_count(scenario)
+    modes = tuple(Mode) if mode == "all" else (Mode(mode),)
     try:
-        with raised_signals(), exclusive(serving_setup.entry.results):
-            problems = list(
-                run_scenarios(
-                    serving_setup,
-                    scenarios,
-                    tuple(Mode) if mode == "all" else (Mode(mode),),
-                    search,
-                )
-            )
+        problems = serve_plan(serving_setup, dict.fromkeys(scenarios, modes), search)
     except Interrupted as error:
         recovery_hint = (
             "runs that ended are kept until the same command runs them again:"
             f" {shlex.join(('podium', *sys.argv[1:]))}"
         )
         raise type(error)(f"{workload}: {error}; {recovery_hint}") from error
+    accuracy_run = serving_setup.entry.locate_accuracy_run(
+        serving_setup.request.row.inference_name, scenarios[0]
+    )
+    if problems or get_screen().moving is None:  # a campaign that moves them names the place
+        print_progress_note(
+            f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, results)}"
+        )
+    if problems:
+        raise JudgedError("; ".join(problems))
+    if not get_screen().inner:
+        print_progress_note(f"next: {shlex.join(('podium', 'check', str(results)))}")
+
+
+def serve_plan(
+    serving_setup: ServingSetup,
+    plan: ServingPlan,
+    search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
+) -> list[str]:
+    """Serve the planned modes of each scenario; return what is wrong with the runs."""
+    workload, results = serving_setup.request.name, serving_setup.request.options.results
+    if not serving_setup.server_description:
+        check_serving_precision(serving_setup)
+    for scenario in plan:
+        serving_setup.resolve_run_count(scenario)
+    try:
+        with raised_signals(), exclusive(serving_setup.entry.results):
+            return list(run_scenarios(serving_setup, plan, search))
     except PodiumError as error:
         raise explain_child_error(
             workload, serving_setup.precision, error, serving_setup.entry.results / STATE_FOLDER
@@ -133,22 +154,11 @@ def serve_scenarios(
         raise JudgedError(
             f"{error.filename or results}: {error.strerror}; finished results are kept"
         ) from error
-    accuracy_run = serving_setup.entry.locate_accuracy_run(
-        serving_setup.request.row.inference_name, scenarios[0]
-    )
-    print_progress_note(
-        f"{workload}: logs in {convert_to_user_path(accuracy_run.parent.parent, results)}"
-    )
-    if problems:
-        raise JudgedError("; ".join(problems))
-    if not get_screen().inner:
-        print_progress_note(f"next: {shlex.join(('podium', 'check', str(results)))}")
 
 
 def run_scenarios(
     serving_setup: ServingSetup,
-    scenarios: Sequence[Scenario],
-    modes: Sequence[Mode],
+    plan: ServingPlan,
     search: Callable[[ServingSetup, ProbeResult], SearchedRun] | None = None,
 ) -> Iterator[str]:
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is
@@ -159,15 +169,12 @@ def run_scenarios(
         if serving_setup.server_description
         else describe_system(serving_setup.entry, serving_setup.request.described)
     )  # an error in --system-file is reported now
-    idle_scenario = (
-        scenarios[0]
-        if Mode.PERFORMANCE in modes and has_readable_power(serving_setup.power)
-        else None
-    )
+    measured = [scenario for scenario, modes in plan.items() if Mode.PERFORMANCE in modes]
+    idle_scenario = measured[0] if measured and has_readable_power(serving_setup.power) else None
     threads = resolve_thread_count(
         serving_setup.request.options.threads,
         SingleRank(),
-        read_earlier_threads(serving_setup, scenarios, modes),
+        read_earlier_threads(serving_setup, plan),
     )
     serving_setup = replace(
         serving_setup, description=description, idle_scenario=idle_scenario
@@ -177,11 +184,11 @@ def run_scenarios(
     serving_setup.ledger.settle()
     try:
         probe_result = probe_system(
-            serving_setup, scenarios, staging.locate_ground_truth(serving_setup.request.name)
+            serving_setup, tuple(plan), staging.locate_ground_truth(serving_setup.request.name)
         )
-        if search and Scenario.SERVER in scenarios and Mode.PERFORMANCE in modes:
+        if search and Scenario.SERVER in measured:
             serving_setup = replace(serving_setup, searched_run=search(serving_setup, probe_result))
-        for scenario in scenarios:
+        for scenario, modes in plan.items():
             yield from run_staged_scenario(serving_setup, staging, scenario, modes, probe_result)
     finally:
         clear_staging_folder(staging)
@@ -216,7 +223,11 @@ def run_staged_scenario(
         replace_earlier_runs(
             serving_setup,
             staging,
-            [*replaced_runs, *find_stale_audits(serving_setup, replaced_runs)],
+            [
+                *replaced_runs,
+                *find_stale_measurements(serving_setup, replaced_runs),
+                *find_stale_audits(serving_setup, replaced_runs),
+            ],
         )
     serving_setup.ledger.settle()
     yield from problems

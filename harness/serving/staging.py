@@ -7,11 +7,11 @@ runs are moved aside, so that the next command can recover from a kill in betwee
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -35,6 +35,8 @@ from suite.process.signals import raised_signals
 from suite.records import RunRecord
 from suite.workload import Mode
 
+ServingPlan: TypeAlias = Mapping[Scenario, Sequence[Mode]]
+"""What a command serves: the modes of each scenario."""
 COMPLETE_RUNS_FILE: Final = "whole.json"
 TRUTH_FOLDER: Final = "truth"
 VALID_RUN: Final = "VALID"
@@ -89,6 +91,20 @@ def find_replaced_runs(
     ]
 
 
+def find_stale_measurements(
+    serving_setup: ServingSetup, replaced_runs: Sequence[Path]
+) -> list[Path]:
+    """Return the measurements of results that are replaced: without them nobody could bring the
+    results back.
+    """
+    places = {scenario.folder: scenario for scenario in Scenario}
+    name = serving_setup.request.row.inference_name
+    return [
+        serving_setup.entry.locate_measurements_file(name, places[folder])
+        for folder in dict.fromkeys(path.parent.name for path in replaced_runs)
+    ]
+
+
 def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]) -> list[Path]:
     """Return the compliance tests of results that are replaced: they say nothing of the new
     ones.
@@ -123,15 +139,13 @@ def has_other_checkpoint(serving_setup: ServingSetup, folder: Path) -> bool:
     )
 
 
-def read_earlier_threads(
-    serving_setup: ServingSetup, scenarios: Sequence[Scenario], modes: Sequence[Mode]
-) -> int:
+def read_earlier_threads(serving_setup: ServingSetup, plan: ServingPlan) -> int:
     """Return the CPU threads of the existing runs in the other mode of a scenario; 0 if there are
     none, or they differ.
     """
     folders = [
         get_mode_folder(serving_setup, scenario, mode)
-        for scenario in scenarios
+        for scenario, modes in plan.items()
         for mode in Mode
         if mode not in modes
     ]

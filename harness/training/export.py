@@ -20,6 +20,7 @@ from harness.training.run_context import TrainingJob
 from harness.training.state import attempts
 from harness.training.state.set_state import TrainingSetState, get_run_state_folder
 from suite import __version__, events
+from suite.console.screen import ACTIVITY
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.json_files import write_json
 from suite.files.layout import (
@@ -92,7 +93,9 @@ def seal_training_run(
     exported = get_run_state_folder(results, request.name, index) / EXPORT_FOLDER
     if not path.exists():
         sha256 = stopped.sha256
-        click.echo(f"{request.name}: scoring the checkpoint {sha256[:12]}")
+        scoring = f"{request.name}: scoring the checkpoint {sha256[:12]}"
+        click.echo(scoring)
+        ACTIVITY.mark_shown(scoring)
         reference = score_exported_weights(request, exported, campaign.seed + index)
         write_record(
             exported / CHECKPOINT_RECORD,

@@ -15,12 +15,13 @@ from harness.doctor.dtype_trials import check_training_precision
 from harness.failures import describe_exception
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import choose_power_sources
+from harness.progress import Heartbeat
 from harness.thread_count import resolve_thread_count
 from harness.training.energy import describe_run_energy
 from harness.training.export import read_stopped_run, seal_training_run
 from harness.training.loop import RunEnding, TrainingOutcome
 from harness.training.observation import complete_telemetry
-from harness.training.request import resolve_training_request
+from harness.training.request import TrainingRequest, resolve_training_request
 from harness.training.run_context import TrainingJob
 from harness.training.state import set_state
 from harness.training.state.resume import (
@@ -72,12 +73,10 @@ def train_run_set(
         raised_signals() as signals,
         launched(request.device) as (ranks, watch),
         report_rank_failures(ranks, signals, workload, options),
+        Heartbeat(silent=not ranks.leads),
     ):
         if ranks.leads:
-            print_progress_note(
-                f"{workload}: preparing, profile {request.profile}: the data survey and the model"
-                " come before the clock"
-            )
+            announce_preparation(training)
             check_training_precision(request)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared_results_folder(entry.results, ranks)
@@ -107,6 +106,22 @@ def train_run_set(
                 power=power,
             )
             train_remaining_runs(job, seed, runs, resume, challenge)
+
+
+def announce_preparation(training: TrainingRequest) -> None:
+    """Say what comes before the clock, and that the row's precision is not taken where the
+    processor would emulate it.
+    """
+    request, usual = training.request, training.row.precision
+    print_progress_note(
+        f"{request.name}: preparing, profile {request.profile}: the data survey and the model"
+        " come before the clock"
+    )
+    if request.precision != (request.options.precision or usual):
+        print_progress_note(
+            f"{request.name}: this processor has no instructions for {usual} and would emulate it,"
+            f" so training takes {request.precision}; --precision {usual} trains in {usual}"
+        )
 
 
 def check_challenge(challenge: str | None) -> None:
@@ -144,7 +159,8 @@ def train_remaining_runs(
 def print_next_command(job: TrainingJob, campaign: TrainingSetState) -> None:
     """Print the path of the logs and the next command."""
     good = not has_too_many_misses(job, count_missed_runs(campaign), campaign.runs)
-    if good or job.working_entry == job.entry:
+    moved = good and get_screen().moving is not None  # by the campaign, which names the place
+    if not moved and (good or job.working_entry == job.entry):
         logs = job.entry.results / campaign.logs
         shown = convert_to_user_path(logs, job.request.options.results)
         print_progress_note(f"{job.name}: logs in {shown}")

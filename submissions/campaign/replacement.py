@@ -66,40 +66,41 @@ class CampaignMove(msgspec.Struct, frozen=True, kw_only=True):
 CAMPAIGN_MOVE_DECODER: Final = msgspec.json.Decoder(CampaignMove)
 
 
-def settle_campaign(results_folder: Path, workload: str) -> None:
+def settle_campaign(results_folder: Path, workload: str) -> bool:
     """Move a complete campaign into place. Set it aside instead if it missed its target and either
     left no result or the judge accepts the earlier one.
 
-    An unfinished campaign stays; remains of one that cannot be resumed are moved aside. JudgedError
-    if the disk is full: a second call continues.
+    An unfinished campaign stays; remains of one that cannot be resumed are moved aside. Return
+    whether it was moved into place. JudgedError if the disk is full: a second call continues.
     """
     staged_folder = locate_staged_campaign(results_folder, workload)
     try:
         with raised_signals() as signals, signals.postponed():
-            apply_campaign_state(results_folder, staged_folder, workload)
+            moved = apply_campaign_state(results_folder, staged_folder, workload)
             attempts.settle_ledgers(results_folder, workload)
     except OSError as error:
         raise JudgedError(f"{error.filename or results_folder}: {error.strerror}") from error
+    return moved
 
 
-def apply_campaign_state(results_folder: Path, staged_folder: Path, workload: str) -> None:
-    """Act on the state of a campaign."""
+def apply_campaign_state(results_folder: Path, staged_folder: Path, workload: str) -> bool:
+    """Act on the state of a campaign; return whether it was moved into place."""
     state, move = read_campaign_state(staged_folder, workload), read_campaign_move(staged_folder)
     if move is None and state is None:
         with suppress(OSError):  # missing, or not empty
             staged_folder.rmdir()
         supersede(results_folder, [staged_folder])
-        return
+        return False
     if move is None and state is not None:
         if state.stage is CampaignStage.RUNNING:
-            return
+            return False
         displaced_results = list_displaced_results(results_folder, staged_folder, workload)
         if state.stage is CampaignStage.MISSED and (
             not find_results(staged_folder)
             or any(map(compliance_check.is_valid_result, displaced_results))
         ):
             set_campaign_aside(results_folder, staged_folder, workload)
-            return
+            return False
         move = CampaignMove(
             standing=tuple(
                 str(path.relative_to(results_folder))
@@ -111,6 +112,7 @@ def apply_campaign_state(results_folder: Path, staged_folder: Path, workload: st
         write_json(staged_folder / CAMPAIGN_MOVE_FILE, msgspec.to_builtins(move))
     if move is not None:
         move_campaign_into_place(results_folder, staged_folder, workload, move)
+    return move is not None
 
 
 def read_campaign_move(staged_folder: Path) -> CampaignMove | None:

@@ -104,7 +104,12 @@ def run_single_campaign(
             campaign.restore_earlier_state(earlier_state)
         raise
     except JudgedError:
-        settle_campaign(results_folder, name)
+        if settle_campaign(results_folder, name) and campaign.working_folder != results_folder:
+            print_campaign_step(
+                campaign,
+                f"it replaced the earlier campaign; what is named in {campaign.working_folder}"
+                f" is now in {results_folder}",
+            )
         raise
     settle_campaign(results_folder, name)
     return results_folder / bundle.relative_to(campaign.working_folder)
@@ -142,6 +147,7 @@ def run_campaign_steps(campaign: Campaign, *, audit: bool = False, peak: bool = 
         )
     print_campaign_step(campaign, "check")
     run_podium_command(
+        campaign,
         "check",
         *(str(folder) for folder in list_outermost_folders({result.folder for result in results})),
     )
@@ -178,9 +184,10 @@ def run_training_step(campaign: Campaign) -> None:
     try:
         if found and not found.is_unfinished and sets:
             print_campaign_step(campaign, "train: finished, but rejected by podium check")
-            run_podium_command("check", *(str(result.folder) for result in sets))
+            run_podium_command(campaign, "check", *(str(result.folder) for result in sets))
         print_campaign_step(campaign, "train")
         run_podium_command(
+            campaign,
             "train",
             campaign.workload,
             *format_common_arguments(campaign.options),
@@ -223,6 +230,7 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
     elif set(missing) == set(Scenario) and not accurate:
         print_campaign_step(campaign, "infer")
         run_podium_command(
+            campaign,
             "infer",
             campaign.workload,
             *format_common_arguments(campaign.options),
@@ -241,6 +249,7 @@ def run_serving_step(campaign: Campaign, peak: bool = False) -> None:
                 *format_serving_arguments(campaign, [scenario]),
             ]
             run_podium_command(
+                campaign,
                 "infer",
                 campaign.workload,
                 *format_common_arguments(campaign.options),
@@ -286,6 +295,7 @@ def run_audit_step(campaign: Campaign) -> None:
         )
         try:
             run_podium_command(
+                campaign,
                 "audit",
                 campaign.workload,
                 *format_common_arguments(campaign.options, METERING_FIELDS),
@@ -323,6 +333,7 @@ def run_pack_step(campaign: Campaign, results: Sequence[IndexedResult]) -> Path:
     bundle = campaign.working_folder / BUNDLES_FOLDER / name
     chosen = [word for system in systems for word in ("--system", system)]
     run_podium_command(
+        campaign,
         "pack",
         str(campaign.working_folder),
         "--output",
@@ -330,6 +341,7 @@ def run_pack_step(campaign: Campaign, results: Sequence[IndexedResult]) -> Path:
         "--workload",
         campaign.workload,
         *chosen,
+        "--force",
     )
     return bundle
 
@@ -349,15 +361,18 @@ def format_common_arguments(options: RunOptions, omitted: Collection[str] = ()) 
     return command_words
 
 
-def run_podium_command(name: str, *words: str) -> None:
+def run_podium_command(campaign: Campaign, name: str, *words: str) -> None:
     """Run a command through the registry; JudgedError if it does not exit with 0."""
+    folders = campaign.working_folder, campaign.destination_folder
     command: click.Command = registry.load_entry_point(registry.COMMAND_GROUP, "command", name)
     try:
         code = command.main(
             args=list(words),
             prog_name=f"podium {name}",
             standalone_mode=False,
-            obj=replace(get_screen(), inner=True),
+            obj=replace(
+                get_screen(), inner=True, moving=folders if folders[0] != folders[1] else None
+            ),
         )
     except SystemExit as leaving:
         code = leaving.code

@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from suite.console.options import build_format_option
-from suite.console.parameters import PATH_TYPE
+from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="A B...")
+@click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="A B...")
 @click.option(
     "--baseline",
     metavar="PATH|SYSTEM",

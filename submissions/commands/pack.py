@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from suite.console.parameters import PATH_TYPE
+from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("results", type=PATH_TYPE)
+@click.argument("results", type=RESULT_PATH_TYPE)
 @click.option(
     "-o",
     "--output",
@@ -20,12 +20,20 @@ from suite.console.parameters import PATH_TYPE
 )
 @click.option("--workload", "workloads", multiple=True, help="Pack only this workload; repeatable.")
 @click.option("--system", "systems", multiple=True, help="Pack only this system; repeatable.")
-def pack(results: Path, bundle: Path, workloads: tuple[str, ...], systems: tuple[str, ...]) -> None:
+@click.option("--force", is_flag=True, help="Replace BUNDLE if it exists.")
+def pack(
+    results: Path,
+    bundle: Path,
+    workloads: tuple[str, ...],
+    systems: tuple[str, ...],
+    force: bool,
+) -> None:
     """Seal RESULTS into a bundle. Results that podium check rejects are not packed.
 
     Example: podium pack results -o mine.tar.zst
     """
-    from submissions.pack.bundle import pack_results
+    from submissions.pack.bundle import check_bundle_path, pack_results
 
+    check_bundle_path(bundle, replace=force)
     packed = pack_results(results, bundle, workloads, systems)
     click.echo(f"{packed}: {packed.stat().st_size} bytes, sealed")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from suite.console.parameters import PATH_TYPE
+from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("bundles", nargs=-1, required=True, type=PATH_TYPE, metavar="BUNDLE...")
+@click.argument("bundles", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="BUNDLE...")
 @click.option(
     "-o",
     "--output",

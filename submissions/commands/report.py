@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from suite.console.options import build_format_option
-from suite.console.parameters import PATH_TYPE
+from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
 @click.option(
     "-o",
     "--output",

@@ -5,11 +5,23 @@ import click
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import RUN_OPTIONS
 from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
+from suite.console.screen import VERBOSE_OPTION
+
+
+def refuse_scenario(context: click.Context, __: click.Parameter, name: str | None) -> None:
+    """Refuse --scenario: a campaign serves all scenarios of the round."""
+    if name:
+        workload = context.params.get("workload", "WORKLOAD")
+        raise click.UsageError(
+            "podium run serves every scenario of the round; for one of them run podium train"
+            f" {workload} and podium infer {workload} --scenario {name}"
+        )
 
 
 @click.command()
-@click.argument("workload", type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
+@click.argument("workload", is_eager=True, type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
 @add_run_options(*RUN_OPTIONS)
+@VERBOSE_OPTION
 @click.option(
     "--seed", type=int, help="Seed of the first run (default: drawn at random and logged)."
 )
@@ -40,6 +52,7 @@ from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
         "best run is the result."
     ),
 )
+@click.option("--scenario", hidden=True, expose_value=False, callback=refuse_scenario)
 def run(
     workload: str,
     options: RunOptions,

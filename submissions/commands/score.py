@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from suite.console.options import build_format_option
-from suite.console.parameters import PATH_TYPE
+from suite.console.parameters import RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=PATH_TYPE, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
 @build_format_option("text", "json", "csv")
 def score(paths: tuple[Path, ...], form: str) -> None:
     """Score results folders, parts of them, or bundles: the minutes of each training set and the

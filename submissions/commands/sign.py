@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from suite.console.parameters import PATH_TYPE
+from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 
 
 @click.command()
-@click.argument("bundle", type=PATH_TYPE)
+@click.argument("bundle", type=RESULT_PATH_TYPE)
 @click.option(
     "--key",
     type=PATH_TYPE,

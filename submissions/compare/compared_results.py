@@ -6,16 +6,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from compliance.documents.inference_mllog.entry_documents import read_entry_documents
-from compliance.documents.inference_text.entry_files import read_measurements_folder
 from compliance.documents.podium.training import is_finite_number
 from compliance.documents.training.log import GLOBAL_BATCH_KEY, read_published_log
 from compliance.judge import Judge
-from compliance.recognition.path_kind import recognise_path
-from submissions.compare.machines import (
+from submissions.machines import (
     NOTED_SYSTEM_FIELDS,
     ComparedMachine,
-    build_compared_machine,
     format_field_value,
     read_system_description_fields,
     select_published_fields,
@@ -31,7 +27,6 @@ from suite.events import (
     EVAL_SAMPLES,
     FRAMEWORK,
     NONCE,
-    PRECISION,
     QUALITY_TARGET,
     SETTINGS,
     THREADS,
@@ -123,7 +118,8 @@ def read_comparison_side(
     found = ComparisonSide(
         path=str(path),
         score=replace(row, compliant=row.compliant and whole),
-        machine=build_compared_machine(fields),
+        machine=row.machine,
+        precision=row.precision,
         **read_result_traits(result, row),
     )
     return replace(
@@ -136,12 +132,8 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
     match registry.load_round_kind(row.round):
         case RoundKind.TRAINING:
             return read_published_training_traits(result, row)
-        case RoundKind.INFERENCE_TEXT:
-            return read_published_inference_traits(result)
-        case RoundKind.INFERENCE_MLLOG:
-            return read_mllog_traits(result, row)
-        case RoundKind.ENDPOINTS:
-            return {"precision": None, "engine": None}
+        case RoundKind.INFERENCE_TEXT | RoundKind.INFERENCE_MLLOG | RoundKind.ENDPOINTS:
+            return {"engine": None}
         case RoundKind.PODIUM:
             return (
                 read_served_traits(result) if result.scenario else read_training_set_traits(result)
@@ -151,39 +143,7 @@ def read_result_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
 def read_published_training_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
     """Read the properties of a published training run from its log and its system description."""
     log = read_published_log(result.training_logs[0], registry.load_published_training(row.round))
-    return {"precision": None, "engine": None, "said": {"batch": log.find_value(GLOBAL_BATCH_KEY)}}
-
-
-def read_published_inference_traits(result: IndexedResult) -> dict[str, Any]:
-    """Read the properties of a published inference entry."""
-    submitted_fields = (
-        read_measurements_folder(
-            result.measurements_folder, result.system, result.folder.name
-        ).fields
-        if result.organisation_folder
-        else {}
-    )
-    precision = submitted_fields.get("weight_data_types")
-    return {
-        "precision": precision.casefold() if isinstance(precision, str) else None,
-        "engine": None,
-    }
-
-
-def read_mllog_traits(result: IndexedResult, row: Score) -> dict[str, Any]:
-    """Read the properties of a published inference entry since v1.0."""
-    position = recognise_path(result.folder).position
-    precision = (
-        read_entry_documents(
-            result.folder, position, registry.load_inference_mllog_round(row.round)
-        ).fields.get("weight_data_types")
-        if position
-        else None
-    )
-    return {
-        "precision": precision.casefold() if isinstance(precision, str) else None,
-        "engine": None,
-    }
+    return {"engine": None, "said": {"batch": log.find_value(GLOBAL_BATCH_KEY)}}
 
 
 def read_training_set_traits(result: IndexedResult) -> dict[str, Any]:
@@ -192,8 +152,7 @@ def read_training_set_traits(result: IndexedResult) -> dict[str, Any]:
     stamps = runs[0].stamps
     settings = stamps.get(SETTINGS)
     return {
-        "precision": format_logged_value(stamps.get(PRECISION)),
-        "engine": format_logged_value(stamps.get(FRAMEWORK)),
+        "engine": log_values.format_logged_value(stamps.get(FRAMEWORK)),
         "task": (
             {key: stamps.get(event) for key, event in TASK_EVENTS.items()}
             | select_data_settings(settings if isinstance(settings, dict) else {})
@@ -217,18 +176,12 @@ def compute_training_throughput(runs: Sequence[log_values.TrainingLogValues]) ->
     return fmean(rates) if len(rates) == len(runs) else None
 
 
-def format_logged_value(value: object) -> str | None:
-    """Format a logged value; None if it is missing."""
-    return None if value is None else str(value)
-
-
 def read_served_traits(result: IndexedResult) -> dict[str, Any]:
     """Read the properties of a served result."""
     if not result.performance_folders:
         raise JudgedError(f"{result.folder}: no performance run")
     record = log_values.read_loadgen_run_record(result.performance_folders[0])
     return {
-        "precision": record.precision,
         "engine": record.engine,
         "task": {"sample_count": record.sample_count} | select_data_settings(record.settings),
         "quality": log_values.read_reference_accuracy(result.folder)

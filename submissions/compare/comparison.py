@@ -13,7 +13,6 @@ from submissions.compare.fitness import (
     find_unfitness_reasons,
 )
 from submissions.compare.intervals import Interval
-from submissions.compare.machines import ComparedMachine
 from submissions.compare.per_unit import DerivedFigure, FigureBasis, FigureRequest
 from submissions.compare.verdicts import (
     HypothesisTest,
@@ -29,6 +28,7 @@ from submissions.compare.watts import (
     describe_energy_error,
     explain_energy_mismatch,
 )
+from submissions.machines import ComparedMachine
 from submissions.metrics import is_higher_better
 from submissions.published_rows import PublishedRow, select_rows_of_kind
 from submissions.score.log_values import PUBLISHED_PROFILE

@@ -9,7 +9,7 @@ conditions of podium's own rounds are house rules.
 from collections.abc import Iterator, Mapping
 
 from submissions.compare.compared_results import ComparisonSide
-from submissions.compare.machines import ComparedMachine
+from submissions.machines import ComparedMachine
 from submissions.score.score import Score
 from suite import registry
 from suite.errors import PodiumError
@@ -31,7 +31,10 @@ def find_incomparability_reasons(first: ComparisonSide, other: ComparisonSide) -
     yield from find_shared_campaign(first, other)
     for key in sorted(first.task.keys() | other.task.keys()):
         if first.task.get(key) != other.task.get(key):
-            yield f"{key}: {first.task.get(key)} and {other.task.get(key)}"
+            mine_text, others_text = (
+                format_trait_value(each.task.get(key)) for each in (first, other)
+            )
+            yield f"{key}: {mine_text} and {others_text}"
     yield from find_unfitness_reasons(first, "the first")
     yield from find_unfitness_reasons(other, "this")
 
@@ -108,7 +111,7 @@ def find_allowed_differences(first: ComparisonSide, other: ComparisonSide) -> It
     for name in sorted(first.said.keys() & other.said.keys()):
         mine, others = first.said[name], other.said[name]
         if None not in (mine, others) and mine != others:
-            yield f"{name}: {mine} and {others}"
+            yield f"{name}: {format_trait_value(mine)} and {format_trait_value(others)}"
     if first.quality != other.quality:
         yield (
             f"checkpoint quality: {format_checkpoint_quality(first)} and"
@@ -146,8 +149,16 @@ def normalise_trait_spelling(value: object) -> object:
 
 
 def format_trait_value(value: object) -> str:
-    """Format a reported value; JSON's null is unknown."""
-    return "unknown" if value is None else str(value)
+    """Format a value as users write it in settings: true, 0.8, `top1 0.759`; null is unknown."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {format_trait_value(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(format_trait_value, value))
+    return str(value)
 
 
 def format_checkpoint_quality(one: ComparisonSide) -> str:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from os.path import commonpath
 from pathlib import Path
 from typing import Final
@@ -42,6 +42,7 @@ SCALING_COLUMNS: Final = (
 def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
     """Yield one row per result, in reading order; published rows come last."""
     names = format_short_paths({each.path for each in found.results})
+    shared = list_shared_remarks(found)
     for each in (*found.results, *found.references):
         yield (
             f"{found.workload}\n{found.scenario or 'training'}",
@@ -49,8 +50,30 @@ def iterate_comparison_rows(found: Comparison) -> Iterator[tuple[str, ...]]:
             f"{format_ratio_cell(each)}\n{format_verdict_cell(each)}",
             format_system_cell(each),
             format_row_origin(each) if each.source else names[each.path],
-            "\n".join(iterate_result_remarks(each)),
+            "\n".join(iterate_result_remarks(each, shared)),
         )
+
+
+def list_shared_remarks(found: Comparison) -> tuple[str, ...]:
+    """List the reasons and differences that all rows but the baseline share, which are said once;
+    none if there is only one such row.
+    """
+    rows = [
+        each
+        for each in (*found.results, *found.references)
+        if each.system is not None and not each.baseline
+    ]
+    if len(rows) < 2:
+        return ()
+    first, *others = ((*each.reasons, *filter(None, each.notes)) for each in rows)
+    return tuple(text for text in dict.fromkeys(first) if all(text in other for other in others))
+
+
+def format_shared_remarks(found: Comparison) -> str:
+    """Format what all rows but the baseline share as one line; empty if there is nothing."""
+    shared = list_shared_remarks(found)
+    name = f"{found.workload} {found.scenario or 'training'}"
+    return f"{name}, all rows but the baseline: {'; '.join(shared)}" if shared else ""
 
 
 def format_system_cell(found: ComparedResult) -> str:
@@ -140,11 +163,11 @@ def format_verdict_cell(found: ComparedResult) -> str:
     return "baseline" if found.baseline else str(found.verdict or "-")
 
 
-def iterate_result_remarks(found: ComparedResult) -> Iterator[str]:
+def iterate_result_remarks(found: ComparedResult, shared: Collection[str] = ()) -> Iterator[str]:
     """Yield why there is no ratio, what difference the runs could have detected, and what
-    differs.
+    differs, without what all rows share.
     """
-    yield from found.reasons
+    yield from (each for each in found.reasons if each not in shared)
     if found.why:
         yield found.why
     if found.verdict is SpeedVerdict.NOT_SEPARABLE and found.shows is not None:
@@ -163,8 +186,8 @@ def iterate_result_remarks(found: ComparedResult) -> Iterator[str]:
         )
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
-    if found.notes:
-        yield "; ".join(found.notes)
+    if notes := [each for each in found.notes if each not in shared]:
+        yield "; ".join(notes)
 
 
 def format_within_run(found: WithinRun) -> str:

@@ -15,8 +15,10 @@ from submissions.compare.scaling import Scaling
 from submissions.compare.table_rows import (
     COMPARISON_COLUMNS,
     SCALING_COLUMNS,
+    format_shared_remarks,
     iterate_comparison_rows,
     iterate_scaling_rows,
+    list_shared_remarks,
 )
 from submissions.tables import create_table_console, print_table
 from suite.files.untrusted_files import replace_unprintable
@@ -35,6 +37,9 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
             print_stacked_comparison(console, comparison)
         return
     table = Table(*COMPARISON_COLUMNS)
+    comparisons = list(comparisons)
+    for shared in filter(None, map(format_shared_remarks, comparisons)):
+        console.print(escape(replace_unprintable(shared)))
     for comparison in comparisons:
         for row in iterate_comparison_rows(comparison):
             table.add_row(*map(escape, row))
@@ -45,6 +50,10 @@ def print_comparisons(comparisons: Iterable[Comparison]) -> None:
 def print_stacked_comparison(console: Console, comparison: Comparison) -> None:
     """Print one result below the other, for a terminal that is too narrow for the table."""
     console.print(f"[bold]{escape(comparison.workload)}[/] {comparison.scenario or 'training'}")
+    if shared := list_shared_remarks(comparison):
+        console.print("  all rows but the baseline:")
+    for line in shared:
+        console.print(Padding(escape(line), (0, 0, 0, 4), expand=False))
     for _, result, ratio, system, origin, remarks in iterate_comparison_rows(comparison):
         value, *details = result.split("\n")
         head = f"{origin}: {value}" + (f" ({', '.join(details)})" if details else "")
@@ -73,8 +82,11 @@ def print_scalings(scalings: Iterable[Scaling]) -> None:
 def render_comparison_tables(
     comparisons: Iterable[Comparison], scalings: Iterable[Scaling]
 ) -> list[str]:
-    """Return the tables in Markdown."""
+    """Return the tables in Markdown, after what all rows of a comparison share."""
+    comparisons = list(comparisons)
+    shared = filter(None, map(format_shared_remarks, comparisons))
     return [
+        *map(encode_markdown_cell, shared),
         render_markdown_table(
             COMPARISON_COLUMNS,
             [row for each in comparisons for row in iterate_comparison_rows(each)],

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ import click
 
 from submissions.compare.command import format_result_name
 from submissions.compare.compared_results import read_comparison_sides
-from submissions.cost.costs import Cost, compute_result_cost
+from submissions.cost.costs import Cost, compute_result_cost, explain_missing_cost
 from submissions.cost.formula import Money
 from submissions.cost.prices import Prices, read_prices
 from submissions.cost.studies import compute_study_costs, is_study_path
@@ -28,6 +28,17 @@ STUDY_ROWS_NOTE: Final = (
     "rows of a study are not results and have no verdict; their ranges include the 95 % interval "
     "of the rate"
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutCost:
+    """A result that can have no cost, and why."""
+
+    path: str
+    system: str
+    workload: str
+    scenario: str | None
+    reason: str
 
 
 def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
@@ -44,7 +55,18 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         if is_study_path(path)
         for row in compute_study_costs(path, prices, problems)
     ]
-    print_cost_rows(rows, prices, form)
+    without = [
+        WithoutCost(
+            path=side.path,
+            system=side.score.system,
+            workload=side.score.workload,
+            scenario=side.score.scenario,
+            reason=reason,
+        )
+        for side in sides
+        if (reason := explain_missing_cost(side))
+    ]
+    print_cost_rows(rows, without, prices, form)
     problems += [
         f"{format_result_name(side)} is not compliant" for side in sides if not side.score.compliant
     ]
@@ -56,7 +78,9 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         )
 
 
-def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
+def print_cost_rows(
+    rows: Sequence[Cost], without: Sequence[WithoutCost], prices: Prices, form: str
+) -> None:
     """Print the costs in the requested format."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
     if form == "json":
@@ -64,6 +88,7 @@ def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
             json.dumps(
                 {
                     "costs": [asdict(row) for row in rows],
+                    "without_cost": [asdict(each) for each in without],
                     "prices": source,
                     "legend": describe_cost_prices(rows, prices),
                 },
@@ -72,12 +97,14 @@ def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
         )
     elif form == "csv":
         click.echo(format_cost_csv(rows), nl=False)
-        click.echo(describe_cost_prices(rows, prices), err=True)
-    elif rows:
+        for line in [*map(format_missing_cost, without), describe_cost_prices(rows, prices)]:
+            click.echo(line, err=True)
+    elif rows or without:
         click.echo(
             "\n".join(
                 [
                     *(line for row in rows for line in format_cost_lines(row)),
+                    *map(format_missing_cost, without),
                     "",
                     describe_cost_prices(rows, prices),
                 ]
@@ -107,6 +134,12 @@ def format_cost_lines(row: Cost) -> list[str]:
         replace_unprintable(f"{name}: {format_money(money)} {row.currency} {what}; {row.energy}"),
         replace_unprintable(f"  {row.formula}"),
     ]
+
+
+def format_missing_cost(each: WithoutCost) -> str:
+    """Format a result without a cost for people."""
+    name = f"{each.workload} {each.scenario or 'training'}, {each.system}"
+    return replace_unprintable(f"{name}: no cost, since {each.reason}")
 
 
 def format_money(money: Money | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from submissions.compare.compared_results import ComparisonSide
 from submissions.cost.formula import MILLION, HourlyCost, Money
 from submissions.cost.prices import Prices, SystemPrice
-from submissions.metrics import MINUTES_UNIT
+from submissions.metrics import LATENCY_PREFIX, MINUTES_UNIT
 from suite.files.untrusted_files import replace_unprintable
 from suite.measurement.widest import select_widest_energies
 from suite.power import SYSTEM
@@ -80,11 +80,11 @@ class CostBasis:
 
 
 def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str]) -> Cost | None:
-    """Return a result's cost; None for a latency, which is not a rate, and for a system without a
-    price, which is added to `problems`.
+    """Return a result's cost; None for one that can have none (explain_missing_cost), and for a
+    system without a price, which is added to `problems`.
     """
     row = side.score
-    if row.value is None or row.unit not in (*RATE_UNITS, MINUTES_UNIT):
+    if row.value is None or explain_missing_cost(side):
         return None
     price = prices.find_price(row.system, side.machine.accelerator or "")
     if price is None:
@@ -115,6 +115,18 @@ def compute_result_cost(side: ComparisonSide, prices: Prices, problems: list[str
             CostBasis(value=row.value, unit=row.unit, energy=row.energy), price, prices
         ),
     )
+
+
+def explain_missing_cost(side: ComparisonSide) -> str:
+    """Explain why a result can have no cost at any price; empty if it can."""
+    row = side.score
+    if row.value is None:
+        return "too many of its runs missed the target"
+    if row.unit in (*RATE_UNITS, MINUTES_UNIT):
+        return ""
+    if row.metric.startswith(LATENCY_PREFIX):
+        return "its value is a latency, which says nothing of how many samples an hour takes"
+    return f"its value is in {row.unit}, and costs are per sample or per training"
 
 
 def compute_cost_fields(basis: CostBasis, price: SystemPrice, prices: Prices) -> dict[str, Any]:

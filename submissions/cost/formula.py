@@ -145,7 +145,9 @@ class HourlyCost:
             else capital_terms,
             *self.format_energy_terms(u),
         ]
-        return f"K = {' + '.join(terms)} = {self.compute_useful_hour_price():.6g} per useful hour"
+        computed, total = " + ".join(terms), f"{self.compute_useful_hour_price():.6g}"
+        equation = total if computed == total else f"{computed} = {total}"
+        return f"K = {equation} per useful hour"
 
     def format_energy_terms(self, u: float) -> list[str]:
         """Format the energy terms of K."""

@@ -141,10 +141,14 @@ def read_prices(path: Path) -> Prices:
     amounts.
     """
     try:
-        text = untrusted_files.read_untrusted_text(path)
-        return parse_price_table(
-            untrusted_files.parse_toml(text), sha256(text.encode()).hexdigest()
+        text, digest = untrusted_files.read_untrusted_file(
+            path,
+            lambda content: (
+                untrusted_files.decode_user_text(content),
+                sha256(content).hexdigest(),
+            ),
         )
+        return parse_price_table(untrusted_files.parse_toml(text), digest)
     except UnreadableError as error:
         raise RequestError(str(error)) from error
     except KeyError as error:

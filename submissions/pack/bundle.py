@@ -34,8 +34,19 @@ RECOMPUTED_MANIFEST_FIELDS: Final = (
 """Manifest fields that are determined by the bundle's content; format and version depend on the
 podium that packed it.
 """
+BUNDLE_SUFFIX: Final = ".tar.zst"
 UNDRAWN_RULE: Final = "loadgen.library"
 """The judge's rule for a run whose LoadGen draws could not be reproduced."""
+
+
+def check_bundle_path(bundle: Path, *, replace: bool) -> None:
+    """Refuse a name of another kind of file and, unless `replace` is set, an existing file;
+    RequestError.
+    """
+    if not bundle.name.endswith(BUNDLE_SUFFIX):
+        raise RequestError(f"-o {bundle}: a bundle is a {BUNDLE_SUFFIX} file; name one")
+    if bundle.exists() and not replace:
+        raise RequestError(f"{bundle} exists; name another file, or replace it with --force")
 
 
 def pack_results(
@@ -67,7 +78,7 @@ def pack_results(
 
 def check_new_bundle(partial: Path, results: Path) -> None:
     """Verify the new bundle like any recipient; JudgedError with one line per problem."""
-    problems = list_packed_bundle_problems(partial)
+    problems = list_packed_bundle_problems(partial, results)
     if problems:
         raise JudgedError(
             "\n  ".join([f"{results}: not packed, because podium check rejects it:", *problems])
@@ -87,16 +98,17 @@ def list_bundle_problems(path: Path) -> list[str]:
     )
 
 
-def list_packed_bundle_problems(bundle: Path) -> list[str]:
+def list_packed_bundle_problems(bundle: Path, source: Path | None = None) -> list[str]:
     """Return one sentence per problem with a packed bundle: with its bytes or, if they are
-    undamaged, with its content.
+    undamaged, with its content. `source` is the folder that it was packed from, if the bundle will
+    not stay.
     """
-    return list(inspect_bundle(bundle)) or list_content_problems(bundle)
+    return list(inspect_bundle(bundle)) or list_content_problems(bundle, source)
 
 
-def list_content_problems(bundle: Path) -> list[str]:
+def list_content_problems(bundle: Path, source: Path | None = None) -> list[str]:
     """Return one sentence per problem with the content of a bundle whose bytes are undamaged."""
-    return compliance_check.list_error_sentences(bundle) or list(
+    return compliance_check.list_error_sentences(bundle, source) or list(
         compare_manifest_with_content(bundle)
     )
 

@@ -30,6 +30,8 @@ class RunStamp:
     """Identity of one run, as recorded in its logs."""
 
     result: IndexedResult
+    folder: Path
+    """Folder of its logs."""
     round: str
     profile: str
     nonce: str
@@ -53,6 +55,7 @@ def read_training_stamp(result: IndexedResult, log: Path) -> RunStamp:
     found = log_values.read_training_values(log).stamps
     return RunStamp(
         result=result,
+        folder=log.parent,
         round=str(found.get(ROUND)),
         profile=str(found.get(PROFILE)),
         nonce=str(found.get(NONCE)),
@@ -67,6 +70,7 @@ def read_loadgen_stamp(result: IndexedResult, folder: Path) -> RunStamp:
     run = log_values.read_loadgen_run_record(folder)
     return RunStamp(
         result=result,
+        folder=folder,
         round=run.round,
         profile=run.profile,
         nonce=run.nonce,

@@ -13,6 +13,7 @@ import click
 
 from compliance.bundle import trailer
 from compliance.verdict import Severity
+from submissions.pack.seal import read_bundle_manifest
 from submissions.publish import site
 from submissions.publish.rows import SIGNED_BY_NOBODY, build_bundle_rows, convert_reference_to_row
 from submissions.publish.site import SITE_BUNDLES_FOLDER, SITE_MARKER_FILE, SiteEntry
@@ -30,7 +31,13 @@ from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.bundled import build_detached_paths
 from submissions.signatures.ssh_keygen import SignatureCheck, SignatureStatus, TrustedSigners
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
+from suite.files.layout import (
+    DISK_FULL_ERRORS,
+    LEDGER_FOLDER,
+    PARTIAL_SUFFIX,
+    compute_file_sha256,
+    sync_to_disk,
+)
 
 CHECKSUMS_FILE: Final = "data/SHA256SUMS"
 
@@ -61,7 +68,9 @@ def publish_site(
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
     entries = exclude_shared_campaigns(
-        collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
+        drop_contained_bundles(
+            collect_site_entries(dict.fromkeys(paths), TrustedSigners(allowed=signers))
+        )
     )
     workloads = {row.workload for entry in entries for row in entry.rows}
     rows = (
@@ -232,6 +241,43 @@ def describe_signers(signed: Sequence[SignatureCheck], signers: TrustedSigners) 
     if signers.allowed and all(each.standing is SignatureStatus.UNKNOWN for each in signed):
         return f"a key that is not in {signers.allowed.name}"
     return "signed, not checked"
+
+
+def drop_contained_bundles(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
+    """Drop each valid bundle whose results are all in another bundle of its campaign, which was
+    packed later, and name both.
+    """
+    content = {
+        id(entry): read_sealed_results(entry.path) for entry in entries if not entry.problems
+    }
+    kept = []
+    for entry in entries:
+        holder = next(
+            (
+                other
+                for other in entries
+                if id(entry) in content
+                and id(other) in content
+                and set(entry.nonces) & set(other.nonces)
+                and content[id(entry)] < content[id(other)]
+            ),
+            None,
+        )
+        if holder is None:
+            kept.append(entry)
+        else:
+            click.echo(f"{entry.name}: not listed; {holder.name} has all of its results and more")
+    return kept
+
+
+def read_sealed_results(bundle: Path) -> frozenset[tuple[str, str]]:
+    """Return path and SHA-256 of the sealed files, without the ledgers, which grow."""
+    files = read_bundle_manifest(bundle).files
+    return frozenset(
+        (name, sealed.sha256)
+        for name, sealed in files.items()
+        if LEDGER_FOLDER not in Path(name).parts
+    )
 
 
 def exclude_shared_campaigns(entries: Sequence[SiteEntry]) -> list[SiteEntry]:

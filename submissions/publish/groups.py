@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Final, TypeAlias
 
+from submissions.compare.intervals import MIN_INTERVAL_RUNS
 from submissions.compare.verdicts import (
     HypothesisTest,
     SignificanceSettings,
@@ -17,6 +18,8 @@ from submissions.metrics import is_higher_better
 from submissions.publish.rows import REPORTED_KIND, Row
 
 GROUP_CONFIDENCE: Final = 0.95
+UNTESTED: Final = "-"
+"""Letter of a row with too few runs to be tested."""
 ALPHABET_SIZE: Final = len(ascii_uppercase)
 SiteTableKey: TypeAlias = tuple[str, ...]
 
@@ -27,7 +30,9 @@ class GroupedRows:
 
     rows: tuple[Row, ...]
     letters: tuple[str, ...]
-    """Empty for a row without a value, and for figures of documents."""
+    """Empty for a row without a value, and for figures of documents; UNTESTED for a row with too
+    few runs to be tested.
+    """
 
 
 def build_site_table_key(row: Row) -> SiteTableKey:
@@ -52,9 +57,9 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
 
     The best row opens group A. Each following row joins the current group if it cannot be separated
     from the group's best, or opens another. Ratios are tested against the group's best, with Holm's
-    adjustment across the table. Rows with fewer than three runs are never separated from any other.
-    Figures from documents keep their order and have no letters: they have no runs, and their batch
-    sizes and precisions differ.
+    adjustment across the table. Rows with fewer than three runs cannot be tested, so they have no
+    letter and open no group. Figures from documents keep their order and have no letters: they have
+    no runs, and their batch sizes and precisions differ.
     """
     if rows[0].kind == REPORTED_KIND:
         return GroupedRows(rows=tuple(rows), letters=("",) * len(rows))
@@ -66,10 +71,15 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
     missed = [row for row in rows if row.value is None]
     letters: list[str] = []
     tests: list[HypothesisTest] = []
-    anchor, letter = 0, 0
-    for position, row in enumerate(counted):
-        if position > anchor:
-            first = counted[anchor]
+    first: Row | None = None
+    letter = 0
+    for row in counted:
+        if len(row.runs) < MIN_INTERVAL_RUNS:
+            letters.append(UNTESTED)
+            continue
+        if first is None:
+            first = row
+        else:
             tests.append(
                 run_hypothesis_test(
                     first.runs,
@@ -80,7 +90,7 @@ def group_site_rows(rows: Sequence[Row]) -> GroupedRows:
                 )
             )
             if is_last_test_significant(tests):
-                anchor, letter, tests = position, letter + 1, []
+                first, letter, tests = row, letter + 1, []
         letters.append(format_group_letter(letter))
     return GroupedRows(rows=(*counted, *missed), letters=(*letters, *("" for _ in missed)))
 

@@ -13,6 +13,7 @@ from submissions.compare.intervals import MIN_INTERVAL_RUNS, estimate_value_inte
 from submissions.published_rows import PublishedRow
 from submissions.report.document import Headline, Part, encode_invisible_characters
 from submissions.report.sections.headlines import INTERVAL_CONFIDENCE
+from submissions.report.sections.names import PROCESSOR_FIELD
 from suite.rounds.compatibility import INFERENCE_HALF, TRAINING_HALF
 
 SEAL_PREFIX_DIGITS: Final = 12
@@ -38,6 +39,8 @@ class Row:
     accelerator: str
     accelerators: int | None
     nodes: int | None
+    processor: str
+    """Model of the host's processors; empty if the description does not state it."""
     engine: str
     precision: str
     workload: str
@@ -91,6 +94,7 @@ def convert_headline_to_row(each: Headline, part: Part, signed_by: str) -> Row:
         accelerator=each.accelerator or "",
         accelerators=each.accelerators,
         nodes=each.nodes,
+        processor=each.described.get(PROCESSOR_FIELD, ""),
         engine=each.engine or "",
         precision=each.precision or "",
         workload=each.workload,
@@ -130,6 +134,7 @@ def convert_reference_to_row(row: PublishedRow) -> Row:
         accelerator=row.accelerator,
         accelerators=row.accelerators,
         nodes=row.nodes,
+        processor="",
         engine="",
         precision="",
         workload=row.workload,

@@ -17,6 +17,7 @@ from submissions.publish.groups import GroupedRows, build_site_table_key, group_
 from submissions.publish.intervals_figure import draw_intervals_figure
 from submissions.publish.mlcommons import format_mlcommons_summary
 from submissions.publish.rows import (
+    BUNDLE_KIND,
     REPORTED_KIND,
     SEAL_PREFIX_DIGITS,
     Row,
@@ -120,6 +121,54 @@ class ResultBoard:
         return f"{convert_to_path_part(self.workload)}/{page}.html"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixLine:
+    """One system of the index's first table, in one profile and round."""
+
+    system: Row
+    """A result of the system, which names it."""
+    cells: tuple[tuple[Row, ...], ...]
+    """For each board of the table the system's results, best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultMatrix:
+    """The first table of the index: systems against workloads and scenarios."""
+
+    boards: tuple[ResultBoard, ...]
+    lines: tuple[MatrixLine, ...]
+
+
+def build_result_matrix(boards: Sequence[ResultBoard]) -> ResultMatrix:
+    """Arrange the results of bundles by system; published rows are in the tables below."""
+    measured = {
+        board: [row for table in board.tables for row in table.rows if row.kind == BUNDLE_KIND]
+        for board in boards
+    }
+    shown = tuple(board for board in boards if measured[board])
+    systems: dict[tuple[object, ...], Row] = {}
+    for row in (row for board in shown for row in measured[board]):
+        systems.setdefault(identify_row_system(row), row)
+    return ResultMatrix(
+        boards=shown,
+        lines=tuple(
+            MatrixLine(
+                system=row,
+                cells=tuple(
+                    tuple(each for each in measured[board] if identify_row_system(each) == key)
+                    for board in shown
+                ),
+            )
+            for key, row in sorted(systems.items(), key=lambda item: str(item[0]))
+        ),
+    )
+
+
+def identify_row_system(row: Row) -> tuple[object, ...]:
+    """Return what the results of one line of the index's first table share."""
+    return row.org, row.system, row.round, row.profile, row.division, format_row_machine(row)
+
+
 def format_table_heading(row: Row) -> str:
     """Name a table by what its rows share."""
     origin = row.round if row.source else f"{row.round}, {row.profile}"
@@ -161,7 +210,14 @@ def iterate_site_files(
     yield (
         "index.html",
         render_site_page(
-            "index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common
+            "index.html.j2",
+            {
+                "boards": boards,
+                "matrix": build_result_matrix(boards),
+                "count": len(rows),
+                "up": "",
+            }
+            | common,
         ),
     )
     for board in boards:
@@ -365,7 +421,7 @@ def format_row_interval(row: Row) -> str:
 def format_row_machine(row: Row) -> str:
     """Format the number and kind of accelerators or processors."""
     if not row.accelerators:
-        return "CPU" if row.accelerators == 0 else row.accelerator or "-"
+        return row.processor or "CPU" if row.accelerators == 0 else row.accelerator or "-"
     return (
         f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
     )

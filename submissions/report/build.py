@@ -22,6 +22,7 @@ from submissions.report.sections import (
     formats,
     headlines,
     machine,
+    names,
     orientation,
     provenance,
     serving,
@@ -34,6 +35,7 @@ from submissions.signatures.bundled import verify_bundle_signatures
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
+from suite.loadgen.scenario import Scenario
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 
 
@@ -52,6 +54,13 @@ class ReportSubject:
     attempts: list[int | None] = field(default_factory=list)
     """Number of attempts at each result; read while a bundle is unpacked."""
     sections: list[Section] = field(default_factory=list)
+    among_others: bool = False
+    """Whether the report is about other paths, too."""
+
+    @property
+    def several_systems(self) -> bool:
+        """Whether the report has several systems, so that each figure names its own."""
+        return self.among_others or names.has_several_systems([each for _, each in self.pairs])
 
     @property
     def verdict(self) -> Verdict:
@@ -77,7 +86,8 @@ def build_report_document(
     for path in (*paths, *against):
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
-    subjects = [read_report_subject(path) for path in paths]
+    among_others = len(paths) + len(against) > 1
+    subjects = [read_report_subject(path, among_others) for path in paths]
     others = [read_compared_subject(path) for path in against]
     sides = [each for subject in (*others, *subjects) for _, each in subject.pairs]
     sections = []
@@ -104,13 +114,16 @@ def build_report_document(
     ]
 
 
-def read_report_subject(path: Path) -> ReportSubject:
-    """Read one path and build all of its sections."""
+def read_report_subject(path: Path, among_others: bool = False) -> ReportSubject:
+    """Read one path and build all of its sections; `among_others` means that the report is about
+    other paths, too.
+    """
     subject = judge_report_path(path)
+    subject.among_others = among_others
     if subject.damaged:
         # the part shows its findings only: readers would believe figures from an altered file
         return subject
-    drawn = list(iterate_study_sections(path))
+    drawn = list(iterate_study_sections(path, subject.findings))
     if drawn and (
         recognise_path(path).kind is PathKind.STUDY or not any(list_tree_organisations(path))
     ):
@@ -128,9 +141,9 @@ def read_report_subject(path: Path) -> ReportSubject:
     return subject
 
 
-def iterate_study_sections(path: Path) -> Iterator[Section]:
-    """Yield the sections about studies: about the path itself, or about those in a results
-    folder.
+def iterate_study_sections(path: Path, found: Sequence[Finding]) -> Iterator[Section]:
+    """Yield the sections about studies: about the path itself, or about those in a results folder;
+    `found` are the judge's findings.
     """
     for folder in (
         [path]
@@ -141,7 +154,9 @@ def iterate_study_sections(path: Path) -> Iterator[Section]:
     ):
         if (folder / STUDY_FILE).is_file():
             yield build_section_or_note(
-                folder.name, f"study-{folder.name}", partial(studies.build_study_section, folder)
+                folder.name,
+                f"study-{folder.name}",
+                partial(studies.build_study_section, folder, found),
             )
 
 
@@ -186,7 +201,7 @@ def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResul
     still scored.
     """
     judge = compliance_check.choose_shared_judge(results)
-    for result in results:
+    for result in order_report_results(results):
         try:
             subject.pairs.append(
                 (result, read_comparison_side(subject.path, result, not subject.problems, judge))
@@ -194,6 +209,22 @@ def score_subject_results(subject: ReportSubject, results: Sequence[IndexedResul
             subject.attempts.append(count_result_attempts(result))
         except PodiumError as error:
             subject.add_problem(str(error))
+
+
+def order_report_results(results: Sequence[IndexedResult]) -> list[IndexedResult]:
+    """Order results by workload, training first, then by scenario; results of a kind stay in their
+    order.
+    """
+    workloads = list(dict.fromkeys(result.workload for result in results))
+    scenarios = list(Scenario)
+    return sorted(
+        results,
+        key=lambda result: (
+            workloads.index(result.workload),
+            -1 if result.scenario is None else scenarios.index(result.scenario),
+            result.scenario_name or "",
+        ),
+    )
 
 
 def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
@@ -209,51 +240,45 @@ def iterate_subject_sections(subject: ReportSubject) -> Iterator[Section]:
             )
         else:
             yield from parts
-    for workload in workloads:
-        yield from iterate_precision_sections(subject, workload)
+    compared = (formats.build_formats_section(subject.pairs, workload) for workload in workloads)
+    yield from filter(None, compared)
     yield findings.build_findings_section(subject.findings, subject.problems)
-    yield provenance.build_provenance_section(
+    shown = provenance.build_provenance_section(
         [result for result, _ in subject.pairs], subject.path if subject.bundle else None
     )
-
-
-def iterate_precision_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:
-    """Yield the comparison of engines and precisions: as measured by `podium precision`, or else
-    from the results.
-    """
-    roots = dict.fromkeys(
-        result.results_root
-        for result, _ in subject.pairs
-        if result.organisation_folder and result.workload == workload
-    )
-    measured = list(
-        filter(None, (orientation.read_precision_section(root, workload) for root in roots))
-    )
-    computed = None if measured else formats.build_formats_section(subject.pairs, workload)
-    yield from measured or ([computed] if computed else [])
+    if shown.tables or not all(
+        names.is_published_score(each.score) for _, each in subject.pairs
+    ):  # a published round files nothing of what this section shows
+        yield shown
 
 
 def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator[Section]:
     """Yield the sections of one workload."""
-    pairs = [(result, each.score) for result, each in subject.pairs if result.workload == workload]
-    trained = [(result, score) for result, score in pairs if result.scenario is None]
-    served = [(result, score) for result, score in pairs if result.scenario is not None]
-    for result, score in trained:
-        yield build_section_or_note(
+    pairs = [(result, each) for result, each in subject.pairs if result.workload == workload]
+    served = [(result, side) for result, side in pairs if result.scenario is not None]
+    for result, side in pairs:
+        if result.scenario is not None:
+            continue
+        section = build_section_or_note(
             "Training",
-            f"training-{workload}-{score.system}",
-            partial(training.build_training_section, result, score),
+            f"training-{names.build_result_id(side.score)}",
+            partial(training.build_training_section, result, side.score),
         )
-        shown = episodes.build_episode_section(result, score)
+        yield name_result_section(subject, section, side)
+        shown = episodes.build_episode_section(result, side.score)
         yield from [shown] if shown else []
     if served:
         parts = [
-            build_section_or_note(
-                str(s.scenario),
-                f"serving-{workload}-{s.system}-{s.scenario}",
-                partial(serving.build_scenario_section, r, s),
+            name_result_section(
+                subject,
+                build_section_or_note(
+                    str(side.score.scenario),
+                    f"serving-{names.build_result_id(side.score)}-{side.score.scenario}",
+                    partial(serving.build_scenario_section, result, side.score),
+                ),
+                side,
             )
-            for r, s in served
+            for result, side in served
         ]
         yield merge_shared_notes(
             Section(
@@ -263,9 +288,26 @@ def iterate_workload_sections(subject: ReportSubject, workload: str) -> Iterator
                 parts=tuple(parts),
             )
         )
-        shown = examples.build_examples_section(served, workload)
+        own = [
+            (result, side.score)
+            for result, side in served
+            if not names.is_published_score(side.score)
+        ]
+        shown = examples.build_examples_section(own, workload) if own else None
         yield from [shown] if shown else []
-    yield merge_shared_notes(machine.build_machine_section(pairs, workload))
+    yield merge_shared_notes(
+        machine.build_machine_section(pairs, workload, several=subject.several_systems)
+    )
+
+
+def name_result_section(subject: ReportSubject, section: Section, side: ComparisonSide) -> Section:
+    """Name the system of a result in its section, where the report has several."""
+    several = subject.several_systems
+    return names.add_section_origin(
+        section,
+        names.format_result_origin(side, several=several, machine=True),
+        names.format_result_origin(side, several=several),
+    )
 
 
 def merge_shared_notes(section: Section) -> Section:
@@ -295,13 +337,19 @@ def build_report_part(subject: ReportSubject) -> Part:
     first = subject.pairs[0][1].score if subject.pairs else None
     return Part(
         name=subject.path.name or str(subject.path),
-        title=headlines.format_results_title([each for _, each in subject.pairs])
+        title=headlines.format_results_title(
+            [each for _, each in subject.pairs], several=subject.several_systems
+        )
         or subject.path.name,
         verdict=subject.verdict_label,
         tone=findings.VERDICT_TONES[subject.verdict],
         summary=describe_verdict_scope(subject),
         facts=tuple(headlines.describe_measured_systems([each for _, each in subject.pairs])),
-        tiles=tuple(headlines.build_result_tiles([each for _, each in subject.pairs])),
+        tiles=tuple(
+            headlines.build_result_tiles(
+                [each for _, each in subject.pairs], several=subject.among_others
+            )
+        ),
         headlines=tuple(
             headlines.build_result_headline(each, begun)
             for (_, each), begun in zip(subject.pairs, subject.attempts, strict=True)

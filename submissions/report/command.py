@@ -9,12 +9,12 @@ from typing import Final
 import click
 
 from submissions.output_file import check_output_target
+from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import DISK_FULL_ERRORS, written
 
-BUNDLE_SUFFIX: Final = ".tar.zst"
 HTML_FORM: Final = "html"
 
 

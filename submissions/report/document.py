@@ -141,6 +141,9 @@ class Tile:
     note: str
     """The interval, or a note that nothing was tested."""
     tone: Tone = Tone.PLAIN
+    origin: str = ""
+    """Its system, if the report has several; of a published result with organisation and machine.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +179,8 @@ class Headline:
     """Number of attempts according to the ledger; None without a ledger."""
     noise: tuple[str, ...] = ()
     """Rules that detected a disturbed host."""
+    convergence: dict[str, Any] = field(default_factory=dict)
+    """Comparison with the reference convergence point, as in `podium score`; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,14 @@ def render_part_markdown(part: Part) -> Iterator[str]:
     if part.tiles:
         yield render_rows_markdown(
             ("result", "value", "uncertainty and quality"),
-            [(each.name, f"{each.value} {each.unit}", each.note) for each in part.tiles],
+            [
+                (
+                    ", ".join(filter(None, (each.name, each.origin))),
+                    f"{each.value} {each.unit}",
+                    each.note,
+                )
+                for each in part.tiles
+            ],
         )
     if part.facts:
         yield render_rows_markdown(("what", "value"), part.facts)

@@ -2,6 +2,7 @@
 devices.
 """
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,10 @@ DEFAULT_NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
 """Devices per node -> network cards per node in the published systems; the default for
 --node-gb-per-s.
 """
+
+
+EXPLANATION_WIDTH: Final = 80
+"""Line width of the model's explanation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,12 +214,17 @@ def compute_logged_device_rate(log: Path) -> DeviceRate | None:
 def format_scaling_tables(document: Mapping[str, Any]) -> str:
     """Format the document as tables."""
     fit, requested = document["model"], document["asked"]
+    model = (
+        f"A step takes {fit['overhead_ms']:g} ms of overhead, the devices' work, and the part of"
+        f" the gradient exchange that is not hidden behind {fit['overlap']:.0%} of the backward"
+        f" pass. The exchange uses {fit['wire_share']:.0%} of the network's rate and takes"
+        f" {fit['latency_us']:g} us per step of its tree. The error over the published points is"
+        f" {fit['error']:.1%} (root mean square); `left out` is that of a point predicted from all"
+        " others."
+    )
     lines = [
-        (
-            f"T = {fit['overhead_ms']:g} ms + b / r + max(0, C - {fit['overlap']:.0%} of backward);"
-            f" C: {fit['latency_us']:g} us, {fit['wire_share']:.0%} of the wire; rms"
-            f" {fit['error']:.1%}"
-        ),
+        *textwrap.wrap(model, EXPLANATION_WIDTH),
+        "",
         (
             f"{'published':14} {'devices x batch':>16} {'ms a step':>10} {'samples/s':>12}"
             f" {'left out':>9}"
@@ -228,7 +238,8 @@ def format_scaling_tables(document: Mapping[str, Any]) -> str:
             f" {each['samples_per_s']:12,.0f} {other:>9}"
         )
     lines.append(f"{document['workload']}, predicted:")
-    for each in (*document["limits"], requested):
+    others = [each for each in document["limits"] if each != requested]
+    for each in (*others, requested):
         size = f"{each['devices']:,} x {each['batch_per_device']}"
         lines.append(
             f"{'':14} {size:>16} {each['step_ms']:10.1f} {each['samples_per_s']:12,.0f}   limited"

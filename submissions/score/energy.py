@@ -112,11 +112,3 @@ def compute_mean_energy(runs: Sequence[EnergyRecord]) -> EnergyRecord:
         longest_gap_ms=max(run.longest_gap_ms for run in runs),
         mlperf_mean_w=fmean(mlperf_means) if len(mlperf_means) == len(runs) else None,
     )
-
-
-def format_energy_cell(energy: Iterable[EnergyRecord]) -> str:
-    """Format energies as one cell: `meter=1234.5J/50.0W(meter:system)`."""
-    return " ".join(
-        f"{each.name}={each.joules!r}J/{each.average_w!r}W({each.grade}:{'+'.join(each.scope)})"
-        for each in energy
-    )

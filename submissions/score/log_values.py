@@ -89,6 +89,8 @@ class ResultValues:
     """Metric -> score, the lowest of several runs; empty if the logs do not state it."""
     target: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score that the round requires."""
+    precision: str | None = None
+    """Numbers with which it was trained or served; None if no file states it."""
     energy: tuple[EnergyRecord, ...] = ()
     """One record per power channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
@@ -100,6 +102,11 @@ class ResultValues:
     """Comparison of a set with its reference convergence point, since v1.0; None if its round has
     no such point.
     """
+
+
+def format_logged_value(value: object) -> str | None:
+    """Format a logged value; None if it is missing."""
+    return None if value is None else str(value)
 
 
 def read_training_values(log: Path) -> TrainingLogValues:

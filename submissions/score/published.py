@@ -3,27 +3,36 @@ LoadGen's result of each scenario.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from compliance.documents.endpoints.entry import find_endpoints_summary, read_endpoints_entry
 from compliance.documents.endpoints.headline import find_endpoints_headline
+from compliance.documents.inference_mllog.entry_documents import read_entry_documents
 from compliance.documents.inference_mllog.headline import find_mllog_headline
 from compliance.documents.inference_mllog.run import (
+    MllogRun,
     parse_claimed_scores,
     parse_scenario_folder,
     read_accuracy_text,
     read_mllog_run,
 )
-from compliance.documents.inference_text.entry import find_performance_folders, read_entry_headline
+from compliance.documents.inference_text.entry import (
+    find_child_ignoring_case,
+    find_performance_folders,
+    read_entry_headline,
+)
+from compliance.documents.inference_text.entry_files import read_claims, read_measurements_folder
 from compliance.documents.training.convergence import judge_set_convergence
+from compliance.documents.training.evaluations import PublishedEvaluation
 from compliance.documents.training.log import (
     PublishedLog,
     PublishedSet,
     read_published_log,
     read_published_set,
 )
+from compliance.logs.loadgen.summary import PRINTED_NUMBER_PATTERN
 from compliance.recognition.path_kind import recognise_path
 from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN, compute_olympic_mean
 from submissions.result_index import IndexedResult
@@ -60,15 +69,12 @@ def read_published_training_values(
     Source: training_rules.adoc v0.6 and v0.7, Benchmark results; a run that did not succeed counts
     as the slowest.
     """
-    tree_location = recognise_path(result.folder).position
-    group = (
-        None if result.single_log else read_published_set(result.folder, judged_by, tree_location)
-    )
-    logs = (
-        group.logs
-        if group
-        else [read_published_log(result.training_logs[0], judged_by, tree_location)]
-    )
+    group, logs = read_published_result_logs(result, judged_by)
+    for log in logs:
+        if mixture := log.mixture:
+            raise JudgedError(
+                f"{log.path}: {mixture.found}, so it has no score; {mixture.advice.rstrip('.')}"
+            )
     if all(log.minutes is None for log in logs):
         raise JudgedError(
             f"{result.single_log or result.folder}: its logs contain no run_start and run_stop"
@@ -105,14 +111,30 @@ def read_published_training_values(
     )
 
 
+def read_published_result_logs(
+    result: IndexedResult, judged_by: PublishedTraining
+) -> tuple[PublishedSet | None, Sequence[PublishedLog]]:
+    """Read the logs of a training set, with the set; of a single log without it."""
+    tree_location = recognise_path(result.folder).position
+    if result.single_log:
+        return None, [read_published_log(result.single_log, judged_by, tree_location)]
+    group = read_published_set(result.folder, judged_by, tree_location)
+    return group, group.logs
+
+
+def find_final_evaluation(log: PublishedLog) -> PublishedEvaluation | None:
+    """Return the evaluation that ended a run: the first that reached the target, else the last."""
+    ended = next(filter(log.has_reached_target, log.evaluations), None)
+    return ended or (log.evaluations[-1] if log.evaluations else None)
+
+
 def collect_final_scores(logs: Iterable[PublishedLog]) -> Mapping[str, float]:
     """Return the score of each metric in the evaluation that ended the runs: of several runs the
     one furthest from the target.
     """
     found: dict[str, float] = {}
     for log in logs:
-        ended = next(filter(log.has_reached_target, log.evaluations), None)
-        final = ended or (log.evaluations[-1] if log.evaluations else None)
+        final = find_final_evaluation(log)
         lower = log.row.lower_is_better if log.row else ()
         for metric, score in (final.scores if final else {}).items():
             if score is not None:
@@ -156,14 +178,14 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
     """
     if summary := find_endpoints_summary(result.folder):
         return read_endpoints_entry_values(result, summary, judged_by)
-    found = [
-        value
+    runs = [
+        read_mllog_run(folder, Mode.PERFORMANCE, judged_by)
         for folder in find_performance_folders(result.folder)
-        if (
-            value := find_mllog_headline(
-                read_mllog_run(folder, Mode.PERFORMANCE, judged_by), result.scenario
-            )
-        )
+    ]
+    found = [
+        (metric, unit, find_printed_digits(run, metric, value))
+        for run in runs
+        for metric, unit, value in filter(None, [find_mllog_headline(run, result.scenario)])
     ]
     if not found or result.scenario is None:
         raise JudgedError(f"{result.folder}: no result in the detail logs of its performance runs")
@@ -178,6 +200,7 @@ def read_mllog_entry_values(result: IndexedResult, judged_by: InferenceMllogRoun
         value=(max if unit == "ns" else min)(values),
         unit=unit,
         runs=values,
+        precision=read_mllog_precision(result, judged_by),
         accuracy={metric: scores[-1] for metric, scores in claims.items()},
         target=dict(model.find_minimums(parse_scenario_folder(result.folder.name)))
         if model
@@ -206,7 +229,46 @@ def read_endpoints_entry_values(
         whole_run=found.whole_run,
         whole_answers_per_s=found.whole_answers_per_s,
         late_tokens=found.late_tokens,
+        precision=read_mllog_precision(result, judged_by),
     )
+
+
+def find_printed_digits(run: MllogRun, metric: str, value: float) -> float:
+    """Return a rate with the digits that LoadGen's summary prints, where its detail log has only
+    the first six of them.
+
+    Source: mlcommons/inference, loadgen/results.cc: the summary prints tokens per second with two
+    decimals; logging.cc: numbers in the detail log have C++'s six digits.
+    """
+    text = run.summary.find_text(metric.replace("_", " ").capitalize())
+    if text is None or not PRINTED_NUMBER_PATTERN.fullmatch(text):
+        return value
+    printed = float(text)
+    return printed if f"{printed:.6g}" == f"{value:.6g}" else value
+
+
+def read_mllog_precision(result: IndexedResult, judged_by: InferenceMllogRound) -> str | None:
+    """Read the precision of an entry since v1.0 from the file filed with it."""
+    position = recognise_path(result.folder).position
+    if position is None:
+        return None
+    return fold_stated_precision(read_entry_documents(result.folder, position, judged_by).fields)
+
+
+def read_text_precision(result: IndexedResult) -> str | None:
+    """Read the precision of an entry of v0.5 or v0.7 from its measurements."""
+    if not result.organisation_folder:
+        return None
+    measurements = read_measurements_folder(
+        result.measurements_folder, result.system, result.folder.name
+    )
+    return fold_stated_precision(measurements.fields)
+
+
+def fold_stated_precision(fields: Mapping[str, object]) -> str | None:
+    """Return the precision of the weights in lower case; None if it is not stated."""
+    precision = fields.get("weight_data_types")
+    return precision.casefold() if isinstance(precision, str) else None
 
 
 def find_most_frequent_value(logs: Iterable[PublishedLog], key: str) -> str:
@@ -235,6 +297,12 @@ def read_published_inference_values(
     found = read_entry_headline(result.folder, judged_by)
     if found is None or result.scenario is None:
         raise JudgedError(f"{result.folder}: no result in the summaries of its performance runs")
+    row = judged_by.benchmarks.get(
+        judged_by.find_benchmark(result.folder.parent.name, result.division or None) or ""
+    )
+    accuracy_folder = find_child_ignoring_case(result.folder, "accuracy")
+    scores = read_claims(accuracy_folder / ACCURACY_TEXT).scores if accuracy_folder else {}
+    claims = scores.get(row.metric, []) if row else []
     return ResultValues(
         profile=PUBLISHED_PROFILE,
         round=judged_by.name,
@@ -242,4 +310,7 @@ def read_published_inference_values(
         value=found.value,
         unit=found.unit,
         runs=found.runs,
+        accuracy={row.metric: claims[0].value} if row and claims else {},
+        target={row.metric: row.threshold} if row and result.division != "open" else {},
+        precision=read_text_precision(result),
     )

@@ -2,11 +2,9 @@
 set.
 """
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -15,6 +13,11 @@ from compliance.judge import Judge
 from compliance.verdict import UNKNOWN_ROUND
 from submissions import compliance_check
 from submissions.attempts import count_result_attempts
+from submissions.machines import (
+    ComparedMachine,
+    build_compared_machine,
+    read_system_description_fields,
+)
 from submissions.metrics import MINUTES_UNIT, TIME_TO_TRAIN, compute_olympic_mean, is_higher_better
 from submissions.pack.bundle import list_bundle_problems
 from submissions.result_index import IndexedResult, open_results
@@ -24,6 +27,7 @@ from submissions.score.within_run import WithinRun, iterate_within_run_figures
 from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import (
+    PRECISION,
     PROFILE,
     ROUND,
     SUBMISSION_DIVISION,
@@ -57,6 +61,9 @@ class Score:
     """Each run in the order of its number; None for one that did not reach its target."""
     compliant: bool
     """The judge's verdict on this result."""
+    machine: ComparedMachine = ComparedMachine()
+    precision: str | None = None
+    """Numbers with which it was trained or served; None if no file states it."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """Metric -> score of the last evaluation, or of the accuracy run; the lowest of several
     training runs. Empty if the logs do not state it.
@@ -115,6 +122,8 @@ def score_result(result: IndexedResult, judge: Judge | None = None) -> Score:
         unit=reading.unit,
         runs=reading.runs,
         compliant=compliance_check.is_accepted_result(result, own, judge),
+        machine=build_compared_machine(read_system_description_fields(result, reading.round)),
+        precision=reading.precision,
         accuracy=reading.accuracy,
         target=reading.target,
         energy=reading.energy,
@@ -186,6 +195,7 @@ def read_training_set_values(result: IndexedResult) -> ResultValues:
         division=None if result.organisation_folder else stamps.get(SUBMISSION_DIVISION),
         org=str(stamps.get(SUBMISSION_ORG, "")),
         system=str(stamps.get(SUBMISSION_PLATFORM, "")),
+        precision=log_values.format_logged_value(stamps.get(PRECISION)),
         accuracy=log_values.select_lowest_scores(fact.accuracy for fact in run_values),
         target=run_values[0].target,
         energy=energy.read_training_set_energy(result.training_logs, result.telemetry_files),
@@ -218,6 +228,7 @@ def read_scenario_values(result: IndexedResult, scenario: Scenario) -> ResultVal
         division=None if result.organisation_folder else record.division,
         org=record.org,
         system=record.system,
+        precision=record.precision,
         accuracy=log_values.read_served_accuracy(result.accuracy_folder),
         target=log_values.compute_required_accuracy(result.folder, record),
         energy=energy.read_served_energy(result.performance_folders[runs.index(value)]),
@@ -269,6 +280,8 @@ def run_score_command(paths: Iterable[Path], form: str) -> None:
     if form == "json":
         click.echo(json.dumps({"scores": [asdict(row) for row in rows]}, indent=2))
     elif form == "csv":
+        from submissions.score.csv_table import format_scores_csv
+
         click.echo(format_scores_csv(rows), nl=False)
     elif rows:
         from submissions.tables import print_scores
@@ -276,34 +289,3 @@ def run_score_command(paths: Iterable[Path], form: str) -> None:
         print_scores(rows, paths)
     if problems:
         raise JudgedError("\n  ".join(["some results could not be scored:", *problems]))
-
-
-def format_scores_csv(rows: Iterable[Score]) -> str:
-    """Format the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
-    text = io.StringIO()
-    names = [
-        each.name for each in fields(Score) if each.name not in ("within_run", "noise")
-    ]  # only JSON has them
-    writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    for row in rows:
-        runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
-        scores = {
-            "accuracy": format_score_pairs(row.accuracy),
-            "target": format_score_pairs(row.target),
-            "energy": energy.format_energy_cell(row.energy),
-        }
-        convergence_cell = {
-            "convergence": " ".join(
-                f"{key}={value}"
-                for key, value in (row.convergence or {}).items()
-                if value is not None
-            )
-        }
-        writer.writerow(asdict(row) | {"runs": runs} | scores | convergence_cell)
-    return text.getvalue()
-
-
-def format_score_pairs(scores: Mapping[str, float]) -> str:
-    """Format scores as one cell: `top1=0.7698`."""
-    return " ".join(f"{metric}={value!r}" for metric, value in scores.items())

@@ -39,6 +39,13 @@ def run_verify_command(
     installed.
     """
     required = parse_requirements(require)
+    if bundle.is_dir():
+        raise RequestError(
+            f"{bundle} is a folder, not a bundle; use podium check to check results as they are,"
+            " or podium pack to make a bundle of them"
+        )
+    if not bundle.exists():
+        raise RequestError(f"{bundle}: no such file; name a bundle (*.tar.zst)")
     check_files_exist({"--signers": signers, "--revoked": revoked, "--ca": authorities})
     if revoked is not None and signers is None:
         raise RequestError(

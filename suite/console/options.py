@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from suite.console.parameters import ENGINE_TYPE, FRAMEWORK_TYPE, INPUT_TYPE, PATH_TYPE
-from suite.terms import Precision, Profile
+from suite.terms import QUANTISED, Precision, Profile
 
 OptionDecorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -87,6 +87,11 @@ PRECISION_OPTION: Final = click.option(
     "--precision",
     type=click.Choice(list(map(str, Precision))),
     help="Number format (default: the workload's own for training, fp32 for serving).",
+)
+TRAINING_PRECISION_OPTION: Final = click.option(
+    "--precision",
+    type=click.Choice([each.value for each in Precision if each not in QUANTISED]),
+    help="Number format (default: the workload's own).",
 )
 INPUT_OPTION: Final = click.option(
     "--input", type=INPUT_TYPE, default="default", show_default=True, help="Input pipeline."

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from suite import registry
+from suite.files.archives import refuse_archive
 from suite.loadgen.scenario import Scenario
 
 
@@ -63,7 +64,18 @@ class PathType(click.Path):
         return super().convert(value, param, ctx)
 
 
+class ResultPathType(PathType):
+    """The path of a result; an archive, in which no command looks for one, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an archive: RequestError."""
+        path = super().convert(value, param, ctx)
+        refuse_archive(Path(path))
+        return path
+
+
 PATH_TYPE: Final = PathType()
+RESULT_PATH_TYPE: Final = ResultPathType()
 WORKLOAD_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.WORKLOAD_GROUP))
 WORKLOAD_OR_ALL_TYPE: Final = NameType(
     lambda: [*registry.list_entry_points(registry.WORKLOAD_GROUP), "all"]

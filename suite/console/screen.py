@@ -2,9 +2,10 @@
 the user typed them.
 """
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -18,6 +19,10 @@ class Screen:
     verbose: bool = False
     inner: bool = False
     """The command runs as a step of another one, which prints what to do next itself."""
+    moving: tuple[Path, Path] | None = None
+    """Folder of the results that the command works on, and the folder that the other command moves
+    them to once they are complete; None if they stay.
+    """
 
 
 def get_screen() -> Screen:
@@ -26,8 +31,32 @@ def get_screen() -> Screen:
     return (context.find_object(Screen) if context else None) or Screen()
 
 
-def print_progress_note(text: str) -> None:
-    """Print a progress message, unless --quiet is set."""
+@dataclass(slots=True, kw_only=True)
+class Activity:
+    """What the running command does, for the line that shows that it has not hung."""
+
+    phase: str = ""
+    began_s: float = 0.0
+    """When the phase began, on the monotonic clock."""
+    shown_s: float = 0.0
+    """When a line was last printed or a bar drawn."""
+
+    def mark_shown(self, phase: str) -> None:
+        """Record that the user was just shown something of a phase."""
+        self.shown_s = time.monotonic()
+        if phase != self.phase:
+            self.phase, self.began_s = phase, self.shown_s
+
+
+ACTIVITY: Final = Activity()
+"""Of this process: one command runs in it at a time."""
+
+
+def print_progress_note(text: str, phase: str | None = None) -> None:
+    """Print a progress message, unless --quiet is set; the phase that it belongs to is the message
+    itself if none is given.
+    """
+    ACTIVITY.mark_shown(phase or text)
     if not get_screen().quiet:
         click.echo(text)
 
@@ -35,9 +64,8 @@ def print_progress_note(text: str) -> None:
 def set_screen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     """Handle --quiet or --verbose, before or after the command's name."""
     if given:
-        context.obj = replace(
-            context.find_object(Screen) or Screen(), **{str(parameter.name): True}
-        )
+        changes: dict[str, Any] = {str(parameter.name): True}
+        context.obj = replace(context.find_object(Screen) or Screen(), **changes)
 
 
 QUIET_OPTION: Final = click.option(
@@ -56,6 +84,14 @@ VERBOSE_OPTION: Final = click.option(
     callback=set_screen,
     help="Show more detail.",
 )
+
+
+def convert_to_final_path(name: str) -> str:
+    """Return where a file or folder will be once the results are complete."""
+    moving = get_screen().moving
+    if moving is None or not Path(name).is_relative_to(moving[0]):
+        return name
+    return str(moving[1] / Path(name).relative_to(moving[0]))
 
 
 def convert_to_user_path(path: Path, base: Path) -> Path:

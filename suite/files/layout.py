@@ -14,6 +14,7 @@ from os import O_RDONLY, close, fsync
 from os import open as open_descriptor
 from pathlib import Path
 from typing import Final
+from unicodedata import normalize
 
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
@@ -58,8 +59,8 @@ STAGING_FOLDERS: Final = ("next", "serving", "campaign")
 """Folders below `.podium/<workload>` in which new results are built while earlier ones stay in
 place; each is a results folder of its own.
 """
-NON_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]")
-"""Characters other than letters and digits; names are compared without them."""
+NON_ALPHANUMERIC: Final = re.compile(r"[\W_]")
+"""Characters other than letters and digits of any script; names are compared without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +210,10 @@ def convert_to_slug(text: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Normalise a name for comparison: without case, spaces and punctuation."""
-    return NON_ALPHANUMERIC.sub("", name.casefold())
+    """Normalise a name for comparison: without case, spaces and punctuation, and in one form of
+    Unicode (NFKC), since file systems and editors write letters with marks differently.
+    """
+    return NON_ALPHANUMERIC.sub("", normalize("NFKC", normalize("NFKC", name).casefold()))
 
 
 def compute_file_sha256(path: Path) -> str:

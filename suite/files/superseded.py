@@ -5,8 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Final
 
 from suite.files.layout import STATE_FOLDER
+
+SUPERSEDED_FOLDER: Final = "superseded"
+"""Folder below `.podium` with the results that were moved aside, in numbered folders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,7 @@ def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) ->
         return SupersededFiles()
     folder = next(
         folder
-        for folder in (results / STATE_FOLDER / "superseded" / str(n) for n in count(1))
+        for folder in (results / STATE_FOLDER / SUPERSEDED_FOLDER / str(n) for n in count(1))
         if not folder.exists()
     )
     pairs = tuple((path, folder / path.relative_to(root)) for path in found)

@@ -44,6 +44,8 @@ accept any size.
 NESTED_TOO_DEEP: Final = "nested too deep"
 MAX_MESSAGE_CHARACTERS: Final = 200
 """Characters of a parser's message that are passed on."""
+UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-16, which Windows' editors and shells write."""
 DECIMAL_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -98,8 +100,17 @@ def read_untrusted_text(
 def read_untrusted_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file written by a user."""
     return read_untrusted_file(
-        path, lambda content: parse_toml(content.decode()), MAX_SETTINGS_BYTES
+        path, lambda content: parse_toml(decode_user_text(content)), MAX_SETTINGS_BYTES
     )
+
+
+def decode_user_text(content: bytes) -> str:
+    """Decode a file that a user wrote in an editor, with a byte order mark or without one;
+    ValueError if it is not UTF-8.
+    """
+    if content.startswith(UTF16_MARKS):
+        raise ValueError("is UTF-16; save it as UTF-8")
+    return content.decode("utf-8-sig")
 
 
 def parse_toml(text: str) -> dict[str, Any]:

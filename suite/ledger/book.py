@@ -36,6 +36,7 @@ from suite.ledger.history import (
 )
 from suite.ledger.steps import (
     MAX_LEDGER_FILE_BYTES,
+    RESULT_STEPS,
     AttemptKind,
     LedgerStep,
     StepKind,
@@ -162,6 +163,22 @@ class Ledger:
         for each in find_unended_attempts(steps):
             if each.what != AttemptKind.TRAINING or each.nonce not in going_on:
                 self.append(StepKind.ABORTED, what=each.what, of=each.of, nonce=each.nonce)
+
+    def record_restored(self) -> None:
+        """Record superseded files that are in place again, unchanged; call it as `settle`."""
+        steps = self.read_steps()
+        standing = collect_standing_files(steps)
+        for step in steps:
+            if step.step not in RESULT_STEPS:
+                continue
+            superseded = {
+                name: sha256
+                for name, sha256 in step.files.items()
+                if name not in standing.get(step.n, {})
+            }
+            for unit in group_superseded_units(superseded):
+                if has_unchanged_files(self.results, unit):
+                    self.append(StepKind.RESTORED, unit, made=step.n, nonce=step.nonce)
 
 
 def build_ledger(entry: ResultsEntry, workload: str, row: Benchmark) -> Ledger:

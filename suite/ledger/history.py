@@ -18,8 +18,8 @@ AUDIT_TEST_DEPTH: Final = 5
 
 
 def collect_standing_files(steps: Iterable[LedgerStep]) -> Mapping[int, FileHashes]:
-    """Return the files of each step, by its number, that were not superseded later; steps without
-    any are left out.
+    """Return the files of each step, by its number, that were not superseded later, or restored
+    since; steps without any are left out.
 
     Keyed by step, not by file: two runs may produce equal files, such as an accuracy run's score.
     """
@@ -30,6 +30,8 @@ def collect_standing_files(steps: Iterable[LedgerStep]) -> Mapping[int, FileHash
         elif step.step is StepKind.SUPERSEDED and step.made is not None:
             for name in step.files:
                 found.get(step.made, {}).pop(name, None)
+        elif step.step is StepKind.RESTORED and step.made in found:
+            found[step.made].update(step.files)
     return {number: files for number, files in found.items() if files}
 
 

@@ -45,6 +45,8 @@ class StepKind(StrEnum):
     """A LoadGen run ended."""
     SUPERSEDED = "superseded"
     """Files were replaced, or never got their final names."""
+    RESTORED = "restored"
+    """Superseded files are in place again."""
     CHECKED = "checked"
     """The judge accepted the results in place at that time."""
     PACKED = "packed"
@@ -96,7 +98,7 @@ class LedgerStep:
     verdict: str = ""
     """LoadGen's verdict on a run that was served, or how a training run ended."""
     made: int | None = None
-    """Number of the step that made the superseded files."""
+    """Number of the step that made the superseded or restored files."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Requested options; only of a `begin`."""
     system: str = ""

@@ -168,6 +168,20 @@ class SweepRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StudyMachine:
+    """The processor and the software that a study was measured with, and its commands."""
+
+    processor: str
+    """Model of the processors; empty if the machine does not tell it."""
+    processors: int | None
+    """Number of them; None if the machine does not tell it."""
+    packages: dict[str, str]
+    """Installed distribution -> version."""
+    commands: tuple[tuple[str, ...], ...]
+    """Command lines, in the order in which they first ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """`study.json`."""
 
@@ -197,6 +211,8 @@ class Study:
     """One for each engine and number format."""
     reference: dict[str, float] = field(default_factory=dict)
     """Reference accuracy of a workload's checkpoint."""
+    machine: StudyMachine | None = None
+    """None in studies of earlier versions."""
 
 
 def build_batch_settings(batch: int) -> dict[str, Any]:

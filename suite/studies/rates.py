@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
+from suite.studies.documents import StudyMachine
 from suite.studies.peak_search import (
     PeakAim,
     PeakSearch,
@@ -62,6 +63,8 @@ class SpeedStudy:
     note: str
     stamps: StudyStamps
     rows: tuple[SpeedRow, ...]
+    machine: StudyMachine | None = None
+    """None in studies of earlier versions."""
 
 
 PEAK_KIND: Final = "peak"
@@ -159,6 +162,8 @@ class PeakStudy:
     sought: PeakRequest
     trials: tuple[RateAttempt, ...]
     answer: PeakAnswer
+    machine: StudyMachine | None = None
+    """None in studies of earlier versions."""
 
 
 def build_peak_aim(sought: PeakRequest) -> PeakAim:

@@ -319,7 +319,7 @@ def test_shuffled_labels_miss_the_target_and_leave_no_bundle(
         (["run", "fake", "--set", "fake.step=1"], "did you mean 'fake.steps'"),
         (["run", "fake", "--seeed", "1"], "did you mean '--seed'"),
         (["run", "fake", "--profile", "smok"], "smoke"),
-        (["pack", "nothing", "-o", "x"], "no such results folder"),
+        (["pack", "nothing", "-o", "x.tar.zst"], "no such results folder"),
         (["score"], "Missing argument"),
         (["compare", "x", "--format", "xml"], "json"),
     ],

@@ -206,6 +206,15 @@ def test_data_that_changed_are_named(root: Path, kind: str):
         assert told(root).found
 
 
+@pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "@eaDir/four.jpg"])
+def test_what_a_file_system_adds_later_is_no_change(root: Path, name: str):
+    """A look at the folder with Finder or over a NAS must not ask for the survey again."""
+    told(root)
+    (root / "more" / name).parent.mkdir(exist_ok=True)
+    (root / "more" / name).write_bytes(b"x")
+    assert told(root).found and Words.looks == 1
+
+
 def test_files_that_are_no_part_of_the_data_set_may_change(root: Path):
     """Notes of the user beside it, a vocabulary of another size."""
     told(root)
@@ -360,6 +369,14 @@ def test_what_no_run_takes_is_exit_2(root: Path):
         RequestError, match="an old word; to survey the data again: podium data fake"
     ):
         told(root)
+
+
+def test_no_sample_is_no_survey(root: Path):
+    """A manifest of 0 samples would let each run start and fail."""
+    (root / WORDS).write_text("")
+    done = looked(root)
+    assert str(done.exception) == f"{root}: no usable sample in train"
+    assert isinstance(done.exception, RequestError) and not manifests(root)
 
 
 def test_a_link_to_nowhere_is_seen(root: Path):

@@ -17,6 +17,7 @@ from podium_fakes.engine import FakeEngine
 
 from harness.commands.doctor import doctor as command
 from harness.doctor import dtype_trials, findings, report, screen
+from harness.machine import system_description
 from suite import registry
 from suite.errors import MissingError, RequestError
 from suite.input import Place
@@ -48,6 +49,26 @@ def test_every_combination_has_a_state_and_a_reason(fake: dict[str, Any]):
         found["inference", "fake", "int4"]["state"],
         found["inference", "fake", "int4"]["why"],
     ) == ("cannot run here", "has no int4")
+
+
+@pytest.mark.parametrize(
+    ("flags", "listed"), [("avx2", "fp32, bf16 (emulated)"), ("avx512_bf16", "fp32, bf16")]
+)
+def test_bf16_without_instructions_is_called_emulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, listed: str
+):
+    """It runs, and slower than fp32: who reads the list would choose it for its speed."""
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : fpu {flags}\n")
+    monkeypatch.setattr(system_description, "CPU_INFO_FILE", tmp_path / "cpuinfo")
+    found = [
+        finding
+        for examine in (report.examine_training, report.examine_engine)
+        for finding in examine("resnet50", "torch", "cpu", "")
+        if finding.precision in (Precision.FP32, Precision.BF16)
+    ]
+    assert len(found) == 4
+    assert screen.format_runnable_precisions(found[:2]) == listed
+    assert screen.format_runnable_precisions(found[2:]) == listed
 
 
 @pytest.mark.slow

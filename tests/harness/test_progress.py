@@ -6,12 +6,19 @@ import io
 import math
 import re
 import sys
+import time
 
 import pytest
 
 from harness import progress as module
-from harness.progress import Progress, WaitProgress, format_clock_time, format_rough_duration
-from suite.console.screen import Screen
+from harness.progress import (
+    Heartbeat,
+    Progress,
+    WaitProgress,
+    format_clock_time,
+    format_rough_duration,
+)
+from suite.console.screen import Screen, print_progress_note
 
 
 class Terminal(io.StringIO):
@@ -139,13 +146,35 @@ def test_a_loadgen_run_says_how_long_it_lasts_and_what_is_left(
     ]
 
 
+def test_silence_is_broken_whatever_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """A call that lasts minutes looks hung; lines that come by themselves are not doubled."""
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.3)
+    with Heartbeat():
+        print_progress_note("fake: building the model")
+        time.sleep(0.8)
+        for _ in range(8):
+            print_progress_note("fake: at work", "fake")
+            time.sleep(0.1)
+    with Heartbeat(silent=True):
+        time.sleep(0.5)
+    assert capsys.readouterr().out.splitlines() == [
+        "fake: building the model",
+        *["fake: building the model: 0:00 so far", "fake: building the model: 0:01 so far"],
+        *["fake: at work"] * 8,
+    ]
+
+
 def test_quiet_says_nothing_of_what_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Results and errors alone, on a terminal too."""
     monkeypatch.setattr(module, "get_screen", lambda: Screen(quiet=True))
     monkeypatch.setattr("suite.console.screen.get_screen", lambda: Screen(quiet=True))
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.0)
     with (
+        Heartbeat(),
         Progress("fake", 8, lambda: 0.0, {}) as progress,
         WaitProgress("Offline accuracy", 1.0) as waiting,
     ):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from podium_fakes import drive
 from podium_fakes.drive import (
     entry,
@@ -28,11 +29,14 @@ from podium_fakes.drive import (
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
 from warm import Warm
 
+from compliance.judge import Judge
+from compliance.verdict import Severity
 from harness.serving import infer as serving
 from harness.serving import staging
 from harness.training.run_set import train_run_set
 from harness.training.state import set_state
 from harness.training.state.checkpointing import list_checkpoint_numbers
+from suite.cli import group
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import locate_staged_results
 from suite.loadgen.scenario import Scenario
@@ -374,6 +378,38 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(
         "ACCURACY",
         "INVALID",
     }
+
+
+def test_runs_beside_their_training_set_need_nothing_else(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Only runs without it are told that `podium check` wants it."""
+    infer(trained)
+    assert "training set is not in" not in capsys.readouterr().out
+    infer(trained, org="others")
+    assert "training set is not in" in capsys.readouterr().out
+
+
+def test_a_superseded_result_comes_back_and_counts(served: Path):
+    """ "earlier results moved to .podium/superseded/1" had no way back: copied by hand, the runs
+    were "made by step 2, and superseded later" to the judge.
+    """
+
+    def errors() -> set[tuple[str, str]]:
+        found = Judge().judge_path(str(served)).findings
+        return {(each.rule, each.found) for each in found if each.severity is Severity.ERROR}
+
+    before, found = tree(served), errors()
+    infer(served, "batching.max_batch=4")
+    assert tree(served) != before
+    told = CliRunner().invoke(group, ["restore", "--results", str(served)])
+    assert told.exit_code == 0 and "Offline/performance" in told.output
+    done = CliRunner().invoke(group, ["restore", "1", "--results", str(served)])
+    assert done.exit_code == 0 and "restored: open/tests/results/testbed/fake/" in done.output
+    assert tree(served) == before and errors() == found
+    assert not any(rule.startswith("ledger") for rule, _ in found)
+    infer(served, "batching.max_batch=5")
+    assert not any(rule.startswith("ledger") for rule, _ in errors())
 
 
 @pytest.mark.parametrize("moment", range(4))

@@ -18,12 +18,9 @@ from suite.loadgen.scenario import Scenario
 from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.terms import Division
 
-for beside in (
-    str(Path(__file__).parent),
-    str(Path(__file__).parents[1] / "compliance"),
-):  # browser.py and corpus.py lie there
-    if beside not in sys.path:
-        sys.path.insert(0, beside)
+beside = str(Path(__file__).parents[1] / "compliance")  # corpus.py lies there
+if beside not in sys.path:
+    sys.path.insert(0, beside)
 
 if TYPE_CHECKING:
     from browser import Browser

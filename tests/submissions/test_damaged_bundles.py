@@ -29,7 +29,7 @@ def sealed(folder: Path, change: Callable[[bytes], bytes]) -> Path:
     (record,) = tree.rglob("record.json")
     record.write_bytes(change(record.read_bytes()))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(package, "list_packed_bundle_problems", lambda bundle: [])
+        patched.setattr(package, "list_packed_bundle_problems", lambda *_: [])
         return pack_results(tree, folder / "x.tar.zst")
 
 
@@ -123,3 +123,16 @@ def test_a_manifest_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, na
     table["files"][name] = {"sha256": "ab" * 32, "size": 1}
     (folder / "manifest.json").write_text(json.dumps(table))
     assert "manifest.json" in told(score, folder)[1] or "no such file" in told(score, folder)[1]
+
+
+def test_a_refused_pack_names_files_that_are_still_there(tmp_path: Path) -> None:
+    """It named those of the bundle that it had just removed: `x.tar.zst.partial/open/...`."""
+    tree = shutil.copytree(EXAMPLE, tmp_path / "tree")
+    (log,) = tree.rglob("result_0.txt")
+    log.write_text(log.read_text().replace('"status": "success"', '"status": "aborted"'))
+    with pytest.raises(JudgedError, match="podium check rejects it") as refusal:
+        pack_results(tree, tmp_path / "x.tar.zst")
+    problems = str(refusal.value).split("\n  ")[1:]
+    assert problems and ".partial" not in str(refusal.value)
+    assert any(problem.startswith(f"{log}:") for problem in problems)
+    assert not (tmp_path / "x.tar.zst").exists()

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from compliance.bundle.archive import unpack_bundle
 from compliance.bundle.seal import SEAL_BYTES, build_bundle_seal
 from compliance.verdict import Finding
+from submissions.commands.pack import pack as pack_command
 from submissions.commands.verify import verify as verify_command
 from submissions.pack import seal as sealing
 from submissions.pack.bundle import list_packed_bundle_problems, pack_results
@@ -596,3 +597,18 @@ def test_a_manifest_that_tells_more_than_its_results_is_found(
     assert list_packed_bundle_problems(path) == [
         f"manifest.json: {field} differs from the results in the bundle"
     ]
+
+
+def test_a_bundle_is_not_replaced_unless_asked(results: Path, tmp_path: Path) -> None:
+    """A sealed bundle was gone, and nothing said so; `-o b.zip` made no zip."""
+    bundle = tmp_path / "x.tar.zst"
+    bundle.write_bytes(b"sealed")
+    refused = CliRunner().invoke(pack_command, [str(results), "-o", str(bundle)])
+    assert isinstance(refused.exception, RequestError)
+    assert "exists; name another file, or replace it with --force" in str(refused.exception)
+    assert bundle.read_bytes() == b"sealed"
+    done = CliRunner().invoke(pack_command, [str(results), "-o", str(bundle), "--force"])
+    assert done.exit_code == 0 and bundle.read_bytes() != b"sealed"
+    zipped = CliRunner().invoke(pack_command, [str(results), "-o", str(tmp_path / "b.zip")])
+    assert isinstance(zipped.exception, RequestError)
+    assert "a bundle is a .tar.zst file" in str(zipped.exception)

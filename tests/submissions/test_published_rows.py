@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,27 @@ def test_rows_are_chosen_by_workload_round_and_organisation() -> None:
         ("resnet50", "training-v0.7", "Google")
     }
     assert any("trademarks of MLCommons" in line for line in found["legend"])
+
+
+def test_rows_can_be_sorted_by_value_the_best_first() -> None:
+    """The best are the fewest minutes or nanoseconds, and the most samples; kinds of figures stay
+    apart.
+    """
+    rows = json.loads(invoked("resnet50", "--sort", "value", "--format", "json"))["published"]
+    kinds = [(row["half"], row["scenario"], row["metric"], row["unit"]) for row in rows]
+    assert len(list(groupby(kinds))) == len(set(kinds))
+    values = {
+        kind: [row["value"] for row, each in zip(rows, kinds, strict=True) if each == kind]
+        for kind in kinds
+    }
+    minutes = values["training", "", "time_to_train", "minutes"]
+    assert len(minutes) > 10
+    assert minutes == sorted(minutes)
+    rates = values["inference", "Offline", "samples_per_second", "samples/s"]
+    assert len(rates) > 10
+    assert rates == sorted(rates, reverse=True)
+    plain = json.loads(invoked("resnet50", "--format", "json"))["published"]
+    assert sorted(row["id"] for row in plain) == sorted(row["id"] for row in rows)
 
 
 def test_csv_is_what_compare_reads_again() -> None:

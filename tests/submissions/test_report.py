@@ -15,7 +15,7 @@ from submissions.tables import format_metric_value, print_scores
         (None, "minutes", "-"),
         (12.345, "minutes", "12.35 minutes"),
         (0.00123, "minutes", "0.0012 minutes"),
-        (120572.0, "samples/s", "120,572.00 samples/s"),
+        (120572.0, "samples/s", "120,572 samples/s"),
         (93_512.0, "ns", "0.0935 ms"),
         (25_000_000.0, "ns", "25.00 ms"),
     ],

@@ -16,9 +16,13 @@ from compliance.recognition.path_kind import PathKind, RecognisedPath
 from compliance.verdict import Finding
 from submissions import compliance_check
 from submissions.commands.score import score
+from submissions.machines import ComparedMachine
 from submissions.metrics import compute_olympic_mean
 from submissions.pack.bundle import pack_results
 from submissions.result_index import IndexedResult, open_results
+from submissions.score.csv_table import format_scores_csv
+from submissions.score.score import Score
+from submissions.tables import format_metric_value
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
@@ -89,6 +93,8 @@ def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
         "unit",
         "runs",
         "compliant",
+        "machine",
+        "precision",
     ]
     assert all(
         list(row)
@@ -217,6 +223,73 @@ def test_csv_holds_the_same_rows(results: Path) -> None:
     )
     found = list(csv.DictReader(io.StringIO(text)))
     assert [row["value"] for row in found] == ["2.0", "2600000.0", "202.5", "101.25", "1600000.0"]
+
+
+def test_a_column_of_the_csv_holds_one_thing_in_one_unit(results: Path) -> None:
+    """What a spreadsheet or a data frame reads needs no taking apart."""
+    text = (
+        CliRunner().invoke(score, [str(results), "--format", "csv"], catch_exceptions=False).stdout
+    )
+    training, multi, offline, server, single = csv.DictReader(io.StringIO(text))
+    assert (training["minutes"], training["latency_ms"], training["samples_per_s"]) == (
+        "2.0",
+        "",
+        "",
+    )
+    assert (single["latency_ms"], multi["latency_ms"]) == ("1.6", "2.6")
+    assert (offline["samples_per_s"], server["samples_per_s"]) == ("202.5", "101.25")
+    assert (single["organisation"], single["system"]) == ("acme", "host-torch-fp32")
+    assert (single["benchmark"], single["scenario"]) == ("resnet50", "SingleStream")
+    assert (single["precision"], single["compliant"]) == ("fp32", "yes")
+    assert (training["accuracy_metric"], training["accuracy_target"]) == ("top1", "0.759")
+    assert "=" not in text
+
+
+def test_each_metric_and_channel_has_columns_of_its_own() -> None:
+    several = Score(
+        org="acme",
+        system="host",
+        division="closed",
+        profile="published",
+        round="training-v4.0",
+        workload="maskrcnn",
+        scenario=None,
+        metric="time_to_train",
+        value=30.0,
+        unit="minutes",
+        runs=(29.0, None, 31.0),
+        compliant=True,
+        machine=ComparedMachine(accelerator="H100, SXM", accelerators=8, nodes=1),
+        accuracy={"BBOX": 0.378, "SEGM": 0.34},
+        target={"BBOX": 0.377, "SEGM": 0.339},
+        convergence={"factor": 1.5, "scaled": 45.0, "outcome": "pass with factor", "batch": 64.0},
+    )
+    one = replace(several, accuracy={"top1": 0.76}, target={}, convergence=None)
+    first, second = csv.DictReader(io.StringIO(format_scores_csv([several, one])))
+    assert (first["accelerator"], first["accelerators"]) == ("H100, SXM", "8")
+    assert (first["minutes"], first["scaled_minutes"]) == ("30.0", "45.0")
+    assert first["convergence_factor"] == "1.5"
+    assert (first["runs"], first["run_count"]) == ("29.0 - 31.0", "3")
+    assert (first["accuracy_metric_2"], first["accuracy_2"]) == ("SEGM", "0.34")
+    assert first["accuracy_target_2"] == "0.339"
+    assert (second["accuracy_metric"], second["accuracy_metric_2"]) == ("top1", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (55800.33, "55,800.33 tokens/s"),
+        (68121.2, "68,121.2 tokens/s"),
+        (1234570.0, "1,234,570 tokens/s"),
+        (9876.5, "9,876.50 tokens/s"),
+        (0.25, "0.2500 tokens/s"),
+    ],
+)
+def test_a_large_value_is_shown_with_the_digits_that_were_measured(
+    value: float, shown: str
+) -> None:
+    """LoadGen's detail log has six digits; a zero behind them would be invented."""
+    assert format_metric_value(value, "tokens/s") == shown
 
 
 def test_the_table_names_every_set(results: Path) -> None:

@@ -57,7 +57,17 @@ def test_help_of_a_command_has_an_example_and_loads_no_framework(warm: Warm, com
         (("train", "resnet51"), "did you mean 'resnet50'"),
         (("train", "resnet50", "--sed", "1"), "did you mean '--seed'"),
         (("train", "resnet50", "--set", "data.worker=1"), "did you mean 'data.workers'"),
-        (("train", "resnet50", "--engine", "tortch"), "did you mean 'torch'"),
+        (("infer", "resnet50", "--engine", "tortch"), "did you mean 'torch'"),
+        (("train", "resnet50", "--engine", "torch"), "--engine is an option of podium infer"),
+        (("train", "resnet50", "--precision", "int4"), "'int4' is not one of 'fp32'"),
+        (
+            ("infer", "resnet50", "--scenario", "server", "--scenario", "offline"),
+            "--scenario is given 2 times and takes one value",
+        ),
+        (
+            ("run", "resnet50", "--scenario", "offline"),
+            "podium infer resnet50 --scenario offline",
+        ),
         (("train", "resnet50", "--data", "nowhere"), "no such folder"),
         (("infer", "resnet50", "--scenario", "ofline"), "did you mean 'offline'"),
     ],
@@ -232,6 +242,19 @@ def test_a_command_whose_import_fails_names_the_extra(monkeypatch: pytest.Monkey
         registry.load_entry_point(registry.COMMAND_GROUP, "command", "broken")
 
 
+def test_the_command_runs_as_a_module_too() -> None:
+    """Where a virtual environment's scripts are not in the path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "podium", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[0]) == (0, "podium,")
+
+
+def test_a_known_name_with_a_comma_is_one_name() -> None:
+    error = build_unknown_name_error("organisation", "x", ["Acme, Inc.", "Beta"])
+    assert str(error) == "unknown organisation 'x'; known: 'Acme, Inc.', Beta"
+
+
 def test_unknown_without_a_near_name_lists_what_is_known() -> None:
     """A far-off name gets the whole list."""
     assert "known: a, b" in str(build_unknown_name_error("thing", "zzzz", ["b", "a"]))
@@ -338,16 +361,23 @@ def test_a_profile_about_real_data_wants_them(
                 "--system-file",
                 "--power",
                 "--meter",
+                "--device",
+                "--threads",
             },
         ),
-        ("serve", {"--org", "--power", "--meter"}),
+        ("serve", {"--org", "--power", "--meter", "--input"}),
         ("audit", {"--power", "--meter"}),
-        ("train", set()),
+        ("train", {"--engine"}),
     ],
 )
 def test_a_command_offers_only_options_that_it_uses(command: str, missing: set[str]) -> None:
     """`import --meter`, `serve --power` were accepted, and did nothing."""
     loaded = registry.load_entry_point(registry.COMMAND_GROUP, "command", command)
-    offered = {name for parameter in loaded.params for name in parameter.opts}
+    offered = {
+        name
+        for parameter in loaded.params
+        if not (isinstance(parameter, click.Option) and parameter.hidden)
+        for name in parameter.opts
+    }
     every = {f"--{name.replace('_', '-')}" for name in cli.RunOptions.__dataclass_fields__}
     assert (every - {"--assignments"} | {"--set"}) - offered == missing

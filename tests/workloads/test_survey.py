@@ -83,9 +83,8 @@ def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Pat
     truncated.write_bytes(truncated.read_bytes()[:-40])
     done = looked(workload)
     assert isinstance(done.exception, RequestError) and done.exception.exit_code == 2
-    assert f"1 of {PICTURES[workload][1]} images are unreadable: {truncated}; --set {SKIP}" in str(
-        done.exception
-    )
+    count = PICTURES[workload][1]
+    assert f"1 of {count} images are unreadable: {truncated}; restore them" in str(done.exception)
     empty.write_bytes(b"")
     assert looked(workload, "--set", SKIP).exception is None
     run, own = data_set(workload, small, **{"data__skip_broken": True})
@@ -94,6 +93,16 @@ def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Pat
     assert val - 1 == training.facts()["eval_samples"] == len(training._val_split)
     assert len(training._train_split) == training.facts()["train_samples"] <= train
     assert truncated not in map(training._val_split.path, range(len(training._val_split)))
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_split_without_a_sample_has_no_manifest(small: Path, own_tiny: Path, skip: bool) -> None:
+    """Every picture broken: nothing is saved that a later command would take for a survey."""
+    for path in files_of("resnet50", own_tiny, "val"):
+        path.write_bytes(b"")
+    done = looked("resnet50", "--data", str(own_tiny), *(("--set", SKIP) if skip else ()))
+    assert isinstance(done.exception, RequestError) and str(done.exception).count("of 12 images")
+    assert not list((small / "cache").glob("data/*.json"))
 
 
 @pytest.mark.parametrize("workload", PICTURES)
@@ -109,6 +118,16 @@ def test_a_folder_without_training_pictures_can_be_served(workload: str, small: 
     assert done.exception is None and f"{PICTURES[workload][1]} val samples" in done.stdout
     with pytest.raises(RequestError, match="train"):
         registry.load_workload(workload).build_training(run)
+
+
+def test_what_file_systems_put_there_is_told_once(small: Path, own_tiny: Path) -> None:
+    """Left out of the labels, and named in one line, however often a name occurs."""
+    (own_tiny / "train" / "@eaDir").mkdir()
+    (own_tiny / "val" / "@eaDir").mkdir()
+    (own_tiny / "val" / "cross" / "._cross_0.JPEG").write_bytes(b"x")
+    done = looked("resnet50", "--data", str(own_tiny))
+    assert done.exception is None and "24 train, 12 val samples" in done.stdout
+    assert done.stdout.count("resnet50: left out: ._cross_0.JPEG, @eaDir\n") == 1
 
 
 def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:

@@ -123,7 +123,7 @@ def resolve_gnmt_text_folder(data: Path | None, cache: Path) -> Path:
     grammar = synthetic_language.NEAR_LANGUAGE
     return data or create_cached_folder(
         cache,
-        f"language-{grammar.name}-{synthetic_language.LANGUAGE_VERSION}",
+        synthetic_language.format_language_folder(grammar),
         partial(synthetic_language.write_synthetic_text, grammar),
     )
 

@@ -34,7 +34,7 @@ def read_embedded_gnmt_sources(cache: Path) -> Sequence[str]:
     grammar = synthetic_language.NEAR_LANGUAGE
     folder = create_cached_folder(
         cache,
-        f"language-{grammar.name}-{synthetic_language.LANGUAGE_VERSION}",
+        synthetic_language.format_language_folder(grammar),
         partial(synthetic_language.write_synthetic_text, grammar),
     )
     return parallel_text.read_parallel_text(

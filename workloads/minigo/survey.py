@@ -11,9 +11,11 @@ import torch
 
 from suite.dataset import StaleError, Survey
 from suite.errors import RequestError
+from suite.files.foreign_names import is_foreign_name
 from suite.files.layout import compute_folder_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
+from workloads.common.name_lists import format_left_out_names
 from workloads.minigo import data, model
 from workloads.minigo.positions.records import (
     CALIBRATION_FOLDER,
@@ -59,10 +61,18 @@ class MiniGoDataSet:
             if (root / part).exists()
         }
         folders = [part for part in self.parts if (root / part).is_dir()]
+        left_out = format_left_out_names(
+            entry.name
+            for part in (GAMES_FOLDER, CALIBRATION_FOLDER)
+            if part in folders
+            for entry in (root / part).iterdir()
+            if is_foreign_name(entry.name)
+        )
         return Survey(
             samples={POSITIONS_SPLIT: count},
             sha256={part: compute_folder_sha256(root / part) for part in folders},
             found={POSITIONS_SPLIT: count, **players},
+            remarks=[left_out] if left_out else (),
         )
 
     def check(self, found: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from suite.dataset import Survey
 from suite.errors import RequestError
 from suite.rounds import HyperValue
 from suite.workload import Run
+from workloads.common.name_lists import format_left_out_names
 from workloads.common.pictures import file_checks
 from workloads.common.setting_values import require_flag_setting
 from workloads.resnet50 import data
@@ -38,10 +39,17 @@ class ImageNetDataSet:
         train = self._index_training_split()
         if isinstance(train, imagenet.ImageNetSplit):
             imagenet.check_equal_class_folders(train, val)
+        left_out = format_left_out_names(
+            name
+            for split in (train, val)
+            if isinstance(split, imagenet.ImageNetSplit)
+            for name in split.left_out
+        )
         return file_checks.collect_picture_survey(
             {IMAGENET_TRAIN_SPLIT: train, IMAGENET_VAL_SPLIT: val},
             {split: split for split in IMAGENET_SPLITS},
             {},
+            remarks=[left_out] if left_out else (),
             classes=list(val.classes),
         )
 

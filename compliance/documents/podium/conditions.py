@@ -9,10 +9,20 @@ from typing import ClassVar
 
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.training import TrainingLog, is_finite_number
-from compliance.logs.telemetry import GpuState, HostState, SampledSegment, TelemetryFile
+from compliance.logs.loadgen.query_times import QueryTimes
+from compliance.logs.source_file import SourceFile
+from compliance.logs.telemetry import (
+    GpuState,
+    HostState,
+    SampledSegment,
+    TelemetryFile,
+    read_telemetry_file,
+)
+from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault
 from compliance.within_run import compute_half_rates
 from suite import events
+from suite.files.layout import TELEMETRY_FILE
 from suite.rounds import NoiseRules, Round
 from suite.units import NS_PER_MS
 
@@ -114,7 +124,7 @@ def build_serving_conditions(run: LoadGenRun) -> RunConditions | None:
     return RunConditions(
         path=run.telemetry.source.path if run.telemetry else run.folder,
         telemetry=run.telemetry,
-        window=compute_serving_window(run),
+        window=compute_serving_window(run.queries, run.telemetry),
         resumed=False,
         rates=rates,
         round=run.round,
@@ -128,18 +138,37 @@ def is_sorted_by_length(run: LoadGenRun) -> bool:
     return run.record is None or run.record.batches.get("by_length", 1.0) != 0.0
 
 
-def compute_serving_window(run: LoadGenRun) -> RunWindow | None:
+def compute_serving_window(
+    queries: QueryTimes | None, telemetry: TelemetryFile | None
+) -> RunWindow | None:
     """Return the time from the first query to the last answer; None if either record is missing."""
-    if (
-        run.queries is None
-        or not len(run.queries)
-        or not (run.telemetry and run.telemetry.segments)
-    ):
+    if queries is None or not len(queries) or not (telemetry and telemetry.segments):
         return None
-    utc_ns = run.telemetry.segments[0].convert_to_utc_ns
+    utc_ns = telemetry.segments[0].convert_to_utc_ns
     return RunWindow(
-        begin_ns=utc_ns(int(run.queries.issued_ns.min())),
-        end_ns=utc_ns(int(run.queries.done_ns.max())),
+        begin_ns=utc_ns(int(queries.issued_ns.min())),
+        end_ns=utc_ns(int(queries.done_ns.max())),
+    )
+
+
+def read_study_conditions(
+    folder: Path, queries: QueryTimes | None, round: Round, sources: list[SourceFile]
+) -> RunConditions | None:
+    """Read the conditions of a study's run; None if it has no telemetry. The file is appended to
+    `sources`.
+    """
+    if not is_file(folder / TELEMETRY_FILE):
+        return None
+    source = SourceFile(folder / TELEMETRY_FILE)
+    sources.append(source)
+    found = read_telemetry_file(source)
+    return RunConditions(
+        path=source.path,
+        telemetry=found,
+        window=compute_serving_window(queries, found),
+        resumed=False,
+        rates=None,
+        round=round,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from compliance.documents.headline import group_records_by_key
+from compliance.documents.podium.conditions import RunConditions, read_study_conditions
 from compliance.documents.podium.inference import RUN_RECORD_DECODER, RUN_RECORD_FIELDS
 from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen import query_times
@@ -32,6 +33,7 @@ from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.records import RunRecord
 from suite.rounds import Round
 from suite.studies.documents import STUDY_FILE
+from suite.studies.precision import PrecisionRow
 from suite.studies.rates import (
     PEAK_KIND,
     RATE_ATTEMPT_FILE,
@@ -48,6 +50,7 @@ D = TypeVar("D", PeakStudy, SpeedStudy)
 PEAK_DECODER: Final = msgspec.json.Decoder(PeakStudy)
 SPEED_DECODER: Final = msgspec.json.Decoder(SpeedStudy)
 TRIAL_RECORD_DECODER: Final = msgspec.json.Decoder(RateAttemptRecord)
+AnyRateRow: TypeAlias = SpeedRow | RateAttempt | PrecisionRow
 RUN_STAMP_FIELDS: Final = (
     "workload",
     "profile",
@@ -80,7 +83,7 @@ STUDY_HEADER_DECODER: Final = msgspec.json.Decoder(StudyFileHeader)
 class RateRun:
     """One LoadGen run of a study of rates."""
 
-    table_row: SpeedRow | RateAttempt
+    table_row: AnyRateRow
     """The run's row in the table."""
     folder: Path
     record: RunRecord | None
@@ -90,6 +93,8 @@ class RateRun:
     """Key in the detail log -> its records."""
     latencies_ns: Any
     """The queries in order of issue, as an array; None without the record of queries."""
+    conditions: RunConditions | None
+    """The conditions of the run; None if it has no telemetry beside it."""
 
     def find_value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
@@ -167,7 +172,7 @@ def read_rate_study(folder: Path, round: Round, sources: list[SourceFile]) -> An
             else PeakFile(
                 folder=folder,
                 study=peak,
-                runs=read_rate_runs(folder, peak.trials, sources),
+                runs=read_rate_runs(folder, peak.trials, round, sources),
                 folders=list_trial_folders(folder),
                 round=round,
             )
@@ -179,7 +184,7 @@ def read_rate_study(folder: Path, round: Round, sources: list[SourceFile]) -> An
     return SpeedFile(
         folder=folder,
         study=speed,
-        runs=read_rate_runs(folder, speed.rows, sources),
+        runs=read_rate_runs(folder, speed.rows, round, sources),
         folders=served,
         round=round,
     )
@@ -218,18 +223,21 @@ def has_same_stamps(run: Path, stamps: StudyStamps) -> bool:
 
 
 def read_rate_runs(
-    folder: Path, rows: Sequence[SpeedRow | RateAttempt], sources: list[SourceFile]
+    folder: Path,
+    rows: Sequence[SpeedRow | RateAttempt],
+    round: Round,
+    sources: list[SourceFile],
 ) -> tuple[RateRun, ...]:
     """Read the runs that a table names."""
     return tuple(
-        read_rate_run(row, folder / row.folder, sources)
+        read_rate_run(row, folder / row.folder, round, sources)
         for row in rows
         if row.folder and is_inside_folder(row.folder)
     )
 
 
 def read_rate_run(
-    table_row: SpeedRow | RateAttempt, folder: Path, sources: list[SourceFile]
+    table_row: AnyRateRow, folder: Path, round: Round, sources: list[SourceFile]
 ) -> RateRun:
     """Read one run."""
     detail, record, trial, times = (
@@ -254,6 +262,7 @@ def read_rate_run(
         else None,
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
+        conditions=read_study_conditions(folder, queries, round, sources),
     )
 
 

@@ -1,12 +1,19 @@
-"""Read a study of either kind as the documents that rules check: its table, and the power of its
-points.
+"""Read a study of any kind as the documents that rules check: its table, the power of its points,
+and the conditions of its runs.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from compliance.documents.podium.conditions import RunConditions
 from compliance.documents.podium.power import RunPower, build_point_power, build_study_idle_power
-from compliance.documents.podium.rates import AnyRates, is_rate_study, read_rate_study
-from compliance.documents.podium.study import StudyFile, read_study
+from compliance.documents.podium.precision import (
+    PrecisionFile,
+    is_precision_study,
+    read_precision_file,
+)
+from compliance.documents.podium.rates import AnyRates, RateRun, is_rate_study, read_rate_study
+from compliance.documents.podium.study import StudyFile, StudyPoint, read_study
 from compliance.logs.source_file import SourceFile
 from suite.rounds import Round
 from suite.studies.documents import STUDY_FILE
@@ -14,12 +21,15 @@ from suite.studies.documents import STUDY_FILE
 
 def read_study_documents(
     folder: Path, round: Round
-) -> tuple[list[SourceFile], list[StudyFile | AnyRates | RunPower]]:
+) -> tuple[list[SourceFile], list[StudyFile | AnyRates | PrecisionFile | RunPower | RunConditions]]:
     """Return the files that were read, with their parse errors, and the documents in them."""
     sources: list[SourceFile] = []
     if is_rate_study(folder):
         rates = read_rate_study(folder, round, sources)
-        return sources, [rates] if rates else []
+        return sources, [rates, *select_run_conditions(rates.runs)] if rates else []
+    if is_precision_study(folder):
+        compared = read_precision_file(folder, round, sources)
+        return sources, [compared] if compared else []
     found = read_study(folder, round, sources)
     if found is None:
         return sources, []
@@ -27,4 +37,9 @@ def read_study_documents(
         build_study_idle_power(found),
         *(build_point_power(point, found.folder / STUDY_FILE) for point in found.points),
     )
-    return sources, [found, *filter(None, powered)]
+    return sources, [found, *filter(None, powered), *select_run_conditions(found.points)]
+
+
+def select_run_conditions(runs: Sequence[StudyPoint | RateRun]) -> list[RunConditions]:
+    """Return the conditions of the runs that have telemetry."""
+    return [run.conditions for run in runs if run.conditions is not None]

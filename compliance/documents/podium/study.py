@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from compliance.documents.headline import group_records_by_key
+from compliance.documents.podium.conditions import RunConditions, read_study_conditions
 from compliance.documents.podium.training import is_finite_number
 from compliance.logs.loadgen import accuracy_log, query_times
 from compliance.logs.mllog import mllog_lines
@@ -78,8 +79,8 @@ class StudyPoint:
 
     no_energy: tuple[str, ...] | None
     """Why a power channel gave no energy, recomputed; None if its readings cannot be read."""
-    telemetry: bool
-    """Whether the run has telemetry beside it."""
+    conditions: RunConditions | None
+    """The conditions of the run; None if it has no telemetry beside it."""
 
     @property
     def parts_ns(self) -> Sequence[float]:
@@ -166,24 +167,30 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
         folder=folder,
         study=study,
         points=tuple(
-            read_study_point(row, folder / row.folder, sources) for row in rows_with_folder
+            read_study_point(row, folder / row.folder, round, sources) for row in rows_with_folder
         ),
         scores={
-            system: score_study_system(folder, system, study.subject, sources)
+            system: score_study_answers(
+                folder / system / SCORED, folder / STUDY_TRUTH_FOLDER, study.subject, sources
+            )
             for system in systems
             if is_folder(folder / system / SCORED)
         },
         entries=tuple(list_study_paths(folder)),
-        reference=read_checkpoint_reference(folder, study),
+        reference=(
+            None
+            if study.bare
+            else read_checkpoint_reference(folder, f"{study.subject}/{study.weights}")
+        ),
         round=round,
     )
 
 
-def read_checkpoint_reference(folder: Path, study: Study) -> Mapping[str, float] | None:
-    """Read the reference accuracy of a workload's checkpoint from the study's results folder; None
-    if it is not there.
+def read_checkpoint_reference(folder: Path, place: str) -> Mapping[str, float] | None:
+    """Read the reference accuracy of a checkpoint, `<workload>/<sha256>`, from the study's results
+    folder; None if it is not there.
     """
-    if study.bare or not is_inside_folder(place := f"{study.subject}/{study.weights}"):
+    if not is_inside_folder(place):
         return None
     record = folder.absolute().parent.parent / CHECKPOINTS_FOLDER / place / CHECKPOINT_RECORD
     try:
@@ -204,7 +211,7 @@ def list_study_paths(folder: Path) -> Iterator[str]:
 
 
 def read_study_point(
-    table_row: StudyRow | RateDrift, folder: Path, sources: list[SourceFile]
+    table_row: StudyRow | RateDrift, folder: Path, round: Round, sources: list[SourceFile]
 ) -> StudyPoint:
     """Read one run of a study."""
     detail, record, times, summary = (
@@ -225,7 +232,7 @@ def read_study_point(
         index=index,
         latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
         no_energy=recompute_no_energy_reasons(folder, index),
-        telemetry=is_file(folder / TELEMETRY_FILE),
+        conditions=read_study_conditions(folder, queries, round, sources),
     )
 
 
@@ -254,17 +261,17 @@ def recompute_no_energy_reasons(
     )
 
 
-def score_study_system(
-    folder: Path, system: str, subject: str, sources: list[SourceFile]
+def score_study_answers(
+    folder: Path, truth: Path, subject: str, sources: list[SourceFile]
 ) -> Scores | str:
     """Score a study's accuracy run with the workload's scorer; if that fails, return the reason."""
-    source = SourceFile(folder / system / SCORED / ACCURACY_LOG)
+    source = SourceFile(folder / ACCURACY_LOG)
     sources.append(source)
     answers = accuracy_log.index_accuracy_log(source)
-    if not is_folder(folder / STUDY_TRUTH_FOLDER):
+    if not is_folder(truth):
         return "no ground truth in the study"
     try:
-        return dict(registry.load_scorer(subject)(answers, folder / STUDY_TRUTH_FOLDER))
+        return dict(registry.load_scorer(subject)(answers, truth))
     except PodiumError as error:
         return str(error)
     except STUDY_SCORER_EXCEPTIONS as error:

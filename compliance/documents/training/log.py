@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from compliance.documents.training.evaluations import PublishedEvaluation, parse_evaluations
+from compliance.documents.training.mixture import LogMixture, find_log_mixture
 from compliance.documents.training.retention import MAX_RUN_EVENTS, select_retained_records
 from compliance.documents.training.system_description import DescribedSystem
 from compliance.documents.training.values import (
@@ -20,7 +21,12 @@ from compliance.logs.mllog.legacy_text import TOTAL_RUNTIME_KEY
 from compliance.logs.mllog.published import Dialect, PublishedRecord
 from compliance.logs.mllog.result_line import ResultLine, find_result_lines
 from compliance.logs.source_file import ParseErrorKind, SourceFile
-from compliance.recognition.tree_path import TRAINING_LOG_PATTERN, TreePosition, list_published_logs
+from compliance.recognition.tree_path import (
+    PUBLISHED_LOG_PATTERN,
+    TRAINING_LOG_PATTERN,
+    TreePosition,
+    list_published_logs,
+)
 from compliance.verdict import About, Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
@@ -166,6 +172,13 @@ class PublishedLog:
             and not self.source.has_parse_error(ParseErrorKind.RECORD)
             and not any(map(self.has_reached_target, self.evaluations))
         )
+
+    @property
+    def mixture(self) -> LogMixture | None:
+        """Return what the file has more than one of: runs, or processes. Only its records of a run
+        can then not be told apart; None for the text form, in which processes log alike.
+        """
+        return None if self.older else find_log_mixture(self.index)
 
     @property
     def minutes(self) -> float | None:
@@ -358,6 +371,12 @@ class PublishedSet:
         return [log for log in self.logs if log.unfinished] if missed <= self.missed_allowed else []
 
     @property
+    def is_renamed(self) -> bool:
+        """Return whether the logs have other names than the round wants."""
+        names = [log.path.name for log in self.logs]
+        return bool(names) and not any(map(PUBLISHED_LOG_PATTERN.fullmatch, names))
+
+    @property
     def is_flat(self) -> bool:
         """Return whether the logs are in the system's folder instead of a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
@@ -469,7 +488,7 @@ def read_published_set(
     place: TreePosition | None = None,
     described: DescribedSystem | None = None,
 ) -> PublishedSet:
-    """Read the logs `result_N.txt` of a folder, by number, and note the other files in it."""
+    """Read the logs of a folder, by number, and note the other files in it."""
     paths = list(list_published_logs(folder))
     try:
         others = sorted(

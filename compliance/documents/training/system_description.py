@@ -13,9 +13,10 @@ import msgspec
 from compliance.logs.source_file import (
     ParseErrorKind,
     SourceFile,
+    check_text_encoding,
     decode_strict_json,
     format_excerpt,
-    read_source_text,
+    read_document_bytes,
 )
 from compliance.recognition.tree_path import TreePosition
 from compliance.verdict import About, Fault, Severity
@@ -73,9 +74,11 @@ def read_described_system(
         if round.rules.placeholders
         else {ParseErrorKind.ENCODING: Severity.INFO},
     )
-    text = read_source_text(source)
+    content = read_document_bytes(source)
     table = None
-    if not source.has_parse_error(ParseErrorKind.MISSING, ParseErrorKind.UNREADABLE):
+    if content is not None:
+        check_text_encoding(source, content, lambda: 1)
+        text = content.decode("utf-8", "replace")
         lined = parse_description_lines(text) if round.name == LINE_FORM_ROUND else {}
         table = lined or decode_strict_json(source, DESCRIPTION_DECODER, text.encode(), None)
     return DescribedSystem(path=path, source=source, table=table, place=place, round=round)

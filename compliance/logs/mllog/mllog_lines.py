@@ -22,6 +22,7 @@ from compliance.logs.source_file import (
     decode_strict_json,
     format_excerpt,
 )
+from compliance.verdict import About
 from suite.files.untrusted_files import open_regular_file
 
 MLLOG_TOKEN: Final = b":::MLLOG"
@@ -222,7 +223,7 @@ def scan_stream_blocks(
                 "shorter lines",
                 lines.find_line_at(offset),
             )
-        check_text_encoding(source, block, partial(lines.find_line_at, offset))
+        check_text_encoding(source, block, partial(lines.find_line_at, offset), About.SCORE)
         yield offset, block
         offset += len(block)
         last = block

@@ -26,6 +26,7 @@ from compliance.logs.line_numbers import LineNumbers
 from compliance.logs.mllog import legacy_text
 from compliance.logs.mllog.mllog_lines import iterate_file_blocks, split_at_marks
 from compliance.logs.mllog.record_json import (
+    DECISIVE_NAMES,
     RecordPosition,
     count_text_names,
     decode_record_object,
@@ -104,8 +105,6 @@ class UsualRecord(msgspec.Struct, frozen=True, gc=False):
     namespace: Any = None
 
 
-DECISIVE_NAMES: Final = (b"run_start", b"run_stop", b"eval_accuracy")
-"""Names of the events that the time and the quality of a run rest on."""
 LOSING_KINDS: Final = frozenset(
     {ParseErrorKind.RECORD, ParseErrorKind.NUMBER, ParseErrorKind.DUPLICATE, ParseErrorKind.GLUED}
 )

@@ -20,6 +20,7 @@ from compliance.logs.source_file import (
     report_excess_nesting,
     report_json_defects,
 )
+from compliance.verdict import About
 
 VALUE_FIRST_PATTERN: Final = re.compile(
     rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*'
@@ -31,7 +32,39 @@ MAX_LITERAL_LENGTH: Final = 4_096
 """Maximum length of a Python dict that is parsed."""
 NAME_END_BLANKS: Final = b" \t\r"
 """Characters allowed between a name and its colon."""
+DECISIVE_NAMES: Final = (b"run_start", b"run_stop", b"eval_accuracy")
+"""Names of the events that the time and the quality of a run rest on."""
 RECORD_OBJECT_DECODER: Final = msgspec.json.Decoder()
+
+
+class RecordWrapping(NamedTuple):
+    """What stands around a record."""
+
+    found: str
+    advice: str
+
+
+DOCKER_WRAPPING: Final = RecordWrapping(
+    "a record within a JSON string, as in Docker's json-file log",
+    "write the log with `docker logs`, or from the program itself.",
+)
+BEHIND_RECORD: Final = (
+    (
+        re.compile(rb"(?:\x1b\[[0-9;]*[mK])+\s*"),
+        RecordWrapping(
+            r"a colour code (\x1b[0m) behind the record",
+            "log without colours, or take them out of the log.",
+        ),
+    ),
+    (
+        re.compile(rb"(?:\\n)?['\"][)\]>,]*\s*"),
+        RecordWrapping(
+            "a quotation mark behind the record, as Python's repr writes it",
+            "log the text itself, not its repr.",
+        ),
+    ),
+)
+"""What may follow the last brace of a record, and what it is a sign of."""
 
 
 class RecordPosition(NamedTuple):
@@ -94,6 +127,17 @@ def recover_record_object(
             position,
         )
         return half
+    if wrapping := find_record_wrapping(text):
+        decisive = any(name in text for name in DECISIVE_NAMES)
+        source.add_parse_error(
+            ParseErrorKind.RECORD,
+            wrapping.found,
+            "the record alone, as the run logged it",
+            position,
+            About.SCORE if decisive else None,
+            wrapping.advice,
+        )
+        return None
     loose = parse_lenient_object(front)
     if loose is not None and not has_fault_in_formal_key(
         loose
@@ -112,6 +156,17 @@ def recover_record_object(
             position,
         )
     return loose
+
+
+def find_record_wrapping(text: bytes) -> RecordWrapping | None:
+    """Return what a program that passed a record on has put around it; None if nothing known."""
+    if text.startswith(b'{\\"'):
+        return DOCKER_WRAPPING
+    end = text.rfind(b"}") + 1
+    for pattern, wrapping in BEHIND_RECORD:
+        if pattern.fullmatch(text, end) and parse_lenient_object(text[:end]) is not None:
+            return wrapping
+    return None
 
 
 def parse_half_python_record(text: bytes) -> dict[str, Any] | None:

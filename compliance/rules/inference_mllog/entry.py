@@ -318,7 +318,7 @@ def distinct(entry: MllogEntry) -> Iterator[Fault]:
             )
 
 
-@rule("inference-mllog.power", MllogEntry, severity=Severity.INFO)
+@rule("inference-mllog.power", MllogEntry, severity=Severity.INFO, unchecked="power")
 def power(entry: MllogEntry) -> Iterator[Fault]:
     """An entry with logs of a power session is judged without them.
 

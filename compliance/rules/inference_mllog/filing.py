@@ -11,7 +11,7 @@ from compliance.documents.inference_mllog.entry_documents import (
     MllogEntryDocuments,
     MllogSystem,
 )
-from compliance.documents.organisation_name import is_organisation_name
+from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import fold_name
@@ -170,7 +170,8 @@ def system_place(system: MllogSystem) -> Iterator[Fault]:
         return
     if "submitter" in stated and not is_organisation_name(str(stated["submitter"]), place.org):
         yield system.build_fault(
-            f"submitter {stated['submitter']!r}", f"{place.org}, the folder's name"
+            f"submitter {mark_code_points(repr(stated['submitter']), repr(place.org))}",
+            f"{mark_code_points(place.org, str(stated['submitter']))}, the folder's name",
         )
     if (
         "division" in stated

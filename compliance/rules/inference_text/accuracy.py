@@ -249,6 +249,7 @@ def describe_recomputed_top1(found: Top1) -> str:
     About.QUALITY,
     former="filed.unscored",
     severity=Severity.INFO,
+    unchecked="accuracy",
 )
 def unscored(entry: TextEntry) -> Iterator[Fault]:
     """An accuracy that the judge cannot recompute is reported, because it is only the submitter's

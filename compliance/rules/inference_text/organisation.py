@@ -9,7 +9,7 @@ from compliance.documents.inference_text.organisation import (
     TextOrganisation,
     TextSystem,
 )
-from compliance.documents.organisation_name import is_organisation_name
+from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import fold_name
@@ -123,7 +123,8 @@ def place(system: TextSystem) -> Iterator[Fault]:
         and not is_organisation_name(str(stated["submitter"]), where.org)
     ):
         yield system.build_fault(
-            f"submitter {stated['submitter']!r}", f"{where.org}, the folder's name"
+            f"submitter {mark_code_points(repr(stated['submitter']), repr(where.org))}",
+            f"{mark_code_points(where.org, str(stated['submitter']))}, the folder's name",
         )
 
 

@@ -1,6 +1,6 @@
 """Check that the ledger is complete and accounts for every result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -108,14 +108,18 @@ def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
     """Exactly one step of the ledger made each training log, LoadGen run, compliance test and
     checkpoint record, with all its files, and no later step superseded it.
 
+    A result that podium restore brought back is a warning: it stands in the place of a later one,
+    which the ledger counts too.
+
     Source: house rule: neither a superseded result nor one from another program can replace a kept
     result.
-    Advice: restore the files that the ledger names, or repeat the run.
+    Advice: bring superseded results back with podium restore, or repeat the run.
     """
     for paths in ledger.iterate_result_files():
         there = [path for path in paths if is_file(path)]
         made, retained = ledger.find_making_steps(there), ledger.find_effective_steps(there)
         if len(retained) == 1 or not there:
+            yield from check_restored_result(ledger, retained, there)
             continue
         if retained:
             found = f"made by steps {', '.join(str(step.n) for step in retained)}"
@@ -127,6 +131,23 @@ def one_step_each(ledger: LedgerFile) -> Iterator[Fault]:
         yield ledger.build_fault(
             found, required, file=there[0] if len(paths) == 1 else there[0].parent
         )
+
+
+def check_restored_result(
+    ledger: LedgerFile, retained: Sequence[LedgerStep], there: Sequence[Path]
+) -> Iterator[Fault]:
+    """Yield that a result was restored: whoever reads it has to know that a later one was chosen
+    against.
+    """
+    restored = {step.made for step in ledger.steps if step.step is StepKind.RESTORED}
+    for step in retained:
+        if step.n in restored:
+            yield ledger.build_fault(
+                f"made by step {step.n}, superseded and restored",
+                "the result of the last attempt",
+                file=there[0] if len(there) == 1 else there[0].parent,
+                severity=Severity.WARNING,
+            )
 
 
 @rule("ledger.order", LedgerFile, About.IDENTITY)

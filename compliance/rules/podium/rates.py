@@ -8,7 +8,13 @@ from dataclasses import asdict, fields
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from compliance.documents.podium.rates import RUN_STAMP_FIELDS, PeakFile, RateRun, SpeedFile
+from compliance.documents.podium.rates import (
+    RUN_STAMP_FIELDS,
+    AnyRateRow,
+    PeakFile,
+    RateRun,
+    SpeedFile,
+)
 from compliance.rules import rule
 from compliance.verdict import About, Fault, Severity
 from suite.files.layout import QUERY_RECORD_FILE, RUN_RECORD, is_inside_folder
@@ -183,7 +189,7 @@ def check_search_settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
         )
 
 
-def build_search_settings(sought: PeakRequest, row: SpeedRow | RateAttempt) -> dict[str, Any]:
+def build_search_settings(sought: PeakRequest, row: AnyRateRow) -> dict[str, Any]:
     """Return the settings that a run of a search has."""
     rate = row.rate if isinstance(row, RateAttempt) else 0.0
     wanted: dict[str, Any] = {

@@ -159,7 +159,7 @@ def folders(study: StudyFile) -> Iterator[Fault]:
         lost = point.point.lost if point.point else ()
         for name, there in (
             (QUERY_RECORD_FILE, point.latencies_ns is not None),
-            (TELEMETRY_FILE, point.telemetry),
+            (TELEMETRY_FILE, point.conditions is not None),
         ):
             if not there:
                 severity = Severity.WARNING if any(name in reason for reason in lost) else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from compliance.documents.organisation_name import mark_code_points
 from compliance.documents.podium.checkpoint import CheckpointFile
 from compliance.documents.podium.system_description import SystemFile
 from compliance.documents.podium.training import TrainingLog
@@ -45,7 +46,10 @@ def place(system: SystemFile) -> Iterator[Fault]:
         ]
     for field, found, folder in pairs:
         if fold_name(found) != fold_name(folder) or not found.strip():
-            yield system.build_fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
+            yield system.build_fault(
+                f"{field} {mark_code_points(repr(found), repr(str(folder)))} in '{folder}'",
+                f"the name {mark_code_points(folder, found)}",
+            )
 
 
 @rule("system.stamps", SystemFile, About.IDENTITY)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from compliance.documents.organisation_name import is_organisation_name
+from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import parse_finite_number
 from compliance.logs.mllog.published import Dialect
@@ -253,6 +253,15 @@ def once(log: PublishedLog) -> Iterator[Fault]:
     values are equal; no accepted log has two.
     Advice: log them from one process only, and submit one run per file.
     """
+    if mixture := log.mixture:
+        yield Fault(
+            file=log.path,
+            line=mixture.line,
+            found=mixture.found,
+            required=mixture.required,
+            advice=mixture.advice,
+        )
+        return
     for key in log.round.events.once:
         if log.counts.get(key, 0) > 1 and not (log.older and key == events.RUN_START):
             yield log.build_fault(
@@ -342,9 +351,10 @@ def place(log: PublishedLog) -> Iterator[Fault]:
                     if key == events.SUBMISSION_ORG and log.round.rules.placeholders
                     else None
                 )
+                shown = mark_code_points(format_short_value(record.value), repr(folder))
                 yield log.build_fault(
-                    f"{key} {format_short_value(record.value)} in the folder of {folder}",
-                    f"the name {folder}",
+                    f"{key} {shown} in the folder of {folder}",
+                    f"the name {mark_code_points(folder, str(record.value))}",
                     record.line,
                     unsure,
                 )

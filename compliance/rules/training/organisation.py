@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from compliance.documents.organisation_name import is_organisation_name
+from compliance.documents.organisation_name import is_organisation_name, mark_code_points
 from compliance.documents.training.organisation import PublishedOrganisation, PublishedSystem
 from compliance.documents.training.system_description import DescribedSystem, format_value_excerpt
 from compliance.rules import rule
@@ -122,7 +122,11 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
         told = system.find_text(field)
         if told is not None and not holds(told):
             unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
-            yield system.build_fault(f"{field} {told}", required, unsure)
+            yield system.build_fault(
+                f"{field} {mark_code_points(told, required)}",
+                mark_code_points(required, told),
+                unsure,
+            )
     status = system.find_text("status")
     if (
         status

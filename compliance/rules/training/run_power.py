@@ -8,7 +8,7 @@ from compliance.verdict import Fault, Severity
 from suite.measurement.mlperf_power.session import POWER_FOLDER
 
 
-@rule("runs.power", PublishedSet, severity=Severity.INFO)
+@rule("runs.power", PublishedSet, severity=Severity.INFO, unchecked="power")
 def power(group: PublishedSet) -> Iterator[Fault]:
     """A set with logs of its power is judged without them.
 

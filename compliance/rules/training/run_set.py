@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import isclose
 from typing import Any, Final
 
 from compliance.documents.training.bypass import SEEDS_BYPASS_OPTION, find_checker_bypass
 from compliance.documents.training.log import PublishedLog, PublishedSet
+from compliance.recognition.renamed_logs import summarise_names
 from compliance.rules import rule
 from compliance.rules.training.log_hyperparameters import BATCH_SIZE_KEYS, collect_constant_settings
 from compliance.rules.training.log_identity import format_short_value
@@ -69,7 +71,18 @@ def numbers(group: PublishedSet) -> Iterator[Fault]:
     Advice: submit all runs under their own numbers.
     """
     unnumbered = [log.path.name for log in group.logs if log.number is None]
-    if unnumbered:
+    if group.is_renamed:
+        yield replace(
+            group.build_fault(
+                f"{len(unnumbered)} training log{'s' * (len(unnumbered) > 1)} of"
+                f" {group.benchmark or 'an unknown benchmark'}, named"
+                f" {summarise_names(unnumbered)}",
+                "result_<i>.txt",
+                severity=Severity.WARNING,
+            ),
+            advice="name them result_0.txt, result_1.txt and so on before they are submitted.",
+        )
+    elif unnumbered:
         yield group.build_fault(
             ", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING
         )
@@ -380,7 +393,7 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
         stated = [
-            (log, format_canonical_value(table.get(key, "nothing")))
+            (log, format_canonical_value(table[key]) if key in table else None)
             for log, table in tables
             if key in table or log.path not in pardoned
         ]
@@ -436,10 +449,10 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
 def check_differing_values(
     group: PublishedSet,
     key: str,
-    stated: Sequence[tuple[PublishedLog, str]],
+    stated: Sequence[tuple[PublishedLog, str | None]],
     severity: Severity | None = None,
 ) -> Iterator[Fault]:
-    """Yield the logs that differ from most others."""
+    """Yield the logs that differ from most others; None is the value of a log without the key."""
     if len({text for _, text in stated}) < 2:
         return
     usual = Counter(text for _, text in stated).most_common(1)[0][0]
@@ -447,8 +460,8 @@ def check_differing_values(
     for log, text in stated:
         if text != usual:
             yield group.build_fault(
-                f"{key} {text[:80]}",
-                f"{usual[:80]}, as in {first.path.name}",
+                f"{key} is missing" if text is None else f"{key} {text[:80]}",
+                f"{f'no {key}' if usual is None else usual[:80]}, as in {first.path.name}",
                 log.path,
                 log.find_line(key),
                 severity,

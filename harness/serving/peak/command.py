@@ -27,6 +27,7 @@ from harness.serving.peak.trials import (
     run_search_step,
 )
 from harness.serving.setup import SearchedRun, ServingSetup, check_serving_precision, set_up_serving
+from harness.serving.study_machine import describe_study_machine
 from harness.serving.weights.speed import build_speed_stamps
 from harness.thread_count import resolve_thread_count
 from suite.cli import RunOptions
@@ -387,6 +388,7 @@ def write_peak_study(session: SearchSession, trials: Sequence[RateAttempt]) -> P
         sought=session.sought,
         trials=tuple(trials),
         answer=compute_peak_answer(session.sought, trials),
+        machine=describe_study_machine(session.study_folder),
     )
     write_json(session.study_folder / STUDY_FILE, asdict(made))
     return made

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from harness.serving.study_machine import describe_study_machine
 from harness.serving.sweep.idle import read_idle_power
 from harness.serving.sweep.points import convert_identity_to_json
 from harness.serving.sweep.study_files import (
@@ -148,6 +149,7 @@ class SweepTable:
             command=self.command,
             asked=self.merge_requests(),
             reference=dict(self.series[0].reference),
+            machine=describe_study_machine(self.study_folder),
         )
 
     def merge_rows(self) -> tuple[StudyRow, ...]:

@@ -14,6 +14,7 @@ import msgspec
 from harness.serving.infer import serve_scenarios
 from harness.serving.run_record import read_run_record
 from harness.serving.setup import ServingSetup, set_up_serving
+from harness.serving.study_machine import describe_study_machine
 from harness.serving.weights.initial import export_random_weights
 from suite import __version__
 from suite.cli import RunOptions
@@ -95,6 +96,7 @@ def write_speed_study(serving_setup: ServingSetup) -> None:
             note=NOT_SUBMITTABLE,
             stamps=replace(build_speed_stamps(serving_setup), threads=threads),
             rows=rows,
+            machine=describe_study_machine(serving_setup.entry.results),
         )
         write_json(serving_setup.entry.results / STUDY_FILE, msgspec.to_builtins(study))
 

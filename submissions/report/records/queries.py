@@ -24,6 +24,8 @@ LATENCY_BINS: Final = 48
 """Bins of the distribution, on a logarithmic axis."""
 RATE_SLICES: Final = 25
 """Slices of a run's duration, for rates."""
+MIN_SLICE_CHUNKS: Final = 2
+"""Minimum mean number of chunks in a slice."""
 LOADGEN_PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 """Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
 MAX_SINGLE_QUERIES: Final = 400
@@ -152,6 +154,13 @@ def compute_group_latencies(
     return list(zip(times, (float(np.median(part)) for part in parts), strict=True)), list(
         zip(times, (float(part.max()) for part in parts), strict=True)
     )
+
+
+def has_drawable_rate(queries: RecordedQueries) -> bool:
+    """Return whether a rate over time shows the system: with fewer chunks it shows which slices
+    their ends fell into.
+    """
+    return len(queries.latency_Q) >= MIN_SLICE_CHUNKS * RATE_SLICES
 
 
 def compute_completion_rates(queries: RecordedQueries) -> list[tuple[float, float]]:

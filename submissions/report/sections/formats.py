@@ -8,8 +8,10 @@ from typing import Final, TypeAlias
 
 from submissions.compare.compared_results import ComparisonSide
 from submissions.report.document import Section, Table
+from submissions.report.records.loadgen_runs import read_loadgen_percentiles
 from submissions.report.sections import serving
 from submissions.result_index import IndexedResult
+from submissions.score.log_values import PUBLISHED_PROFILE
 from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_value
 from suite.loadgen.scenario import Scenario
@@ -38,13 +40,17 @@ def build_formats_section(
     pairs: Sequence[tuple[IndexedResult, ComparisonSide]], workload: str
 ) -> Section | None:
     """Compare the systems of one workload that differ in engine or precision; None if there is only
-    one.
+    one. Published systems are not compared: they differ in their machines, too.
     """
     systems: dict[
         tuple[Path | None, str], dict[Scenario, tuple[IndexedResult, ComparisonSide]]
     ] = {}
     for result, side in pairs:
-        if result.workload == workload and result.scenario:
+        if (
+            result.workload == workload
+            and result.scenario
+            and side.score.profile != PUBLISHED_PROFILE
+        ):
             systems.setdefault((result.organisation_folder, side.score.system), {})[
                 result.scenario
             ] = (
@@ -98,7 +104,9 @@ def format_served_system_row(served: ServedScenarios, first: ServedScenarios) ->
         format_metric_value(score.value, score.unit) if score else "-",
         *(
             serving.format_measured_latencies(
-                single[0].performance_folders[serving.find_slowest_run(single[1].score)]
+                read_loadgen_percentiles(
+                    single[0].performance_folders[serving.find_slowest_run(single[1].score)]
+                )
             )
             if single
             else ("-", "-", "-")

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from compliance.documents.podium.training import read_training_log
-from submissions.report.document import Note, Section, Tone
-from submissions.report.records import queries, telemetry
+from submissions.compare.compared_results import ComparisonSide
+from submissions.report.document import Note, Section, Table, Tone
+from submissions.report.records import queries, telemetry, training_runs
 from submissions.report.records.telemetry import DrawnSpan, RecordedTelemetry
-from submissions.report.sections import training
+from submissions.report.sections import names
 from submissions.report.sections.serving import build_serving_time_axis, find_slowest_run
 from submissions.result_index import IndexedResult
 from submissions.score.score import Score
@@ -17,7 +18,6 @@ from suite import registry
 from suite.errors import JudgedError
 from suite.events import RUN_START
 from suite.files.layout import QUERY_RECORD_FILE, TELEMETRY_FILE
-from suite.rounds import RoundKind
 from suite.units import NS_PER_MINUTE, NS_PER_MS
 
 NO_TELEMETRY_NOTE: Final = (
@@ -30,18 +30,27 @@ NO_READING_NOTE: Final = (
 MACHINE_SILENT_NOTE: Final = "unknown, since the machine did not report it."
 
 
-def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload: str) -> Section:
-    """Draw the machine's telemetry during each run, and list what the machine did not report."""
+def build_machine_section(
+    pairs: Sequence[tuple[IndexedResult, ComparisonSide]], workload: str, *, several: bool
+) -> Section:
+    """Draw the machine's telemetry during each run, and list what the machine did not report; of
+    published results show the description of each system. `several` means that the report has
+    several systems.
+    """
     parts = []
-    for result, score in pairs:
-        if registry.load_round_kind(score.round) is RoundKind.PODIUM:
-            parts.append(
-                build_machine_run_section(
-                    result,
-                    score,
-                    f"machine-{workload}-{score.system}-{score.scenario or 'training'}",
-                )
+    for result, side in pairs:
+        score = side.score
+        if not names.is_published_score(score):
+            part = build_machine_run_section(
+                result,
+                score,
+                f"machine-{workload}-{score.system}-{score.scenario or 'training'}",
             )
+            origin = names.format_result_origin(side, several=several)
+            parts.append(names.add_section_origin(part, origin, origin))
+    published = [side for _, side in pairs if names.is_published_score(side.score)]
+    if published and not parts:
+        return build_described_systems_section(published, workload)
     machine_section = Section(
         id=f"machine-{workload}", title="The machine during the runs", parts=tuple(parts)
     )
@@ -50,6 +59,27 @@ def build_machine_section(pairs: Sequence[tuple[IndexedResult, Score]], workload
     ):
         return replace(machine_section, notes=(Note(text=NO_TELEMETRY_NOTE),), parts=())
     return machine_section
+
+
+def build_described_systems_section(sides: Sequence[ComparisonSide], workload: str) -> Section:
+    """Show the filed description of each system."""
+    described = {
+        names.format_result_origin(each, several=True): names.list_described_fields(each)
+        for each in sides
+    }
+    return Section(
+        id=f"machine-{workload}",
+        title="Systems, as described by their organisations",
+        tables=tuple(
+            Table(
+                title=origin,
+                columns=("what", "value"),
+                rows=tuple(fields.items()),
+                folded=len(described) > 1,
+            )
+            for origin, fields in described.items()
+        ),
+    )
 
 
 def build_machine_run_section(result: IndexedResult, score: Score, where: str) -> Section:
@@ -135,7 +165,7 @@ def compute_training_span(
     return DrawnSpan(
         begin_ns=begin,
         end_ns=end,
-        axis=training.build_training_time_axis(
-            [read_training_log(each, registry.load_round(), None) for each in logs]
+        axis=training_runs.build_training_time_axis(
+            tuple(training_runs.read_podium_drawn_run(each) for each in logs)
         ),
     )

@@ -14,11 +14,12 @@ from compliance.bundle.manifest import (
     read_run_environment_or_none,
     read_unpacked_manifest_or_none,
 )
+from submissions.pack.manifest import iterate_run_stamps
 from submissions.report.document import Note, Section, Table
 from submissions.result_index import IndexedResult
 from submissions.signatures import bundled
 from submissions.signatures.ssh_keygen import TrustedSigners
-from suite.errors import JudgedError
+from suite.errors import JudgedError, PodiumError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 from suite.ledger.steps import LedgerStep, StepKind, parse_ledger
@@ -44,7 +45,13 @@ def build_provenance_section(results: Sequence[IndexedResult], bundle: Path | No
     ledgers = list(build_ledger_tables(organised_results))
     signed = list(describe_bundle_signatures(bundle)) if bundle and seal else []
     tables = [
-        *(build_identity_tables(manifest, seal, signed) if manifest else ()),
+        *(
+            build_identity_tables(
+                manifest, seal, signed, order_repeated_commands(manifest, organised_results)
+            )
+            if manifest
+            else ()
+        ),
         *ledgers,
         *build_environment_tables(organised_results),
         *(build_bundle_files_table(manifest) if manifest else ()),
@@ -59,8 +66,43 @@ def build_provenance_section(results: Sequence[IndexedResult], bundle: Path | No
     )
 
 
+def order_repeated_commands(
+    manifest: Manifest, results: Sequence[IndexedResult]
+) -> Sequence[object]:
+    """Return a bundle's commands in the order in which they began, according to its ledgers;
+    commands of which they say nothing come last, in the manifest's order.
+    """
+    begun = {
+        step.of: step.utc
+        for path in list_ledger_paths(results)
+        for step in read_ledger_steps(path) or ()
+        if step.step is StepKind.BEGIN
+    }
+    first: dict[str, str] = {}
+    try:
+        stamps = list(iterate_run_stamps(results))
+    except PodiumError:  # the findings name the file
+        return manifest.commands
+    for stamp in stamps:
+        command = format_shell_command(stamp.command)
+        folder = stamp.folder.relative_to(stamp.result.results_root).as_posix()
+        if folder in begun:
+            first[command] = min(begun[folder], first.get(command, begun[folder]))
+    last = max(first.values(), default="")
+    return sorted(
+        manifest.commands,
+        key=lambda words: (
+            (command := format_shell_command(words)) not in first,
+            first.get(command, last),
+        ),
+    )
+
+
 def build_identity_tables(
-    manifest: Manifest, seal: str, signed: Sequence[tuple[str, str]]
+    manifest: Manifest,
+    seal: str,
+    signed: Sequence[tuple[str, str]],
+    commands: Sequence[object],
 ) -> Iterator[Table]:
     """Yield the properties that identify a bundle, and the commands that produced its content."""
     rows = [
@@ -75,8 +117,11 @@ def build_identity_tables(
     ]
     rows += [("seeds", ", ".join(map(str, manifest.seeds)))]
     yield Table(title="Identity", columns=("what", "value"), rows=tuple(rows))
-    commands = tuple((format_shell_command(words),) for words in manifest.commands)
-    yield Table(title="Commands to repeat it", columns=("command",), rows=commands)
+    yield Table(
+        title="Commands to repeat it",
+        columns=("command",),
+        rows=tuple((format_shell_command(words),) for words in commands),
+    )
 
 
 def describe_bundle_signatures(bundle: Path) -> Iterator[tuple[str, str]]:
@@ -178,12 +223,19 @@ def read_ledger_steps(path: Path) -> list[LedgerStep] | None:
         return None
 
 
+def list_ledger_paths(results: Sequence[IndexedResult]) -> list[Path]:
+    """Return where the ledgers of results are."""
+    return list(
+        dict.fromkeys(
+            result.known_organisation_folder / "ledger" / f"{result.workload}.jsonl"
+            for result in results
+        )
+    )
+
+
 def build_ledger_tables(results: Sequence[IndexedResult]) -> Iterator[Table]:
     """Yield the attempts at each workload that has a ledger."""
-    for path in dict.fromkeys(
-        result.known_organisation_folder / "ledger" / f"{result.workload}.jsonl"
-        for result in results
-    ):
+    for path in list_ledger_paths(results):
         if (steps := read_ledger_steps(path)) is None:
             continue
         begun = sum(step.step is StepKind.BEGIN for step in steps)

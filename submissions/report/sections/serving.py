@@ -2,27 +2,25 @@
 judge's readers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from compliance.documents.headline import group_records_by_key
-from compliance.documents.podium.training import is_finite_number
-from compliance.logs.mllog import mllog_lines
-from compliance.logs.source_file import SourceFile
 from submissions.metrics import LATENCY_PREFIX as METRIC
 from submissions.metrics import is_higher_better
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
+from submissions.report.records import loadgen_runs
 from submissions.report.records import queries as recorded
-from submissions.report.records.queries import LOADGEN_PERCENTILES, RecordedQueries
+from submissions.report.records.loadgen_runs import LoadGenFigures
+from submissions.report.records.queries import RecordedQueries
+from submissions.report.sections import names
 from submissions.result_index import IndexedResult
 from submissions.score import log_values
 from submissions.score.score import Score
 from submissions.tables import format_metric_value, format_score_value
 from suite import registry
 from suite.errors import JudgedError
-from suite.files.layout import DETAIL_LOG, QUERY_RECORD_FILE
+from suite.files.layout import QUERY_RECORD_FILE
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import RoundKind, ScenarioRow
@@ -30,16 +28,12 @@ from suite.units import NS_PER_MS, NS_PER_S
 
 LATENCY_AXIS: Final = Axis(name="latency", unit="ms", log=True)
 QUERY_SHARE_AXIS: Final = Axis(name="share of queries", unit="%", low=0.0)
-PERCENTILE_LOG_KEYS: Final = {
-    percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", ""))
-    for percent in LOADGEN_PERCENTILES
-}
-"""Keys of LoadGen's detail log: MultiStream has one set for queries, which gives its result, and
-one for samples. Source: mlcommons/inference, loadgen/results.cc.
-"""
 ESTIMATE_NAME: Final = "early-stopping estimate"
 """Name of the result of SingleStream and MultiStream where measured percentiles are shown too."""
 RUNS_TABLE_TITLE: Final = "Performance runs, as measured by LoadGen"
+TOKENS_TABLE_TITLE: Final = "Latencies of tokens, as measured by LoadGen"
+SHOWN_PERCENTILES: Final = (50.0, 90.0, 99.0)
+"""Percentiles in the tables of runs."""
 NO_QUERY_RECORD_NOTE: Final = (
     f"There is no {QUERY_RECORD_FILE}: individual queries, changes over time and batch sizes are "
     "unknown. The percentiles are LoadGen's."
@@ -54,8 +48,10 @@ SERVER_CLOCK_NOTE: Final = (
 class DrawnRun:
     """The run that is drawn."""
 
-    folder: Path
+    figures: LoadGenFigures
     where: str
+    podium: bool
+    """Whether podium measured it, and so could have recorded its queries."""
     row: ScenarioRow | None
     scenario: Scenario | None
     run: str
@@ -67,15 +63,20 @@ class DrawnRun:
 def build_scenario_section(result: IndexedResult, score: Score) -> Section:
     """Draw the performance runs of one scenario, the slowest in full."""
     podium = registry.load_round_kind(score.round) is RoundKind.PODIUM
-    record = log_values.read_loadgen_run_record(result.performance_folders[0]) if podium else None
+    runs = [
+        loadgen_runs.read_loadgen_figures(folder, score.round)
+        for folder in loadgen_runs.list_run_folders(result, score)
+    ]
+    record = log_values.read_loadgen_run_record(runs[0].folder) if podium else None
     row = find_scenario_row(record, result.scenario) if record else None
-    where = f"{score.workload}-{score.system}-{score.scenario}"
+    where = f"{names.build_result_id(score)}-{score.scenario}"
     slowest = find_slowest_run(score)
-    folder = result.performance_folders[slowest]
-    name = folder.name if len(score.runs) > 1 else ""
+    drawn = runs[slowest]
+    name = drawn.folder.name if len(score.runs) > 1 else ""
     charts, notes = build_serving_charts(
         DrawnRun(
-            folder=folder,
+            figures=drawn,
+            podium=podium,
             where=where,
             row=row,
             scenario=result.scenario,
@@ -85,7 +86,8 @@ def build_scenario_section(result: IndexedResult, score: Score) -> Section:
     )
     tables = [
         *([build_system_settings_table(record)] if record else []),
-        build_serving_runs_table(result, score, podium),
+        build_serving_runs_table(result, score, runs),
+        *build_token_latency_tables(runs),
         *build_within_run_tables(score),
     ]
     return Section(
@@ -167,17 +169,25 @@ def build_serving_charts(drawn_run: DrawnRun) -> tuple[list[Chart], list[Note]]:
     """Draw a run from its query record, else from LoadGen's percentiles; note what is unknown."""
     notes = []
     try:
-        queries = recorded.read_recorded_queries(drawn_run.folder / QUERY_RECORD_FILE)
+        queries = recorded.read_recorded_queries(drawn_run.figures.folder / QUERY_RECORD_FILE)
     except JudgedError as error:
         queries = None
         notes.append(Note(text=f"{error}, so nothing is drawn from it.", tone=Tone.CAUTION))
     if queries is None:
-        notes += [] if notes else [Note(text=NO_QUERY_RECORD_NOTE)]
+        notes += [] if notes or not drawn_run.podium else [Note(text=NO_QUERY_RECORD_NOTE)]
         return (
             [] if drawn_run.scenario is Scenario.OFFLINE else list(build_loadgen_charts(drawn_run))
         ), notes
     if drawn_run.scenario is Scenario.SERVER:
         notes.append(Note(text=SERVER_CLOCK_NOTE))
+    if drawn_run.scenario is Scenario.OFFLINE and not recorded.has_drawable_rate(queries):
+        count = len(queries.latency_Q)
+        notes.append(
+            Note(
+                text=f"The samples were completed in {count:,} chunk{'s' if count != 1 else ''}, "
+                "too few for a rate over time."
+            )
+        )
     sizes = recorded.compute_batch_size_shares(queries)
     notes += (
         [Note(text=f"Every batch had {sizes[0][0]:g} sample{'s' if sizes[0][0] != 1 else ''}.")]
@@ -190,27 +200,33 @@ def build_serving_charts(drawn_run: DrawnRun) -> tuple[list[Chart], list[Note]]:
 def build_query_record_charts(queries: RecordedQueries, drawn_run: DrawnRun) -> Iterator[Chart]:
     """Draw the charts of a query record."""
     if drawn_run.scenario is Scenario.OFFLINE:
-        yield Chart(
-            id=f"rate-{drawn_run.where}",
-            title=f"Rate over time{drawn_run.run}",
-            description=(
-                "Samples/s completed in each part of the run;"
-                f" {len(queries.latency_Q):,} chunks were recorded."
-            ),
-            x=build_serving_time_axis(queries),
-            y=Axis(name="rate", unit="samples/s", low=0.0),
-            lines=(
-                Line(
-                    name="rate",
-                    points=tuple(recorded.compute_completion_rates(queries)),
-                    filled=True,
-                ),
-            ),
-        )
+        if recorded.has_drawable_rate(queries):
+            yield build_completion_rate_chart(queries, drawn_run)
     else:
         yield build_latency_histogram_chart(queries, drawn_run)
         yield build_latency_course_chart(queries, drawn_run)
     yield from build_batch_size_charts(queries, drawn_run)
+
+
+def build_completion_rate_chart(queries: RecordedQueries, drawn_run: DrawnRun) -> Chart:
+    """Draw the rate of Offline over time."""
+    return Chart(
+        id=f"rate-{drawn_run.where}",
+        title=f"Rate over time{drawn_run.run}",
+        description=(
+            "Samples/s completed in each part of the run;"
+            f" {len(queries.latency_Q):,} chunks were recorded."
+        ),
+        x=build_serving_time_axis(queries),
+        y=Axis(name="rate", unit="samples/s", low=0.0),
+        lines=(
+            Line(
+                name="rate",
+                points=tuple(recorded.compute_completion_rates(queries)),
+                filled=True,
+            ),
+        ),
+    )
 
 
 def build_serving_time_axis(queries: RecordedQueries) -> Axis:
@@ -333,17 +349,23 @@ def build_latency_bound_marks(row: ScenarioRow | None, *, upright: bool) -> tupl
 
 def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     """Draw the percentiles in LoadGen's detail log."""
-    percentiles = read_loadgen_percentiles(drawn_run.folder)
+    percentiles = drawn_run.figures.percentiles
     if not percentiles:
         return
-    words = ", ".join(f"p{percent:g} {value:.4g} ms" for value, percent in percentiles)
+    words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in percentiles.items())
     yield Chart(
         id=f"latency-{drawn_run.where}",
         title=f"Latency{drawn_run.run}",
         description=f"Latency percentiles as measured by LoadGen: {words}.",
         x=LATENCY_AXIS,
         y=Axis(name="queries answered", unit="%", low=0.0, high=100.0),
-        lines=(Line(name="LoadGen's percentiles", points=tuple(percentiles), dots=True),),
+        lines=(
+            Line(
+                name="LoadGen's percentiles",
+                points=tuple((value, percent) for percent, value in percentiles.items()),
+                dots=True,
+            ),
+        ),
         marks=(
             *([drawn_run.result] if drawn_run.result else []),
             *build_latency_bound_marks(drawn_run.row, upright=True),
@@ -351,56 +373,46 @@ def build_loadgen_charts(drawn_run: DrawnRun) -> Iterator[Chart]:
     )
 
 
-def read_loadgen_percentiles(folder: Path) -> list[tuple[float, float]]:
-    """Return the pairs of latency in ms and percentile in a detail log: those of queries, if the
-    log also has those of samples.
-    """
-    index = group_records_by_key(mllog_lines.read_mllog_records(SourceFile(folder / DETAIL_LOG)))
-    every = (
-        (
-            percent,
-            (
-                each.value
-                for key in keys
-                for each in index.get(key, ())
-                if is_finite_number(each.value)
-            ),
-        )
-        for percent, keys in PERCENTILE_LOG_KEYS.items()
-    )
-    first_values = ((next(values, None), percent) for percent, values in every)
-    return [
-        (value / NS_PER_MS, percent)
-        for value, percent in first_values
-        if value is not None and value > 0
-    ]
-
-
-def build_serving_runs_table(result: IndexedResult, score: Score, podium: bool) -> Table:
+def build_serving_runs_table(
+    result: IndexedResult, score: Score, runs: Sequence[LoadGenFigures]
+) -> Table:
     """Show each run's value and LoadGen's verdict."""
-    rows = []
-    for folder, value in zip(result.performance_folders, score.runs, strict=False):
-        verdict = log_values.read_loadgen_run_record(folder).verdict if podium else "-"
-        measured_latencies = (
-            () if result.scenario is Scenario.OFFLINE else format_measured_latencies(folder)
+    offline = result.scenario is Scenario.OFFLINE
+    rows = tuple(
+        (
+            run.folder.name,
+            format_metric_value(value, score.unit),
+            run.verdict,
+            *(() if offline else format_measured_latencies(run.percentiles)),
         )
-        rows.append(
-            (folder.name, format_metric_value(value, score.unit), verdict, *measured_latencies)
-        )
+        for run, value in zip(runs, score.runs, strict=False)
+    )
     percentile = find_estimated_percentile(score)
     value_of = f"result: {ESTIMATE_NAME} of {percentile}" if percentile else "result"
-    measured = (
-        ()
-        if result.scenario is Scenario.OFFLINE
-        else (f"measured {each} ms" for each in ("p50", "p90", "p99"))
-    )
+    measured = () if offline else tuple(f"measured p{each:g} ms" for each in SHOWN_PERCENTILES)
     columns = ("run", value_of, "LoadGen's verdict", *measured)
     return Table(
         title=RUNS_TABLE_TITLE,
         columns=columns,
-        rows=tuple(rows),
+        rows=rows,
         numeric=(1, *range(3, len(columns))),
     )
+
+
+def build_token_latency_tables(runs: Sequence[LoadGenFigures]) -> Iterator[Table]:
+    """Show the latencies of tokens, if LoadGen counted tokens."""
+    rows = tuple(
+        (run.folder.name, name, *format_measured_latencies(percentiles))
+        for run in runs
+        for name, percentiles in run.token_latencies.items()
+    )
+    if rows:
+        yield Table(
+            title=TOKENS_TABLE_TITLE,
+            columns=("run", "latency", *(f"p{each:g} ms" for each in SHOWN_PERCENTILES)),
+            rows=rows,
+            numeric=(2, 3, 4),
+        )
 
 
 def build_within_run_tables(score: Score) -> Iterator[Table]:
@@ -447,12 +459,11 @@ def format_record_metric(name: str) -> str:
     )
 
 
-def format_measured_latencies(folder: Path) -> Sequence[str]:
-    """Return the query percentiles measured by LoadGen."""
-    percentiles = {percent: value for value, percent in read_loadgen_percentiles(folder)}
+def format_measured_latencies(percentiles: Mapping[float, float]) -> Sequence[str]:
+    """Format the percentiles in a table of runs."""
     return [
-        f"{percentiles[percent]:.4g}" if percent in percentiles else "-"
-        for percent in (50.0, 90.0, 99.0)
+        f"{percentiles[percent]:,.4g}" if percent in percentiles else "-"
+        for percent in SHOWN_PERCENTILES
     ]
 
 

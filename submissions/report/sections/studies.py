@@ -2,17 +2,33 @@
 throughput, accuracy against speed, and the runs of a peak search.
 """
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from compliance.verdict import Finding
+from submissions.compliance_check import NOISE_RULE_PREFIX
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import STUDY_FILE, Study, StudyRow, select_shown_energy
+from suite.studies.documents import (
+    STUDY_FILE,
+    Study,
+    StudyMachine,
+    StudyRow,
+    select_shown_energy,
+)
+from suite.studies.precision import (
+    PRECISION_KIND,
+    SHOWN_PERCENTILES,
+    PrecisionRow,
+    PrecisionStudy,
+)
 from suite.studies.rates import (
     PEAK_KIND,
     RUN_PURPOSE,
@@ -39,6 +55,18 @@ RATE_AND_LATENCY_COLUMNS: Final = (
     "p99 ms",
 )
 POWER_COLUMNS: Final = ("W", "grade, scope", "samples/s/W")
+PRECISION_COLUMNS: Final = (
+    "engine",
+    "precision",
+    "accuracy",
+    "difference",
+    "samples/s, Offline",
+    "p50 ms",
+    "p90 ms",
+    "p99 ms",
+    "times as fast",
+    "valid",
+)
 NO_RESULT_NOTE: Final = (
     "A study is not an MLPerf result and not part of a score; every figure comes from a LoadGen "
     "run that is kept."
@@ -49,18 +77,71 @@ class StudyHeader(msgspec.Struct, frozen=True):
     """The fields that every study has."""
 
     kind: str = ""
+    machine: StudyMachine | None = None
 
 
-def build_study_section(folder: Path) -> Section:
-    """Draw one study; JudgedError if its table cannot be read."""
-    kind = read_study_table(folder, StudyHeader).kind
+def build_study_section(folder: Path, findings: Sequence[Finding] = ()) -> Section:
+    """Draw one study; JudgedError if its table cannot be read. `findings` are the judge's, of
+    which the section tells what disturbed the runs.
+    """
+    header = read_study_table(folder, StudyHeader)
+    kind = header.kind
     if kind == PEAK_KIND:
-        return build_peak_section(read_study_table(folder, PeakStudy), folder.name)
-    return (
-        build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
-        if kind == SPEED_KIND
-        else build_sweep_section(read_study_table(folder, Study), folder.name)
+        section = build_peak_section(read_study_table(folder, PeakStudy), folder.name)
+    elif kind == PRECISION_KIND:
+        section = build_precision_section(read_study_table(folder, PrecisionStudy), folder.name)
+    elif kind == SPEED_KIND:
+        section = build_speed_section(read_study_table(folder, SpeedStudy), folder.name)
+    else:
+        section = build_sweep_section(read_study_table(folder, Study), folder.name)
+    return replace(
+        section,
+        notes=(*build_noise_notes(folder, findings), *section.notes),
+        tables=(
+            *section.tables,
+            *(build_study_machine_tables(header.machine) if header.machine else ()),
+        ),
     )
+
+
+def build_study_machine_tables(machine: StudyMachine) -> Iterator[Table]:
+    """Yield the processor and the commands of a study, and the packages."""
+    count = f"{machine.processors} x " if machine.processors else ""
+    yield Table(
+        title="Machine",
+        columns=("what", "value"),
+        rows=(("processors", f"{count}{machine.processor or 'unknown'}"),),
+    )
+    yield Table(
+        title="Commands to repeat it",
+        columns=("command",),
+        rows=tuple((shlex.join(command),) for command in machine.commands),
+    )
+    yield Table(
+        title="Packages",
+        columns=("package", "version"),
+        rows=tuple(machine.packages.items()),
+        folded=True,
+    )
+
+
+def build_noise_notes(folder: Path, findings: Sequence[Finding]) -> Iterator[Note]:
+    """Yield a note on the runs of a study that were disturbed, if there were any."""
+    found = [
+        each
+        for each in findings
+        if each.rule.startswith(NOISE_RULE_PREFIX) and Path(each.file).is_relative_to(folder)
+    ]
+    if found:
+        runs = len({Path(each.file).parent for each in found})
+        rules = ", ".join(dict.fromkeys(each.rule for each in found))
+        yield Note(
+            text=(
+                f"The machine was disturbed in {runs} run{'s' if runs != 1 else ''} ({rules}); "
+                "for what was found, see the findings."
+            ),
+            tone=Tone.CAUTION,
+        )
 
 
 def read_study_table(folder: Path, kind: type[Any]) -> Any:
@@ -411,6 +492,39 @@ def build_speed_section(study: SpeedStudy, name: str) -> Section:
     )
     return Section(
         id=f"study-{name}", title=f"Speed of {study.stamps.workload}", intro=intro, tables=(table,)
+    )
+
+
+def build_precision_section(study: PrecisionStudy, name: str) -> Section:
+    """Show a study of engines and precisions."""
+    unfinished = Note(text="The comparison is unfinished: rows may be missing.", tone=Tone.CAUTION)
+    table = Table(
+        title="Accuracy and speed",
+        columns=PRECISION_COLUMNS,
+        rows=tuple(map(format_precision_cells, study.rows)),
+        numeric=(4, 5, 6, 7, 8),
+    )
+    intro = f"Measured by podium precision on {study.device}, {study.threads} threads."
+    return Section(
+        id=f"study-{name}",
+        title=f"Engines and precisions of {study.workload}",
+        intro=f"{intro} {NO_RESULT_NOTE}",
+        tables=(table,),
+        notes=() if study.finished else (unfinished,),
+    )
+
+
+def format_precision_cells(row: PrecisionRow) -> tuple[str, ...]:
+    """Format the row of one engine and precision."""
+    return (
+        row.engine,
+        row.precision,
+        " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
+        " ".join(f"{metric} {value:+.4f}" for metric, value in row.difference.items()) or "-",
+        format_study_rate(row.samples_per_second),
+        *(format_ns_as_ms(row.latency_ns.get(f"p{percent}")) for percent in SHOWN_PERCENTILES),
+        "-" if row.speed_up is None else f"{row.speed_up:.2f}",
+        "yes" if row.compliant else f"no: {row.why}",
     )
 
 

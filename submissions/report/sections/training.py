@@ -1,36 +1,38 @@
-"""The training half of a report: quality over time, and loss and rate of every epoch, read with the
-judge's readers.
+"""The training half of a report: quality over time, loss and rate of every epoch, and the set's
+comparison with its reference convergence point.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from compliance.documents.podium.training import TrainingLog, is_finite_number, read_training_log
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
-from submissions.report.records.telemetry import MINUTES_AXIS_UNIT
+from submissions.report.records.training_runs import (
+    LOSS_KEY,
+    THROUGHPUT_KEY,
+    DrawnTrainingRun,
+    DrawnTrainingSet,
+    read_drawn_training_set,
+)
+from submissions.report.sections import names
 from submissions.result_index import IndexedResult
 from submissions.score.score import Score
-from submissions.tables import format_score_value
-from suite import registry
-from suite.events import EPOCH_NUM, RUN_START, SEED, SUCCESS, THROUGHPUT
-from suite.rounds import RoundKind
-from suite.units import MS_PER_MINUTE
+from submissions.tables import format_metric_value, format_score_value
 
 EPOCH_AXIS: Final = Axis(name="epoch", whole=True)
-THROUGHPUT_KEY: Final = "throughput"
-LOSS_KEY: Final = "loss"
+MAX_DESCRIBED_RUNS: Final = 5
+"""Maximum number of runs in a chart's description; its table has all of them."""
+FAR_FROM_ZERO: Final = 0.5
+"""If the lowest score is above this share of the highest, an axis from 0 would hide the course."""
 
 
 def build_training_section(result: IndexedResult, score: Score) -> Section:
-    """Show a training set; for a published round, list its runs only."""
-    runs: list[TrainingLog] = []
-    if registry.load_round_kind(score.round) is RoundKind.PODIUM:
-        runs = [
-            read_training_log(log, registry.load_round(score.round), None)
-            for log in result.training_logs
-        ]
-    where = f"{score.workload}-{score.system}"
-    charts = [*build_quality_charts(runs, score, where), *build_epoch_stats_charts(runs, where)]
+    """Show a training set: its evaluations, its runs, its reference convergence point."""
+    drawn = read_drawn_training_set(result, score)
+    where = names.build_result_id(score)
+    charts = [
+        *build_quality_charts(drawn, score, where),
+        *build_epoch_stats_charts(drawn.runs, where),
+    ]
     notes = (
         ()
         if charts
@@ -42,7 +44,7 @@ def build_training_section(result: IndexedResult, score: Score) -> Section:
         intro=describe_training_runs(score),
         charts=tuple(charts),
         notes=notes,
-        tables=(build_training_runs_table(result, runs, score),),
+        tables=(build_training_runs_table(drawn, score), *build_convergence_tables(score)),
     )
 
 
@@ -61,18 +63,20 @@ def describe_training_runs(score: Score) -> str:
     )
 
 
-def build_quality_charts(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[Chart]:
-    """Draw each metric over time, one line per run."""
+def build_quality_charts(drawn: DrawnTrainingSet, score: Score, where: str) -> Iterator[Chart]:
+    """Draw each metric over time, or over the progress at which it was evaluated, one line per
+    run.
+    """
+    runs = drawn.runs
+    over, after = ("time", "minutes") if drawn.axis.unit else (drawn.axis.name, drawn.progress_name)
     for metric in dict.fromkeys(
-        name for run in runs for each in run.iterate_evaluations() for name in each.scores
+        name for run in runs for _, scores in run.evaluations for name in scores
     ):
         lines = [
             Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
-            if (points := list_timed_scores(run, metric))
+            if (points := list_drawn_scores(run, metric))
         ]
-        if not lines:
-            continue
         target = score.target.get(metric)
         target_phrase = (
             "without a known target"
@@ -81,15 +85,16 @@ def build_quality_charts(runs: Sequence[TrainingLog], score: Score, where: str) 
         )
         last = "; ".join(
             f"{line.name.capitalize()} ends with {format_score_value(line.points[-1][1])} after"
-            f" {line.points[-1][0]:.2f} minutes"
-            for line in lines[:5]
+            f" {format_axis_position(line.points[-1][0], drawn.axis)} {after}"
+            for line in lines[:MAX_DESCRIBED_RUNS]
         )
+        values = [value for line in lines for _, value in line.points]
         yield Chart(
             id=f"quality-{metric}-{where}",
-            title=f"{metric} over time",
+            title=f"{metric} over {over}",
             description=f"{metric} after each evaluation, {target_phrase}. {last}.",
-            x=build_training_time_axis(runs),
-            y=Axis(name=metric, low=0.0),
+            x=drawn.axis,
+            y=Axis(name=metric, low=None if min(values) > FAR_FROM_ZERO * max(values) else 0.0),
             lines=tuple(lines),
             marks=(
                 ()
@@ -101,37 +106,24 @@ def build_quality_charts(runs: Sequence[TrainingLog], score: Score, where: str) 
         )
 
 
-def build_training_time_axis(runs: Sequence[TrainingLog]) -> Axis:
-    """Return the time axis of a training set, to the end of its longest run; its quality and
-    machine charts share it.
-    """
-    return Axis(
-        name="time since run_start",
-        unit=MINUTES_AXIS_UNIT,
-        low=0.0,
-        high=max((run.minutes for run in runs if run.minutes is not None), default=None),
-    )
+def format_axis_position(value: float, axis: Axis) -> str:
+    """Format a position on the axis of a training set: minutes, or progress."""
+    return f"{value:.2f}" if axis.unit else f"{value:,.12g}"
 
 
-def format_run_label(number: int, runs: Sequence[TrainingLog]) -> str:
+def format_run_label(number: int, runs: Sequence[object]) -> str:
     """Label a run."""
     return f"run {number}" if len(runs) > 1 else "the run"
 
 
-def list_timed_scores(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
-    """Return minutes and scores of a run's evaluations."""
-    start = run.find_first_record(RUN_START)
-    if start is None:
-        return ()
-    records = zip(run.list_records("eval_accuracy"), run.iterate_evaluations(), strict=True)
-    timed_scores = (
-        (record.event.time_ms - start.event.time_ms, each.scores.get(metric))
-        for record, each in records
+def list_drawn_scores(run: DrawnTrainingRun, metric: str) -> tuple[tuple[float, float], ...]:
+    """Return positions and scores of a run's evaluations in one metric."""
+    return tuple(
+        (position, scores[metric]) for position, scores in run.evaluations if metric in scores
     )
-    return tuple((ms / MS_PER_MINUTE, value) for ms, value in timed_scores if value is not None)
 
 
-def build_epoch_stats_charts(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
+def build_epoch_stats_charts(runs: Sequence[DrawnTrainingRun], where: str) -> Iterator[Chart]:
     """Draw loss and rate per epoch."""
     for key, title, unit, low in (
         (LOSS_KEY, "Loss", "", None),
@@ -140,11 +132,13 @@ def build_epoch_stats_charts(runs: Sequence[TrainingLog], where: str) -> Iterato
         lines = [
             Line(name=format_run_label(number, runs), points=points, dots=True)
             for number, run in enumerate(runs)
-            if (points := list_epoch_values(run, key))
+            if (points := run.epoch_values.get(key, ()))
         ]
         if lines:
             names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
-            first_and_last = [(line.points[0][1], line.points[-1][1]) for line in lines[:5]]
+            first_and_last = [
+                (line.points[0][1], line.points[-1][1]) for line in lines[:MAX_DESCRIBED_RUNS]
+            ]
             ends = "; ".join(
                 f"{name}{first:.4g} in the first, {last:.4g} in the last"
                 for name, (first, last) in zip(names, first_and_last, strict=False)
@@ -160,54 +154,68 @@ def build_epoch_stats_charts(runs: Sequence[TrainingLog], where: str) -> Iterato
             )
 
 
-def list_epoch_values(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
-    """Return epochs and values of a metric logged once per epoch."""
-    epoch_stats = (
-        (record.event.metadata.get(EPOCH_NUM), record.value)
-        for record in run.list_records(THROUGHPUT)
+def build_training_runs_table(drawn: DrawnTrainingSet, score: Score) -> Table:
+    """Show each run's minutes, progress, quality and seed."""
+    rows = tuple(
+        (run.log, "-" if minutes is None else f"{minutes:.4f}", *format_run_end(run))
+        for run, minutes in zip(drawn.runs, score.runs, strict=True)
     )
-    return tuple(
-        (float(epoch), float(value[key]))
-        for epoch, value in epoch_stats
-        if is_finite_number(epoch) and isinstance(value, dict) and is_finite_number(value.get(key))
-    )
-
-
-def build_training_runs_table(
-    result: IndexedResult, runs: Sequence[TrainingLog], score: Score
-) -> Table:
-    """Show each run's minutes, epochs, quality and seed."""
-    rows = []
-    for number, (log, minutes) in enumerate(zip(result.training_logs, score.runs, strict=True)):
-        run = runs[number] if runs else None
-        rows.append(
-            (
-                log.name,
-                "-" if minutes is None else f"{minutes:.4f}",
-                *(format_run_end(run) if run else ("-", "-", "-", "-")),
-            )
-        )
     return Table(
         title="Runs",
-        columns=("log", "minutes", "epochs", "last evaluation", "target reached", "seed"),
-        rows=tuple(rows),
+        columns=("log", "minutes", drawn.progress_name, "last evaluation", "target reached")
+        + ("seed",),
+        rows=rows,
         numeric=(1, 2, 5),
     )
 
 
-def format_run_end(run: TrainingLog) -> tuple[str, str, str, str]:
+def format_run_end(run: DrawnTrainingRun) -> tuple[str, str, str, str]:
     """Format the values at the end of a log."""
-    last = list(run.iterate_evaluations())[-1:]
-    epochs = f"{last[0].epoch:g}" if last and is_finite_number(last[0].epoch) else "-"
     scores = ", ".join(
-        f"{metric} {format_score_value(value)}"
-        for each in last
-        for metric, value in each.scores.items()
-        if value is not None
+        f"{metric} {format_score_value(value)}" for metric, value in run.final.items()
     )
     return (
-        epochs,
+        "-" if run.progress is None else f"{run.progress:,.12g}",
         scores or "-",
-        "yes" if run.status == SUCCESS else "no",
-        str(run.find_value(SEED) if run.find_value(SEED) is not None else "-"),
+        "yes" if run.reached else "no",
+        "-" if run.seed is None else str(run.seed),
     )
+
+
+def build_convergence_tables(score: Score) -> Iterator[Table]:
+    """Show a set's comparison with its reference convergence point, and the minutes that MLCommons
+    publishes; nothing without such a comparison.
+    """
+    convergence = score.convergence
+    if not convergence:
+        return
+    shown = {
+        "outcome": convergence["outcome"],
+        "reference convergence point": convergence["point"],
+        "global batch size": convergence["batch"],
+        "mean of the reference's runs": convergence["reference_mean"],
+        "least mean that passes": convergence["least_mean"],
+        "mean of these runs": convergence["mean"],
+        "factor": convergence["factor"],
+        "minutes of these runs": format_metric_value(score.value, ""),
+        "MLCommons' headline, in minutes": format_metric_value(find_headline_minutes(score), ""),
+    }
+    yield Table(
+        title="Reference convergence",
+        columns=("what", "value"),
+        rows=tuple(
+            (name, f"{value:,.9g}" if isinstance(value, float) else str(value))
+            for name, value in shown.items()
+            if value is not None
+        ),
+    )
+
+
+def find_headline_minutes(score: Score) -> float | None:
+    """Return the minutes that MLCommons' tables show: times the convergence factor, if there is
+    one above 1.
+    """
+    scaled = (score.convergence or {}).get("scaled")
+    if (score.convergence or {}).get("headline") == "scaled" and isinstance(scaled, float):
+        return scaled
+    return score.value

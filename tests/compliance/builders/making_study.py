@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy
+from kinds.records import SECOND_NS, telemetry
 from making import LOADS, write_run
 
 from suite.files.json_files import write_json
@@ -24,6 +25,7 @@ from suite.studies.documents import (
     RateDrift,
     RequestedPoints,
     Study,
+    StudyMachine,
     StudyRow,
     SweepRequest,
     build_batch_settings,
@@ -53,9 +55,9 @@ AXES: Final[dict[str, Any]] = {"engines": ("torch",), "precisions": ("fp32",), "
 SETTINGS: Final[dict[str, Any]] = {"engine.compile": False}
 STRIDE: Final = 331
 """Mixes the latencies of a run, so that its ten parts are alike."""
-TELEMETRY_TEXT: Final = """{"telemetry":1,"channels":[{"id":0,"name":"host","kind":"state","cores":2,"governor":null}],"clocks_ns":[1,1700000040000000000]}
-{"end":{"readings":0,"late":0,"longest_gap_ms":0,"cpu_ms":10,"clocks_ns":[11001000000,1700000051000000000]}}
-"""
+FIRST_QUERY_NS: Final = 2_000_000_000
+"""When the first query is issued, by the monotonic clock: a second after telemetry begins."""
+TELEMETRY_UTC_NS: Final = 1_700_000_040_000_000_000
 
 
 def write_point(folder: Path, step_ns: int) -> tuple[StudyRow, list[int]]:
@@ -75,7 +77,6 @@ def write_point(folder: Path, step_ns: int) -> tuple[StudyRow, list[int]]:
         settings={**SETTINGS, **build_batch_settings(batch)},
         system="box",
     )
-    (folder / TELEMETRY_FILE).write_text(TELEMETRY_TEXT)
     write_json(folder / POINT_FILE, asdict(point))
     latencies = numpy.array(load.latencies, "i8")[
         numpy.arange(load.queries) * STRIDE % load.queries
@@ -84,10 +85,12 @@ def write_point(folder: Path, step_ns: int) -> tuple[StudyRow, list[int]]:
         load.queries,
         [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")],
     )
-    rows["done_ns"] = numpy.cumsum(latencies)
+    rows["done_ns"] = FIRST_QUERY_NS + numpy.cumsum(latencies)
     rows["issued_ns"] = rows["done_ns"] - latencies
     rows["batch"], rows["samples"] = range(load.queries), batch
     numpy.save(folder / QUERY_RECORD_FILE, rows)
+    seconds = int(rows["done_ns"].max()) // SECOND_NS
+    (folder / TELEMETRY_FILE).write_text(telemetry(SECOND_NS, TELEMETRY_UTC_NS, seconds))
     low, high = compute_rate_interval(compute_part_means(latencies), batch)
     facts = read_facts(folder)
     place = f"{SYSTEM}/{folder.name}"
@@ -144,6 +147,12 @@ def write_study(root: Path) -> Path:
     rows = (row, refused)
     study = Study(
         kind="sweep",
+        machine=StudyMachine(
+            processor="AMD EPYC",
+            processors=1,
+            packages={"torch": "2.13.0"},
+            commands=(("podium", "sweep", "--network", "toy"),),
+        ),
         **SHARED,
         system="box",
         seed=0,

@@ -16,6 +16,7 @@ from examples import EXAMPLES, path_of
 
 from compliance.cli import check, explain
 from compliance.rules import load_rules
+from suite.console.screen import Screen
 from suite.errors import RequestError
 
 BASE = EXAMPLES / "base"
@@ -45,11 +46,11 @@ def test_there_is_one_result_for_each_path_in_the_order_given(tmp_path: Path) ->
     assert [each["verdict"] for each in report["results"]] == [
         "valid",
         "broken",
-        "broken",
+        "unknown",
         "broken",
         "broken",
         "valid",
-        "broken",
+        "unknown",
     ]
     assert all(each["findings"] for each in report["results"] if each["verdict"] == "broken")
     assert result.return_value == 1
@@ -124,7 +125,9 @@ def test_labels_may_come_from_the_user(tmp_path: Path) -> None:
     assert "accuracy.unscored" in run(str(tree)).stdout
     truth = BASE / "tree" / "open" / "acme" / "truth"
     for folder in (truth, truth / "resnet50", truth.parent):
-        assert run(str(tree), "--truth", str(folder)).stdout == f"{tree}: valid (podium-v1)\n"
+        headline, *rest = run(str(tree), "--truth", str(folder)).stdout.splitlines()
+        assert headline == f"{tree}: valid (podium-v1; 1 set of 1 log, 1 entry of 2 runs)"
+        assert len(rest) == 2
 
 
 CONFIG = (
@@ -148,7 +151,7 @@ def test_a_file_of_hyperparameters_is_judged_before_the_run(tmp_path: Path) -> N
     assert "did you mean 'opt_name'" in str(
         run("--config", str(path), "--workload", "resnet50").exception
     )
-    assert "name the workload" in str(run("--config", str(path)).exception)
+    assert "the file names no workload" in str(run("--config", str(path)).exception)
 
 
 @pytest.mark.parametrize("rule", sorted(load_rules()))
@@ -200,3 +203,22 @@ def test_the_judge_needs_no_framework_and_starts_at_once() -> None:
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_results_that_are_moved_afterwards_have_their_final_paths(
+    tmp_path: Path, valid: bool
+) -> None:
+    """A campaign moves only what the judge accepts; the rest stays where it was judged."""
+    staged, final = tmp_path / "results" / ".podium" / "campaign", tmp_path / "results"
+    shutil.copytree(BASE / "tree", staged)
+    if not valid:
+        next(staged.rglob("result_0.txt")).write_text("")
+    words = [str(staged / "open" / "acme"), "--format", "json"]
+    result = CliRunner().invoke(
+        check, words, standalone_mode=False, obj=Screen(moving=(staged, final))
+    )
+    (judged,) = json.loads(result.stdout)["results"]
+    assert (judged["verdict"] == "valid") is valid
+    assert judged["path"] == str((final if valid else staged) / "open" / "acme")
+    assert all(each["file"].startswith(str(staged)) is not valid for each in judged["findings"])

@@ -61,6 +61,16 @@ def test_a_legal_file_gives_exit_code_zero(toml: Path) -> None:
     assert run("--config", toml).return_value == 0
 
 
+def test_a_byte_order_mark_changes_nothing(toml: Path) -> None:
+    """Windows' editors write one; lines are counted as before."""
+    toml.write_text(TABLE % "3e-4", "utf-8-sig")
+    [found] = findings("--config", toml)
+    assert (found["rule"], found["line"]) == ("training.legality", 5)
+    toml.write_text(TABLE % "2e-4", "utf-16")
+    [found] = findings("--config", toml)
+    assert (found["rule"], found["found"]) == ("file.readable", "is UTF-16; save it as UTF-8")
+
+
 def test_json_is_judged_as_toml_is(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"workload": "resnet50"} | LARS, indent=1))
@@ -75,9 +85,26 @@ def test_json_is_judged_as_toml_is(tmp_path: Path) -> None:
 def test_what_is_missing_has_no_line(toml: Path) -> None:
     toml.write_text('workload = "resnet50"\nopt_name = "lars"\n')
     found = findings("--config", toml)
-    assert ("global_batch_size is missing", None) in [
-        (each["found"], each["line"]) for each in found
+    assert ("global_batch_size is missing", None, "a value for profile full") in [
+        (each["found"], each["line"], each["required"]) for each in found
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("c.toml", "workload = 'gnmt'\n[data]\nx = = 3\n", 3),
+        ("c.json", '{\n"workload": "gnmt",\n"a": 1,\n"a": 2}', 4),
+        ("c.json", '{\n"workload": "gnmt",\n}', 3),
+        ("c.json", "[1]", None),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_shown_at_its_line(
+    tmp_path: Path, name: str, text: str, line: int | None
+) -> None:
+    (tmp_path / name).write_text(text)
+    [found] = findings("--config", tmp_path / name)
+    assert (found["rule"], found["line"]) == ("file.readable", line)
 
 
 def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
@@ -94,14 +121,27 @@ def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
     ("name", "text", "words", "message"),
     [
         ("c.toml", "opt_nam = 'lars'\n", ("--workload", "resnet50"), "did you mean 'opt_name'"),
-        ("c.toml", "opt_name = 'lars'\n", (), "name the workload"),
+        ("c.toml", "opt_name = 'lars'\n", (), "c.toml: the file names no workload"),
+        ("c.toml", "opt_name = 'lars'\nworkload = 3\n", (), "c.toml:2: the file names no"),
         (
             "c.toml",
             "global_batch_size = 'many'\n",
             ("--workload", "resnet50"),
             "is not of type int",
         ),
-        ("c.toml", "workload = 'resnet51'\n", (), "did you mean 'resnet50'"),
+        (
+            "c.toml",
+            "\nworkload = 'resnet51'\n",
+            (),
+            "c.toml:2: unknown workload 'resnet51'; did you mean 'resnet50'",
+        ),
+        ("c.toml", "workload = 'gnmt'\nround = 'v9'\n", (), "c.toml:2: unknown round 'v9'"),
+        (
+            "c.toml",
+            "workload = 'gnmt'\nround = 'inference-v0.5'\n",
+            (),
+            "c.toml:2: round inference-v0.5 has no hyperparameters",
+        ),
         (
             "c.toml",
             "workload = 'resnet50'\n",
@@ -133,7 +173,7 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(
     [
         ("nowhere.toml", None, "No such file"),
         (".", None, "not a plain file"),
-        ("c.toml", "\udcff\udcfe\0", "not UTF-8"),
+        ("c.toml", "\udcff\udcfe\0", "is UTF-16"),
         ("c.toml", "opt_name = \n", "line 1"),
         ("c.json", '{"workload": "resnet50", "opt_name": NaN}', "not a finite number"),
         (

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from examples import EXAMPLES
 
 from compliance.documents.organisation_name import is_organisation_name
 from compliance.judge import Judge
+from suite.files.layout import fold_name
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,64 @@ def test_logs_and_descriptions_are_compared_alike(
         if accepted
         else {"log.place", "org.description"} <= found
     )
+
+
+ORGANISATION = "Zürich-Möbel"
+TREES = (
+    ("trained-tree", '"submission_org", "value": ', '"submitter": '),
+    ("since-v5.1", '"submitter": '),
+    ("filed-closed", '"submitter": '),
+    ("tree", '"submission_org", "value": ', '"submitter": ', '"org": '),
+)
+
+
+def rename_organisation(tree: Path, folder: str, name: str, fields: tuple[str, ...]) -> None:
+    """Rename an organisation's folder, and state another spelling in all of its files."""
+    for path in [*tree.glob("**/result_*.txt"), *tree.glob("**/*.json")]:
+        text = path.read_text()
+        for field in fields:
+            text = re.sub(rf'({re.escape(field)})"acme"', rf'\g<1>"{name}"', text)
+        path.write_text(text)
+    for path in tree.glob("**/acme"):
+        path.rename(path.with_name(folder))
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("base", TREES, ids=lambda base: base[0])
+def test_one_name_in_two_forms_of_unicode_is_one_organisation(
+    tmp_path: Path, base: tuple[str, ...], form: str
+) -> None:
+    """macOS stores names of folders decomposed, and a keyboard types them composed."""
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    tree = Path(shutil.copytree(EXAMPLES / "base" / base[0], tmp_path / "tree"))
+    before = {finding.rule for finding in Judge().judge_path(str(tree)).findings}
+    rename_organisation(
+        tree,
+        unicodedata.normalize(form, ORGANISATION),
+        unicodedata.normalize(other, ORGANISATION),
+        base[1:],
+    )
+    told = {finding.rule for finding in Judge().judge_path(str(tree)).findings}
+    assert told - {"checkpoint.record"} == before  # it has the hash of the log, which was edited
+
+
+@pytest.mark.parametrize("base", TREES, ids=lambda base: base[0])
+def test_names_that_print_alike_are_shown_with_their_code_points(
+    tmp_path: Path, base: tuple[str, ...]
+) -> None:
+    """A Cyrillic letter in a name: both texts of the finding were the same to the eye."""
+    tree = Path(shutil.copytree(EXAMPLES / "base" / base[0], tmp_path / "tree"))
+    rename_organisation(tree, "acme", "\u0430cme", base[1:])
+    told = [
+        finding
+        for finding in Judge().judge_path(str(tree)).findings
+        if "\u0430cme" in finding.found and "acme" in finding.required
+    ]
+    assert told
+    assert all("(U+0430)" in each.found and "(U+0061)" in each.required for each in told)
+
+
+def test_names_of_other_scripts_are_told_apart() -> None:
+    """Letters other than a to z were left out: two such names were equal."""
+    assert fold_name("浪潮") != fold_name("联想")
+    assert fold_name("Müller & Co.") == fold_name("mu\u0308ller_co")

@@ -3,6 +3,7 @@ holds any text that a file may bring.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,10 @@ from jsonschema import Draft202012Validator
 from compliance.cli import REPORT_FORMATS, check, explain
 from compliance.documents import json_document
 from compliance.reports import render as report
+from compliance.reports.github import render_step_summary
+from compliance.reports.text import render_text_report
 from compliance.rules import load_rules
-from compliance.verdict import Finding, Severity, Verdict
+from compliance.verdict import Finding, JudgedResult, ResultKind, Severity, Verdict
 from compliance.verdict import PathJudgement as Judged
 
 BASE = EXAMPLES / "base"
@@ -113,6 +116,7 @@ def test_a_name_in_another_encoding_is_no_crash(tmp_path: Path) -> None:
 def test_the_command_line_offers_each_format_that_there_is() -> None:
     assert {path.stem for path in Path(report.__file__).parent.glob("*.py")} - {
         "__init__",
+        "counts",
         "limits",
         "render",
     } == set(REPORT_FORMATS)
@@ -185,7 +189,7 @@ def test_what_was_found_often_is_said_once_with_its_places() -> None:
         *(f"results/result_0.txt:{line}" for line in (1, 2, 3)),
         "found 0.1; expected 0.759",
         *(f"results/result_0.txt:{line}" for line in (4, 5)),
-        "and 3 more",
+        "and 3 more (-v lists them)",
         "-> train on",
     ]
 
@@ -227,8 +231,11 @@ def test_hundreds_of_paths_fit_on_a_few_screens() -> None:
     assert len(lines) < 300
     assert lines[0] == "600 PATHs: 300 broken, 300 valid"
     assert "  and 25 more rules" in lines
-    assert "and 270 more broken, 300 more valid" in lines
+    assert "and 270 more broken, 300 more valid (-v lists them)" in lines
     assert lines[-1].startswith("280 more PATHs have findings")
+    whole = render_text_report(many, verbose=True)
+    assert not re.search("and .* more|[0-9] more", whole)
+    assert all(f"log-{number}: broken" in whole for number in range(300))
 
 
 def test_a_run_that_did_not_converge_is_told_as_such() -> None:
@@ -262,17 +269,27 @@ def test_an_annotation_stands_at_its_file_and_line() -> None:
         ),
     ).splitlines()
     assert (
-        lines[0]
+        lines[0] == "::error title=podium check::results: broken (podium-v1; 1 error, 1 warning,"
+        " 1 info)"
+    )
+    assert (
+        lines[1]
         == "::error file=results/result_0.txt,line=7,title=training.target::found 0.7; expected"
         " 0.759%0Atrain on%0Aa rule"
     )
-    assert lines[1].startswith("::warning file=results/result_0.txt,title=")
-    assert lines[2].startswith("::notice ")
-    assert lines[3] == "::error title=podium check::results: broken (podium-v1)"
+    assert lines[2].startswith("::warning file=results/result_0.txt,title=")
+    assert lines[3].startswith("::notice ")
+
+
+def test_errors_of_all_paths_come_first_in_a_workflow() -> None:
+    """GitHub shows the first ten annotations of a level, and a page of notices hides an error."""
+    notes = result(*(finding(severity=Severity.INFO, line=line) for line in range(1, 20)))
+    lines = render("github", notes, result(finding(), path="b")).splitlines()
+    assert [line.split()[0] for line in lines] == ["::error"] * 2 + ["::notice"] * 20
 
 
 def test_a_comma_in_a_files_name_does_not_end_the_property() -> None:
-    [line, _] = render("github", result(finding(file="a,line=1:b%.txt"))).splitlines()
+    [_, line] = render("github", result(finding(file="a,line=1:b%.txt"))).splitlines()
     assert line.startswith("::error file=a%2Cline=1%3Ab%25.txt,line=7,")
 
 
@@ -283,6 +300,149 @@ def test_an_absolute_path_below_the_working_folder_is_named_from_there(
     monkeypatch.chdir(tmp_path)
     assert "file=a/b.txt," in render("github", result(finding(file=str(tmp_path / "a" / "b.txt"))))
     assert "file=/elsewhere/b.txt," in render("github", result(finding(file="/elsewhere/b.txt")))
+
+
+def test_a_workflow_gets_a_summary_of_its_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may have the summaries of other commands of the step, which stay."""
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    tree = spoil_one_entry(tmp_path)
+    assert run(str(tree), "--format", "github").return_value == 1
+    lines = summary.read_text("utf-8").splitlines()
+    assert lines[0] == "before"
+    assert lines[1].startswith("### ") and lines[1].endswith(": broken")
+    rows = [line for line in lines if line.startswith("| ")]
+    assert rows[2].startswith("| broken | open/acme/results/box-torch-fp32/resnet50/SingleStream |")
+    assert rows[3].startswith("| valid | open/acme/results/box-torch-bf16/resnet | set of 1 log |")
+    assert any(row.startswith("| error | entry.value | 1 | ") for row in rows)
+    run(str(tree))
+    assert summary.read_text("utf-8").splitlines() == lines
+
+
+def test_a_summary_that_cannot_be_written_costs_the_summary_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "none" / "summary.md"))
+    ended = run(str(BASE / "tree"), "--format", "github")
+    assert ended.return_value == 0
+    assert "No such file or directory; no summary is written" in ended.stderr
+
+
+def test_text_in_a_summary_is_no_markup() -> None:
+    nasty = finding(file=NASTY, found="a|b\n# c <img> `x`", rule="training.target")
+    text = render_step_summary([result(nasty, path=NASTY)])
+    assert "\n# c" not in text
+    assert "<img>" not in text
+    assert r"a\|b" in text
+
+
+# ---- the results in a PATH ----
+
+
+def spoil_one_entry(folder: Path) -> Path:
+    """Copy the tree, and edit one value of its entry."""
+    tree = Path(shutil.copytree(BASE / "tree", folder / "tree"))
+    [record] = tree.glob("open/acme/results/*/resnet50/SingleStream/performance/run_1/run.json")
+    told = json.loads(record.read_text("utf-8"))
+    told["value"] = 1.0
+    record.write_text(json.dumps(told))
+    return tree
+
+
+def test_each_result_of_a_tree_has_its_own_verdict(tmp_path: Path) -> None:
+    tree = spoil_one_entry(tmp_path)
+    lines = run(str(tree)).stdout.splitlines()
+    assert lines[0].startswith(f"{tree}: broken (podium-v1; 1 set of 1 log, 1 entry of 2 runs; ")
+    assert lines[1].split()[:5] == [
+        "broken",
+        "open/acme/results/box-torch-fp32/resnet50/SingleStream",
+        "entry",
+        "of",
+        "2",
+    ]
+    assert lines[2].split() == [
+        "valid",
+        "open/acme/results/box-torch-bf16/resnet",
+        "set",
+        "of",
+        "1",
+        "log",
+    ]
+    [told] = json.loads(run(str(tree), "--format", "json").stdout)["results"]
+    assert list(json_document.check_document_schema("report.json", {"results": [told]})) == []
+    judged = {each["kind"]: each for each in told["judged"]}
+    assert (judged["entry"]["verdict"], judged["set"]["verdict"]) == ("broken", "valid")
+    assert judged["entry"]["findings"]["error"] > 0
+    assert judged["set"]["path"] == str(tree / "open/acme/results/box-torch-bf16/resnet")
+    suite = ElementTree.fromstring(run(str(tree), "--format", "junit").stdout)[0]
+    failed = {
+        case.attrib["name"]: case.find("failure") is not None for case in suite.iter("testcase")
+    }
+    assert failed["entry open/acme/results/box-torch-fp32/resnet50/SingleStream"]
+    assert not failed["set open/acme/results/box-torch-bf16/resnet"]
+    assert len(failed) == int(suite.attrib["tests"])
+
+
+@pytest.mark.parametrize(
+    ("path", "counts"),
+    [
+        ("log", "1 log"),
+        ("trained-set", "1 set of"),
+        ("trained-tree", "1 set of"),
+        ("served-submission", "1 run"),
+        ("filed-later", "1 entry of"),
+        ("since-v5.1", "2 entries of"),
+        ("study", "1 study"),
+        ("bundle", "1 set of 1 log, 1 entry of 2 runs"),
+    ],
+)
+def test_the_verdict_names_what_was_judged(path: str, counts: str) -> None:
+    """Of every kind of round, and of a single result as of a tree."""
+    headline = run(str(path_of(BASE / path))).stdout.splitlines()[0]
+    assert f"; {counts}" in headline
+
+
+def test_the_verdict_names_what_could_not_be_checked() -> None:
+    headline = run(str(path_of(EXAMPLES / "invalid" / "accuracy.unscored"))).stdout.splitlines()[0]
+    assert "; not checked: accuracy of 1; " in headline
+
+
+def test_findings_of_no_single_result_are_counted_beside_them() -> None:
+    """A system without its description makes a tree broken whose results are all valid."""
+    one = JudgedResult(kind=ResultKind.SET, path="results/a", files=5, findings=())
+    other = JudgedResult(kind=ResultKind.STUDY, path="results/b", files=0, findings=())
+    judged = Judged(path="results", round="podium-v1", findings=(finding(),), results=(one, other))
+    assert text_of(judged)[:4] == [
+        "results: broken (podium-v1; 1 set of 5 logs, 1 study; 1 error)",
+        "  valid   a                set of 5 logs",
+        "  valid   b                study",
+        "  broken  everything else                 1 error",
+    ]
+
+
+def test_a_tree_of_many_results_lists_the_worst_and_counts_the_others() -> None:
+    made = [
+        JudgedResult(kind=ResultKind.ENTRY, path=f"results/{number}", files=2, findings=())
+        for number in range(40)
+    ]
+    last = JudgedResult(kind=ResultKind.ENTRY, path="results/z", files=2, findings=(finding(),))
+    judged = Judged(path="results", round="podium-v1", findings=(finding(),), results=(*made, last))
+    lines = text_of(judged)
+    assert lines[1].split()[:2] == ["broken", "z"]
+    assert "  and 21 more valid (-v lists them)" in lines
+    assert len(render_text_report([judged], verbose=True).splitlines()) > 41
+
+
+def test_verbose_shows_every_place(tmp_path: Path) -> None:
+    many = result(*(finding(line=line) for line in range(1, 91)))
+    assert "and 85 more (-v lists them)" in render("text", many)
+    whole = render_text_report([many], verbose=True)
+    assert all(f"results/result_0.txt:{line}\n" in whole for line in range(1, 91))
+    assert "more" not in whole
+    assert run(str(spoil_one_entry(tmp_path)), "-v").return_value == 1
 
 
 # ---- junit ----

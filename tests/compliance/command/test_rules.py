@@ -143,6 +143,30 @@ def test_only_errors_weigh_and_the_worst_counts() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ("status None", "no status"),
+        ("status None, last evaluation: top1 0.7", "no status, last evaluation: top1 0.7"),
+        ("field of gnmt None", "no field of gnmt"),
+        ("status 'success'", "status 'success'"),
+        ("{'loss': None}", "{'loss': None}"),
+        ("None of the runs", "None of the runs"),
+    ],
+)
+def test_a_missing_value_is_worded_for_people(found: str, shown: str) -> None:
+    def find_one(document: int) -> Iterator[Fault]:
+        """A rule.
+
+        Source: x.
+        Advice: y.
+        """
+        yield Fault(file=Path("x"), found=found, required="None, as in run.json")
+
+    [told] = rule("test.one", int)(find_one)(1)
+    assert (told.found, told.required) == (shown, "no value, as in run.json")
+
+
 def test_ids_are_words_that_people_can_type() -> None:
     for id, each in load_rules().items():
         assert id == each.id

@@ -270,6 +270,11 @@ def test_the_flag_of_the_ceiling_is_computed_again(
     assert set(ceilings(tree, ceiling=ceiling, above_ceiling_share=flag)) == severities
 
 
+def test_a_rate_above_the_ceilings_share_is_said_once(tree: Path) -> None:
+    found = ceilings(tree, ceiling=401.0, above_ceiling_share=True)["warning"]
+    assert found.count("samples/s") == 1
+
+
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM])
 def test_a_latency_stands_for_a_rate(tmp_path: Path, scenario: Scenario) -> None:
     """One sample per 9.53 ms, or eight: the share counts samples, as the harness does."""

@@ -129,6 +129,24 @@ def test_a_superseded_run_in_the_place_of_the_kept_one_is_refused(tree: Path) ->
     assert errors(tree) == {"ledger.kept"}
 
 
+@pytest.mark.parametrize("made_it", [True, False])
+def test_a_restored_run_counts_and_is_told(tree: Path, made_it: bool) -> None:
+    """Only of the step that made it: a line about another run restores nothing."""
+
+    def restore(steps: list[LedgerStep]) -> list[LedgerStep]:
+        made = len(steps) - 2
+        kept = steps[made]
+        shared = {"n": 0, "utc": kept.utc, "previous": "", "nonce": kept.nonce}
+        gone = LedgerStep(step=StepKind.SUPERSEDED, files=kept.files, made=made, **shared)
+        back = replace(gone, step=StepKind.RESTORED, made=made if made_it else made - 2)
+        return [*steps[:-1], gone, back, steps[-1]]
+
+    relink(tree, restore)
+    assert errors(tree) == (set() if made_it else {"ledger.kept"})
+    told = [each.found for each in Judge().judge_path(str(tree)).findings]
+    assert any("superseded and restored" in each for each in told) is made_it
+
+
 def test_two_steps_for_one_file_are_refused(tree: Path) -> None:
     """One of them was never done."""
     relink(tree, lambda steps: [*steps, steps[-3], steps[-2]])

@@ -196,3 +196,17 @@ def test_a_study_of_an_earlier_version_is_judged_as_before(tmp_path: Path) -> No
     assert not errors(tmp_path) and warnings(tmp_path) == {"study.request"}
     of_points(settings={"x": 1})(tmp_path)
     assert errors(tmp_path) == {"study.points"}
+
+
+def test_a_sweep_beside_other_programs_is_noisy_as_a_result_is(tmp_path: Path) -> None:
+    """The telemetry of each point has what others used, and nobody looked at it."""
+    study(tmp_path)
+    for path in tmp_path.rglob(TELEMETRY_FILE):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            if "host" in line:
+                line["host"] |= {"cpu_others": 0.46, "cpu_own": 0.5}
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = [each for each in result_of(tmp_path).findings if each.rule == "noise.others"]
+    assert len({each.file for each in found}) == len(list(tmp_path.rglob(TELEMETRY_FILE)))
+    assert {each.severity for each in found} == {Severity.WARNING}

@@ -488,8 +488,8 @@ def test_no_network_is_trained_in_an_instant(tmp_path: Path, workload: str) -> N
 def test_no_target_is_reached_in_one_epoch_where_no_run_has_reached_it(
     workload: str, profile: Profile
 ) -> None:
-    """GNMT and Transformer reach smoke's target in their first epoch, and Transformer full's in its
-    second: there one is none too few.
+    """Transformer reaches smoke's target in its first epoch, as GNMT did with an earlier text, and
+    Transformer full's in its second: there one is none too few.
     """
     row = registry.load_round().benchmark(workload).training[profile]
     at_once = workload == "transformer" or (workload == "gnmt" and profile is Profile.SMOKE)
@@ -716,7 +716,7 @@ def test_a_derived_hyperparameter_that_no_row_requires_is_missed(
     assert Judge().judge_path(str(tmp_path / "result_0.txt")).verdict is Verdict.BROKEN
 
 
-@pytest.mark.parametrize(("samples", "rules"), [(288, set()), (228, {"training.samples"})])
+@pytest.mark.parametrize(("samples", "rules"), [(72, set()), (228, {"training.samples"})])
 def test_games_of_mini_go_are_as_many_as_its_row_says(
     tmp_path: Path, samples: int, rules: set[str]
 ) -> None:

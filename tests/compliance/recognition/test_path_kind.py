@@ -14,7 +14,7 @@ from compliance.bundle.archive import unpack_bundle
 from compliance.bundle.seal import SEAL_BYTES
 from compliance.judge import Judge
 from compliance.recognition.path_kind import PathKind, recognise_path
-from compliance.verdict import Verdict
+from compliance.verdict import UNKNOWN_ROUND, Verdict
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
@@ -129,11 +129,12 @@ def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> Non
         lambda path: path.write_text("no log\n"),
     ],
 )
-def test_what_is_none_of_these_is_broken(tmp_path: Path, make: object) -> None:
+def test_what_is_none_of_these_is_of_no_known_round(tmp_path: Path, make: object) -> None:
+    """It was judged as podium's own, whose header it does not have."""
     make(tmp_path / "thing")  # type: ignore[operator]
     result = Judge().judge_path(str(tmp_path / "thing"))
-    assert result.verdict is Verdict.BROKEN
-    assert result.findings
+    assert (result.round, result.verdict) == (UNKNOWN_ROUND, Verdict.UNKNOWN)
+    assert [finding.rule for finding in result.findings] == ["round.known"]
 
 
 def test_a_folder_that_may_not_be_searched_is_broken(

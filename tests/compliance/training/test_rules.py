@@ -873,6 +873,18 @@ def test_the_odd_run_out_is_named_whichever_it_is(tmp_path: Path) -> None:
     assert found[0].line
 
 
+def test_a_key_that_one_log_lacks_is_called_missing(tmp_path: Path) -> None:
+    """And not "nothing" in quotes, which looks like a value."""
+    set_of((0, drop("opt_name")))(tmp_path)
+    [found] = [
+        finding
+        for finding in Judge().judge_path(str(tmp_path)).findings
+        if finding.rule == "runs.hyperparameters"
+    ]
+    assert found.found == "opt_name is missing"
+    assert found.required.endswith(", as in result_1.txt")
+
+
 def test_a_seed_that_is_not_logged_is_not_missed(tmp_path: Path) -> None:
     set_of(*((number, drop("seed")) for number in range(5)))(tmp_path)
     assert Judge().judge_path(str(tmp_path)).findings == ()

@@ -45,8 +45,6 @@ def words(results: Path, *more: str, workload: str = "fake", framework: str = "f
     common = [
         "--framework",
         framework,
-        "--engine",
-        framework,
         "--device",
         "cpu",
         "--org",

@@ -109,8 +109,6 @@ def test_the_batch_script_trains_and_goes_on_after_it_was_stopped(tmp_path: Path
     more = (
         "--framework",
         "fake",
-        "--engine",
-        "fake",
         "--precision",
         "fp32",
         "--threads",

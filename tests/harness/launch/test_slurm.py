@@ -26,8 +26,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why := slurm.missing()),
 FAKE = (
     "--framework",
     "fake",
-    "--engine",
-    "fake",
     "--precision",
     "fp32",
     "--threads",

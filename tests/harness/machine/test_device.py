@@ -136,7 +136,7 @@ def test_commands_end_with_their_codes(
 ):
     """And leave nothing that looks like a result."""
     monkeypatch.setattr(device_module, "count_usable_gpus", lambda: count)
-    fake = ["--framework", "fake", "--engine", "fake"] if "fake" in command else []
+    fake = ["--framework", "fake"] if "fake" in command else []
     monkeypatch.setattr(
         sys,
         "argv",

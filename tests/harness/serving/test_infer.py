@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from podium_fakes import drive
 from podium_fakes.drive import entry, options
 from podium_fakes.kept import NONCE, keep_ceiling, keep_checkpoint, run_folders, run_record
 
+from harness import progress
+from harness.commands.infer import infer as command
 from harness.machine import cpus
 from harness.serving import harness_ceiling, infer, performance_runs, staging
 from harness.serving.loadgen.result_files import read_detail_log
@@ -130,6 +134,20 @@ def test_both_modes_of_a_scenario_run_on_as_many_threads(
         2,
         2,
     ]
+
+
+@pytest.mark.slow
+def test_no_phase_of_serving_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Model and probe are in a child process, which takes minutes for a large model."""
+    keep_checkpoint(tmp_path / "results")
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.1)
+    given = [part for each in SHORT for part in ("--set", each)]
+    asked = [*drive.words(tmp_path / "results")[1:], "--scenario", "offline", "--mode", "accuracy"]
+    done = CliRunner().invoke(command, [*asked, *given])
+    assert done.exception is None, done.exception
+    preparing = "fake: preparing: model, accuracy set, and a probe of its speed: 0:0"
+    told = [line for line in done.stdout.splitlines() if line.endswith(" so far")]
+    assert any(line.startswith(preparing) for line in told), done.stdout
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,12 +18,14 @@ import pytest
 from podium_fakes import drive, fake
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
+from harness import progress
 from harness.distributed import RankLost, Ranks
-from harness.machine import cpus
-from harness.training import log_header, run_set
+from harness.machine import cpus, system_description
+from harness.training import export, log_header, run_set
 from harness.training import request as training_request
+from harness.training.request import resolve_training_request
 from harness.training.run_context import TrainingJob
-from harness.training.run_set import train_run_set
+from harness.training.run_set import announce_preparation, train_run_set
 from harness.training.timed_run import check_data_sizes
 from suite import registry
 from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
@@ -687,3 +690,92 @@ def test_a_training_run_has_the_usual_looks(
     gc.set_threshold(garbage.SELDOM_THRESHOLD)
     train_run_set("fake", options(tmp_path), seed=1, runs=2)
     assert len(seen) > 2 and set(seen) == {garbage.USUAL_THRESHOLDS}
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked", "taken"),
+    [
+        ("avx2 avx512f", None, Precision.FP32),
+        ("avx2 avx512f", Precision.BF16, Precision.BF16),
+        ("avx512_bf16", None, Precision.BF16),
+    ],
+)
+def test_bf16_that_would_be_emulated_is_no_default(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    flags: str,
+    asked: Precision | None,
+    taken: Precision,
+):
+    """Quick trains in bf16, which a processor without its instructions computes many times slower
+    than fp32; who asks for it gets it.
+    """
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nflags : fpu {flags}\n")
+    monkeypatch.setattr(system_description, "CPU_INFO_FILE", tmp_path / "cpuinfo")
+    asking = options(
+        tmp_path / "results",
+        profile=Profile.QUICK,
+        framework="torch",
+        engine="torch",
+        data=tmp_path,
+        precision=asked,
+        system=None,
+    )
+    training = resolve_training_request("resnet50", asking)
+    assert training.request.precision == taken
+    assert training.entry.system.endswith(f"-{taken}")
+    announce_preparation(training)
+    told = capsys.readouterr().out
+    assert (
+        "would emulate it, so training takes fp32; --precision bf16 trains in bf16" in told
+    ) is (taken is Precision.FP32)
+
+
+def delay(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> None:
+    """Let a function take longer than the silence that is allowed."""
+    original = getattr(where, name)
+
+    def slow(*given: object) -> object:
+        time.sleep(0.6)
+        return original(*given)
+
+    monkeypatch.setattr(where, name, slow)
+
+
+@pytest.mark.slow
+def test_no_phase_of_a_training_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """In a long step, an evaluation, a resumed run's first look at its state, and while the
+    checkpoint is scored.
+    """
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.2)
+    for where, name in (
+        (fake.FakeTraining, "__init__"),
+        (fake.FakeTraining, "evaluate"),
+        (fake.FakeTraining, "restore"),
+        (export, "score_reference_accuracy"),
+    ):
+        delay(monkeypatch, where, name)
+    asked = ("fake.steps=3", "fake.step_ms=600", "checkpoint.interval_s=0")
+    evaluate = fake.FakeTraining.evaluate
+
+    def stop_and_evaluate(training: fake.FakeTraining) -> object:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return evaluate(training)
+
+    with monkeypatch.context() as cut, pytest.raises(Terminated):
+        cut.setattr(fake.FakeTraining, "evaluate", stop_and_evaluate)
+        train_run_set("fake", options(tmp_path, *asked), seed=1)
+    capsys.readouterr()
+    train_run_set("fake", options(tmp_path, *asked), resume=True)
+    told = [line for line in capsys.readouterr().out.splitlines() if line.endswith(" so far")]
+    for phase in (
+        "preparing, profile smoke: the data survey and the model come before the clock",
+        r"training until top1 .*",
+        r"epoch \d+/\d+",
+        r"epoch \d+/\d+, evaluating",
+        "scoring the checkpoint .*",
+    ):
+        assert any(re.fullmatch(rf"fake: {phase}: 0:0\d so far", line) for line in told), told

@@ -31,6 +31,7 @@ from submissions.commands.run import run
 from submissions.result_index import UNPACKED_BUNDLES
 from suite import registry
 from suite.cli import RunOptions
+from suite.console.screen import convert_to_final_path
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import ResultsEntry
 from suite.loadgen.scenario import Scenario
@@ -528,7 +529,7 @@ def test_a_failing_audit_does_not_keep_the_next_from_running(
     """All tests that are lacking run, without meters, and all that failed are named in the end."""
     called: list[tuple[str, ...]] = []
 
-    def failing(*words: str) -> None:
+    def failing(_: object, *words: str) -> None:
         called.append(words)
         raise JudgedError(words[-1])
 
@@ -759,3 +760,34 @@ def test_a_wrong_request_is_told_as_it_is(stage: Stage, monkeypatch: pytest.Monk
     assert (
         isinstance(outcome.exception, RequestError) and str(outcome.exception) == "no such device"
     )
+
+
+def test_the_judge_of_a_replacing_campaign_knows_where_its_files_will_be(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check printed paths in a folder that was gone when the command ended."""
+    seen: list[str] = []
+
+    def check(words: list[str]) -> int:
+        seen.extend(map(convert_to_final_path, words))
+        return 0
+
+    monkeypatch.setattr(stage, "check", check)
+    go(stage, "--seed", "1")
+    go(stage, "--seed", "2")
+    assert len(stage.calls) == 6 and any(".podium" in word for word in stage.calls[-1])
+    assert seen and all(Path(path).exists() and ".podium" not in path for path in seen)
+
+
+def test_a_replacing_campaign_that_missed_its_target_says_where_its_files_are(
+    stage: Stage,
+) -> None:
+    go(stage, "--seed", "1")
+    stage.misses, stage.broken = True, {"resnet", "resnet50"}
+    result = CliRunner().invoke(
+        run, ["resnet50", "--results", str(stage.home), "--seed", "2"], standalone_mode=False
+    )
+    assert isinstance(result.exception, JudgedError)
+    told = result.stdout.splitlines()[-1]
+    gone, now = told.split("what is named in ")[1].split(" is now in ")
+    assert not Path(gone).exists() and Path(now).is_dir()

@@ -46,7 +46,8 @@ SIDE = ComparisonSide(
 
 def side(path: str = "b", **changes: Any) -> ComparisonSide:
     """Another result; fields of the score are changed in it."""
-    names = {name: changes.pop(name) for name in list(changes) if name in Score.__slots__}
+    own = {*Score.__slots__} - {*ComparisonSide.__slots__}
+    names = {name: changes.pop(name) for name in list(changes) if name in own}
     return replace(SIDE, path=path, score=replace(SCORE, **names), **changes)
 
 
@@ -68,10 +69,14 @@ def beside(first: ComparisonSide, other: ComparisonSide) -> ComparedResult:
         ({"division": "closed"}, "division: open and closed"),
         ({"metric": "latency_p90"}, "metric: samples_per_second and latency_p90"),
         ({"task": {"sample_count": 50}}, "sample_count: 1008 and 50"),
-        ({"task": {}}, "sample_count: 1008 and None"),
+        ({"task": {}}, "sample_count: 1008 and unknown"),
         (
             {"task": {"sample_count": 1008, "data.picture_size": 64}},
-            "data.picture_size: None and 64",
+            "data.picture_size: unknown and 64",
+        ),
+        (
+            {"task": {"sample_count": 1008, "data.mirror": False, "target": {"top1": 0.759}}},
+            "data.mirror: unknown and false; target: unknown and top1 0.759",
         ),
         ({"compliant": False}, "this is not compliant"),
         ({"value": None}, "this has no mean, because too many runs missed the target"),
@@ -262,6 +267,39 @@ def test_the_table_shows_foreign_text_as_text(
         and "has no result of this kind" in out
         and "1.00" in out
     )
+
+
+@pytest.mark.parametrize("width", ["160", "80"])
+def test_what_all_rows_share_is_said_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    """Forty published rows repeat eight lines each, and hide the one that differs."""
+    monkeypatch.setenv("COLUMNS", width)
+    shared = {"profile": "full", "engine": "onnx"}
+    found = compare_results(
+        [side("a"), side("b", **shared), side("c", division="closed", **shared)], ["a", "b", "c"]
+    )
+    print_comparisons(found)
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("profile: smoke and full") == 1
+    assert out.count("engine: torch and onnx") == 1
+    assert out.index("all rows but the baseline") < out.index("profile:") < out.index("division")
+    first, table = render_comparison_tables(
+        compare_results(
+            [side("a"), side("b", **shared), side("c", division="closed", **shared)],
+            ["a", "b", "c"],
+        ),
+        [],
+    )
+    assert first.startswith("resnet50 Offline, all rows but the baseline: profile: smoke and full")
+    assert "profile" not in table
+
+
+def test_what_the_only_other_row_differs_in_stays_beside_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_comparisons(compare_results([side("a"), side("b", profile="full")], ["a", "b"]))
+    assert "all rows" not in capsys.readouterr().out
 
 
 def test_paths_that_end_alike_are_told_apart() -> None:

@@ -11,9 +11,9 @@ import pytest
 from submissions.compare.compared_results import ComparisonSide
 from submissions.compare.comparison import ComparedResult, CompareRequest, compare_results
 from submissions.compare.fitness import find_allowed_differences, find_incomparability_reasons
-from submissions.compare.machines import ComparedMachine
 from submissions.compare.tables import print_comparisons
 from submissions.compare.verdicts import SignificanceSettings
+from submissions.machines import ComparedMachine
 from submissions.metrics import compute_olympic_mean
 from submissions.score.score import Score
 

@@ -56,8 +56,25 @@ def test_text_prints_the_formula_and_the_prices(results: Path, prices: Path) -> 
     """Each figure with what it is made of."""
     text = invoked(results, "--prices", prices).stdout
     assert "49.38 (24.69-98.77) USD per million samples; energy is included in the rent" in text
-    assert "K = 36 = 36 per useful hour; K x 10^6 / (3600 x 202.5)" in text
+    assert "K = 36 per useful hour; K x 10^6 / (3600 x 202.5)" in text
     assert "not official metrics; prices in USD of 2026-11-01" in text
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_a_result_that_can_have_no_cost_is_named(results: Path, prices: Path, form: str) -> None:
+    """A row that disappears looks like a result that was not found."""
+    ended = invoked(results, "--prices", prices, "--format", form)
+    reason = "its value is a latency, which says nothing of how many samples an hour takes"
+    if form == "json":
+        found = json.loads(ended.stdout)["without_cost"]
+        assert {(each["scenario"], each["reason"]) for each in found} == {
+            ("SingleStream", reason),
+            ("MultiStream", reason),
+        }
+        return
+    shown = ended.stdout if form == "text" else ended.stderr
+    for scenario in ("SingleStream", "MultiStream"):
+        assert f"resnet50 {scenario}, host-torch-fp32: no cost, since {reason}\n" in shown
 
 
 def test_a_bought_system_without_power_says_so(results: Path, prices: Path) -> None:

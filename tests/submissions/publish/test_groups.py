@@ -18,6 +18,7 @@ ROW = Row(
     accelerator="",
     accelerators=0,
     nodes=1,
+    processor="",
     engine="torch",
     precision="fp32",
     workload="resnet50",
@@ -64,9 +65,14 @@ def test_results_that_no_test_tells_apart_share_a_letter() -> None:
     )
 
 
-def test_single_runs_are_never_told_apart() -> None:
-    """A site that ranks single runs ranks noise."""
-    assert group_site_rows([row("one", (10.0,)), row("two", (99.0,))]).letters == ("A", "A")
+def test_single_runs_have_no_letter() -> None:
+    """A site that ranks single runs ranks noise: a shared A said that they had been tested."""
+    assert group_site_rows([row("one", (10.0,)), row("two", (99.0,))]).letters == ("-", "-")
+
+
+def test_single_runs_among_others_open_no_group() -> None:
+    rows = [row("single", (9.0,)), row("best", around(10, 1)), row("slow", around(20, 2))]
+    assert group_site_rows(rows).letters == ("-", "A", "B")
 
 
 def test_the_first_that_differs_from_its_groups_best_opens_the_next() -> None:
@@ -91,7 +97,7 @@ def test_a_result_without_a_value_stands_last_without_a_letter() -> None:
     found = group_site_rows(
         [replace(ROW, system="missed", value=None, runs=(None,)), row("fine", (5.0,))]
     )
-    assert [each.system for each in found.rows] == ["fine", "missed"] and found.letters == ("A", "")
+    assert [each.system for each in found.rows] == ["fine", "missed"] and found.letters == ("-", "")
 
 
 def test_the_order_of_the_input_decides_nothing() -> None:

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from submissions.commands.publish import publish
+from submissions.pack.bundle import pack_results
 from suite.errors import JudgedError, MissingError, RequestError
 
 MLCOMMONS = {
@@ -58,6 +59,7 @@ MLCOMMONS = {
     "version",
     "weight_data_types",
 }
+TREE = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -211,6 +213,34 @@ def test_two_bundles_of_one_campaign_that_differ_are_both_left_out(
     with pytest.raises(JudgedError, match="shares its campaign's nonce"):
         run(bundle, other, "-o", tmp_path / "site")
     assert json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"] == []
+
+
+def test_a_bundle_that_another_holds_gives_way_to_it(bundle: Path, tmp_path: Path) -> None:
+    """A campaign packed twice, the second time with more in it: both were left out."""
+    part = pack_results(TREE, tmp_path / "part.tar.zst", systems=["box-torch-bf16"])
+    told = run(part, bundle, "-o", tmp_path / "site")
+    assert f"{part.name}: not listed; {bundle.name} has all of its results" in told
+    results = json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]
+    assert {each["scenario"] for each in results} == {"", "SingleStream"} and len(results) == 2
+
+
+def test_the_index_begins_with_systems_against_workloads(site: Path) -> None:
+    """Who looks for a system had to read every table."""
+    text = (site / "index.html").read_text("utf-8")
+    matrix = text.index('<table class="matrix">')
+    assert matrix < text.index('<nav class="contents"')
+    table = text[matrix : text.index("</table>", matrix)]
+    assert {"box-torch-bf16", "box-torch-fp32"} <= set(re.findall(r"box-torch-\w+", table))
+    results = json.loads((site / "data/results.json").read_text("utf-8"))["results"]
+    assert len(re.findall(r'<a href="r/', table)) == len(results)
+    assert re.findall(r'<td class="n">-', table), "each system has one of the two results"
+    assert re.search(r"<td>-<td>", text[text.index("</table>", matrix) :]), "one run, no letter"
+
+
+def test_a_system_without_accelerators_shows_its_processor(site: Path) -> None:
+    (result, *_) = json.loads((site / "data/results.json").read_text("utf-8"))["results"]
+    assert result["accelerators"] == 0 and result["processor"]
+    assert result["processor"] in html.unescape((site / "index.html").read_text("utf-8"))
 
 
 def test_a_folder_that_podium_did_not_make_is_refused_untouched(

@@ -3,6 +3,7 @@ right is said to be none.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from submissions.report import build, exports
 from submissions.report.document import Axis, Chart
-from submissions.report.records import queries, telemetry
+from submissions.report.records import loadgen_runs, queries, telemetry
 from submissions.report.sections import serving
 from suite.errors import JudgedError
 from suite.files.layout import TELEMETRY_FILE
@@ -93,6 +94,28 @@ def test_the_rate_over_time_adds_up_to_all_samples(tmp_path: Path) -> None:
     points = queries.compute_completion_rates(found)
     width = points[1][0] - points[0][0]
     assert sum(rate * width for _, rate in points) == pytest.approx(320, rel=1e-6)
+
+
+@pytest.mark.parametrize(("chunks", "drawn_charts"), [(49, 0), (50, 1)])
+def test_too_few_chunks_give_no_rate_over_time(
+    tmp_path: Path, chunks: int, drawn_charts: int
+) -> None:
+    """A few chunks per slice drew a rate that jumped between nothing and twice the result."""
+    path = record(
+        tmp_path / "queries.npy",
+        [0] * chunks,
+        [n * 1_000_000_000 for n in range(1, chunks + 1)],
+        list(range(chunks)),
+        [32] * chunks,
+    )
+    run = replace(
+        drawn(),
+        scenario=Scenario.OFFLINE,
+        figures=loadgen_runs.LoadGenFigures(folder=path.parent),
+    )
+    charts, notes = serving.build_serving_charts(run)
+    assert len(charts) == drawn_charts
+    assert any("49 chunks" in note.text for note in notes) is not bool(drawn_charts)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +327,13 @@ def test_every_query_is_in_a_group_whatever_its_speed(tmp_path: Path, count: int
 
 def drawn() -> serving.DrawnRun:
     return serving.DrawnRun(
-        folder=Path(), where="x", row=None, scenario=Scenario.SINGLE_STREAM, run="", result=None
+        figures=loadgen_runs.LoadGenFigures(folder=Path()),
+        where="x",
+        podium=True,
+        row=None,
+        scenario=Scenario.SINGLE_STREAM,
+        run="",
+        result=None,
     )
 
 
@@ -329,7 +358,7 @@ def test_percentiles_of_multistream_are_those_of_queries(
     (tmp_path / "mlperf_log_detail.txt").write_text(
         "".join(f":::MLLOG {json.dumps(line)}\n" for line in lines)
     )
-    assert serving.read_loadgen_percentiles(tmp_path) == [(7.0, 90.0)]
+    assert loadgen_runs.read_loadgen_percentiles(tmp_path) == {90.0: 7.0}
 
 
 def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The page of a study: curves whose points are the table's, and the judge's verdict beside them."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def page(path: Path, form: str, target: Path) -> str:
     return target.read_text()
 
 
-@pytest.mark.parametrize("kind", ["study", "peak", "speed"])
+@pytest.mark.parametrize("kind", ["study", "peak", "speed", "precision"])
 def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
     """Of itself, and of a results folder that holds nothing else; every chart is drawn."""
     (study,) = (BASE / kind / "studies").iterdir()
@@ -54,6 +55,7 @@ def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
         "study": ["Throughput against batch size", "Latency against throughput"],
         "peak": ["Late queries against rate"],
         "speed": [],
+        "precision": [],
     }[kind]
     text = page(BASE / kind, "html", tmp_path / "r.html")
     assert text.count('<svg class="chart"') == len(charts)
@@ -175,3 +177,36 @@ def test_a_figure_s_words_have_no_exponents() -> None:
         told["Throughput against batch size"] == "torch fp32: at most 5.188 samples/s, at batch 1."
     )
     assert "at most 24,673 ms, at 5.188 samples/s." in told["Latency against throughput"]
+
+
+def test_a_study_beside_other_programs_says_so(tmp_path: Path) -> None:
+    study = shutil.copytree(BASE / "study", tmp_path / "study")
+    points = sorted(study.rglob("telemetry.jsonl"))
+    for path in points:
+        path.write_text(
+            path.read_text()
+            .replace('"cpu_own":0.93', '"cpu_own":0.5')
+            .replace('"cpu_others":0.01', '"cpu_others":0.46')
+        )
+    document = json.loads(page(study, "json", tmp_path / "r.json"))
+    notes = [note["text"] for note in document["parts"][0]["sections"][0]["notes"]]
+    assert notes[0].startswith(f"The machine was disturbed in {len(points)} runs (noise.others)")
+
+
+def test_the_page_of_a_study_names_processor_packages_and_commands(tmp_path: Path) -> None:
+    """It named a system and its threads, of which nobody else knows what they are."""
+    document = json.loads(page(BASE / "study", "json", tmp_path / "r.json"))
+    tables = {each["title"]: each["rows"] for each in document["parts"][0]["sections"][0]["tables"]}
+    assert tables["Machine"] == [["processors", "1 x AMD EPYC"]]
+    assert tables["Commands to repeat it"] == [["podium sweep --network toy"]]
+    assert tables["Packages"] == [["torch", "2.13.0"]]
+
+
+def test_engines_and_precisions_have_a_row_each(tmp_path: Path) -> None:
+    """The table of podium precision, as the study has it."""
+    (study,) = (BASE / "precision" / "studies").iterdir()
+    (part,) = json.loads(page(study, "json", tmp_path / "r.json"))["parts"]
+    (table,) = part["sections"][0]["tables"]
+    (row,) = table["rows"]
+    assert row[:2] == ["torch", "fp32"] and row[-2:] == ["1.00", "yes"] and row[4] == "4.0"
+    assert row[3] == "top1 +0.0000" and len(row) == len(table["columns"])

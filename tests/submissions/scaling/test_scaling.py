@@ -46,6 +46,21 @@ def asked(*words: str) -> dict[str, Any]:
     return found
 
 
+def test_the_text_is_sentences_and_shows_what_was_asked_once() -> None:
+    done = CliRunner().invoke(
+        scaling, ["resnet50", "--devices", "2048", "--batch", "81920"], catch_exceptions=False
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("A step takes 12 ms of overhead, the devices' work, and")
+    assert "T = " not in done.stdout
+    assert sum("2,048 x 40" in line for line in lines) == 1
+    assert all(len(line) <= 100 for line in lines)
+    other = CliRunner().invoke(
+        scaling, ["resnet50", "--devices", "16", "--batch", "640"], catch_exceptions=False
+    )
+    assert other.stdout.splitlines()[-1].split()[:3] == ["16", "x", "40"]
+
+
 def test_the_published_table_comes_out_to_three_digits() -> None:
     """A slip in the model or in a point would show in every figure that follows from them."""
     table = {

@@ -24,7 +24,7 @@ from submissions.pack.bundle import list_packed_bundle_problems, pack_results
 from submissions.pack.seal import inspect_bundle
 from submissions.signatures import armor, bundled, ssh_keygen, statement
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 
 Podium = Callable[..., Result]
 
@@ -44,6 +44,18 @@ def made_by(key: Path, text: bytes, namespace: str = "podium-bundle") -> bytes:
         capture_output=True,
         check=True,
     ).stdout
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_is_no_bundle_is_a_wrong_request(tmp_path: Path, podium: Podium, form: str) -> None:
+    """A folder of results is whole as it is: "bytes broken" would accuse it."""
+    folder = podium("verify", tmp_path, "--format", form)
+    assert folder.exit_code == RequestError.exit_code
+    assert "is a folder, not a bundle; use podium check" in str(folder.exception)
+    missing = podium("verify", tmp_path / "x.tar.zst", "--format", form)
+    assert missing.exit_code == RequestError.exit_code
+    assert "no such file; name a bundle" in str(missing.exception)
+    assert folder.output + missing.output == ""
 
 
 def test_a_good_signature_is_told_in_a_line_of_its_own(

@@ -119,6 +119,22 @@ def test_toml_that_breaks_its_parser_is_one_error(tmp_path: Path, text: str, rea
         read_untrusted_toml(path)
 
 
+def test_toml_may_begin_with_a_byte_order_mark(tmp_path: Path):
+    """Notepad and PowerShell write one, and tomllib takes it for a key."""
+    path = tmp_path / "settings.toml"
+    path.write_text("x = 'ü'\n", "utf-8-sig")
+    assert read_untrusted_toml(path) == {"x": "ü"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_toml_in_utf_16_is_told(tmp_path: Path, encoding: str):
+    """What Notepad calls Unicode; tomllib would name a byte."""
+    path = tmp_path / "settings.toml"
+    path.write_bytes("\ufeff".encode(encoding) + "x = 1\n".encode(encoding))
+    with pytest.raises(UnreadableError, match=r"settings.toml: is UTF-16; save it as UTF-8$"):
+        read_untrusted_toml(path)
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [("7", 7), ("007", 7), ("²", None), ("٣", None), ("", None), ("-1", None), ("1" * 19, None)],

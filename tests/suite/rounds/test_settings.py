@@ -11,6 +11,7 @@ from suite.rounds.settings import (
     collect_workload_settings,
     convert_setting_value,
     read_chosen_settings,
+    read_settings_file,
     resolve_settings,
     select_recipe,
 )
@@ -85,6 +86,13 @@ def test_unreadable_config_is_a_request_error(tmp_path: Path, content: bytes | N
         config.write_bytes(content)
     with pytest.raises(RequestError, match=r"--config .*c\.toml"):
         read_chosen_settings(KNOWN, config, [])
+
+
+def test_a_config_file_in_utf_16_is_exit_2(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("", "utf-16")
+    with pytest.raises(RequestError, match=f"^--config {path}: is UTF-16; save it as UTF-8$"):
+        read_settings_file({}, path)
 
 
 def test_settle_fills_in_from_the_round() -> None:

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from suite.studies.documents import PointIdentity, Study
+from suite.studies.precision import PrecisionStudy
 from suite.studies.rates import PeakStudy, RateAttemptRecord, SpeedStudy
 
 ROOT = Path(__file__).parents[3]
@@ -19,6 +20,7 @@ KINDS = {
     "study-sweep": Study,
     "point": PointIdentity,
     "study-peak": PeakStudy,
+    "study-precision": PrecisionStudy,
     "study-speed": SpeedStudy,
     "trial": RateAttemptRecord,
 }
@@ -26,6 +28,7 @@ FILES = {
     "study-sweep": "study/**/study.json",
     "point": "study/**/point.json",
     "study-peak": "peak/**/study.json",
+    "study-precision": "precision/**/study.json",
     "study-speed": "speed/**/study.json",
     "trial": "peak/**/trial.json",
 }

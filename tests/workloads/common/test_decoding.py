@@ -1,5 +1,6 @@
 """Folders as ImageNet has them, and what is wrong with folders that are not quite."""
 
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,78 @@ def test_other_files_are_passed_over(own_tiny: Path) -> None:
     """A README or a directory listing among the pictures is no sample."""
     (own_tiny / "val" / "cross" / "notes.txt").write_text("none")
     assert len(imagenet.index_imagenet_split(own_tiny, "val")) == 12
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_what_file_systems_put_there_is_left_out(own_tiny: Path, split: str) -> None:
+    """A NAS's thumbnails are no class, which would shift all labels, and macOS's `._x.JPEG` is no
+    picture.
+    """
+    before = imagenet.index_imagenet_split(own_tiny, split)
+    picture = before.path(0).read_bytes()
+    for name in ("@eaDir", ".ipynb_checkpoints", "lost+found"):
+        (own_tiny / split / name).mkdir()
+    (own_tiny / split / "@eaDir" / "circle_0.JPEG").write_bytes(picture)
+    (own_tiny / split / ".montage.JPEG").write_bytes(picture)
+    (own_tiny / split / "cross" / "Thumbs.db").write_bytes(b"x")
+    (own_tiny / split / "cross" / "._cross_0.JPEG").write_bytes(b"x")
+    (own_tiny / split / "star" / "@eaDir").mkdir()
+    found = imagenet.index_imagenet_split(own_tiny, split)
+    assert found.classes == before.classes and found.names.tolist() == before.names.tolist()
+    assert found.left_out == (
+        "._cross_0.JPEG",
+        ".ipynb_checkpoints",
+        ".montage.JPEG",
+        "@eaDir",
+        "Thumbs.db",
+        "lost+found",
+    )
+
+
+@pytest.mark.parametrize(
+    ("split", "known"),
+    [("train", ""), ("val", ", by val_map.txt or the devkit's ground truth")],
+)
+def test_pictures_beside_the_class_folders_are_counted(
+    own_tiny: Path, split: str, known: str
+) -> None:
+    """ImageNet's val comes unsorted; nothing would be read, or a part only."""
+    for path in (own_tiny / split / "cross").iterdir():
+        path.rename(own_tiny / split / path.name)
+    count = len(list((own_tiny / split).glob("*.JPEG")))
+    told = f"{count} pictures lie directly in {split}; sort them into class folders{known}"
+    with pytest.raises(RequestError, match=f"{told}$"):
+        imagenet.index_imagenet_split(own_tiny, split)
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_kaggles_folder_is_named(own_tiny: Path, start: int) -> None:
+    """ImageNet from Kaggle lies three folders deeper."""
+    given = own_tiny.parent / "kaggle"
+    deep = given.joinpath(*("ILSVRC", "Data", "CLS-LOC")[start:])
+    deep.mkdir(parents=True)
+    own_tiny.rename(deep / "moved")
+    (deep / "moved" / "val").rename(deep / "val")
+    with pytest.raises(RequestError, match=f"val: no such folder; pass .*--data {deep}$"):
+        imagenet.index_imagenet_split(given, "val")
+
+
+@pytest.mark.parametrize(
+    ("tar", "told"),
+    [
+        ("ILSVRC2012_img_val.tar", "val: no such folder, but ILSVRC2012_img_val.tar; unpack each"),
+        ("val/n01440764.tar", "val: only tar files, n01440764.tar; unpack each tar file, so that"),
+        ("val/n01440764/all.tar", "n01440764: no images of that class; unpack the tar file in it"),
+    ],
+)
+def test_tar_files_are_to_be_unpacked(tmp_path: Path, tar: str, told: str) -> None:
+    """ImageNet is downloaded as tar files, and its train.tar contains a thousand more."""
+    path = tmp_path / tar
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w"):
+        pass
+    with pytest.raises(RequestError, match=told):
+        imagenet.index_imagenet_split(tmp_path, "val")
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
@@ -123,9 +196,7 @@ def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
 
 
 def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
-    """The user must be able to find them: five by name, the rest counted, and how to go on without
-    them.
-    """
+    """The user must be able to find them: five by name, the rest counted."""
     found = imagenet.index_imagenet_split(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
@@ -133,12 +204,27 @@ def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
     assert looked.broken == tuple(range(7))
     with pytest.raises(
         RequestError,
-        match=(
-            r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; --set"
-            r" data.skip_broken=true"
-        ),
+        match=r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; restore them: they",
     ):
-        looked.check_usability(found.folder, skip=False)
+        looked.check_usability(found.folder, "train", skip=False)
+
+
+@pytest.mark.parametrize(
+    ("split", "broken", "advice"),
+    [
+        ("train", 1, "--set data.skip_broken=true skips them"),
+        ("train", 2, "restore them: they are too many to leave out"),
+        ("train", 100, "restore them: they are too many to leave out"),
+        ("val", 1, "restore them: a run is scored on all of val"),
+    ],
+)
+def test_leaving_out_is_advised_where_the_data_stay_the_same(
+    tmp_path: Path, split: str, broken: int, advice: str
+) -> None:
+    """Not for half of the training pictures, and for no picture that is scored."""
+    survey = file_checks.PictureSplitSurvey(count=100, broken=tuple(range(broken)), named=("a",))
+    with pytest.raises(RequestError, match=f"; {advice}$"):
+        survey.check_usability(tmp_path, split, skip=False)
 
 
 def test_broken_pictures_can_be_left_out(own_tiny: Path) -> None:
@@ -157,7 +243,7 @@ def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     found = imagenet.index_imagenet_split(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
         file_checks.PictureSplitSurvey(count=12, broken=tuple(range(12)), named=()).check_usability(
-            found.folder, skip=True
+            found.folder, "val", skip=True
         )
 
 

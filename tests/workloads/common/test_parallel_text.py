@@ -46,8 +46,8 @@ def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> No
     with pytest.raises(
         RequestError,
         match=(
-            r"train\.en:2 is empty, train\.en:4 is not UTF-8, train\.de:3 is empty; --set"
-            r" data\.skip_broken=true"
+            r"train\.en:2 is empty, train\.en:4 is not UTF-8, train\.de:3 is empty; restore them:"
+            r" they are too many"
         ),
     ):
         parallel_text.read_parallel_text(tmp_path, "train", skip=False)
@@ -63,7 +63,7 @@ def test_empty_lines_may_be_sentences(tmp_path: Path) -> None:
         "",
     )
     lay(tmp_path, b"one\n\n\xff\n", b"eins\n\nzwei\n")
-    with pytest.raises(RequestError, match=r"train\.en:3 is not UTF-8; --set"):
+    with pytest.raises(RequestError, match=r"train\.en:3 is not UTF-8; restore them"):
         parallel_text.read_parallel_text(tmp_path, "train", skip=False, empty=True)
     assert len(parallel_text.read_parallel_text(tmp_path, "train", skip=True, empty=True)) == 2
 
@@ -72,6 +72,50 @@ def test_many_broken_lines_are_counted(tmp_path: Path) -> None:
     """A message of a million names helps nobody."""
     lay(tmp_path, b"\n" * 9 + b"x\n", b"y\n" * 10)
     with pytest.raises(RequestError, match="and 4 more"):
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
+
+
+@pytest.mark.parametrize(
+    ("split", "lines", "advice"),
+    [
+        ("train", 100, "--set data.skip_broken=true leaves such pairs out"),
+        ("train", 99, "restore them: they are too many to leave out"),
+        ("test", 1000, "restore them: a run is scored on all of test"),
+    ],
+)
+def test_leaving_out_is_advised_where_the_text_stays_the_same(
+    tmp_path: Path, split: str, lines: int, advice: str
+) -> None:
+    """Not where a hundredth of the training text would go, and not in the text that is scored."""
+    (tmp_path / f"{split}.en").write_bytes(b"\xff\n" + b"x\n" * (lines - 1))
+    (tmp_path / f"{split}.de").write_bytes(b"x\n" * lines)
+    with pytest.raises(RequestError, match=f"{split}.en:1 is not UTF-8; {advice}$"):
+        parallel_text.read_parallel_text(tmp_path, split, skip=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "end", "told"),
+    [
+        ("latin1", "Äpfel", "train.de looks like Latin-1: "),
+        ("cp1252", "„Äpfel“ – süß", "train.de looks like Windows-1252: "),
+        ("utf-16", "„Äpfel“ – süß", "train.de: is UTF-16; convert it: "),
+    ],
+)
+def test_another_encoding_is_named_with_its_command(
+    tmp_path: Path, code: str, end: str, told: str
+) -> None:
+    """German text of the nineties: leaving out each line with an umlaut would be half the text."""
+    lay(tmp_path, b"one\n" * 4, f"schön\nja\ngrößer\n{end}\n".encode(code))
+    with pytest.raises(RequestError) as caught:
+        parallel_text.read_parallel_text(tmp_path, "train", skip=False)
+    assert str(caught.value).endswith(f"{told}iconv -f {code} -t utf-8 train.de > train.de.utf8")
+
+
+def test_a_broken_line_of_utf8_is_no_other_encoding(tmp_path: Path) -> None:
+    """One letter cut in two among lines that are UTF-8."""
+    german = "schön\n".encode() * 300
+    lay(tmp_path, b"one\n" * 301, german + b"gr\xc3\n")
+    with pytest.raises(RequestError, match="train.de:301 is not UTF-8; --set data.skip_broken"):
         parallel_text.read_parallel_text(tmp_path, "train", skip=False)
 
 

@@ -68,14 +68,14 @@ def test_files_of_different_length_are_refused(own_text: Path, tmp_path: Path) -
         read(own_text, tmp_path / "cache")
 
 
-@pytest.mark.parametrize(("line", "what"), [(b"\n", "empty"), (b"\xff\xfe\n", "not UTF-8")])
+@pytest.mark.parametrize(("line", "what"), [(b"\n", "empty"), (b"\xff\n", "not UTF-8")])
 def test_broken_lines_are_refused_or_left_out(
     own_text: Path, tmp_path: Path, line: bytes, what: str
 ) -> None:
     """Found before the clock, named by file and line."""
     path = own_text / "train.en"
     path.write_bytes(b"".join([line, *path.read_bytes().splitlines(keepends=True)[1:]]))
-    with pytest.raises(RequestError, match=rf"train\.en:1 is {what}.*data\.skip_broken=true"):
+    with pytest.raises(RequestError, match=rf"train\.en:1 is {what}; --set data\.skip_broken=true"):
         read(own_text, tmp_path / "cache")
     assert (
         len(read(own_text, tmp_path / "cache", skip=True).load_pairs(data.TEXT_TRAIN_SPLIT)) == 119

@@ -33,6 +33,18 @@ def test_the_pinned_sizes_are_those_of_the_embedded_text() -> None:
     assert ROW.inference[Profile.SMOKE].accuracy_samples == synthetic_language.NEAR_LANGUAGE.test
 
 
+def test_smoke_has_a_course() -> None:
+    """Seeds take some 600 steps to the target: with an evaluation every 125 of them a training's
+    figures are lines, where they were one dot.
+    """
+    row = ROW.training[Profile.SMOKE]
+    batch = int(str(resolve_settings(ROUND, "gnmt", Profile.SMOKE, {})["global_batch_size"]))
+    assert row.train_samples is not None and row.train_samples * row.evaluate_every_epochs == (
+        125 * batch
+    )
+    assert row.train_samples * row.max_epochs == 2500 * batch
+
+
 @pytest.mark.slow
 def test_the_pinned_truth_is_that_of_the_embedded_text(tmp_path: Path) -> None:
     """Grammar, tokenisation and merges decide it; no sentence may be left out for its length

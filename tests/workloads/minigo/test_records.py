@@ -64,6 +64,13 @@ def test_a_bad_record_is_refused_and_named(tmp_path: Path, text: str, told: str)
     assert "\n" not in str(caught.value)
 
 
+def test_records_that_a_file_system_adds_are_left_out(tmp_path: Path) -> None:
+    """macOS writes `._a.sgf` beside a.sgf on a foreign disk: it has the name and is no record."""
+    write(tmp_path, "a.sgf", "(;SZ[5]RE[W+R];B[aa])")
+    write(tmp_path, "._a.sgf", "Mac OS X")
+    assert [record.name for record in read_game_records(tmp_path, 5)] == ["a.sgf"]
+
+
 def test_without_labels_the_moves_are_asked_for(tmp_path: Path) -> None:
     """MLPerf v0.5's measure: each move of the records, and who won."""
     write(tmp_path / "games", "a.sgf", "(;SZ[5]RE[B+3];B[aa];W[ee])")

@@ -40,15 +40,22 @@ def test_the_pins_are_those_of_the_embedded_positions(tmp_path: Path) -> None:
     assert (len(names), compute_names_sha256(names)) == (listed.samples, listed.names_sha256)
 
 
-@pytest.mark.parametrize("profile", list(Profile))
-def test_an_evaluation_is_long_enough(profile: Profile) -> None:
-    """The standard error of the win rate is below 0.03, whatever the rate is; the row's sizes are
-    those of its settings.
+@pytest.mark.parametrize(
+    ("profile", "error"), [(Profile.SMOKE, 0.06), (Profile.QUICK, 0.03), (Profile.FULL, 0.03)]
+)
+def test_an_evaluation_is_long_enough(profile: Profile, error: float) -> None:
+    """The standard error of the win rate is bounded, whatever the rate is; the row's sizes are
+    those of its settings. Smoke plays fewer games, after each generation.
     """
     recipe = MiniGoRecipe.build_from_settings(resolve_settings(ROUND, "minigo", profile, {}))
     row = ROW.training[profile]
-    assert math.sqrt(0.25 / recipe.eval_games) < 0.03 and row.eval_samples == recipe.eval_games
+    assert math.sqrt(0.25 / recipe.eval_games) < error and row.eval_samples == recipe.eval_games
     assert row.train_samples in (None, recipe.examples)
+
+
+def test_smoke_has_a_course() -> None:
+    """Figures of a training with one evaluation are one dot."""
+    assert ROW.training[Profile.SMOKE].evaluate_every_epochs == 1
 
 
 def test_a_log_has_the_keys_of_v07() -> None:

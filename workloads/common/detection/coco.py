@@ -7,11 +7,13 @@ beyond the edge stay in the truth unchanged; for training, boxes are clipped to 
 those left without area are dropped. Meaningless annotations are rejected with a message.
 """
 
+import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,6 +23,7 @@ from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 from workloads.common.detection import rle
+from workloads.common.name_lists import format_leading_names
 
 # Legend: I images, A annotations of a split, O objects of an image, 4 left, top, right, bottom in
 # pixels.
@@ -153,6 +156,11 @@ class CocoSplit:
         height, width = self.size_I2[index].tolist()
         return height, width
 
+    def get_stated_extent(self, index: int) -> tuple[int, int]:
+        """Return an image's width and height as the annotations state them."""
+        height, width = self.get_picture_size(index)
+        return width, height
+
     def build_trainable_objects(self, index: int) -> PictureObjects:
         """Return an image's trainable objects: boxes clipped to it, those without area dropped."""
         first = int(self.first_I[index])
@@ -227,7 +235,7 @@ def read_coco_document(path: Path) -> CocoDocument:
     """Parse an annotation file; RequestError if it is invalid."""
     try:
         return untrusted_files.read_untrusted_file(
-            path, COCO_DOCUMENT_DECODER.decode, MAX_ANNOTATION_FILE_BYTES
+            path, decode_coco_document, MAX_ANNOTATION_FILE_BYTES
         )
     except UnreadableError as error:
         if error.missing:
@@ -238,6 +246,41 @@ def read_coco_document(path: Path) -> CocoDocument:
         raise RequestError(f"{path}: not COCO annotations ({error.reason})") from error
 
 
+def decode_coco_document(content: bytes) -> CocoDocument:
+    """Decode annotations; ValueError if they are invalid, which names the field of a NaN."""
+    try:
+        return COCO_DOCUMENT_DECODER.decode(content)
+    except msgspec.DecodeError as error:
+        # JSON has no NaN, so the decoder names a byte; Python's json writes and reads it
+        if b"NaN" in content or b"Infinity" in content:
+            fault = next(find_non_finite_fields(json.loads(content)), None)
+            if fault:
+                raise ValueError(fault) from error
+        raise
+
+
+def find_non_finite_fields(table: Any) -> Iterator[str]:
+    """Yield a description of each field of an annotation or image with a NaN or an infinity."""
+    for group, kind in (("annotations", "annotation"), ("images", "image")):
+        entries = table.get(group) if isinstance(table, dict) else None
+        for entry in entries if isinstance(entries, list) else ():
+            for field, value in entry.items() if isinstance(entry, dict) else ():
+                if name := find_non_finite_number(value):
+                    yield f"{kind} id {entry.get('id')}: {name} in {field}"
+
+
+def find_non_finite_number(value: Any) -> str | None:
+    """Return the name in JSON files of the first number in a value that is none; None if there is
+    none.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity"
+    if isinstance(value, dict | list | tuple):
+        parts = value.values() if isinstance(value, dict) else value
+        return next(filter(None, map(find_non_finite_number, parts)), None)
+    return None
+
+
 def check_coco_document(document: CocoDocument) -> Iterator[str]:
     """Yield a description of each inconsistency."""
     images = {image.id: image for image in document.images}
@@ -246,19 +289,16 @@ def check_coco_document(document: CocoDocument) -> Iterator[str]:
         yield "contains no images" if categories else "contains no categories"
     if all(annotation.iscrowd for annotation in document.annotations):
         yield "contains no objects that could be learnt or found"
-    for what, count, ids in (
-        ("images", len(document.images), len(images)),
-        ("categories", len(document.categories), len(categories)),
-        (
-            "annotations",
-            len(document.annotations),
-            len({annotation.id for annotation in document.annotations}),
-        ),
+    for kind, entries in (
+        ("image", document.images),
+        ("category", document.categories),
+        ("annotation", document.annotations),
     ):
-        if count != ids:
-            yield f"{count} {what} have only {ids} different ids"
+        for number, count in Counter(entry.id for entry in entries).items():
+            if count > 1:
+                yield f"{kind} id {number} stands {count} times"
     yield from (
-        f"image {image.id} is {image.width} x {image.height}"
+        f"image id {image.id} is {image.width} x {image.height}"
         for image in document.images
         if min(image.width, image.height) < 1
     )
@@ -267,7 +307,7 @@ def check_coco_document(document: CocoDocument) -> Iterator[str]:
             annotation, images.get(annotation.image_id), annotation.category_id in categories
         )
         if fault:
-            yield f"annotation {annotation.id}: {fault}"
+            yield f"annotation id {annotation.id}: {fault}"
 
 
 def describe_annotation_fault(
@@ -275,14 +315,16 @@ def describe_annotation_fault(
 ) -> str | None:
     """Describe what is wrong with an annotation; None if nothing is."""
     if image is None:
-        return f"image {annotation.image_id} does not exist"
+        return f"image id {annotation.image_id} does not exist"
     if not is_category_known:
-        return f"category {annotation.category_id} does not exist"
-    if (
-        not all(map(math.isfinite, (*annotation.bbox, annotation.area)))
-        or min(*annotation.bbox[2:], annotation.area) < 0
-    ):
-        return f"box {annotation.bbox} of area {annotation.area}"
+        return f"category id {annotation.category_id} does not exist"
+    for field, value in (("bbox", annotation.bbox), ("area", annotation.area)):
+        if name := find_non_finite_number(value):
+            return f"{name} in {field}"
+    if min(annotation.bbox[2:]) < 0:
+        return f"bbox {list(annotation.bbox)} has a negative width or height"
+    if annotation.area < 0:
+        return f"area is {annotation.area}"
     if annotation.iscrowd not in (0, 1):
         return f"iscrowd is {annotation.iscrowd}"
     try:
@@ -344,10 +386,42 @@ def convert_boxes_to_corners(boxes: Sequence[tuple[float, float, float, float]])
     return box_A4.astype(np.float32)
 
 
+def check_file_names(split: CocoSplit) -> None:
+    """Reject names with a folder that is already in the path: no image would be found."""
+    doubled = [
+        name.decode()
+        for name in split.name_I
+        if b"/" in name
+        and not (split.folder / name.decode()).exists()
+        and (split.folder / Path(name.decode()).name).exists()
+    ]
+    if doubled:
+        raise RequestError(
+            f"{split.document}: {len(doubled)} of {len(split)} images have a file_name with a"
+            f" folder that is already in the path: '{doubled[0]}' in {split.folder}; take the"
+            " folder out of file_name"
+        )
+
+
 def check_equal_categories(train: CocoSplit, val: CocoSplit) -> None:
     """Reject splits whose categories differ: their labels would not mean the same."""
-    if train.categories != val.categories:
-        raise RequestError(f"{train.document} and {val.document}: their categories differ")
+    if differences := list(list_category_differences(train, val)):
+        raise RequestError(
+            f"{train.document} and {val.document}: their categories differ:"
+            f" {format_leading_names(differences)}; give both files the same"
+        )
+
+
+def list_category_differences(train: CocoSplit, val: CocoSplit) -> Iterator[str]:
+    """Yield each category id that does not stand for the same in both splits."""
+    names, other_names = (
+        {category.id: f"'{category.name}'" for category in split.categories}
+        for split in (train, val)
+    )
+    for number in sorted(names.keys() | other_names.keys()):
+        name, other_name = (table.get(number, "missing") for table in (names, other_names))
+        if name != other_name:
+            yield f"id {number} is {name} in train and {other_name} in val"
 
 
 def build_coco_truth(split: CocoSplit) -> CocoDocument:

@@ -40,8 +40,10 @@ class CocoDataSet:
         """
         val = coco.read_coco_split(self.root, COCO_VAL_SPLIT)
         train = self._read_training_split()
+        coco.check_file_names(val)
         if isinstance(train, CocoSplit):
             coco.check_equal_categories(train, val)
+            coco.check_file_names(train)
         categories = [msgspec.to_builtins(category) for category in val.categories]
         hashes = {
             part: compute_file_sha256(self.root / part)

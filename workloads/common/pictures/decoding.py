@@ -1,6 +1,5 @@
 """Decodes and normalises image files."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -8,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
+
+from suite.input import Extent
 
 # Legend: N images of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
 # enough to vectorise.
@@ -17,8 +18,6 @@ IMAGENET_MEAN_C: Final = (
     0.406,
 )  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 IMAGENET_STD_C: Final = (0.229, 0.224, 0.225)
-
-MAX_NAMED_PICTURES: Final = 5  # names listed in a message; the rest are counted
 
 
 class PictureSet(Protocol):
@@ -33,6 +32,11 @@ class PictureSet(Protocol):
 
     def path(self, index: int) -> Path:
         """Return the path of an image."""
+
+    def get_stated_extent(self, index: int) -> Extent | None:
+        """Return the width and height that the data set states for an image; None if it states
+        none.
+        """
 
     def keep(self, wanted: npt.NDArray[np.bool_]) -> Self:
         """Return only the selected images."""
@@ -57,14 +61,3 @@ def normalise_pictures(picture_NHWC: torch.Tensor) -> torch.Tensor:
         .view(picture_NHWC.shape)
         .permute(0, 3, 1, 2)
     )
-
-
-def format_leading_names(names: Iterable[str]) -> str:
-    """List the first few names, and count the rest."""
-    listed_names = list(names)
-    more = (
-        f" and {len(listed_names) - MAX_NAMED_PICTURES} more"
-        if len(listed_names) > MAX_NAMED_PICTURES
-        else ""
-    )
-    return ", ".join(listed_names[:MAX_NAMED_PICTURES]) + more

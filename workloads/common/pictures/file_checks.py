@@ -1,13 +1,13 @@
 """Surveys image files: each is read once, checked and hashed, before any clock starts."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,7 +16,10 @@ from PIL import Image
 from suite.dataset import Survey
 from suite.errors import RequestError
 from suite.files.untrusted_files import open_regular_file
-from workloads.common.pictures.decoding import MAX_NAMED_PICTURES, PictureSet
+from suite.input import Extent
+from workloads.common.broken_samples import advise_about_broken_samples
+from workloads.common.name_lists import MAX_LISTED_NAMES
+from workloads.common.pictures.decoding import PictureSet
 
 PICTURE_CHECK_THREADS: Final = (
     16  # reading many small files is limited by the disk, not by computing
@@ -34,6 +37,14 @@ MAX_DECODED_PICTURES: Final = (
 P = TypeVar("P", bound=PictureSet)
 
 
+class PictureInspection(NamedTuple):
+    """What is found in one file."""
+
+    extent: Extent | None
+    """Width and height; None if it is no complete image."""
+    sha256: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureSplitSurvey:
     """The survey of one split, in JSON types."""
@@ -44,27 +55,40 @@ class PictureSplitSurvey:
     """Indices of the unreadable ones."""
     named: tuple[str, ...]
     """Paths of the first few of those."""
+    resized: int = 0
+    """Number of images of another size than the data set states."""
+    named_resized: tuple[str, ...] = ()
+    """Descriptions of the first few of those."""
 
     @property
     def usable(self) -> int:
         """Number of readable images."""
         return self.count - len(self.broken)
 
-    def check_usability(self, folder: Path, *, skip: bool) -> None:
+    def check_usability(self, folder: Path, split: str, *, skip: bool) -> None:
         """Reject broken images unless they are skipped, and a split without any readable one."""
         if self.broken and not skip:
             more = (
-                f" and {len(self.broken) - MAX_NAMED_PICTURES} more"
-                if len(self.broken) > MAX_NAMED_PICTURES
+                f" and {len(self.broken) - MAX_LISTED_NAMES} more"
+                if len(self.broken) > MAX_LISTED_NAMES
                 else ""
             )
             named = f"{', '.join(self.named)}{more}"
+            advice = advise_about_broken_samples(split, self.usable, self.count, "skips them")
             raise RequestError(
-                f"{len(self.broken)} of {self.count} images are unreadable: {named}; --set"
-                " data.skip_broken=true skips them"
+                f"{len(self.broken)} of {self.count} images are unreadable: {named}; {advice}"
             )
         if not self.usable:
             raise RequestError(f"{folder}: none of {self.count} images is readable")
+
+    def describe_sizes(self) -> str:
+        """Warn about images of another size than stated: boxes would not lie where they belong."""
+        more = self.resized - len(self.named_resized)
+        listed = ", ".join(self.named_resized) + (f" and {more} more" if more else "")
+        return (
+            f"warning: {self.resized} of {self.count} images have another size than the annotations"
+            f" state: {listed}; correct width and height, or the images"
+        )
 
     def drop_broken_pictures(self, pictures: P) -> P:
         """Drop unreadable images from a split; RequestError if the split has changed since the
@@ -81,22 +105,38 @@ class PictureSplitSurvey:
 
 def inspect_split_pictures(pictures: PictureSet) -> tuple[PictureSplitSurvey, str]:
     """Check all images; also return the SHA-256 of their concatenated hashes, in order."""
-    combined_hash, broken = hashlib.sha256(), []
-    for index, (good, digest) in enumerate(inspect_pictures_in_order(pictures)):
-        combined_hash.update(digest)
-        if not good:
+    combined_hash, broken, resized = hashlib.sha256(), list[int](), list[str]()
+    for index, inspected in enumerate(inspect_pictures_in_order(pictures)):
+        combined_hash.update(inspected.sha256)
+        if inspected.extent is None:
             broken.append(index)
-    named = tuple(str(pictures.path(index)) for index in broken[:MAX_NAMED_PICTURES])
+        elif inspected.extent != (pictures.get_stated_extent(index) or inspected.extent):
+            resized.append(describe_other_size(pictures, index, inspected.extent))
+    named = tuple(str(pictures.path(index)) for index in broken[:MAX_LISTED_NAMES])
     return PictureSplitSurvey(
-        count=len(pictures), broken=tuple(broken), named=named
+        count=len(pictures),
+        broken=tuple(broken),
+        named=named,
+        resized=len(resized),
+        named_resized=tuple(resized[:MAX_LISTED_NAMES]),
     ), combined_hash.hexdigest()
 
 
-def inspect_pictures_in_order(pictures: PictureSet) -> Iterator[tuple[bool, bytes]]:
-    """Yield for each image, in order, whether it is readable, and its SHA-256."""
+def describe_other_size(pictures: PictureSet, index: int, found: Extent) -> str:
+    """Name an image of another size than the data set states, with both."""
+    width, height = pictures.get_stated_extent(index) or found
+    exchanged = " (exchanged)" if (height, width) == found else ""
+    return (
+        f"{pictures.path(index).name} {found[0]} x {found[1]} instead of"
+        f" {width} x {height}{exchanged}"
+    )
+
+
+def inspect_pictures_in_order(pictures: PictureSet) -> Iterator[PictureInspection]:
+    """Inspect each image, in order."""
     deep = len(pictures) <= MAX_DECODED_PICTURES
 
-    def inspect_several(start: int) -> list[tuple[bool, bytes]]:
+    def inspect_several(start: int) -> list[PictureInspection]:
         return [
             inspect_picture_file(pictures.path(index), deep=deep)
             for index in range(start, min(start + PICTURES_PER_TASK, len(pictures)))
@@ -108,32 +148,37 @@ def inspect_pictures_in_order(pictures: PictureSet) -> Iterator[tuple[bool, byte
         )
 
 
-def inspect_picture_file(path: Path, *, deep: bool) -> tuple[bool, bytes]:
-    """Read a file once; return whether it is a complete image, and the SHA-256 of its bytes."""
+def inspect_picture_file(path: Path, *, deep: bool) -> PictureInspection:
+    """Read a file once, and check that it is a complete image."""
     try:
         with open_regular_file(path) as file:
             content = file.read()
     except OSError:
-        return False, UNREADABLE_FILE_HASH
-    return is_complete_picture(content, deep=deep), hashlib.sha256(content).digest()
+        return PictureInspection(None, UNREADABLE_FILE_HASH)
+    return PictureInspection(
+        measure_complete_picture(content, deep=deep), hashlib.sha256(content).digest()
+    )
 
 
-def is_complete_picture(content: bytes, *, deep: bool) -> bool:
-    """Check the header and the end marker; if `deep`, decode the image."""
+def measure_complete_picture(content: bytes, *, deep: bool) -> Extent | None:
+    """Return an image's width and height; None if the header or the end marker is damaged or, if
+    `deep`, the image cannot be decoded.
+    """
     try:
         with Image.open(BytesIO(content)) as picture:
             if deep:
                 picture.load()
-            return (
+            is_complete = (
                 picture.format != "JPEG" or JPEG_END_MARKER in content[-JPEG_TAIL_BYTES:]
             )  # one of ImageNet's .JPEG files is a PNG
+            return picture.size if is_complete else None
     except (
         OSError,
         SyntaxError,
         ValueError,
         Image.DecompressionBombError,
     ):  # raised by Pillow for damaged files
-        return False
+        return None
 
 
 def parse_split_survey(found: Mapping[str, Any], split: str) -> PictureSplitSurvey:
@@ -151,13 +196,15 @@ def check_surveyed_splits(
     """
     for split, folder in folders.items():
         if MISSING_SPLIT_KEY not in found[split]:
-            parse_split_survey(found, split).check_usability(folder, skip=skip)
+            parse_split_survey(found, split).check_usability(folder, split, skip=skip)
 
 
 def collect_picture_survey(
     splits: Mapping[str, PictureSet | RequestError],
     folders: Mapping[str, str],
     sha256: Mapping[str, str],
+    *,
+    remarks: Sequence[str] = (),
     **more: Any,
 ) -> Survey:
     """Survey each split; a missing one is recorded with its reason. `folders`: split -> its part of
@@ -181,4 +228,8 @@ def collect_picture_survey(
             **missing_splits,
             **{split: asdict(looked) for split, (looked, _) in surveyed.items()},
         },
+        remarks=[
+            *remarks,
+            *(looked.describe_sizes() for looked, _ in surveyed.values() if looked.resized),
+        ],
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final, TypeGuard
 
 from suite.errors import RequestError
+from suite.files.untrusted_files import UTF16_MARKS
+from workloads.common.broken_samples import advise_about_broken_samples
 
 TEXT_TRAIN_SPLIT, TEXT_TEST_SPLIT = TEXT_SPLITS = ("train", "test")
 CORPUS_SIZE_KEY: Final = "corpus"
@@ -18,6 +20,18 @@ SOURCE_SUFFIX, TARGET_SUFFIX = (
     "de",
 )  # the files' suffixes: training_rules.adoc v0.7, Benchmarks: WMT English-German
 MAX_NAMED_LINES: Final = 5  # broken lines listed in a message; the rest are counted
+LATIN1_TEXT_BYTES: Final = frozenset(range(0xA0, 0xFE))
+"""Bytes beyond ASCII of Western European text in ISO 8859-1: without control characters, and
+without 0xfe and 0xff, which rather stand for damage than for thorn and y with diaeresis.
+"""
+WINDOWS_TEXT_BYTES: Final = LATIN1_TEXT_BYTES | frozenset(range(0x80, 0xA0)) - {
+    0x81,
+    0x8D,
+    0x8F,
+    0x90,
+    0x9D,
+}
+"""The same in Windows-1252, which has quotation marks and dashes where ISO 8859-1 has controls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +72,12 @@ def read_parallel_text(
         if is_usable_line(source, empty=empty) and is_usable_line(target, empty=empty)
     ]
     if len(pairs) < len(decoded) and not skip:
-        raise RequestError(describe_broken_lines(paths, sources, targets, empty=empty))
+        advice = advise_about_encoding(paths, (sources, targets)) or advise_about_broken_samples(
+            split, len(pairs), len(decoded), "leaves such pairs out"
+        )
+        raise RequestError(
+            f"{describe_broken_lines(paths, sources, targets, empty=empty)}; {advice}"
+        )
     if not pairs:
         raise RequestError(f"{paths[0]}: no sentence pairs")
     return ParallelCorpus(
@@ -89,9 +108,16 @@ def compute_text_digest(root: Path) -> str:
 
 
 def read_raw_lines(path: Path) -> list[bytes]:
-    """Read the lines of a file, without a byte order mark and carriage returns."""
-    lines = (
-        read_text_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    """Read the lines of a file, without a byte order mark and carriage returns; RequestError for
+    UTF-16, whose lines end otherwise.
+    """
+    content = read_text_bytes(path)
+    if content.startswith(UTF16_MARKS):
+        raise RequestError(
+            f"{path}: is UTF-16; convert it: {format_iconv_command(path.name, 'utf-16')}"
+        )
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(
+        b"\n"
     )  # Unicode's other line ends occur within sentences of WMT
     return lines[:-1] if lines[-1] == b"" else lines
 
@@ -135,10 +161,42 @@ def describe_broken_lines(
         if not is_usable_line(text, empty=empty)
     ]
     more = f" and {len(bad) - MAX_NAMED_LINES} more" if len(bad) > MAX_NAMED_LINES else ""
-    return (
-        f"{paths[0].parent}: {', '.join(bad[:MAX_NAMED_LINES])}{more}; --set data.skip_broken=true"
-        " leaves such pairs out"
+    return f"{paths[0].parent}: {', '.join(bad[:MAX_NAMED_LINES])}{more}"
+
+
+def advise_about_encoding(paths: Sequence[Path], files: Sequence[Sequence[bytes]]) -> str:
+    """Name the files whose text looks like that of another encoding, with the command that converts
+    them; "" if none does.
+    """
+    guesses = {
+        path.name: guess
+        for path, lines in zip(paths, files, strict=True)
+        if (guess := guess_other_encoding(lines))
+    }
+    return "; ".join(
+        f"{name} looks like {label}: {format_iconv_command(name, code)}"
+        for name, (label, code) in guesses.items()
     )
+
+
+def format_iconv_command(name: str, code: str) -> str:
+    """Return the command that converts a file from the encoding that iconv calls `code`."""
+    return f"iconv -f {code} -t utf-8 {name} > {name}.utf8"
+
+
+def guess_other_encoding(lines: Sequence[bytes]) -> tuple[str, str] | None:
+    """Return the encoding of a text that is not UTF-8 and iconv's name for it; None if the text has
+    none that is known here, or is UTF-8 with some broken lines.
+    """
+    broken = [line for line in lines if decode_text_line(line) is None]
+    if not broken:
+        return None
+    if len(broken) <= sum(not line.isascii() for line in lines) / 2:
+        return None
+    high = set(b"".join(broken)) - set(range(0x80))
+    if high <= LATIN1_TEXT_BYTES:
+        return "Latin-1", "latin1"
+    return ("Windows-1252", "cp1252") if high <= WINDOWS_TEXT_BYTES else None
 
 
 def write_parallel_text(corpus: ParallelCorpus, root: Path) -> None:

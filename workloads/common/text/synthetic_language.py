@@ -95,7 +95,7 @@ NEAR_LANGUAGE: Final = Grammar(
     relative=0.0,
     skew=2.0,
     tenses=(0, 2),
-    train=10_000,
+    train=2_000,
     test=512,
 )
 FAR_LANGUAGE: Final = Grammar(
@@ -301,6 +301,11 @@ def generate_corpora(grammar: Grammar) -> tuple[ParallelCorpus, ParallelCorpus]:
     return ParallelCorpus(
         split="train", sources=sources[:cut], targets=targets[:cut]
     ), ParallelCorpus(split="test", sources=sources[cut:], targets=targets[cut:])
+
+
+def format_language_folder(grammar: Grammar) -> str:
+    """Return the name of a language's folder in the cache: other sentences need another one."""
+    return f"language-{grammar.name}-{grammar.train}-{LANGUAGE_VERSION}"
 
 
 def write_synthetic_text(grammar: Grammar, folder: Path) -> None:

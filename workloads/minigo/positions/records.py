@@ -18,7 +18,12 @@ import numpy as np
 from sgfmill import sgf
 
 from suite.errors import RequestError
-from suite.files.untrusted_files import UnreadableError, read_untrusted_file, read_untrusted_text
+from suite.files.foreign_names import is_foreign_name
+from suite.files.untrusted_files import (
+    UnreadableError,
+    decode_user_text,
+    read_untrusted_file,
+)
 from workloads.minigo.go.board import (
     BLACK,
     WHITE,
@@ -128,8 +133,12 @@ def _parse_record_moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator
 
 
 def read_game_records(folder: Path, size: int) -> list[GameRecord]:
-    """Read all games of a folder, sorted by name; RequestError if there are none."""
-    paths = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
+    """Read all games of a folder, sorted by name; RequestError if there are none.
+
+    Names that no data set has (suite.files.foreign_names) are left out.
+    """
+    listed = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
+    paths = [path for path in listed if not is_foreign_name(path.name)]
     if not paths:
         raise RequestError(f"{folder}: no game records (*.sgf)")
     found = [_read_unchecked_record(path, size) for path in paths]
@@ -163,7 +172,8 @@ def read_position_labels(
         return found
     lengths = {game.name: len(game.moves) for game in records}
     try:
-        rows = list(csv.reader(StringIO(read_untrusted_text(root / POSITION_LABELS_FILE))))
+        text = read_untrusted_file(root / POSITION_LABELS_FILE, decode_user_text)
+        rows = list(csv.reader(StringIO(text)))
     except (UnreadableError, csv.Error) as error:
         raise RequestError(f"{root / POSITION_LABELS_FILE}: unreadable ({error})") from error
     return [

@@ -67,7 +67,13 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("accuracy.unscored", InferenceEntry, About.QUALITY, severity=Severity.INFO)
+@rule(
+    "accuracy.unscored",
+    InferenceEntry,
+    About.QUALITY,
+    severity=Severity.INFO,
+    unchecked="accuracy",
+)
 def unscored(entry: InferenceEntry) -> Iterator[Fault]:
     """An accuracy that the judge cannot recompute is reported, because it is only the run's own
     claim.

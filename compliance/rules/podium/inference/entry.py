@@ -160,11 +160,12 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
         else:
             above = compute_samples_per_second(run, record) > share * most
         if above:
+            rate = f"{compute_samples_per_second(run, record):g} samples/s"
+            latency = record.metric == LATENCY_METRIC
             yield build_record_fault(
                 run,
-                f"{record.metric} {record.value:g}, {compute_samples_per_second(run, record):g}"
-                " samples/s",
-                f"at most {share:g} of the ceiling {most:g}",
+                f"{record.metric} {record.value:g}, which is {rate}" if latency else rate,
+                f"at most {share:g} of the ceiling, {most:g} samples/s",
             )
         if above != record.above_ceiling_share:
             yield build_record_fault(
@@ -278,7 +279,13 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
         )
 
 
-@rule("entry.untraced", InferenceEntry, About.QUALITY, severity=Severity.INFO)
+@rule(
+    "entry.untraced",
+    InferenceEntry,
+    About.QUALITY,
+    severity=Severity.INFO,
+    unchecked="training",
+)
 def untraced(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry outside a results tree is reported, because it cannot be traced to its training set.
 

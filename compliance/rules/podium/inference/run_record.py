@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from compliance.documents.organisation_name import mark_code_points
 from compliance.documents.podium import command_line
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.training import is_finite_number
@@ -158,7 +159,10 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
     for field, (found, folder) in pairs.items():
         if folder and fold_name(found) != fold_name(folder):
             yield build_record_fault(
-                entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}"
+                entry.runs[0],
+                f"{field} {mark_code_points(repr(found), repr(str(folder)))} in the folder"
+                f" '{folder}'",
+                f"the name {mark_code_points(folder, found)}",
             )
     if entry.inference and record.division not in list_allowed_divisions(entry):
         yield build_record_fault(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from compliance.documents.organisation_name import mark_code_points
 from compliance.documents.podium import command_line
 from compliance.documents.podium.training import TrainingLog, is_logged_count
 from compliance.documents.timestamps import find_date_problem
@@ -198,8 +199,9 @@ def place(log: TrainingLog) -> Iterator[Fault]:
         record = log.find_first_record(key)
         if record and folder and folded(str(record.value)) != folded(folder):
             yield log.build_fault(
-                f"{key} {record.value!r} in the folder '{folder}'",
-                f"the name {folder}",
+                f"{key} {mark_code_points(repr(record.value), repr(str(folder)))} in the folder"
+                f" '{folder}'",
+                f"the name {mark_code_points(folder, str(record.value))}",
                 record.line,
             )
 

@@ -1,9 +1,10 @@
-"""Examples of the rules about studies of rates."""
+"""Examples of the rules about studies of rates, and of engines and precisions."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from making_precision import write_precision
 from making_rates import write_peak, write_speed
 from spoiling import Builder, put, setting, then
 
@@ -23,6 +24,11 @@ def speed(folder: Path) -> None:
     write_speed(folder)
 
 
+def precision(folder: Path) -> None:
+    """A row of engine and precision that keeps all rules."""
+    write_precision(folder)
+
+
 def first(table: str, **changes: Any) -> Callable[[Path], None]:
     """Change the first element of a list."""
 
@@ -36,12 +42,13 @@ def first(table: str, **changes: Any) -> Callable[[Path], None]:
     return change
 
 
-BASES: Final[Mapping[str, Builder]] = {"peak": peak, "speed": speed}
-KINDS: Final = {"peak": "peak", "speed": "speed"}
+BASES: Final[Mapping[str, Builder]] = {"peak": peak, "speed": speed, "precision": precision}
+KINDS: Final = {"peak": "peak", "speed": "speed", "precision": "precision"}
 INVALID: Final[Mapping[str, Builder]] = {
     "peak.trials": then(peak, f"**/trial-01/{DETAIL_LOG}", setting("effective_target_qps", 40.0)),
     "peak.figures": then(peak, TABLE, first("trials", over=7)),
     "peak.answer": then(peak, TABLE, put(answer__valid=90.0)),
     "peak.steps": then(peak, TABLE, put(sought__tolerance=0.01)),
+    "precision.rows": then(precision, TABLE, first("rows", samples_per_second=500.0)),
     "speed.rows": then(speed, TABLE, first("rows", value=500.0)),
 }

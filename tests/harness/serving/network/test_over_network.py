@@ -147,3 +147,15 @@ def test_another_checkpoint_is_refused(folder: Path, server: Served, tmp_path: P
     ):
         measure(tmp_path / "results", server.url)
     assert not list((tmp_path / "results").glob("open"))
+
+
+@pytest.mark.slow
+def test_a_training_set_that_is_elsewhere_is_told_before_the_clock(
+    folder: Path, server: Served, capsys: pytest.CaptureFixture[str]
+):
+    """The runs ended VALID, and then `podium check` called them broken."""
+    until_valid(lambda: measure(folder / "results", server.url, mode="accuracy", system="alone"))
+    told = capsys.readouterr().out
+    before, _, after = told.partition("the checkpoint's training set is not in")
+    assert "probe:" not in before and "probe:" in after
+    assert "under --org tests" in after and "copy open/tests/results/testbed/resnet here" in after

@@ -1,6 +1,7 @@
 """COCO annotations as records: what is taken as COCO has it, and what is refused."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,26 +123,47 @@ REFUSED: list[tuple[Change, str]] = [
     (lambda table: table.update(categories=[]), "contains no categories"),
     (
         lambda table: table["images"].append(table["images"][0]),
-        "3 images have only 2 different ids",
+        "image id 9 stands 2 times",
     ),
     (
-        lambda table: table["annotations"].append(annotation(11)),
-        "4 annotations have only 3 different ids",
+        lambda table: table["annotations"].extend([annotation(11)] * 23),
+        "annotation id 11 stands 24 times$",
     ),
-    (lambda table: table["images"][0].update(width=0), "image 9 is 0 x 10"),
+    (lambda table: table["images"][0].update(width=0), "image id 9 is 0 x 10"),
     (
         lambda table: table["annotations"].append(annotation(20, image=6)),
-        "annotation 20: image 6 does not exist",
+        "annotation id 20: image id 6 does not exist",
     ),
     (
         lambda table: table["annotations"].append(annotation(20, category=4)),
-        "annotation 20: category 4 does not exist",
+        "annotation id 20: category id 4 does not exist",
     ),
     (
         lambda table: table["annotations"].append(annotation(20, bbox=[2, 2, -1, 4])),
-        "annotation 20: box",
+        r"annotation id 20: bbox \[2.0, 2.0, -1.0, 4.0\] has a negative width or height",
     ),
-    (lambda table: table["annotations"].append(annotation(20, area=-1)), "annotation 20: box"),
+    (
+        lambda table: table["annotations"].append(annotation(20, area=-1)),
+        "annotation id 20: area is -1",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(17, bbox=[2, math.nan, 1, 4])),
+        "annotation id 17: NaN in bbox",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(17, area=-math.inf)),
+        "annotation id 17: Infinity in area",
+    ),
+    (
+        lambda table: table["annotations"].append(
+            annotation(17, segmentation=[[1.0, 2.0, 3.0, 4.0, 5.0, math.nan]])
+        ),
+        "annotation id 17: NaN in segmentation",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(17, area=1e308 * 10)),
+        "annotation id 17: Infinity in area",
+    ),
     (lambda table: table["annotations"].append(annotation(20, iscrowd=2)), "iscrowd is 2"),
     (
         lambda table: table["annotations"].append(
@@ -178,7 +200,7 @@ REFUSED: list[tuple[Change, str]] = [
     ),
     (
         lambda table: table["annotations"].append(annotation(20, segmentation="polygon")),
-        "annotation 20: segmentation",
+        "annotation id 20: segmentation",
     ),
 ]
 
@@ -231,8 +253,37 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
     split = coco.read_coco_split(tmp_path, "val")
     found, _ = file_checks.inspect_split_pictures(split)
     with pytest.raises(RequestError, match=r"1 of 2 images are unreadable: .*000000000009\.jpg"):
-        found.check_usability(split.folder, skip=False)
+        found.check_usability(split.folder, "val", skip=False)
     assert found.drop_broken_pictures(split).image_I.tolist() == [5]
+
+
+def test_a_folder_that_the_path_has_already_is_named(tmp_path: Path) -> None:
+    """Tools write file_name from the root of the data; every image would be called unreadable."""
+    coco.check_file_names(coco.read_coco_split(write(tmp_path), "val"))
+    path = tmp_path / "annotations" / "instances_val2017.json"
+    path.write_text(path.read_text().replace(': "0000', ': "val2017/0000'))
+    told = (
+        "2 of 2 images have a file_name with a folder that is already in the path:"
+        f" 'val2017/000000000005.jpg' in {tmp_path / 'val2017'}; take the folder out of file_name"
+    )
+    with pytest.raises(RequestError, match=told):
+        coco.check_file_names(coco.read_coco_split(tmp_path, "val"))
+
+
+def test_exchanged_sizes_are_told(tmp_path: Path) -> None:
+    """Height before width is the commonest slip of converters: boxes would be cut at the wrong
+    edge.
+    """
+    split = coco.read_coco_split(write(tmp_path), "val")
+    assert file_checks.inspect_split_pictures(split)[0].resized == 0
+    Picture.new("RGB", (10, 12)).save(split.path(0))
+    Picture.new("RGB", (24, 20)).save(split.path(1))
+    survey = file_checks.collect_picture_survey({"val": split}, {"val": "val2017"}, {})
+    assert list(survey.remarks) == [
+        "warning: 2 of 2 images have another size than the annotations state: 000000000005.jpg"
+        " 10 x 12 instead of 12 x 10 (exchanged), 000000000009.jpg 24 x 20 instead of 12 x 10;"
+        " correct width and height, or the images"
+    ]
 
 
 def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path) -> None:
@@ -246,8 +297,17 @@ def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path
 def test_categories_must_agree(tmp_path: Path) -> None:
     """Label 1 of training would be label 2 of evaluation."""
     write(tmp_path, split="train")
-    write(tmp_path, lambda table: table["categories"].append({"id": 1, "name": "new"}))
-    with pytest.raises(RequestError, match="categories differ"):
+    write(
+        tmp_path,
+        lambda table: table.update(
+            categories=[{"id": 1, "name": "new"}, {"id": 7, "name": "hoop"}, table["categories"][1]]
+        ),
+    )
+    told = (
+        "categories differ: id 1 is missing in train and 'new' in val,"
+        " id 7 is 'ring' in train and 'hoop' in val; give both"
+    )
+    with pytest.raises(RequestError, match=told):
         coco.check_equal_categories(
             coco.read_coco_split(tmp_path, "train"), coco.read_coco_split(tmp_path, "val")
         )

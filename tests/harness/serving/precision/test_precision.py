@@ -4,8 +4,10 @@ nothing measured twice.
 
 import io
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,18 +16,31 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from podium_fakes.drive import options, words
+from podium_fakes.drive import options, until, words
 from podium_fakes.engine import FakeEngine
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
+from warm import Warm
 
+from compliance.judge import Judge
 from harness.commands.precision import precision as command
 from harness.request import resolve_request
-from harness.serving import precision as module
+from harness.serving.infer import serve_workload
+from harness.serving.precision import command as module
+from harness.serving.precision import existing_runs
+from harness.serving.precision.table import print_precision_table
+from harness.serving.staging import ServingPlan
 from suite.errors import JudgedError, MissingError
 from suite.loadgen.scenario import Scenario
+from suite.studies.precision import PrecisionRow, PrecisionStudy, compare_with_fp32
 from suite.terms import Precision
+from suite.workload import Mode
 
-Compare = Callable[..., list[dict[str, Any]]]
+TABLE = "studies/fake-precision/study.json"
+WHOLE = [
+    (Scenario.OFFLINE, Mode.ACCURACY),
+    (Scenario.OFFLINE, Mode.PERFORMANCE),
+    (Scenario.SINGLE_STREAM, Mode.PERFORMANCE),
+]
 
 
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +93,25 @@ def compared(
 ) -> list[dict[str, Any]]:
     asked = options(results, *assignments, **{"precision": None, **changes})
     module.compare_precisions("fake", asked, engine=None, checkpoint=None, form=form)
-    return json.loads((results / "precision-fake.json").read_text())["rows"]
+    return study_of(results)["rows"]
+
+
+def study_of(results: Path) -> dict[str, Any]:
+    """The table that was saved."""
+    found: dict[str, Any] = json.loads((results / TABLE).read_text())
+    return found
+
+
+def record_served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, Mode]]:
+    """Serve nothing, and note what would have been served."""
+    served: list[tuple[Scenario, Mode]] = []
+
+    def serve(_: object, plan: ServingPlan, **__: object) -> list[str]:
+        served.extend((scenario, mode) for scenario, modes in plan.items() for mode in modes)
+        return ["not served"]
+
+    monkeypatch.setattr(module, "serve_plan", serve)
+    return served
 
 
 @pytest.mark.slow
@@ -103,8 +136,28 @@ def test_each_format_has_a_row_with_score_speed_and_latency(
         )
     assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
     assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
-    monkeypatch.setattr(module, "serve_scenarios", lambda *_, **__: pytest.fail("measured again"))
-    assert compared(measured) == rows
+    served = record_served(monkeypatch)
+    assert compared(measured) == rows and not served and study_of(measured)["finished"]
+
+
+@pytest.mark.slow
+def test_the_accuracy_set_is_scored_once_per_format(both: Measured) -> None:
+    """SingleStream answers the same samples: a second accuracy run took as long as the first."""
+    runs = [path.parent for path in both.results.rglob("run.json")]
+    scored = [run for run in runs if run.name == "accuracy"]
+    assert len(runs) == 6 and [run.parent.name for run in scored] == ["Offline", "Offline"]
+
+
+@pytest.mark.slow
+def test_the_judge_recomputes_the_table(both: Measured) -> None:
+    assert not Judge().judge_path(str((both.results / TABLE).parent)).findings
+
+
+@pytest.mark.slow
+def test_the_length_is_told_before_anything_is_measured(both: Measured) -> None:
+    first, *rest = both.told.splitlines()
+    assert re.fullmatch(r"fake: 2 systems, about \d+ s", first)
+    assert any(re.fullmatch(r"next: 1 system, about \d+ s", line) for line in rest)
 
 
 def test_a_score_without_a_reference_stands_beside_fp32_s(
@@ -112,26 +165,22 @@ def test_a_score_without_a_reference_stands_beside_fp32_s(
 ) -> None:
     """Top-5 is told, not held: FP32 beside INT8 is what such a table is read for."""
     told: dict[str, Any] = {"system": "", "latency_ns": {"p50": 1e6}, "compliant": True, "why": ""}
-    shared: dict[str, Any] = {"engine": "e", "samples_per_second": 10.0, "speed_up": None, **told}
-    base = module.PrecisionRow(
-        precision="fp32", scores={"top1": 0.8, "top5": 0.9}, difference={"top1": -0.01}, **shared
+    shared: dict[str, Any] = {"engine": "e", "speed_up": None, "difference": {}, **told}
+    base = PrecisionRow(
+        precision="fp32", scores={"top1": 0.8, "top5": 0.9}, samples_per_second=10.0, **shared
     )
     lower = replace(
-        base,
-        precision="int8",
-        scores={"top1": 0.7, "top5": 0.88},
-        difference={"top1": -0.11},
-        samples_per_second=40.0,
+        base, precision="int8", scores={"top1": 0.7, "top5": 0.88}, samples_per_second=40.0
     )
-    first, second = module.compare_with_fp32([base, lower])
-    assert first.difference == {"top1": -0.01, "top5": 0.0} and first.speed_up == 1.0
-    assert (
-        second.difference == {"top1": -0.11, "top5": pytest.approx(-0.02)}
-        and second.speed_up == 4.0
-    )
-    module.print_precision_table([first, second], {}, tmp_path / "x.json", "text")
+    first, second = compare_with_fp32([base, lower], {"top1": 0.81})
+    assert first.difference == pytest.approx({"top1": -0.01, "top5": 0.0})
+    assert second.difference == pytest.approx({"top1": -0.11, "top5": -0.02})
+    assert (first.speed_up, second.speed_up) == (1.0, 4.0)
+    study: dict[str, Any] = dict.fromkeys(PrecisionStudy.__dataclass_fields__, "")
+    print_precision_table(PrecisionStudy(**{**study, "rows": (first, second)}), tmp_path, "text")
     assert "-0.1100" in (shown := capsys.readouterr().out) and "-0.0200" in shown
-    assert module.compare_with_fp32([lower]) == [lower]
+    (alone,) = compare_with_fp32([lower], {})
+    assert (alone.difference, alone.speed_up) == ({}, None)
 
 
 @pytest.mark.slow
@@ -139,14 +188,22 @@ def test_another_setting_is_another_system_under_test(
     measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows from two batch sizes, side by side, compare nothing."""
-    served: list[object] = []
-    monkeypatch.setattr(
-        module, "serve_scenarios", lambda *_, scenarios, **__: served.extend(scenarios)
-    )
+    served = record_served(monkeypatch)
     compared(measured, precision=Precision.FP32)
     assert not served
-    compared(measured, "batching.max_batch=3", precision=Precision.FP32)
-    assert served == list(module.PRECISION_SCENARIOS)
+    with pytest.raises(JudgedError):
+        compared(measured, "batching.max_batch=3", precision=Precision.FP32)
+    assert served == WHOLE
+    assert (measured / ".podium/superseded/1" / TABLE).is_file(), "the other table is kept"
+
+
+@pytest.mark.slow
+def test_a_command_for_one_format_keeps_the_row_of_the_other(
+    measured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = compared(measured, precision=Precision.BF16)
+    assert [row["precision"] for row in rows] == ["bf16", "fp32"]
+    assert "kept from an earlier comparison: fake fp32" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -165,38 +222,73 @@ def test_a_run_that_is_too_short_is_no_result(
         ),
     ):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
-    monkeypatch.setattr(
-        module, "serve_scenarios", lambda *_, scenarios, **__: served.extend(scenarios)
-    )
-    served: list[object] = []
+    served = record_served(monkeypatch)
     with pytest.raises(JudgedError):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
     assert not served
     with pytest.raises(JudgedError):
         compared(tmp_path, precision=Precision.FP32)
-    assert served == list(module.PRECISION_SCENARIOS)
+    assert served == WHOLE[1:]
 
 
 @pytest.mark.slow
-def test_both_accuracy_runs_are_held_to_the_reference(
+def test_existing_answers_are_held_to_the_reference(
     measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs that are kept are read, not served: what their first serving refused has to be refused
     again.
     """
-    compared(measured, precision=Precision.FP32)
-    scored = module.score_scenario_accuracy
-    monkeypatch.setattr(
-        module,
-        "score_scenario_accuracy",
-        lambda bench, scenario: (
-            {"top1": 0.5} if scenario is Scenario.SINGLE_STREAM else scored(bench, scenario)
-        ),
-    )
-    with pytest.raises(
-        JudgedError, match=r"fake fp32: SingleStream accuracy: top1 is 0.5000, below 0.7920"
-    ):
+    monkeypatch.setattr(module, "score_row_answers", lambda *_: {"top1": 0.5})
+    with pytest.raises(JudgedError, match=r"fake fp32: accuracy: top1 is 0.5000, below 0.7920"):
         compared(measured, precision=Precision.FP32)
+
+
+@pytest.mark.slow
+def test_results_stay_and_equal_ones_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The results of the tree were moved to .podium/superseded, and worse ones took their place."""
+    keep_checkpoint(tmp_path)
+    serve_offline(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    compared(tmp_path, precision=Precision.FP32)
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (tmp_path / ".podium" / "superseded").exists()
+    assert "fake fp32: takes the runs in" in capsys.readouterr().out
+    name = "open/tests/results/testbed-fake-fp32/fake/Offline/performance/run_1/run.json"
+    assert ((tmp_path / TABLE).parent / name).read_bytes() == before[tmp_path / name]
+    compared(tmp_path, "batching.max_batch=3", precision=Precision.FP32)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def serve_offline(results: Path) -> None:
+    """Serve Offline into the results, as the table does it."""
+    serve_workload(
+        "fake",
+        options(results, system="testbed-fake-fp32"),
+        scenarios=(Scenario.OFFLINE,),
+        mode="all",
+        checkpoint=None,
+    )
+
+
+@pytest.mark.slow
+def test_an_interrupted_comparison_keeps_finished_systems_and_goes_on(
+    light: Warm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C while the second format is measured: the row of the first stays, as do its runs."""
+    keep_checkpoint(tmp_path)
+    arguments = words(tmp_path, "--engine", "fake", "--set", "batching.max_batch=4")[1:]
+    child = light.start(["precision", *arguments])
+    until(lambda: (tmp_path / TABLE).is_file() and len(study_of(tmp_path)["rows"]) == 1)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and "continue with: podium precision fake" in err
+    begun = study_of(tmp_path)
+    assert not begun["finished"] and [row["precision"] for row in begun["rows"]] == ["fp32"]
+    capsys.readouterr()
+    assert compared(tmp_path, "batching.max_batch=4")[0] == begun["rows"][0]
+    assert "2 systems, 1 of them measured already, about" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -214,16 +306,14 @@ def test_runs_of_another_machine_or_podium_are_not_these(
     measured: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under a system's own name, runs on a CPU lie where those on a GPU would."""
-    served: list[object] = []
-    monkeypatch.setattr(
-        module, "serve_scenarios", lambda *_, scenarios, **__: served.extend(scenarios)
-    )
+    served = record_served(monkeypatch)
     compared(measured, precision=Precision.FP32)
     assert not served
-    for path in measured.glob("open/**/run.json"):
+    for path in measured.glob("studies/*/open/**/run.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    compared(measured, precision=Precision.FP32)
-    assert served == list(module.PRECISION_SCENARIOS)
+    with pytest.raises(JudgedError, match="not served"):
+        compared(measured, precision=Precision.FP32)
+    assert served == WHOLE
 
 
 @pytest.mark.slow
@@ -232,7 +322,7 @@ def test_a_format_that_loses_accuracy_is_shown_and_refused(tmp_path: Path) -> No
     keep_checkpoint(tmp_path, reference_accuracy={"top1": 0.9})
     with pytest.raises(JudgedError, match="fake fp32: .*top1 is 0.8000, below 0.8910"):
         compared(tmp_path, precision=Precision.FP32)
-    (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]
+    (row,) = study_of(tmp_path)["rows"]
     assert (
         not row["compliant"]
         and row["difference"]["top1"] == pytest.approx(-0.1)
@@ -249,10 +339,10 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(
     def refuse(*_: object, **__: object) -> None:
         raise MissingError("network fake cannot be exported")
 
-    monkeypatch.setattr(module, "serve_scenarios", refuse)
+    monkeypatch.setattr(module, "serve_plan", refuse)
     with pytest.raises(JudgedError, match="fake fp32: network fake cannot be exported"):
         compared(tmp_path, precision=Precision.FP32)
-    (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]
+    (row,) = study_of(tmp_path)["rows"]
     assert (row["samples_per_second"], row["speed_up"], row["scores"]) == (None, None, {})
 
 
@@ -282,7 +372,7 @@ def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
 def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     """Whoever pipes it into a program gets one document."""
     keep_checkpoint(tmp_path)
-    shared = words(tmp_path, "--precision", "fp32", "--format", "json")[1:]
+    shared = words(tmp_path, "--engine", "fake", "--precision", "fp32", "--format", "json")[1:]
     done = CliRunner().invoke(command, shared)
     assert done.exception is None, done.exception
     document = json.loads(done.stdout)
@@ -308,4 +398,4 @@ def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> No
 def test_a_setting_that_is_no_number_is_too_short(tmp_path: Path, told: object, short: bool):
     """A record may say anything of what LoadGen was asked for."""
     run = SimpleNamespace(settings={} if told is None else {"loadgen.min_queries": told})
-    assert module.is_below_limits(run, {"loadgen.min_queries": 24}) is short  # type: ignore[arg-type]
+    assert existing_runs.is_below_limits(run, {"loadgen.min_queries": 24}) is short  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+"""Say in a few words what was judged in a PATH, what could not be checked, and what was found."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from compliance.verdict import (
+    Finding,
+    JudgedResult,
+    PathJudgement,
+    ResultKind,
+    Severity,
+    Verdict,
+    compute_verdict,
+)
+
+EVIDENCE_WORDS: Final[Mapping[str, str]] = {
+    "summary": "checked by their summaries alone",
+    "snapshot": "checked by summary and snapshot",
+    "events": "recounted from events",
+}
+"""The most telling evidence of a result -> how its figures were checked."""
+J = TypeVar("J", PathJudgement, JudgedResult)
+PLURALS: Final[Mapping[str, str]] = {"entry": "entries", "study": "studies"}
+"""Plurals that do not just add an s."""
+FILE_NOUNS: Final[Mapping[ResultKind, str]] = {ResultKind.SET: "log", ResultKind.ENTRY: "run"}
+"""Kind of result -> what `files` counts."""
+
+
+class ResultRow(NamedTuple):
+    """The cells of one result."""
+
+    verdict: str
+    path: str
+    """Below its PATH."""
+    contents: str
+    findings: str
+
+
+def sort_worst_first(judged: Iterable[J]) -> list[J]:
+    """Sort by verdict, worst first; those of one verdict keep their order."""
+    return sorted(judged, key=lambda each: -list(Verdict).index(each.verdict))
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a number of things."""
+    return f"{count:,} {noun if count == 1 else PLURALS.get(noun, f'{noun}s')}"
+
+
+def format_verdict_details(judged: PathJudgement) -> str:
+    """Format what a verdict rests on: round, what was judged, what could not be checked, counts of
+    findings.
+    """
+    parts = (
+        judged.round,
+        format_judged_counts(judged.results),
+        format_evidence(judged.results),
+        format_unchecked_counts(judged.findings),
+        format_severity_counts(judged.findings),
+    )
+    return "; ".join(filter(None, parts))
+
+
+def format_judged_counts(results: Sequence[JudgedResult]) -> str:
+    """Format how many results of each kind were judged, with their logs or runs."""
+    return ", ".join(iterate_kind_counts(results))
+
+
+def format_evidence(results: Sequence[JudgedResult]) -> str:
+    """Format how the figures of results of the Endpoints client were checked."""
+    deepest = Counter(each.evidence[-1] for each in results if each.evidence)
+    every = sum(deepest.values())
+    return ", ".join(
+        EVIDENCE_WORDS.get(name, name) + (f" ({count:,} of {every:,})" if count < every else "")
+        for name, count in deepest.items()
+    )
+
+
+def iterate_kind_counts(results: Sequence[JudgedResult]) -> Iterator[str]:
+    """Yield the count of each kind that there is."""
+    for kind in ResultKind:
+        alike = [each for each in results if each.kind is kind]
+        files = sum(each.files for each in alike)
+        if alike:
+            held = f" of {format_count(files, FILE_NOUNS[kind])}" if files else ""
+            yield f"{format_count(len(alike), kind)}{held}"
+
+
+def format_unchecked_counts(findings: Iterable[Finding]) -> str:
+    """Format what could not be checked, and of how many results."""
+    counts = Counter(finding.unchecked for finding in findings if finding.unchecked)
+    listed = ", ".join(f"{what} of {count:,}" for what, count in sorted(counts.items()))
+    return f"not checked: {listed}" if listed else ""
+
+
+def format_severity_counts(findings: Iterable[Finding]) -> str:
+    """Format the numbers of findings by severity; empty if there are none."""
+    counts = Counter(finding.severity for finding in findings)
+    return ", ".join(
+        f"{counts[severity]:,} {severity}"
+        f"{'s' if counts[severity] > 1 and severity is not Severity.INFO else ''}"
+        for severity in Severity
+        if counts[severity]
+    )
+
+
+def build_result_rows(judged: PathJudgement, most: int | None = None) -> list[ResultRow]:
+    """Build a row for each of a PATH's results, worst first, at most `most` of them, and one for
+    the findings that belong to none.
+    """
+    rows = [
+        ResultRow(
+            str(each.verdict),
+            os.path.relpath(each.path, judged.path),
+            format_result_contents(each),
+            format_severity_counts(each.findings),
+        )
+        for each in sort_worst_first(judged.results)[:most]
+    ]
+    if besides := judged.findings_besides:
+        verdict = str(compute_verdict(besides))
+        rows.append(ResultRow(verdict, "everything else", "", format_severity_counts(besides)))
+    return rows
+
+
+def format_result_contents(result: JudgedResult) -> str:
+    """Format the kind of a result, with the number of its logs or runs."""
+    held = format_count(result.files, FILE_NOUNS[result.kind]) if result.files else ""
+    return f"{result.kind} of {held}" if held else str(result.kind)

@@ -1,0 +1,1 @@
+"""Name for `python -m podium`; everything else is in the five packages beside it."""

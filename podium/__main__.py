@@ -1,0 +1,5 @@
+"""`python -m podium`: the `podium` command."""
+
+from suite.cli import main
+
+main()

@@ -1,0 +1,138 @@
+"""What LoadGen measured in a performance run, from the judge's documents of any round: percentiles
+of latency, also of tokens, and its verdict.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from compliance.documents.headline import group_records_by_key
+from compliance.documents.inference_mllog.run import read_mllog_run
+from compliance.documents.inference_text.entry import find_performance_folders
+from compliance.documents.podium.training import is_finite_number
+from compliance.logs.loadgen.legacy_summary import read_legacy_summary
+from compliance.logs.mllog import mllog_lines
+from compliance.logs.source_file import SourceFile
+from submissions.report.records.queries import LOADGEN_PERCENTILES
+from submissions.result_index import IndexedResult
+from submissions.score import log_values
+from submissions.score.score import Score
+from suite import registry
+from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
+from suite.rounds import RoundKind
+from suite.units import NS_PER_MS
+from suite.workload import Mode
+
+PERCENTILE_LOG_KEYS: Final = {
+    percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", ""))
+    for percent in LOADGEN_PERCENTILES
+}
+"""Keys of LoadGen's detail log: MultiStream has one set for queries, which gives its result, and
+one for samples. Source: mlcommons/inference, loadgen/results.cc.
+"""
+PERCENTILE_SUMMARY_NAMES: Final = {
+    percent: tuple(f"{of}{percent:.2f} percentile latency" for of in ("query ", ""))
+    for percent in LOADGEN_PERCENTILES
+}
+"""The same in the summaries before v1.0, which have no numbers in the detail log."""
+SUMMARY_VERDICT_NAME: Final = "Result is"
+VERDICT_KEY: Final = "result_validity"
+FIRST_TOKEN_NAME: Final = "time to first token (TTFT)"
+OUTPUT_TOKEN_NAME: Final = "time per output token (TPOT)"
+TOKEN_LATENCY_KEYS: Final = {
+    FIRST_TOKEN_NAME: "result_first_token_{:.2f}_percentile_latency_ns",
+    OUTPUT_TOKEN_NAME: "result_time_per_output_token_{:.2f}_percentile_ns",
+}
+"""Name of a token's latency -> its key in the detail log, by percentile. Source: as above."""
+NO_VERDICT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGenFigures:
+    """One performance run as measured by LoadGen; latencies in ms."""
+
+    folder: Path
+    verdict: str = NO_VERDICT
+    """VALID or INVALID, as LoadGen printed it."""
+    percentiles: Mapping[float, float] = field(default_factory=dict)
+    """Percentile -> latency of queries, or of samples if the log has no others."""
+    token_latencies: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
+    """Name -> percentile -> latency; empty if LoadGen did not count tokens."""
+
+
+def list_run_folders(result: IndexedResult, score: Score) -> list[Path]:
+    """Return the folders of a result's performance runs; those of a published round may have their
+    logs directly in `performance`.
+    """
+    if registry.load_round_kind(score.round) is RoundKind.PODIUM:
+        return result.performance_folders
+    return list(find_performance_folders(result.folder))
+
+
+def read_loadgen_figures(folder: Path, round_name: str) -> LoadGenFigures:
+    """Read one performance run with the reader of its round; JudgedError if podium's record of its
+    own run cannot be read.
+    """
+    match registry.load_round_kind(round_name):
+        case RoundKind.INFERENCE_TEXT:
+            summary = read_legacy_summary(SourceFile(folder / SUMMARY_LOG))
+            stated = summary.values.get(SUMMARY_VERDICT_NAME)
+            return LoadGenFigures(
+                folder=folder,
+                verdict=stated.text if stated else NO_VERDICT,
+                percentiles=select_latencies(summary.find_number, PERCENTILE_SUMMARY_NAMES),
+            )
+        case RoundKind.INFERENCE_MLLOG:
+            run = read_mllog_run(
+                folder, Mode.PERFORMANCE, registry.load_inference_mllog_round(round_name)
+            )
+            return LoadGenFigures(
+                folder=folder,
+                verdict=str(run.find_value(VERDICT_KEY) or NO_VERDICT),
+                percentiles=select_latencies(run.find_number, PERCENTILE_LOG_KEYS),
+                token_latencies={
+                    name: found
+                    for name, key in TOKEN_LATENCY_KEYS.items()
+                    if (
+                        found := select_latencies(
+                            run.find_number,
+                            {percent: (key.format(percent),) for percent in LOADGEN_PERCENTILES},
+                        )
+                    )
+                },
+            )
+        case _:
+            return LoadGenFigures(
+                folder=folder,
+                verdict=log_values.read_loadgen_run_record(folder).verdict,
+                percentiles=read_loadgen_percentiles(folder),
+            )
+
+
+def read_loadgen_percentiles(folder: Path) -> Mapping[float, float]:
+    """Return percentiles and latencies in ms from a detail log of podium's: those of queries, if
+    the log also has those of samples.
+    """
+    index = group_records_by_key(mllog_lines.read_mllog_records(SourceFile(folder / DETAIL_LOG)))
+
+    def find_number(key: str) -> float | None:
+        return next(
+            (float(each.value) for each in index.get(key, ()) if is_finite_number(each.value)),
+            None,
+        )
+
+    return select_latencies(find_number, PERCENTILE_LOG_KEYS)
+
+
+def select_latencies(
+    find_number: Callable[[str], float | None], names: Mapping[float, Sequence[str]]
+) -> dict[float, float]:
+    """Return percentile -> latency in ms: of several names of a percentile, the first that is
+    logged counts; those that are not above 0 are left out.
+    """
+    found = (
+        (percent, next(filter(None, map(find_number, keys)), 0.0))
+        for percent, keys in names.items()
+    )
+    return {percent: value / NS_PER_MS for percent, value in found if value > 0}

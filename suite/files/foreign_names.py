@@ -1,0 +1,15 @@
+"""Names that operating systems and programs put into folders of data without being asked."""
+
+from typing import Final
+
+FOREIGN_PREFIXES: Final = (".", "@")
+"""Hidden files, macOS's `._x.JPEG`, `.ipynb_checkpoints`; `@eaDir` and its like of a NAS."""
+FOREIGN_NAMES: Final = frozenset(
+    {"lost+found", "thumbs.db", "desktop.ini", "$recycle.bin", "system volume information"}
+)
+"""In small letters: ext4's folder of recovered files, and what Windows writes."""
+
+
+def is_foreign_name(name: str) -> bool:
+    """Return whether a file or folder of this name is no part of anybody's data set."""
+    return name.startswith(FOREIGN_PREFIXES) or name.lower() in FOREIGN_NAMES

@@ -1,0 +1,147 @@
+"""One cause of many defects of a log is said once, without what follows from it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from kinds.training import lately_set
+from making_training import LATE_MS, measured, new, run
+
+from compliance.judge import Judge
+from compliance.verdict import Finding, Severity
+from submissions.commands.score import score
+from suite.errors import JudgedError
+
+HOUR_MS = 3_600_000
+EARLIER = new(measured(number=77, evaluations=9, brief=True), LATE_MS - 9 * HOUR_MS)
+
+
+def list_serious(path: Path, round_name: str | None = None) -> list[Finding]:
+    """Judge a path; return what is more than a remark."""
+    found = Judge(round_name).judge_path(str(path)).findings
+    return [each for each in found if each.severity is not Severity.INFO]
+
+
+def make_ranks(text: str, ranks: int = 8) -> str:
+    """Interleave what several processes log, whose clocks differ by milliseconds."""
+    lines = []
+    for line in text.splitlines():
+        for rank in range(ranks):
+            table = json.loads(line.removeprefix(":::MLLOG "))
+            lines.append(":::MLLOG " + json.dumps({**table, "time_ms": table["time_ms"] + rank}))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "advice"),
+    [
+        (
+            lambda text: EARLIER + "epoch 1\n" + text,
+            "two runs in one file: the second begins in line 41 (cache_clear)",
+            "keep the last: delete lines 1 to 40.",
+        ),
+        (
+            lambda text: "".join(EARLIER.splitlines(keepends=True)[:35]) + text,
+            "two runs in one file: the second begins in line 36 (cache_clear)",
+            "keep the last: delete lines 1 to 35.",
+        ),
+        (
+            lambda text: (
+                new(measured(number=76, evaluations=9, brief=True), LATE_MS - 20 * HOUR_MS)
+                + EARLIER
+                + text
+            ),
+            "three runs in one file: the second begins in line 40 (cache_clear), the last in line"
+            " 79 (cache_clear)",
+            "keep the last: delete lines 1 to 78.",
+        ),
+        (
+            make_ranks,
+            "every record stands 8 times",
+            "log from rank 0 alone, through one handler.",
+        ),
+        (
+            lambda text: text * 8,
+            "every record stands 8 times",
+            "log from rank 0 alone, through one handler.",
+        ),
+    ],
+)
+def test_several_runs_or_ranks_in_a_file_are_one_error(
+    tmp_path: Path, change: Callable[[str], str], found: str, advice: str
+) -> None:
+    lately_set(15)(tmp_path)
+    path = tmp_path / "result_3.txt"
+    path.write_text(change(path.read_text()))
+    for target in (tmp_path, path):
+        (told,) = list_serious(target)
+        assert (told.rule, told.found, told.advice) == ("log.once", found, advice)
+        assert (told.file, told.severity) == (str(path), Severity.ERROR)
+        result = CliRunner().invoke(score, [str(target)])
+        assert isinstance(result.exception, JudgedError)
+        assert f"{path}: {found}, so it has no score; " in str(result.exception)
+
+
+def test_what_is_deleted_as_advised_is_valid(tmp_path: Path) -> None:
+    lately_set(15)(tmp_path)
+    path = tmp_path / "result_3.txt"
+    path.write_text(EARLIER + path.read_text())
+    (told,) = list_serious(tmp_path)
+    last = int(told.advice.rstrip(".").rpartition(" ")[2])
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[last:]))
+    assert not list_serious(tmp_path)
+
+
+def test_epochs_of_v07_give_no_consequences_either(tmp_path: Path) -> None:
+    """Numbers that do not ascend, gaps, evaluations behind the end: all had their own errors."""
+    path = tmp_path / "result_0.txt"
+    text = new(run(epochs=True, scores=(0.4, 0.5, 0.7601)))
+    path.write_text(make_ranks(text))
+    (told,) = list_serious(path, "training-v0.7")
+    assert told.found == "every record stands 8 times"
+
+
+def test_one_record_that_is_repeated_is_named_itself(tmp_path: Path) -> None:
+    lately_set(15)(tmp_path)
+    path = tmp_path / "result_3.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    (start,) = [line for line in lines if '"run_start"' in line]
+    path.write_text("".join(line * (1 + (line is start)) for line in lines))
+    found = [each.found for each in list_serious(path) if each.rule == "log.once"]
+    assert found == ["run_start: 2 records"]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "found"),
+    [
+        (lambda line: f"\x1b[32m{line}\x1b[0m", r"a colour code (\x1b[0m) behind the record"),
+        (
+            lambda line: json.dumps({"log": line + "\n", "stream": "stdout", "time": "2026"}),
+            "a record within a JSON string, as in Docker's json-file log",
+        ),
+        (
+            lambda line: f"INFO:mllog:{line!r}",
+            "a quotation mark behind the record, as Python's repr writes it",
+        ),
+    ],
+)
+@pytest.mark.parametrize("settings", [0, 200])
+def test_what_stands_around_every_record_is_said_once(
+    tmp_path: Path, wrap: Callable[[str], str], found: str, settings: int
+) -> None:
+    """Also where the records that decide stand behind the first hundred lines."""
+    lately_set(15)(tmp_path)
+    for path in tmp_path.iterdir():
+        first, *rest = path.read_text().splitlines()
+        more = [first.replace("cache_clear", f"setting_{number}") for number in range(settings)]
+        lines = [first, *more, *rest]
+        path.write_text("".join(f"{wrap(line)}\n" for line in lines))
+    result = Judge().judge_path(str(tmp_path))
+    assert result.round == "training-v5.1"
+    assert {(each.rule, each.severity) for each in result.findings} == {
+        ("file.record", Severity.ERROR)
+    }
+    assert {each.found for each in result.findings} == {f"{found} ({len(lines)} lines)"}
+    assert len(result.findings) == 10

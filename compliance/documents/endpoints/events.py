@@ -7,10 +7,10 @@ issued while the client tracks performance count.
 
 import gzip
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import msgspec
 
@@ -228,15 +228,12 @@ def iterate_event_lines(path: Path, source: SourceFile) -> Iterator[bytes]:
     """
     with open_regular_file(path) as raw:
         stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw)
-        number, rest = 0, b""
+        number, parts, held = 0, list[bytes](), 0
         while chunk := stream.read(CHUNK_BYTES):
-            lines = (rest + chunk).split(b"\n")
-            rest = lines.pop()
-            for text in lines:
-                number += 1
-                if text.strip():
-                    yield text
-            if len(rest) > MAX_EVENT_BYTES:
+            first, *lines = chunk.split(b"\n")
+            parts.append(first)
+            held += len(first)
+            if held > MAX_EVENT_BYTES:
                 source.add_parse_error(
                     ParseErrorKind.RECORD,
                     f"a line of more than {MAX_EVENT_BYTES} bytes",
@@ -244,7 +241,14 @@ def iterate_event_lines(path: Path, source: SourceFile) -> Iterator[bytes]:
                     number + 1,
                 )
                 return
-        if rest.strip():
+            if not lines:
+                continue
+            for text in (b"".join(parts), *lines[:-1]):
+                number += 1
+                if text.strip():
+                    yield text
+            parts, held = [lines[-1]], len(lines[-1])
+        if (rest := b"".join(parts)).strip():
             source.add_parse_error(
                 ParseErrorKind.CUT,
                 f"an incomplete last line: {format_excerpt(rest)}",
@@ -256,15 +260,3 @@ def iterate_event_lines(path: Path, source: SourceFile) -> Iterator[bytes]:
 def compute_percentile(ordered: "array[int]", percent: float) -> int:
     """Return a percentile of sorted values by the client's rule: the value at the lower rank."""
     return ordered[int(percent / 100 * (len(ordered) - 1))]
-
-
-def summarise_values(values: "array[int]") -> Mapping[str, Any]:
-    """Return the count, total, extremes and percentiles of values, by the client's rules."""
-    ordered = array("q", sorted(values))
-    return {
-        "count": len(ordered),
-        "total": sum(ordered),
-        "min": ordered[0] if ordered else None,
-        "max": ordered[-1] if ordered else None,
-        "sorted": ordered,
-    }

@@ -123,7 +123,12 @@ def accuracy(entry: EndpointsEntry) -> Iterator[Fault]:
     accuracy-upper-limit.
     Advice: repeat the accuracy run; fix the model if it is not accurate enough.
     """
-    if not entry.is_closed or entry.accuracy is None or entry.model is None:
+    if not entry.is_closed or entry.model is None:
+        return
+    if entry.accuracy is None:
+        yield entry.build_fault(
+            "no accuracy results", "accuracy_results.json", file=entry.accuracy_source.path
+        )
         return
     minimums, maximums = entry.model.find_minimums(entry.scenario), entry.model.accuracy_most
     claims = dict(entry.iterate_claims())

@@ -206,8 +206,8 @@ def early_stopping(run: EndpointsRun) -> Iterator[Fault]:
 
 @rule("endpoints.token_time", EndpointsRun, About.SCORE, doubt="the times of tokens")
 def token_time(run: EndpointsRun) -> Iterator[Fault]:
-    """The mean time of a token, from latencies, times to the first token and lengths, lies between
-    the lowest and the highest time per output token.
+    """The time between first tokens and ends, summed over all answers, is possible with the lowest
+    and the highest time per output token and the lengths.
 
     Source: arithmetic: a latency is the time to the first token and the time of the others.
     Advice: submit the client's files unmodified.
@@ -215,20 +215,23 @@ def token_time(run: EndpointsRun) -> Iterator[Fault]:
     summary = run.summary
     if summary is None or summary.tpot.min is None or summary.tpot.max is None:
         return
-    tokens = summary.output_sequence_lengths.total
-    latency, first = summary.latency.total, summary.ttft.total
-    if not tokens or latency is None or first is None or summary.tpot.min < 0:
+    lengths, first = summary.output_sequence_lengths, summary.ttft.total
+    latency, low, high = summary.latency.total, summary.tpot.min, summary.tpot.max
+    if not lengths.total or not lengths.max or latency is None or first is None:
         return
     if summary.n_samples_failed or summary.ttft.count != summary.latency.count:
         return
-    mean = (latency - first) / tokens
-    low = summary.tpot.min * (1 - TOKEN_TIME_TOLERANCE)
-    high = summary.tpot.max * (1 + TOKEN_TIME_TOLERANCE)
-    if not low <= mean <= high:
+    # a negative time per token is a matter of clocks: any answer may be the longest
+    most = lengths.total if low >= 0 else lengths.max * summary.latency.count
+    slack = 1 + TOKEN_TIME_TOLERANCE
+    if (
+        not low * most * (1 / slack if low >= 0 else slack)
+        <= latency - first
+        <= high * most * slack
+    ):
         yield run.build_fault(
-            f"{mean:.6g} ns per token on average",
-            f"between {summary.tpot.min:.6g} and {summary.tpot.max:.6g} ns, the times per output"
-            " token",
+            f"{(latency - first) / lengths.total:.6g} ns per token on average",
+            f"between {low:.6g} and {high:.6g} ns, the times per output token",
         )
 
 

@@ -1,0 +1,269 @@
+"""Runs of the MLPerf Endpoints client, real ones where the corpus lies beside the checkout: judged
+without an error as they are, and with one after each edit of a number.
+"""
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import PUBLISHED, needs_corpus
+from kinds.endpoints import SNAPSHOT, SUMMARY, edited, in_text, scaled
+
+from compliance.judge import Judge
+from compliance.verdict import PathJudgement, Severity, Verdict
+
+RUNS = ("c4", "poisson", "offline")
+V61 = PUBLISHED / "inference_v6.1" / "closed"
+ATLAS = "Atlas_Inference"
+SUPERMICRO = "Supermicro"
+Edit = Callable[[Path], object]
+
+
+def judge(path: Path, round_name: str | None = None) -> PathJudgement:
+    return Judge(round_name).judge_path(str(path))
+
+
+def list_rules(result: PathJudgement, severity: Severity) -> set[str]:
+    return {each.rule for each in result.findings if each.severity is severity}
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", RUNS)
+def test_a_genuine_run_is_recounted_and_valid(name: str) -> None:
+    result = judge(PUBLISHED / "endpoints" / name)
+    assert (result.round, result.verdict) == ("endpoints", Verdict.VALID)
+    assert [each.evidence[-1] for each in result.results] == ["events"]
+
+
+@needs_corpus
+@pytest.mark.parametrize(("name", "words"), [("c4", "116 of 200"), ("poisson", "39 of 240")])
+def test_first_fragments_behind_their_answers_are_counted(name: str, words: str) -> None:
+    result = judge(PUBLISHED / "endpoints" / name)
+    (found,) = [each for each in result.findings if each.rule == "endpoints.clocks"]
+    assert words in found.found and found.severity is Severity.WARNING
+
+
+@needs_corpus
+def test_one_file_of_a_run_stands_for_the_run() -> None:
+    whole = judge(PUBLISHED / "endpoints" / "c4")
+    for name in ("events.jsonl", SUMMARY, SNAPSHOT, "config.yaml"):
+        assert judge(PUBLISHED / "endpoints" / "c4" / name).verdict is whole.verdict
+
+
+@needs_corpus
+def test_a_run_is_held_against_a_round_that_is_named() -> None:
+    """Its seeds are 42, and six seconds are no run of that round."""
+    short = judge(PUBLISHED / "endpoints" / "poisson", "inference-v6.1")
+    other = judge(PUBLISHED / "endpoints" / "c4", "inference-v6.1")
+    assert list_rules(short, Severity.ERROR) == {"endpoints.duration"}
+    assert list_rules(other, Severity.ERROR) == {"endpoints.duration", "endpoints.seeds"}
+
+
+@needs_corpus
+def test_packed_events_are_recounted(tmp_path: Path) -> None:
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / "poisson", tmp_path / "run"))
+    text = (run / "events.jsonl").read_bytes()
+    (run / "events.jsonl.gz").write_bytes(gzip.compress(text))
+    (run / "events.jsonl").unlink()
+    result = judge(run)
+    assert result.verdict is Verdict.VALID and result.results[0].evidence[-1] == "events"
+
+
+def change_summary(*path: str | int, value: Any) -> Edit:
+    return edited(SUMMARY, *path, value=value)
+
+
+def scale_series(name: str, factor: float) -> Edit:
+    return edited(SUMMARY, name, value=lambda each: scaled(each, factor))
+
+
+FORGED_SUMMARIES: dict[str, Edit] = {
+    "ten times the tokens per second": change_summary("tps", value=lambda each: each * 10),
+    "a higher rate": change_summary("qps", value=lambda each: each * 1.01),
+    "half the duration": change_summary("duration_ns", value=lambda each: each // 2),
+    "half of the requests failed": change_summary("n_samples_failed", value=100),
+    "more issued": change_summary("n_samples_issued", value=lambda each: each + 1),
+    "fewer completed": change_summary("n_samples_completed", value=lambda each: each - 1),
+    "latencies scaled": scale_series("latency", 0.5),
+    "lower 99th percentile": change_summary(
+        "latency", "percentiles", "99.0", value=lambda each: each * 0.1
+    ),
+    "lower 90th percentile": change_summary(
+        "latency", "percentiles", "90.0", value=lambda each: each * 0.5
+    ),
+    "lower median": change_summary("latency", "median", value=lambda each: each * 0.5),
+    "lower mean": change_summary("latency", "avg", value=lambda each: each * 0.5),
+    "lower maximum": change_summary("latency", "max", value=lambda each: each // 2),
+    "lower minimum": change_summary("latency", "min", value=lambda each: each // 2),
+    "another total": change_summary("latency", "total", value=lambda each: each + 1_000_000),
+    "a deviation that cannot be": change_summary("latency", "std_dev", value=1e12),
+    "another histogram": change_summary(
+        "latency", "histogram", "counts", 3, value=lambda each: each + 20
+    ),
+    "longer answers": change_summary(
+        "output_sequence_lengths", "total", value=lambda each: each * 2
+    ),
+    "not complete": change_summary("complete", value=False),
+    "another state": change_summary("state", value="draining"),
+    "more reasons to end": change_summary("finish_reason_counts", "stop", value=10_000),
+}
+
+
+UNSEEN = {("offline", "latencies scaled", True)}
+"""Edits that no summary shows: all requests are in flight at once, and nothing was streamed."""
+
+
+@needs_corpus
+@pytest.mark.parametrize("kind", FORGED_SUMMARIES)
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_edited_number_of_a_summary_is_an_error(
+    tmp_path: Path, name: str, kind: str, alone: bool
+) -> None:
+    """With events and without, of a closed loop, of Poisson arrivals and of Offline."""
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / name, tmp_path / "run"))
+    if alone:
+        for path in ("events.jsonl", SNAPSHOT, "sample_idx_map.json"):
+            (run / path).unlink()
+    FORGED_SUMMARIES[kind](run)
+    if (name, kind, alone) in UNSEEN:
+        pytest.skip("consistent: nothing but the events shows it")
+    assert list_rules(judge(run), Severity.ERROR)
+
+
+FORGED_FILES: dict[str, Edit] = {
+    "a snapshot with another count": edited(SNAPSHOT, "metrics", 3, "value", value=1),
+    "a snapshot with another maximum": edited(SNAPSHOT, "metrics", 15, "max", value=5),
+    "a configuration with another seed": in_text(
+        "config.yaml", "dataloader_random_seed: ", "dataloader_random_seed: 1"
+    ),
+    "an event that is missing": lambda run: drop_line(run, 40),
+    "an event that happens twice": lambda run: repeat_line(run, 40),
+}
+
+
+def drop_line(run: Path, number: int) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    (run / "events.jsonl").write_text("".join(lines[:number] + lines[number + 1 :]))
+
+
+def repeat_line(run: Path, number: int) -> None:
+    lines = (run / "events.jsonl").read_text().splitlines(keepends=True)
+    place = next(at for at in range(number, len(lines)) if '"sample.complete"' in lines[at])
+    (run / "events.jsonl").write_text("".join(lines[: place + 1] + lines[place:]))
+
+
+@needs_corpus
+@pytest.mark.parametrize("kind", FORGED_FILES)
+def test_an_edit_of_another_file_is_an_error(tmp_path: Path, kind: str) -> None:
+    run = Path(shutil.copytree(PUBLISHED / "endpoints" / "poisson", tmp_path / "run"))
+    FORGED_FILES[kind](run)
+    assert list_rules(judge(run), Severity.ERROR)
+
+
+@needs_corpus
+@pytest.mark.parametrize("org", [ATLAS, SUPERMICRO])
+def test_a_published_entry_is_valid(org: str) -> None:
+    result = judge(V61 / org)
+    assert (result.round, result.verdict) == ("inference-v6.1", Verdict.VALID)
+    assert not list_rules(result, Severity.WARNING)
+
+
+@pytest.fixture
+def entry(tmp_path: Path) -> Iterator[Path]:
+    """An entry of Server, in its tree."""
+    tree = tmp_path / "inference_v6.1" / "closed" / SUPERMICRO
+    shutil.copytree(V61 / SUPERMICRO, tree)
+    (found,) = tree.glob("results/*/*/Server")
+    yield found
+
+
+ACCURACY = "accuracy/accuracy_results.json"
+FORGED_ENTRIES: dict[str, Edit] = {
+    "accuracy of 1": lambda home: (
+        edited(ACCURACY, "average_accuracy", value=1.0)(home),
+        edited(ACCURACY, "accuracy_scores", 0, "total_samples", value=1)(home),
+    ),
+    "an accuracy too low": lambda home: (
+        edited(ACCURACY, "average_accuracy", value=0.7)(home),
+        edited(ACCURACY, "accuracy_scores", 0, "score", value=0.7)(home),
+    ),
+    "answers missing": edited(
+        ACCURACY, "accuracy_scores", 0, "response_counts", "missing", value=4000
+    ),
+    "half of the data set": edited(ACCURACY, "accuracy_scores", 0, "total_samples", value=24_000),
+    "not complete": edited(ACCURACY, "accuracy_scores", 0, "complete", value=False),
+    "no accuracy": lambda home: (home / ACCURACY).unlink(),
+    "half of the window": change_summary(
+        "legacy_loadgen_window_duration_ns", value=lambda each: each // 2
+    ),
+    "half of window, twice the rate": lambda home: (
+        change_summary("legacy_loadgen_window_duration_ns", value=lambda each: each // 2)(home),
+        change_summary("qps", value=lambda each: each * 2)(home),
+        change_summary("tps", value=lambda each: each * 2)(home),
+    ),
+    "a shorter run": lambda home: (change_summary("duration_ns", value=500_000_000_000)(home),),
+    "another seed": change_summary("run_config", "scheduler_random_seed", value=42),
+    "a closed loop": change_summary("run_config", "load_pattern", "type", value="concurrency"),
+    "a lower proven percentile": change_summary(
+        "latency", "early_stopping_percentiles", "99.0", value=9_000_000_000.0
+    ),
+    "no proven percentile": change_summary(
+        "latency", "early_stopping_percentiles", "99.0", value=None
+    ),
+    "another target rate": change_summary("run_config", "load_pattern", "target_qps", value=224.0),
+}
+
+
+@needs_corpus
+@pytest.mark.parametrize("kind", FORGED_ENTRIES)
+def test_an_edit_of_an_entry_is_an_error(entry: Path, kind: str) -> None:
+    FORGED_ENTRIES[kind](entry)
+    assert list_rules(judge(entry), Severity.ERROR)
+
+
+@needs_corpus
+def test_a_folder_called_online_is_server(entry: Path) -> None:
+    online = entry.rename(entry.with_name("online"))
+    assert judge(online).verdict is Verdict.VALID
+    assert judge(online.parents[3]).verdict is Verdict.VALID
+
+
+def test_a_folder_of_runs_is_judged_run_by_run(tmp_path: Path) -> None:
+    base = Path(__file__).parents[2] / "examples" / "base" / "endpoints" / "run"
+    for name in ("one", "offline"):
+        shutil.copytree(base, tmp_path / name)
+    result = judge(tmp_path)
+    assert result.verdict is Verdict.VALID and len(result.results) == 2
+
+
+def test_failed_requests_and_cut_answers_are_told_with_the_rate_of_whole_ones(
+    tmp_path: Path,
+) -> None:
+    """30 of 240 requests are answered with an error, and 17 answers are cut."""
+    run = tmp_path / "run"
+    shutil.copytree(Path(__file__).parents[2] / "examples" / "base" / "endpoints" / "run", run)
+    lines = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    complete = [each for each in lines if each["event_type"] == "sample.complete"]
+    failed = {each["sample_uuid"] for each in complete[:30]}
+    for each in complete[:47]:
+        each["finish_reason"] = None
+    text = ""
+    for each in lines:
+        if each["event_type"] == "sample.complete" and each["sample_uuid"] in failed:
+            text += json.dumps({**each, "event_type": "error.http", "data": "503"}) + "\n"
+        text += json.dumps(each) + "\n"
+    (run / "events.jsonl").write_text(text)
+    change_summary("n_samples_failed", value=30)(run)
+    change_summary("finish_reason_counts", "stop", value=240 - 47)(run)
+    edited(SNAPSHOT, "metrics", 2, "value", value=30)(run)
+    result = judge(run)
+    assert list_rules(result, Severity.ERROR) == {"endpoints.failed"}
+    (error,) = [each for each in result.findings if each.rule == "endpoints.failed"]
+    assert error.found.startswith("30 samples failed") and "whole answers/s" in error.found
+    (cut,) = [each for each in result.findings if each.rule == "endpoints.cut"]
+    assert cut.found.startswith("17 of 240 answers")

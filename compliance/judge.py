@@ -14,6 +14,7 @@ from compliance.recognition.path_kind import (
     PathKind,
     RecognisedPath,
     find_separate_results,
+    find_studies,
     recognise_path,
 )
 from compliance.recognition.result import RecognisedResult, recognise_target
@@ -203,10 +204,8 @@ class Judge:
         """
         seen = recognised.evidence
         if seen is None:
-            podiums = recognised.target.kind in PODIUM_KINDS
-            return SettledRound(
-                round=self.round_name or (registry.DEFAULT_ROUND if podiums else UNKNOWN_ROUND)
-            )
+            own = registry.DEFAULT_ROUND if is_podium_result(recognised.target) else UNKNOWN_ROUND
+            return SettledRound(round=self.round_name or own)
         if len(recognised.candidates) < 2 or seen.round is None:
             return SettledRound(round=seen.round or UNKNOWN_ROUND, indicated_by=seen.indicated_by)
         others = [name for name in recognised.candidates if name != seen.round]
@@ -267,6 +266,15 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
             from compliance.judges.podium import PodiumJudge
 
             return PodiumJudge(registry.load_round(round_name), truth)
+
+
+def is_podium_result(target: RecognisedPath) -> bool:
+    """Return whether podium alone writes such a result: a bundle, a checkpoint, a study, and a
+    folder of studies.
+    """
+    return target.kind in PODIUM_KINDS or (
+        target.kind is PathKind.TREE and any(find_studies(target.path))
+    )
 
 
 def resolve_without_links(given: str) -> Path:

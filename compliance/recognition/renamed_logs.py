@@ -32,7 +32,7 @@ def list_renamed_logs(folder: Path, names: Iterable[str]) -> Iterator[Path]:
                 return
 
 
-def split_numbers(name: str) -> Sequence[tuple[bool, int, str]]:
+def split_numbers(name: str) -> list[tuple[bool, int, str]]:
     """Split a name into texts and numbers, so that run_10 is sorted behind run_2."""
     parts = DIGITS_PATTERN.split(name)
     return [(True, int(part), "") if part.isdecimal() else (False, 0, part) for part in parts]

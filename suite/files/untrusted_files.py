@@ -44,6 +44,8 @@ accept any size.
 NESTED_TOO_DEEP: Final = "nested too deep"
 MAX_MESSAGE_CHARACTERS: Final = 200
 """Characters of a parser's message that are passed on."""
+WHOLE_DECIMALS: Final = re.compile(r"\.0*$")
+"""Decimals of a whole number, which JSON and spreadsheets write as 1.0."""
 DECIMAL_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -173,5 +175,9 @@ def parse_digits(text: str) -> int | None:
 
 
 def parse_document_count(value: object) -> int | None:
-    """Read a count from a document, given as a number or as its digits; None for anything else."""
-    return parse_digits(str(value)) if type(value) in (int, str) else None
+    """Read a count from a document, given as a whole number, also with a decimal point and zeros,
+    or as its digits; None for anything else.
+    """
+    if type(value) not in (int, float, str):
+        return None
+    return parse_digits(WHOLE_DECIMALS.sub("", str(value).strip()))

@@ -64,7 +64,7 @@ class PathType(click.Path):
             self.fail("the path is empty; use . for the current folder", param, ctx)
         path = super().convert(value, param, ctx)
         if self.result:
-            refuse_archive(Path(path))
+            refuse_archive(Path(value))
         return path
 
 

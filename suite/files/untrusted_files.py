@@ -46,6 +46,8 @@ MAX_MESSAGE_CHARACTERS: Final = 200
 """Characters of a parser's message that are passed on."""
 UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16, which Windows' editors and shells write."""
+WHOLE_DECIMALS: Final = re.compile(r"\.0*$")
+"""Decimals of a whole number, which JSON and spreadsheets write as 1.0."""
 DECIMAL_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -184,5 +186,9 @@ def parse_digits(text: str) -> int | None:
 
 
 def parse_document_count(value: object) -> int | None:
-    """Read a count from a document, given as a number or as its digits; None for anything else."""
-    return parse_digits(str(value)) if type(value) in (int, str) else None
+    """Read a count from a document, given as a whole number, also with a decimal point and zeros,
+    or as its digits; None for anything else.
+    """
+    if type(value) not in (int, float, str):
+        return None
+    return parse_digits(WHOLE_DECIMALS.sub("", str(value).strip()))

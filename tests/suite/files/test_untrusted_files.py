@@ -14,6 +14,7 @@ from suite.files.untrusted_files import (
     UnreadableError,
     is_nested_too_deep,
     parse_digits,
+    parse_document_count,
     read_untrusted_file,
     read_untrusted_text,
     read_untrusted_toml,
@@ -142,3 +143,27 @@ def test_toml_in_utf_16_is_told(tmp_path: Path, encoding: str):
 def test_only_plain_digits_are_a_number(text: str, number: int | None):
     """str.isdigit takes a superscript two, and int does not."""
     assert parse_digits(text) == number
+
+
+@pytest.mark.parametrize(
+    ("stated", "count"),
+    [
+        (1, 1),
+        (1.0, 1),
+        ("1", 1),
+        ("1.0", 1),
+        (" 8 ", 8),
+        (0, 0),
+        (1.5, None),
+        ("1.5", None),
+        (-1.0, None),
+        (1e300, None),
+        (float("nan"), None),
+        (True, None),
+        (None, None),
+        ("two", None),
+    ],
+)
+def test_a_count_may_be_written_as_a_whole_decimal(stated: object, count: int | None):
+    """Spreadsheets and pandas write one node as 1.0, which was no count."""
+    assert parse_document_count(stated) == count

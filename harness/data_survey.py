@@ -7,6 +7,7 @@ that the survey writes.
 """
 
 import json
+import os
 import shlex
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -22,6 +23,7 @@ from harness.request import RunRequest, resolve_request
 from suite.cli import RunOptions
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
+from suite.files.cache import check_cache_writable
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.units import MIB
@@ -74,6 +76,8 @@ def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> D
 
 def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest:
     """Survey a data set, with a message; RequestError if it changes meanwhile."""
+    if not os.access(path, os.R_OK):  # before a survey that may take minutes
+        check_cache_writable(path.parent)
     click.echo(f"{request.name}: surveying the data in {data_set.root}, once")
     before = data_manifest.compute_folder_stamps(data_set)
     survey = data_set.survey()

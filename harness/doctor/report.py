@@ -28,7 +28,7 @@ from harness.request import build_reading_options, resolve_request
 from suite import registry
 from suite.console.screen import get_screen
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
-from suite.files.cache import locate_cache_folder
+from suite.files.cache import check_cache_writable, locate_cache_folder
 from suite.files.layout import find_existing_parent
 from suite.process.devices import CUDA, format_number_list
 from suite.process.installation import (
@@ -69,7 +69,10 @@ class MachineResources:
     memory_gib: float | None
     """None if psutil is missing."""
     memory_free_gib: float | None
-    cache: str
+    cache: str | None
+    """None if the user has no home folder."""
+    cache_problem: str
+    """Why the cache cannot be written; empty if it can."""
     disk_free_gib: float
     instances: tuple[str, ...]
     """Cores of each instance where there is one for each NUMA node, at least two: `--set
@@ -134,6 +137,9 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
         finding.state in (ReadinessState.READY, ReadinessState.UNTRIED) for finding in findings
     ):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
+    if resources.cache_problem and not has_cache_content(resources.cache):
+        # one that holds data may hold all that is needed, and reading it needs no lock
+        raise MissingError(resources.cache_problem)
     if data and form == "text":
         click.echo(f"data       {data} can be used by {workload}")
 
@@ -141,19 +147,21 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
 def inspect_machine() -> MachineResources:
     """Inspect processor, memory, disk and GPUs."""
     total_gib, free_gib = read_memory_gib()
-    cache = locate_cache_folder()
-    disk_gib = shutil.disk_usage(find_existing_parent(cache)).free / GIB
+    cache, cache_problem = inspect_cache()
+    place = cache or Path.cwd()
+    disk_gib = shutil.disk_usage(find_existing_parent(place)).free / GIB
     device = resolve_default_device()
     have = {
         "memory": (free_gib, MEMORY_NEEDED_GIB),
-        f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB),
+        f"disk at {place}": (disk_gib, DISK_NEEDED_GIB),
     }
     return MachineResources(
         processor=system_description.read_cpu_model(),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=total_gib,
         memory_free_gib=free_gib,
-        cache=str(cache),
+        cache=None if cache is None else str(cache),
+        cache_problem=cache_problem,
         disk_free_gib=round(disk_gib, 1),
         instances=tuple(map(format_number_list, choose_default_core_groups())),
         loadgen_core=min(os.sched_getaffinity(0)),
@@ -161,12 +169,36 @@ def inspect_machine() -> MachineResources:
         gpus=tuple(gpu.name for gpu in list_gpus()),
         device=device,
         power=tuple(list_readable_channels(resolve_power_root())),
-        short_of=tuple(
-            f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}"
-            for what, (free, need) in have.items()
-            if free is not None and free < need
+        short_of=(
+            *(
+                f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}"
+                for what, (free, need) in have.items()
+                if free is not None and free < need
+            ),
+            *((cache_problem,) if cache_problem else ()),
         ),
     )
+
+
+def inspect_cache() -> tuple[Path | None, str]:
+    """Return the cache folder and why it cannot be written, or ""."""
+    try:
+        cache = locate_cache_folder()
+    except RequestError as error:
+        return None, str(error)
+    try:
+        check_cache_writable(cache)
+    except PodiumError as error:
+        return cache, str(error)
+    return cache, ""
+
+
+def has_cache_content(cache: str | None) -> bool:
+    """Return whether a cache folder can be read and holds anything."""
+    try:
+        return cache is not None and any(Path(cache).iterdir())
+    except OSError:
+        return False
 
 
 def read_memory_gib() -> tuple[float | None, float | None]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import O_RDONLY, close, fsync
+from os import F_OK, O_RDONLY, access, close, fsync
 from os import open as open_descriptor
 from pathlib import Path
 from typing import Final
@@ -199,8 +199,12 @@ def is_inside_folder(path: str) -> bool:
 
 
 def find_existing_parent(path: Path) -> Path:
-    """Return the path if it exists, else its nearest existing parent."""
-    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    """Return the path if it exists, else its nearest existing parent; what may not be looked at
+    counts as missing.
+    """
+    return next(
+        folder for folder in (path.absolute(), *path.absolute().parents) if access(folder, F_OK)
+    )
 
 
 def convert_to_slug(text: str) -> str:

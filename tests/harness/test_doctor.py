@@ -436,3 +436,22 @@ def test_input_pipelines_are_told_with_where_they_work(
 def test_the_default_input_pipeline_is_ready_everywhere(fake: dict[str, Any]):
     """The one that a user who names none gets."""
     assert {"name": "default", "place": "cpu", "state": "ready", "why": ""} in fake["inputs"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_cache_that_cannot_be_written_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: bool
+):
+    """It is listed; the exit code is 3 unless the cache holds something, which may be all that is
+    needed.
+    """
+    cache = Path("/proc/self" if filled else tmp_path / "afile/cache")
+    (tmp_path / "afile").touch()
+    monkeypatch.setenv("PODIUM_CACHE", str(cache))
+    done = CliRunner().invoke(command, ["fake", "--format", "json"])
+    said = json.loads(done.stdout)
+    assert said["machine"]["cache_problem"] in said["machine"]["short_of"]
+    assert "; set PODIUM_CACHE to a writable folder" in said["machine"]["cache_problem"]
+    assert any(each["state"] == "ready" for each in said["workloads"])
+    assert isinstance(done.exception, MissingError) != filled, done.exception

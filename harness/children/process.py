@@ -20,6 +20,7 @@ from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
 from harness.children.starting import end_with_parent, start_child_process
 from harness.children.template import ForkedChild, ForkTemplate
+from harness.failures import describe_exception, describe_machine_error
 from harness.kernel_errors import KernelError, format_first_sentence, is_kernel_missing
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.process.signals import raised_signals
@@ -209,9 +210,7 @@ def describe_child_failure(error: BaseException) -> ChildFailure:
             trace=trace,
         )
     return ChildFailure(
-        exit_code=1,
-        sentence=(
-            f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}"
-        ),
+        exit_code=MissingError.exit_code if describe_machine_error(error) else 1,
+        sentence=f"the system under test failed: {describe_exception(error)}",
         trace=trace,
     )

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -17,7 +17,12 @@ import click
 from harness.doctor.dtype_trials import WorkloadHalf
 from harness.doctor.findings import ReadinessFinding, ReadinessState, confirm_findings
 from harness.engine_choice import describe_missing_calibration
-from harness.failures import describe_exception
+from harness.failures import (
+    SHARED_MEMORY,
+    SHARED_MEMORY_ADVICE,
+    describe_exception,
+    read_shared_memory_mib,
+)
 from harness.machine import system_description
 from harness.machine.device import resolve_device, resolve_serving_devices
 from harness.machine.gpus import list_gpus
@@ -38,12 +43,15 @@ from suite.process.installation import (
     format_install_command,
 )
 from suite.rounds import Profile
+from suite.rounds.settings import resolve_settings
 from suite.terms import Precision
 from suite.units import GIB
 
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 DISK_NEEDED_GIB: Final = 3.0
+# house rule: what docker gives a container, in which the embedded data's batches fit
+SHARED_MEMORY_NEEDED_MIB: Final = 64.0
 DEFAULT_FRAMEWORK: Final = "torch"
 """Default training framework of a workload."""
 DEVELOPER_EXTRAS: Final = frozenset({"test", "dev"})
@@ -104,8 +112,8 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
         raise build_unknown_name_error(
             "workload", workload, registry.list_entry_points(registry.WORKLOAD_GROUP)
         )
-    resources = inspect_machine()
     names = [workload] if workload else list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+    resources = inspect_machine(names)
     findings = confirm_findings(
         [finding for name in names for finding in examine_workload(name, resources.device)],
         resources.device,
@@ -144,8 +152,8 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
         click.echo(f"data       {data} can be used by {workload}")
 
 
-def inspect_machine() -> MachineResources:
-    """Inspect processor, memory, disk and GPUs."""
+def inspect_machine(workloads: Iterable[str] = ()) -> MachineResources:
+    """Inspect processor, memory, disk and GPUs, and what these workloads need of them."""
     total_gib, free_gib = read_memory_gib()
     cache, cache_problem = inspect_cache()
     place = cache or Path.cwd()
@@ -175,8 +183,32 @@ def inspect_machine() -> MachineResources:
                 for what, (free, need) in have.items()
                 if free is not None and free < need
             ),
-            *((cache_problem,) if cache_problem else ()),
+            *filter(None, (cache_problem, find_shared_memory_problem(workloads))),
         ),
+    )
+
+
+def find_shared_memory_problem(workloads: Iterable[str]) -> str:
+    """Return why the data workers of these workloads lack shared memory, or ""."""
+    sizes = read_shared_memory_mib()
+    if not any(map(has_data_workers, workloads)) or (
+        sizes is not None and sizes[1] >= SHARED_MEMORY_NEEDED_MIB
+    ):
+        return ""
+    free = f"{sizes[1]:,.4g} MiB free" if sizes else "does not exist"
+    return (
+        f"{SHARED_MEMORY}: {free}, data workers need {SHARED_MEMORY_NEEDED_MIB:.0f} MiB;"
+        f" {SHARED_MEMORY_ADVICE}"
+    )
+
+
+def has_data_workers(workload: str) -> bool:
+    """Return whether a workload's training decodes its data in other processes."""
+    round = registry.load_round()
+    row = round.benchmarks.get(workload)
+    return row is not None and any(
+        resolve_settings(round, workload, profile, {}).get("data.workers")
+        for profile in row.training
     )
 
 

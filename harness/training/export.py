@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.failures import describe_exception, write_traceback
+from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.request import RunRequest
 from harness.training.energy import log_run_energy
 from harness.training.loop import RunEnding, TrainingOutcome
@@ -20,7 +20,7 @@ from harness.training.run_context import TrainingJob
 from harness.training.state import attempts
 from harness.training.state.set_state import TrainingSetState, get_run_state_folder
 from suite import __version__, events
-from suite.errors import JudgedError, PodiumError, RequestError
+from suite.errors import JudgedError, MachineError, PodiumError, RequestError
 from suite.files.json_files import write_json
 from suite.files.layout import (
     CHECKPOINT_RECORD,
@@ -117,7 +117,8 @@ def score_exported_weights(request: RunRequest, exported: Path, seed: int) -> Sc
     except PodiumError:
         raise
     except Exception as error:
-        raise JudgedError(
+        kind = MachineError if describe_machine_error(error) else JudgedError
+        raise kind(
             f"{request.name}: the checkpoint could not be scored: {describe_exception(error)};"
             f" {write_traceback(exported.parent, 0, error)}"
         ) from error

@@ -9,7 +9,7 @@ import click
 
 from harness.data_survey import add_findings_on_ranks
 from harness.distributed import RankFailure
-from harness.failures import describe_exception, write_traceback
+from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
 from harness.progress import Progress
 from harness.training import seeds
@@ -25,7 +25,14 @@ from harness.training.state.checkpointing import CheckpointKeeper, list_checkpoi
 from harness.training.state.set_state import TrainingSetState, record_run_ending
 from suite import events
 from suite.console.screen import print_progress_note
-from suite.errors import AbortedError, JudgedError, PodiumError, RequestError, TemporaryError
+from suite.errors import (
+    AbortedError,
+    JudgedError,
+    MachineError,
+    PodiumError,
+    RequestError,
+    TemporaryError,
+)
 from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL_SUFFIX, STATE_FOLDER
 from suite.files.superseded import supersede
@@ -165,8 +172,9 @@ def handle_setup_failures(
                 f"{describe_missing_kernel(job.name, job.request.precision, error)};"
                 f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
             ) from error
-        raise JudgedError(
-            f"{job.name}: could not be set up: {describe_exception(error)};"
+        kind = MachineError if describe_machine_error(error) else JudgedError
+        raise kind(
+            f"{job.name}: could not be set up: {describe_exception(error, job.request.settings)};"
             f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
         ) from error
 
@@ -219,7 +227,7 @@ def end_broken_run(
         raise job.signals.received from error
     if failure and failure.lost:
         raise failure.build_error() from error
-    reason = failure.sentence if failure else describe_exception(error)
+    reason = failure.sentence if failure else describe_exception(error, job.request.settings)
     if not failure:
         job.ranks.report_failure(
             reason
@@ -232,7 +240,8 @@ def end_broken_run(
             f"{describe_missing_kernel(job.name, job.request.precision, error)};"
             f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
         ) from error
-    raise AbortedError(
+    kind = MachineError if describe_machine_error(error) else AbortedError
+    raise kind(
         f"{job.name}: run {index} aborted: {reason};"
         f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
     ) from error

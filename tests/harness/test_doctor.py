@@ -269,6 +269,22 @@ def test_little_memory_and_disk_are_told(
     assert "has no int4" not in told and "podium doctor -v says why" in told
 
 
+def test_little_shared_memory_is_told_where_data_workers_need_it(monkeypatch: pytest.MonkeyPatch):
+    """A container has 64 MiB of /dev/shm unless it is given more."""
+    for sizes, told in (
+        ((64.0, 63.0), "/dev/shm: 63 MiB free, data workers need 64 MiB; --set"),
+        (
+            None,
+            "/dev/shm: does not exist, data workers need 64 MiB; --set data.workers=0, or give",
+        ),
+    ):
+        monkeypatch.setattr(report, "read_shared_memory_mib", lambda sizes=sizes: sizes)
+        assert report.find_shared_memory_problem(["resnet50"]).startswith(told)
+    assert not report.find_shared_memory_problem([])
+    monkeypatch.setattr(report, "read_shared_memory_mib", lambda: (64.0, 64.0))
+    assert not report.find_shared_memory_problem(["resnet50"])
+
+
 def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once(
     capsys: pytest.CaptureFixture[str],
 ):

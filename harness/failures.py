@@ -2,6 +2,8 @@
 told with its limit and the setting that helps.
 """
 
+import errno
+import os
 import re
 import shutil
 import traceback
@@ -11,6 +13,7 @@ from typing import Final
 
 from harness.engines.outputs import is_out_of_memory
 from suite.errors import PodiumError
+from suite.files.layout import DISK_FULL_ERRORS, find_existing_parent
 from suite.units import MIB
 
 MAX_EXCEPTION_CHARACTERS: Final = 200
@@ -34,15 +37,27 @@ WORKER_TRACEBACK: Final = "Original Traceback (most recent call last):"
 """torch/_utils.py, ExceptionWrapper: a worker's traceback in its error's message."""
 EXCEPTION_NAME: Final = re.compile(r"^[A-Za-z_][\w.]*: ", re.MULTILINE)
 """The beginning of an exception below its traceback."""
+DISK_FULL_SIGN: Final = re.compile(rf"{os.strerror(errno.ENOSPC)}|os error {errno.ENOSPC}\b")
+"""safetensors and other libraries that raise an error of their own."""
+FAILED_WRITE: Final = re.compile(
+    r"inline_container|iostream error|PytorchStreamWriter|\d requested and \d+ written"
+)
+"""PyTorch's and NumPy's words for a file that could not be written, without a reason."""
+DISK_FULL_BYTES: Final = MIB
+"""House rule: a disk with less free space is full."""
 TRAINING_BATCH_SETTINGS: Final = ("data.micro_batch", "global_batch_size", "train_batch_size")
 """Settings that decide how much memory a training step takes, the first one best."""
 
 
-def describe_exception(error: BaseException, settings: Iterable[str] = ()) -> str:
-    """Describe an exception in one line; `settings` are those that the run knows."""
+def describe_exception(
+    error: BaseException, settings: Iterable[str] = (), folder: Path | None = None
+) -> str:
+    """Describe an exception in one line; `settings` are those that the run knows, `folder` is where
+    it writes.
+    """
     if isinstance(error, PodiumError):
         return str(error)
-    if machine_error := describe_machine_error(error, settings):
+    if machine_error := describe_machine_error(error, settings, folder):
         return machine_error
     name = "" if WORKER_TRACEBACK in str(error) else f"{type(error).__name__}: "
     return f"{name}{shorten_message(get_own_message(error))}"
@@ -67,9 +82,11 @@ def shorten_message(text: str) -> str:
     )
 
 
-def describe_machine_error(error: BaseException, settings: Iterable[str] = ()) -> str:
+def describe_machine_error(
+    error: BaseException, settings: Iterable[str] = (), folder: Path | None = None
+) -> str:
     """Describe what the machine lacked, with its limit and the setting that helps; empty if the
-    error is not the machine's.
+    error is not the machine's. See `describe_exception`.
     """
     causes = list(iterate_error_causes(error))
     text = " ".join(str(each) for each in causes)
@@ -86,6 +103,22 @@ def describe_machine_error(error: BaseException, settings: Iterable[str] = ()) -
         names = [name for name in TRAINING_BATCH_SETTINGS if name in known]
         help_words = f"; a smaller batch needs less: --set {names[0]}=N" if names else ""
         return f"memory does not suffice ({describe_memory_request(error)}){help_words}"
+    return describe_full_disk(causes, folder)
+
+
+def describe_full_disk(causes: Iterable[BaseException], folder: Path | None) -> str:
+    """Say which file or folder could not be written for lack of space; empty if that is not the
+    cause.
+    """
+    for each in causes:
+        if isinstance(each, OSError) and each.errno in DISK_FULL_ERRORS:
+            return f"{each.filename or folder or 'output'}: {each.strerror}"
+        if DISK_FULL_SIGN.search(str(each)) or (
+            folder is not None
+            and FAILED_WRITE.search(str(each))
+            and shutil.disk_usage(find_existing_parent(folder)).free < DISK_FULL_BYTES
+        ):
+            return f"{folder or 'output'}: {os.strerror(errno.ENOSPC)}"
     return ""
 
 
@@ -107,7 +140,9 @@ def read_shared_memory_mib() -> tuple[float, float] | None:
 
 def describe_memory_request(error: BaseException) -> str:
     """Return the part of an out-of-memory error that says what was asked for."""
-    text = get_own_message(error) or type(error).__name__
+    text = get_own_message(error)
+    if isinstance(error, MemoryError):
+        return shorten_message(f"{type(error).__name__}: {text}".removesuffix(": "))
     asked = MEMORY_REQUEST.search(text)
     return shorten_message(asked[0] if asked else text)
 

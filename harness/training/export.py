@@ -117,9 +117,10 @@ def score_exported_weights(request: RunRequest, exported: Path, seed: int) -> Sc
     except PodiumError:
         raise
     except Exception as error:
-        kind = MachineError if describe_machine_error(error) else JudgedError
-        raise kind(
-            f"{request.name}: the checkpoint could not be scored: {describe_exception(error)};"
+        machine = describe_machine_error(error, folder=exported)
+        raise (MachineError if machine else JudgedError)(
+            f"{request.name}: the checkpoint could not be scored:"
+            f" {describe_exception(error, folder=exported)};"
             f" {write_traceback(exported.parent, 0, error)}"
         ) from error
     if not all(math.isfinite(value) for value in reference.values()):

@@ -79,8 +79,27 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
         if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
             attempts.record_run_end(job, campaign, index, log, outcome.ending)
         elif job.ranks.leads:
-            export_weights(training, outcome, log, job.get_state_folder(index))
+            try:
+                export_weights(training, outcome, log, job.get_state_folder(index))
+            except PodiumError:
+                raise
+            except Exception as error:
+                raise build_failed_step_error(
+                    job, index, "the weights could not be saved", error
+                ) from error
     return outcome
+
+
+def build_failed_step_error(
+    job: TrainingJob, index: int, what: str, error: Exception
+) -> PodiumError:
+    """Build the error for a step outside the clock that failed: the machine's or the workload's."""
+    machine = describe_machine_error(error, folder=job.entry.results)
+    return (MachineError if machine else JudgedError)(
+        f"{job.name}: {what}:"
+        f" {describe_exception(error, job.request.settings, job.entry.results)};"
+        f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
+    )
 
 
 def announce_training_run(job: TrainingJob, training: Training) -> Progress:
@@ -172,11 +191,7 @@ def handle_setup_failures(
                 f"{describe_missing_kernel(job.name, job.request.precision, error)};"
                 f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
             ) from error
-        kind = MachineError if describe_machine_error(error) else JudgedError
-        raise kind(
-            f"{job.name}: could not be set up: {describe_exception(error, job.request.settings)};"
-            f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
-        ) from error
+        raise build_failed_step_error(job, index, "could not be set up", error) from error
 
 
 @contextmanager
@@ -227,7 +242,11 @@ def end_broken_run(
         raise job.signals.received from error
     if failure and failure.lost:
         raise failure.build_error() from error
-    reason = failure.sentence if failure else describe_exception(error, job.request.settings)
+    reason = (
+        failure.sentence
+        if failure
+        else describe_exception(error, job.request.settings, job.entry.results)
+    )
     if not failure:
         job.ranks.report_failure(
             reason
@@ -240,8 +259,8 @@ def end_broken_run(
             f"{describe_missing_kernel(job.name, job.request.precision, error)};"
             f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
         ) from error
-    kind = MachineError if describe_machine_error(error) else AbortedError
-    raise kind(
+    machine = describe_machine_error(error, folder=job.entry.results)
+    raise (MachineError if machine else AbortedError)(
         f"{job.name}: run {index} aborted: {reason};"
         f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
     ) from error

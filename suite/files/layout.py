@@ -253,7 +253,7 @@ def compute_bound_seed(nonce: str, checkpoint_sha256: str) -> int:
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Yield a `.partial` path to write to; on success it is synced and renamed to its final name,
-    on failure removed.
+    on failure removed. The OSError of a full disk names it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
@@ -262,8 +262,10 @@ def written(path: Path) -> Iterator[Path]:
         sync_to_disk(partial)
         partial.replace(path)
         sync_to_disk(path.parent)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS and not error.filename:
+            error.filename = str(partial)  # a write knows its descriptor only
         raise
 
 

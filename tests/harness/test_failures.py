@@ -10,6 +10,7 @@ import pytest
 from namespaces import require_namespaces
 
 from harness import failures
+from harness.children.process import describe_child_failure
 from harness.failures import describe_exception, describe_machine_error
 
 LONGEST = 300
@@ -116,3 +117,35 @@ def test_a_long_message_is_cut(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(failures, "SHARED_MEMORY", Path("/nowhere"))
     said = describe_exception(RuntimeError("unable to allocate shared memory(shm) for file"))
     assert said.startswith("data workers found no room in /nowhere, which does not exist; ")
+
+
+def test_a_full_disk_names_the_place(tmp_path: Path):
+    """Python knows the descriptor only, and libraries have words of their own."""
+    with pytest.raises(OSError) as caught, Path("/dev/full").open("w") as full:
+        full.write("more than there is room for")
+    told = f"{tmp_path}: No space left on device"
+    assert describe_machine_error(caught.value, folder=tmp_path) == told
+    failure = describe_child_failure(caught.value, tmp_path)
+    assert failure.exit_code == 3 and failure.sentence == f"the system under test failed: {told}"
+    words = "Error while serializing: I/O error: No space left on device (os error 28)"
+    assert describe_machine_error(RuntimeError(words), folder=tmp_path) == told
+    # a write that failed without a reason, on a disk that has room
+    assert not describe_machine_error(OSError("9 requested and 0 written"), folder=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", ["12k", "28k", "44k"])
+def test_training_on_a_full_disk_is_the_machines(tmp_path: Path, size: str):
+    """Whether the log, the ledger or the weights do not fit: one sentence with the place."""
+    script = f'mount -t tmpfs -o size={size} none "$0" && exec "$@"'
+    words = require_namespaces(["unshare", "-rm", "sh", "-c", script, str(tmp_path)])
+    options = ["--results", str(tmp_path), "--device", "cpu", "--threads", "1", "--power", "off"]
+    done = subprocess.run(
+        [*words, sys.executable, "-m", "suite.cli", "train", "fake", *options],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3 and done.stderr.count("\n") == 1, done.stderr
+    assert str(tmp_path) in done.stderr and "No space left on device" in done.stderr

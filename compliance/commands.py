@@ -58,7 +58,9 @@ def check_config(
 
 def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
     """Print a report and return the exit code."""
-    click.echo(render.render_judge_report(results, form), nl=False)
+    report = render.render_judge_report(results, form)
+    # programs read the other formats, which are UTF-8 whatever the terminal shows
+    click.echo(report.decode() if form == "text" else report, nl=False)
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
     return 1

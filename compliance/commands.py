@@ -96,7 +96,8 @@ def check_config(
 def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
     """Print a report and return the exit code."""
     report = render.render_judge_report(results, form, verbose=get_screen().verbose)
-    click.echo(report, nl=False)
+    # programs read the other formats, which are UTF-8 whatever the terminal shows
+    click.echo(report.decode() if form == "text" else report, nl=False)
     if form == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
         write_step_summary(results, Path(summary))
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):

@@ -7,6 +7,7 @@ that the survey writes.
 """
 
 import json
+import os
 import shlex
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -23,6 +24,7 @@ from suite.cli import RunOptions
 from suite.console.screen import ACTIVITY
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
+from suite.files.cache import check_cache_writable
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.units import MIB
@@ -77,6 +79,8 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     """Survey a data set, with a message; RequestError if it changes meanwhile, or a split has no
     usable sample.
     """
+    if not os.access(path, os.R_OK):  # before a survey that may take minutes
+        check_cache_writable(path.parent)
     surveying = f"{request.name}: surveying the data in {data_set.root}"
     click.echo(f"{surveying}, once")
     ACTIVITY.mark_shown(surveying)

@@ -2,11 +2,10 @@
 to the user.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.failures import write_traceback
+from harness.failures import iterate_error_causes, write_traceback
 from suite.errors import MissingError, PodiumError
 from suite.terms import Precision
 
@@ -46,15 +45,6 @@ def is_kernel_missing(error: BaseException) -> bool:
         for each in iterate_error_causes(error)
         for sign in MISSING_KERNEL_MESSAGES
     )
-
-
-def iterate_error_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and its causes."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        yield error
-        seen.append(error)
-        error = error.__cause__
 
 
 def format_first_sentence(error: BaseException) -> str:

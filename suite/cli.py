@@ -4,6 +4,7 @@ The group's help shows one-line texts without loading a command. If the import o
 podium prints one sentence and exits with code 3.
 """
 
+import io
 import os
 import sys
 from collections import Counter
@@ -148,6 +149,7 @@ def group(context: click.Context) -> None:
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError becomes one sentence and its exit code, Ctrl-C 130."""
     garbage.collect_garbage_seldom()
+    replace_unencodable_output()
     openmp.limit_openmp_spinning(
         os.environ
         # here, since no command has loaded a framework yet; ranks and LoadGen's processes inherit
@@ -179,6 +181,14 @@ def main(command: click.Command = group) -> None:
         exit_without_waiting(
             f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code
         )
+
+
+def replace_unencodable_output() -> None:
+    """Let standard output show `?` for a letter that its encoding lacks: names come from anywhere,
+    and a terminal may be Latin-1 or GBK.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def exit_with_error(sentence: str, code: int) -> None:

@@ -31,6 +31,7 @@ from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loa
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite import registry
 from suite.files import untrusted_files
+from suite.files.cache import build_cache_error
 from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import UnreadableError
@@ -103,7 +104,10 @@ def get_harness_ceiling(
             busy=busy,
             samples_per_second=dict(measure_scenario_ceilings(cache, instances)),
         ).merge_with_earlier(cached)
-        write_json(path, msgspec.to_builtins(cached))
+        try:
+            write_json(path, msgspec.to_builtins(cached))
+        except OSError as error:  # it holds for this run all the same
+            click.echo(f"  the ceiling cannot be kept: {build_cache_error(cache, error)}")
         if busy > BUSY_SHARE:
             click.echo(
                 f"  others use {busy:.0%} of the cores: it will be measured again when they are"

@@ -23,6 +23,7 @@ MAX_DOCUMENT_BYTES: Final = 4 << 20
 """Size limit in bytes of a document that is read whole; records, states and descriptions have a few
 thousand.
 """
+READ_PIECE_BYTES: Final = 1 << 20
 MAX_SETTINGS_BYTES: Final = 64 << 10
 """Size limit in bytes of a TOML file written by a user."""
 MAX_DOTS_PER_LINE: Final = 256
@@ -76,9 +77,11 @@ def read_untrusted_file(
     """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected
     by `parse`.
     """
+    size = 0
     try:
         with open_regular_file(path) as stream:
-            content = stream.read(limit + 1)
+            size = os.fstat(stream.fileno()).st_size
+            content = read_in_pieces(stream, limit + 1)
         if len(content) > limit:
             raise UnreadableError(path, f"larger than {limit} bytes")
         return parse(content)
@@ -88,8 +91,21 @@ def read_untrusted_file(
             error.strerror or str(error),
             missing=isinstance(error, FileNotFoundError | NotADirectoryError),
         ) from error
-    except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+    except MemoryError as error:
+        raise UnreadableError(
+            path, f"no memory left for reading a file of {size:,} bytes"
+        ) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise UnreadableError(path, describe_parse_failure(error)) from error
+
+
+def read_in_pieces(stream: BufferedReader, limit: int) -> bytes:
+    """Read at most `limit` bytes; one read of as many would reserve them all at once."""
+    pieces: list[bytes] = []
+    while limit and (piece := stream.read(min(limit, READ_PIECE_BYTES))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
 
 
 def read_untrusted_text(

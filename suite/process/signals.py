@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import ClassVar, Final, NoReturn
 
-from suite.errors import AbortedError
+from suite.errors import AbortedError, MachineError
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME_INTERRUPT_S: Final = 0.25
@@ -280,7 +280,7 @@ def received_signal_first(signals: Signals) -> Iterator[Signals]:
     """
     try:
         yield signals
-    except AbortedError:
+    except (AbortedError, MachineError):
         raise
     except Exception as error:
         if signals.received is not None:

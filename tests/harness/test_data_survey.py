@@ -26,7 +26,7 @@ from harness.request import resolve_request
 from harness.training.run_set import train_run_set
 from suite.cli import group
 from suite.dataset import StaleError, Survey
-from suite.errors import PodiumError, RequestError
+from suite.errors import MissingError, PodiumError, RequestError
 from suite.files import layout
 from suite.process.signals import Interrupted
 from suite.terms import Precision
@@ -285,9 +285,11 @@ def test_a_manifest_that_is_not_what_was_written_is_refused(root: Path, spoil: A
     assert looked(root).exit_code == 0 and told(root).found
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.EROFS, RequestError), (errno.ENOSPC, MissingError)]
+)
 def test_a_cache_that_cannot_be_written_is_told(
-    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+    root: Path, number: int, kind: type[PodiumError], monkeypatch: pytest.MonkeyPatch
 ):
     """A disk that is read-only or full: one sentence, which names the way out."""
 
@@ -295,9 +297,7 @@ def test_a_cache_that_cannot_be_written_is_told(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(data_manifest, "write_json", refused)
-    with pytest.raises(
-        RequestError, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"
-    ):
+    with pytest.raises(kind, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"):
         told(root)
     assert not manifests(root)
 

@@ -28,7 +28,14 @@ from harness.training.run_context import TrainingJob
 from harness.training.run_set import announce_preparation, train_run_set
 from harness.training.timed_run import check_data_sizes
 from suite import registry
-from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
+from suite.errors import (
+    AbortedError,
+    JudgedError,
+    MachineError,
+    MissingError,
+    PodiumError,
+    RequestError,
+)
 from suite.files.layout import compute_folder_sha256
 from suite.process import garbage
 from suite.process.signals import Terminated, raised_signals
@@ -203,6 +210,17 @@ def test_an_exception_in_the_clock_is_an_aborted_run(tmp_path: Path, fault: str)
         and not partial(log_path(tmp_path)).exists()
     )
     assert "broken on purpose" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+
+
+def test_memory_that_runs_out_is_exit_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An error of the machine is no run that missed its target; the batch is named."""
+    monkeypatch.setattr(fake, "KERNEL", "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0")
+    with pytest.raises(
+        MachineError, match=r"run 0 aborted: memory does not suffice .*--set global_batch_size=N; "
+    ) as caught:
+        train_run_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
+    assert caught.value.exit_code == 3
+    assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted"
 
 
 def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):

@@ -1,5 +1,6 @@
 """Paths are MLCommons' own, and a file is whole or not there."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,19 @@ def test_scenarios_as_typed() -> None:
     )
     with pytest.raises(Exception, match="did you mean 'offline'"):
         parse_scenarios("ofline")
+
+
+def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    """A write knows its descriptor only; the size of files is limited here as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with (
+            pytest.raises(OSError, match="File too large") as caught,
+            written(tmp_path / "record") as partial,
+        ):
+            partial.write_bytes(b"x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(tmp_path / "record.partial")
+    assert not list(tmp_path.iterdir())

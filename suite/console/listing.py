@@ -49,8 +49,8 @@ def format_installed_parts(form: str) -> str:
         "",
     ]
     measurement_note = (
-        "Times and memory: about, smoke, the whole `podium run` on two free CPU cores; each"
-        " workload's page says what was measured."
+        "Times and memory: about, smoke, the whole `podium run` on two CPU cores; each workload's"
+        " README says on which machine, and beside which load, they were measured."
     )
     return "\n".join([*lines, measurement_note, "More: podium list settings WORKLOAD"])
 

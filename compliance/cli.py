@@ -19,7 +19,7 @@ def list_rule_ids() -> list[str]:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
 @click.option(
     "--round",
     "round_name",
@@ -47,7 +47,10 @@ def list_rule_ids() -> list[str]:
 @click.option(
     "--strict",
     is_flag=True,
-    help="Count warnings about the form as errors: for a result that is about to be submitted.",
+    help=(
+        "Count warnings about the form (file layout and log format) as errors: for a result that is"
+        " about to be submitted."
+    ),
 )
 @build_format_option(*REPORT_FORMATS)
 def check(
@@ -63,11 +66,13 @@ def check(
     PATH separately.
 
     podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, or podium-v1. Results
-    of any other round are reported as unknown, neither valid nor invalid. In a published round an
-    error is about the number (score, quality, rules or identity); form is a warning.
+    of any other round are reported as unknown, neither valid nor invalid. In a published
+    round, only findings that affect the result (its score, quality, rules or identity) are errors;
+    findings about its form (file layout and log format) are warnings.
 
-    Exit code 0: every PATH is valid. 1: a PATH is invalid, unreadable, or of an unknown round. 3:
-    the package of a workload is not installed.
+    Without --config, at least one PATH is required. Exit code 0: every PATH is valid. 1: a PATH is
+    invalid, unreadable, missing, or of an unknown round. 2: the request is wrong. 3: all other
+    PATHs are valid, but the package of a workload is not installed.
 
     Example: podium check results --format json
     """

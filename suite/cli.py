@@ -175,7 +175,7 @@ class RunOptions:
     precision: Precision | None
     """None: the workload's own for training, fp32 for serving."""
     threads: int
-    """0: all idle cores."""
+    """0: the cores that other programs leave idle, at least half of all."""
     config: Path | None
     assignments: tuple[str, ...]
     org: str

@@ -34,8 +34,8 @@ def data(
 ) -> None:
     """Check, count and hash a data set once, before any timed run.
 
-    train, run and infer reuse the result, or survey the data themselves. Run it again after the
-    data change.
+    train, run and infer reuse the result, or check the data themselves if there is none. Run it
+    again after the data change.
 
     Example: podium data resnet50 --data /data/imagenet --profile full
     """

@@ -13,7 +13,10 @@ from suite.console.parameters import PATH_TYPE
 @click.option(
     "--root",
     type=PATH_TYPE,
-    help="Root of the sysfs tree; anything other than / marks the readings as a rehearsal.",
+    help=(
+        "Root of the sysfs tree. Readings below any other than / are marked as a rehearsal: not"
+        " measured on this machine."
+    ),
 )
 @build_format_option("text", "json")
 @click.pass_context

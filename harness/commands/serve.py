@@ -10,8 +10,8 @@ from suite.console.options import (
     CHECKPOINT_OPTION,
     DATA_OPTIONS,
     ENGINE_OPTIONS,
-    MACHINE_OPTIONS,
     MODEL_OPTIONS,
+    SERVING_MACHINE_OPTIONS,
     SYSTEM_OPTIONS,
 )
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
@@ -19,7 +19,9 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 
 @click.command("serve")
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *MACHINE_OPTIONS, *SYSTEM_OPTIONS)
+@add_run_options(
+    *MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *SERVING_MACHINE_OPTIONS, *SYSTEM_OPTIONS
+)
 @CHECKPOINT_OPTION
 @click.option(
     "--listen",

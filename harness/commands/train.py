@@ -5,13 +5,13 @@ from click.core import ParameterSource
 
 from harness.installed import installed
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import RUN_OPTIONS
+from suite.console.options import TRAINING_RUN_OPTIONS
 from suite.console.parameters import WORKLOAD_TYPE
 
 
 @click.command()
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*RUN_OPTIONS)
+@add_run_options(*TRAINING_RUN_OPTIONS)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),

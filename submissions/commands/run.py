@@ -11,7 +11,9 @@ from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
 @click.argument("workload", type=WORKLOAD_OR_ALL_TYPE, metavar="WORKLOAD")
 @add_run_options(*RUN_OPTIONS)
 @click.option(
-    "--seed", type=int, help="Seed of the first run (default: drawn at random and logged)."
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Seed of the first run (default: drawn at random and logged).",
 )
 @click.option(
     "--runs",
@@ -37,7 +39,7 @@ from suite.console.parameters import WORKLOAD_OR_ALL_TYPE
     is_flag=True,
     help=(
         "Search for the highest rate of the Server scenario within the round's latency bound; the "
-        "best run is the result."
+        "best run of the search becomes the first performance run."
     ),
 )
 def run(
@@ -49,7 +51,8 @@ def run(
     audit: bool,
     peak: bool,
 ) -> None:
-    """Run the whole campaign for WORKLOAD, or for all workloads: train, infer, check, pack.
+    """Run the whole campaign for WORKLOAD, or for every workload if it is `all`: train, infer,
+    check, pack.
 
     Finished steps are skipped, so the same command resumes an interrupted campaign.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.children.process import load_ahead
-from harness.data_survey import add_survey_findings
+from harness.data_survey import add_survey_results
 from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.placement import (
@@ -184,7 +184,7 @@ def prepare_serving_run(
     """Build the run record with the data findings, and load what serves the networks, and
     `modules`, before anything forks.
     """
-    run = add_survey_findings(request, request.build_run(checkpoint.record.seed, request.precision))
+    run = add_survey_results(request, request.build_run(checkpoint.record.seed, request.precision))
     load_ahead((*request.workload.served_by.get(request.framework, ()), *modules))
     return run
 

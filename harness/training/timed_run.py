@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-from harness.data_survey import add_findings_on_ranks
+from harness.data_survey import add_survey_results_on_ranks
 from harness.distributed import RankFailure
 from harness.failures import describe_exception, write_traceback
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
@@ -49,7 +49,7 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
             [path.with_name(path.name + PARTIAL_SUFFIX)],
             job.working_entry.results,
         )
-    run = add_findings_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
+    run = add_survey_results_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
     with MllogWriter(path if job.ranks.leads else None) as log, ExitStack() as stack:
         with handle_setup_failures(job, index, log, fresh):
             observation = stack.enter_context(observe_training_run(job, index, fresh))

@@ -17,7 +17,7 @@ from compliance.recognition.path_kind import (
 from compliance.recognition.result import RecognisedResult, recognise_target
 from compliance.recognition.round import list_target_organisations
 from compliance.recognition.tree_path import match_organisation_folder
-from compliance.rules.known_round import UnjudgedPath, known
+from compliance.rules.known_round import UnjudgedPath, report_unknown_round
 from compliance.verdict import UNKNOWN_ROUND, Finding, PathJudgement, Verdict, compute_verdict
 from suite import registry
 from suite.rounds import RoundKind
@@ -144,7 +144,7 @@ class Judge:
         from compliance.judges.bundles import judge_bundle
         from compliance.judges.podium import PodiumJudge
 
-        judge = self.get_round_judge(round_name)
+        judge = self.load_round_judge(round_name)
         with TemporaryDirectory(prefix="podium-") as folder:
             inside = Path(folder) / "bundle"
             found = list(
@@ -201,15 +201,16 @@ class Judge:
         if settled.findings is not None:
             return settled.findings
         if settled.round == UNKNOWN_ROUND:
-            unjudged = UnjudgedPath(path=recognised.target.path, evidence=settled.indicated_by)
-            return tuple(known(unjudged))
+            return report_unknown_round(
+                UnjudgedPath(path=recognised.target.path, evidence=settled.indicated_by)
+            )
         return self.judge_by_round(recognised, settled.round)
 
     def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> tuple[Finding, ...]:
         """Return the findings about a path by one round."""
-        return tuple(self.get_round_judge(round_name).judge_target(recognised.target))
+        return tuple(self.load_round_judge(round_name).judge_target(recognised.target))
 
-    def get_round_judge(self, round_name: str) -> RoundJudge:
+    def load_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read
         once.
         """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
@@ -61,7 +61,7 @@ def audit_command(
 
     Example: podium audit resnet50 --scenario offline --test TEST04
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.audits.command import audit_workload
 
         audit_workload(

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.console.options import (
     CONFIG_OPTION,
     DATA_OPTION,
@@ -39,7 +39,7 @@ def data(
 
     Example: podium data resnet50 --data /data/imagenet --profile full
     """
-    with installed(), TemporaryDirectory() as folder:
+    with report_missing_modules(), TemporaryDirectory() as folder:
         from harness.data_survey import run_data_survey
         from harness.request import build_reading_options
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 from suite.console.screen import VERBOSE_OPTION
@@ -23,7 +23,7 @@ def doctor(workload: str | None, data: Path | None, form: str) -> None:
 
     Example: podium doctor resnet50
     """
-    with installed():
+    with report_missing_modules():
         from harness.doctor.report import print_readiness_report
 
         print_readiness_report(workload, data, form)

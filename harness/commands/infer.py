@@ -10,7 +10,7 @@ from harness.commands.endpoint_options import (
     build_endpoint_options,
     resolve_infer_scenarios,
 )
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS
 from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
@@ -79,7 +79,7 @@ def infer(
     if weights and (checkpoint or peak or mode == "accuracy"):
         other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"
         raise RequestError(f"--weights measures speed only; omit {other}")
-    with installed():
+    with report_missing_modules():
         from harness.serving.infer import serve_workload
         from harness.serving.peak.command import search_round_peak
         from harness.serving.weights.speed import measure_weights_speed

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
@@ -67,7 +67,7 @@ def peak(
 
     Example: podium peak resnet50
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.peak.command import PeakOptions
         from harness.serving.peak.command import measure_peak as search
 

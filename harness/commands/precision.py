@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE
@@ -23,7 +23,7 @@ def precision(workload: str, options: RunOptions, checkpoint: Path | None, form:
 
     Example: podium precision resnet50 --format json
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.precision import compare_precisions
 
         named = (

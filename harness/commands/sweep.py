@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.options import (
     CONFIG_OPTION,
@@ -175,7 +175,7 @@ def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **va
     """
     if not workloads and not networks:
         raise click.UsageError("nothing to measure: name workloads, or networks with --network")
-    with installed():
+    with report_missing_modules():
         from harness.serving.sweep.command import run_sweep
 
         run_sweep(*build_sweep_request(workloads, networks, values), form)

@@ -11,7 +11,7 @@ from harness.progress import WaitProgress
 from harness.serving.adoption import copy_searched_run
 from harness.serving.attempts import record_attempt
 from harness.serving.energy import compute_loadgen_energy, describe_measured_energy
-from harness.serving.harness_ceiling import get_harness_ceiling
+from harness.serving.harness_ceiling import resolve_harness_ceiling
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
@@ -186,7 +186,7 @@ def run_performance_once(
         power=serving_setup.power,
         idle_s=idle_s,
     )
-    ceiling = get_harness_ceiling(
+    ceiling = resolve_harness_ceiling(
         locate_cache_folder(), schedule.scenario, instances=len(serving_setup.system.placement)
     )
     title, what = f"{schedule.scenario.label} performance", AttemptKind.PERFORMANCE
@@ -205,11 +205,11 @@ def run_performance_once(
             idle=idle_s > 0,
         )
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
-            ceiling = get_harness_ceiling(
+            ceiling = resolve_harness_ceiling(
                 locate_cache_folder(),
                 schedule.scenario,
-                verdict.rate,
-                len(serving_setup.system.placement),
+                reached_rate=verdict.rate,
+                instances=len(serving_setup.system.placement),
             )
         above = (
             ceiling is not None

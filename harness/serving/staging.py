@@ -77,7 +77,7 @@ def find_replaced_runs(
     checkpoint left in the same place.
     """
     places = [
-        (each, mode, get_mode_folder(serving_setup, each, mode))
+        (each, mode, locate_mode_folder(serving_setup, each, mode))
         for each in Scenario
         for mode in Mode
     ]
@@ -102,7 +102,7 @@ def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]
     return [folder for folder in dict.fromkeys(folders) if folder.exists()]
 
 
-def get_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mode) -> Path:
+def locate_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mode) -> Path:
     """Return the folder of a mode's runs."""
     name = serving_setup.request.row.inference_name
     return (
@@ -130,7 +130,7 @@ def read_earlier_threads(
     none, or they differ.
     """
     folders = [
-        get_mode_folder(serving_setup, scenario, mode)
+        locate_mode_folder(serving_setup, scenario, mode)
         for scenario in scenarios
         for mode in Mode
         if mode not in modes

@@ -12,7 +12,7 @@ from submissions.output_file import check_output_target
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, written
+from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
 
 BUNDLE_SUFFIX: Final = ".tar.zst"
 HTML_FORM: Final = "html"
@@ -65,7 +65,7 @@ def write_report_file(target: Path, text: str) -> None:
     permitted.
     """
     try:
-        with written(target) as partial:
+        with replace_atomically(target) as partial:
             partial.write_text(text, "utf-8")
     except OSError as error:
         kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from suite.errors import RequestError
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 from suite.workload import Run
 
 CLASSES: Final = 3
@@ -51,7 +51,7 @@ def draw(folder: Path) -> Path:
         angle = generator.uniform(0, 2 * np.pi, count)
         rows = np.stack([distance * np.cos(angle), distance * np.sin(angle), ring], axis=1)
         if not (folder / f"{part}.csv").exists():
-            with written(folder / f"{part}.csv") as partial:
+            with replace_atomically(folder / f"{part}.csv") as partial:
                 partial.write_text(
                     "".join(f"{x:.6f},{y:.6f},{int(label)}\n" for x, y, label in rows), "ascii"
                 )

@@ -28,7 +28,7 @@ from harness.engines.onnx.example_sizes import (
 )
 from harness.engines.outputs import convert_outputs_to_tuple
 from suite.errors import MissingError
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 
 if TYPE_CHECKING:
     import onnx
@@ -63,7 +63,7 @@ def ensure_onnx_export(network: Network[torch.Tensor], cache: Path) -> Path:
     path = cache / "onnx" / f"{compute_export_key(network)}.onnx"
     with lock_cached_file(path):
         if not path.exists():
-            with written(path) as partial:
+            with replace_atomically(path) as partial:
                 export_to_onnx(network, partial)
     return path
 

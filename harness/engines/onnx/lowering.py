@@ -17,7 +17,7 @@ from harness.engines.onnx import quantization
 from harness.engines.onnx.export import read_onnx_model
 from suite.engine import RANGE
 from suite.errors import MissingError
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def ensure_derived_onnx(
     path = source.with_name(f"{source.stem}-{name}.onnx")
     with lock_cached_file(path):
         if not path.exists():
-            with written(path) as partial:
+            with replace_atomically(path) as partial:
                 onnx.save(change(read_onnx_model(source)), partial)
     return path
 

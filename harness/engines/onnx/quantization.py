@@ -20,7 +20,7 @@ from harness.engines.cache import lock_cached_file
 from harness.machine.system_description import read_cpu_fields
 from suite.engine import RANGE
 from suite.errors import RequestError
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 
 if TYPE_CHECKING:
     import onnx
@@ -89,7 +89,7 @@ def ensure_int8_onnx(
     with lock_cached_file(path):
         if not path.exists():
             with (
-                written(path) as partial,
+                replace_atomically(path) as partial,
                 redirect_stdout(io.StringIO()),
             ):  # the library prints to stdout
                 write_int8_onnx(network, source, calibration, form, partial)
@@ -237,7 +237,7 @@ def ensure_fp16_onnx(source: Path) -> Path:
         if not path.exists():
             half = OnnxModel(convert_float_to_float16(onnx.load(source), keep_io_types=True))
             half.topological_sort()  # required by ONNX; the converter appends its casts at the end
-            with written(path) as partial:
+            with replace_atomically(path) as partial:
                 onnx.save(half.model, partial)
     return path
 

@@ -18,7 +18,7 @@ from harness.engines.cache import lock_cached_file
 from harness.engines.tensorrt import plan
 from harness.engines.tensorrt.plan import EngineRequest
 from suite.errors import MissingError
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 from suite.units import MIB
 
 MAX_TENSORRT_MESSAGE_LENGTH: Final = 300
@@ -61,7 +61,7 @@ def load_tensorrt_engine(
     with lock_cached_file(path):
         if not path.exists():
             made = build_serialised_engine(trt, log, source, request, path.parent)
-            with written(path) as partial:
+            with replace_atomically(path) as partial:
                 plan.write_engine_file(partial, request, made)
     engine = runtime.deserialize_cuda_engine(plan.read_engine_file(path, request))
     if engine is None:
@@ -92,7 +92,7 @@ def build_serialised_engine(
             f"network {request.network}: TensorRT {request.target.tensorrt} cannot build it in"
             f" {request.precision}: {format_last_errors(log)}"
         )
-    with written(timings) as partial:
+    with replace_atomically(timings) as partial:
         partial.write_bytes(memoryview(cache.serialize()))
     return bytes(memoryview(made))
 

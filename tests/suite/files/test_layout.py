@@ -13,7 +13,7 @@ from suite.files.layout import (
     fold_name,
     locate_checkpoint_folder,
     locate_state_folder,
-    written,
+    replace_atomically,
 )
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.rounds import Division
@@ -76,9 +76,9 @@ def test_bound_seed_is_63_bits_and_depends_on_both() -> None:
 def test_written_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
     """A full disk or Ctrl-C leaves nothing that looks whole."""
     path = tmp_path / "sub" / "f.txt"
-    with written(path) as partial:
+    with replace_atomically(path) as partial:
         partial.write_text("old")
-    with pytest.raises(OSError, match="full"), written(path) as partial:
+    with pytest.raises(OSError, match="full"), replace_atomically(path) as partial:
         partial.write_text("half")
         raise OSError("full")
     assert path.read_text() == "old"

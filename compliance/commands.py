@@ -13,7 +13,7 @@ import click
 from compliance.judge import Judge
 from compliance.reports import render
 from compliance.rules import Rule, load_rules
-from compliance.verdict import About, PathJudgement, Severity, Verdict, weigh_form_as_error
+from compliance.verdict import About, PathJudgement, Severity, Verdict, escalate_form_warnings
 from suite import registry
 from suite.errors import MissingError, RequestError
 
@@ -43,7 +43,9 @@ def check_paths(
     judge = Judge(round_name, truth)
     results = [judge.judge_path(path) for path in paths]
     if strict:
-        results = [replace(each, findings=weigh_form_as_error(each.findings)) for each in results]
+        results = [
+            replace(each, findings=escalate_form_warnings(each.findings)) for each in results
+        ]
     return print_judge_report(results, form)
 
 

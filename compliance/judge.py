@@ -11,7 +11,7 @@ from compliance.recognition.parts import has_several_rounds, split_by_round
 from compliance.recognition.path_kind import (
     PathKind,
     RecognisedPath,
-    find_separate_results,
+    find_judgeable_parts,
     recognise_path,
 )
 from compliance.recognition.result import RecognisedResult, recognise_target
@@ -68,7 +68,7 @@ class Judge:
         """Judge one PATH as given; every problem becomes a finding."""
         target = recognise_path(Path(given), self.find_organisation_folder)
         if target.kind is PathKind.TREES:
-            return self.judge_parts(find_separate_results(target.path), target, given)
+            return self.judge_parts(find_judgeable_parts(target.path), target, given)
         recognised = self.recognise_round(target)
         if apart := split_by_round(target, recognised.evidence, self.resolve_round_name):
             return self.judge_parts(apart, target, given)

@@ -132,7 +132,7 @@ def compute_verdict(findings: Iterable[Finding]) -> Verdict:
     return max(weights, key=list(Verdict).index) if weights else Verdict.VALID
 
 
-def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def escalate_form_warnings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Turn warnings about the form into errors, for a result that is about to be submitted."""
     return tuple(
         replace(each, severity=Severity.ERROR)

@@ -22,7 +22,7 @@ from suite.records import write_record
 from suite.studies.rates import RATE_ATTEMPT_FILE
 
 
-def copy_searched_run(
+def adopt_searched_run(
     serving_setup: ServingSetup, found: SearchedRun, schedule: LoadGenSchedule
 ) -> None:
     """Copy a run of the search to its place in the results, with what the search proved;

@@ -14,7 +14,7 @@ import click
 from submissions.compare.compared_results import (
     ComparisonSide,
     apply_convergence_factor,
-    read_comparison_sides,
+    judge_comparison_sides,
 )
 from submissions.compare.comparison import (
     ComparedResult,
@@ -84,7 +84,7 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         paths, options
     )  # rejects an invalid request before anything is read
     problems: list[str] = []
-    sides = [apply_convergence_factor(each) for each in read_comparison_sides(paths, problems)]
+    sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]
     check_baseline_name(options.baseline, paths, sides)
     found = compare_results(sides, [str(path) for path in paths], request)
     scaled = build_scalings(found) if options.scaling else []

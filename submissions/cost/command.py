@@ -16,7 +16,7 @@ from typing import Final
 import click
 
 from submissions.compare.command import format_result_name
-from submissions.compare.compared_results import read_comparison_sides
+from submissions.compare.compared_results import judge_comparison_sides
 from submissions.cost.costs import Cost, compute_result_cost
 from submissions.cost.formula import Money
 from submissions.cost.prices import Prices, read_prices
@@ -36,7 +36,7 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
     """
     prices = read_prices(prices_file)  # rejects invalid prices before anything is read
     problems: list[str] = []
-    sides = read_comparison_sides([path for path in paths if not is_study_path(path)], problems)
+    sides = judge_comparison_sides([path for path in paths if not is_study_path(path)], problems)
     rows = [row for side in sides if (row := compute_result_cost(side, prices, problems))]
     rows += [
         row

@@ -27,7 +27,7 @@ def write_results_report(
     target = output or (choose_report_path(paths) if form == HTML_FORM else None)
     if target is not None:
         check_output_target("-o", target, [*paths, *against])
-    document, problems = build.build_report_document(paths, against)
+    document, problems = build.judge_and_build_report(paths, against)
     text = DOCUMENT_FORMATTERS[form](parse_document_data(convert_document_to_data(document)))
     if target is None:
         click.echo(text, nl=False)
@@ -43,7 +43,7 @@ def write_results_report(
 def write_bundle_report(bundle: Path) -> Path:
     """Write a bundle's report next to it; return the report's path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
-    document, _ = build.build_report_document([bundle])
+    document, _ = build.judge_and_build_report([bundle])
     write_report_file(
         target, render_document_html(parse_document_data(convert_document_to_data(document)))
     )

@@ -16,7 +16,7 @@ CEILINGS: Final = {"shared": 4, "participles": 0, "prepositions": 2, "one word":
 SLACK: Final = 5
 """How far a count may fall before its ceiling has to be lowered."""
 NOT_VERB_PHRASES: Final = re.compile(
-    r"property|setter|rule\(|contextmanager|click|command|group|overload|abstractmethod"
+    r"property|setter|rule\(|click|command|group|overload|abstractmethod"
 )
 """Decorators of functions that are named by what they are."""
 PARTICIPLES: Final = frozenset(

@@ -36,8 +36,8 @@ from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug, find_owning_results
 from suite.loadgen.early_stopping import compute_queries_needed
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.records import SearchRecord
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.peak_search import NextRun
@@ -104,8 +104,8 @@ def measure_peak(
     study_folder = build_peak_study_path(serving_setup, peak_options)
     try:
         with (
-            raised_signals(),
-            exclusive(serving_setup.entry.results),
+            raise_signals_in_block(),
+            lock_results_folder(serving_setup.entry.results),
             redirect_stdout(sys.stderr if form == "json" else sys.stdout),
         ):
             serving_setup = replace(serving_setup, description=described).copy_with_threads(

@@ -34,8 +34,8 @@ from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import raise_signals_in_block
 from suite.studies.documents import (
     POINT_FILE,
     SAMPLES_LIST_FILE,
@@ -55,8 +55,8 @@ REPEATED_POINT_SUFFIX: Final = "again"
 def run_sweep(request: SweepOptions, options: RunOptions, form: str) -> None:
     """Measure, print and save; JudgedError if no point could be measured."""
     with (
-        raised_signals(),
-        exclusive(options.results.absolute()),
+        raise_signals_in_block(),
+        lock_results_folder(options.results.absolute()),
         redirect_stdout(sys.stderr if form != "text" else sys.stdout),
     ):
         every = [SweepSeries(swept) for swept in set_up_sweep_subjects(options, request)]

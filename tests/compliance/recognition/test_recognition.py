@@ -16,7 +16,7 @@ from examples import EXAMPLES
 from compliance.commands import check_paths
 from compliance.judge import Judge
 from compliance.recognition import evidence
-from compliance.recognition.path_kind import PathKind, find_separate_results, recognise_path
+from compliance.recognition.path_kind import PathKind, find_judgeable_parts, recognise_path
 from compliance.recognition.round import decide_round_by_files, recognise_path_round
 from compliance.verdict import Verdict
 from suite import registry
@@ -422,7 +422,7 @@ def test_a_folder_of_systems_is_judged_system_by_system(tmp_path: Path) -> None:
     path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
     for folder in (path.parents[2], path.parents[3]):
         assert recognise_path(folder).kind is PathKind.TREES
-        assert list(find_separate_results(folder)) == [path.parents[1]]
+        assert list(find_judgeable_parts(folder)) == [path.parents[1]]
 
 
 def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def check(
     config: Path | None,
     workload: str | None,
     strict: bool,
-    form: str,
+    output_format: str,
 ) -> int:
     """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
     PATH separately.
@@ -76,19 +76,21 @@ def check(
 
     Example: podium check results --format json
     """
-    from compliance.commands import check_config, check_paths
+    from compliance.commands import run_check_command, run_config_check_command
 
     if config is not None:
-        return check_config([config, *map(Path, paths)], workload, round_name, form)
+        return run_config_check_command(
+            [config, *map(Path, paths)], workload, round_name, output_format
+        )
     if not paths:
         raise click.UsageError("nothing to judge: name a PATH")
-    return check_paths(paths, round_name, truth, form, strict=strict)
+    return run_check_command(paths, round_name, truth, output_format, strict=strict)
 
 
 @click.command()
 @click.argument("rule", required=False, type=NameType(list_rule_ids), metavar="[RULE]")
 @build_format_option("text", "json")
-def explain(rule: str | None, form: str) -> None:
+def explain(rule: str | None, output_format: str) -> None:
     """Explain what RULE requires, its source, and how to fix a violation; without RULE, list all
     rules.
 
@@ -96,4 +98,6 @@ def explain(rule: str | None, form: str) -> None:
     """
     from compliance.commands import explain_rule, format_rule_list
 
-    click.echo(format_rule_list(form) if rule is None else explain_rule(rule, form))
+    click.echo(
+        format_rule_list(output_format) if rule is None else explain_rule(rule, output_format)
+    )

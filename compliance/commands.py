@@ -23,11 +23,11 @@ MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
 
 
-def check_paths(
+def run_check_command(
     paths: Sequence[str],
     round_name: str | None,
     truth: Path | None,
-    form: str,
+    output_format: str,
     *,
     strict: bool = False,
 ) -> int:
@@ -46,30 +46,32 @@ def check_paths(
         results = [
             replace(each, findings=escalate_form_warnings(each.findings)) for each in results
         ]
-    return print_judge_report(results, form)
+    return print_judge_report(results, output_format)
 
 
-def check_config(
-    configs: Sequence[Path], workload: str | None, round_name: str | None, form: str
+def run_config_check_command(
+    configs: Sequence[Path], workload: str | None, round_name: str | None, output_format: str
 ) -> int:
     """Check hyperparameter files against the closed division; return 0 if all are legal, else 1."""
     from compliance.hyperparameter_check import judge_config
 
-    return print_judge_report([judge_config(path, workload, round_name) for path in configs], form)
+    return print_judge_report(
+        [judge_config(path, workload, round_name) for path in configs], output_format
+    )
 
 
-def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
+def print_judge_report(results: Sequence[PathJudgement], output_format: str) -> int:
     """Print a report and return the exit code."""
-    click.echo(render.render_judge_report(results, form), nl=False)
+    click.echo(render.render_judge_report(results, output_format), nl=False)
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
     return 1
 
 
-def format_rule_list(form: str) -> str:
+def format_rule_list(output_format: str) -> str:
     """List all rules: one line each, or in full as JSON."""
     rules = [rule for _, rule in sorted(load_rules().items())]
-    if form == "json":
+    if output_format == "json":
         return json.dumps({"rules": [build_rule_record(rule) for rule in rules]}, indent=2)
     width = max(len(rule.id) for rule in rules)
     lines = [
@@ -99,7 +101,7 @@ def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
     }
 
 
-def explain_rule(id: str, form: str = "text") -> str:
+def explain_rule(id: str, output_format: str = "text") -> str:
     """Explain a rule in full, also by its former id; for an unknown id, RequestError suggests the
     nearest.
     """
@@ -114,7 +116,7 @@ def explain_rule(id: str, form: str = "text") -> str:
             else "podium check names the rules that a result violates"
         )
         raise RequestError(f"unknown rule '{id}'; {hint}")
-    if form == "json":
+    if output_format == "json":
         return json.dumps(build_rule_record(rules[id]), indent=2)
     return "\n".join(
         textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False)

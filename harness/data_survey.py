@@ -116,7 +116,7 @@ def format_survey_command(request: RunRequest) -> str:
     return shlex.join(["podium", "data", request.name, *words])
 
 
-def run_data_survey(workload: str, options: RunOptions, form: str) -> None:
+def run_data_survey(workload: str, options: RunOptions, output_format: str) -> None:
     """Survey a data set, even if that was done before, and print the results; RequestError if no
     run could use it.
     """
@@ -126,15 +126,15 @@ def run_data_survey(workload: str, options: RunOptions, form: str) -> None:
     if data_set is None:
         raise RequestError(f"{workload} has no dataset to survey")
     path = data_manifest.build_manifest_path(run.cache, workload, data_set)
-    with redirect_stdout(sys.stderr) if form == "json" else nullcontext():
+    with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
         manifest = create_survey_manifest(request, data_set, path)
-    print_survey(manifest, path, options.profile, form)
+    print_survey(manifest, path, options.profile, output_format)
     data_set.check(manifest.found)
 
 
-def print_survey(manifest: DataManifest, path: Path, profile: Profile, form: str) -> None:
+def print_survey(manifest: DataManifest, path: Path, profile: Profile, output_format: str) -> None:
     """Print the survey's results."""
-    if form == "json":
+    if output_format == "json":
         counted = {
             "samples": manifest.samples,
             "files": count_data_files(manifest),

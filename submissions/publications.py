@@ -25,7 +25,7 @@ PUBLISHED_COLUMN_GAP: Final = "  "
 
 
 def print_published_results(
-    workload: str | None, round: str | None, org: str | None, form: str
+    workload: str | None, round: str | None, org: str | None, output_format: str
 ) -> None:
     """Print the requested rows; RequestError if there is no such round, workload or
     organisation.
@@ -38,13 +38,13 @@ def print_published_results(
     check_known_name("published workload", workload, {row.workload for row in rows})
     check_known_name("organisation among these results", org, {row.org for row in rows if row.org})
     found = list(filter_published_rows(rows, workload, org))
-    if form == "json":
+    if output_format == "json":
         click.echo(
             json.dumps(
                 {"published": [asdict(row) for row in found], "legend": PUBLISHED_LEGEND}, indent=2
             )
         )
-    elif form == "csv":
+    elif output_format == "csv":
         click.echo(format_published_csv(found), nl=False)
         click.echo("\n".join(PUBLISHED_LEGEND), err=True)
     else:

@@ -6,11 +6,13 @@ from importlib import import_module
 from compliance.verdict import PathJudgement
 
 
-def render_judge_report(results: Sequence[PathJudgement], form: str) -> bytes:
-    """Render a report as bytes for stdout; `form` names a module of `compliance.reports`.
+def render_judge_report(results: Sequence[PathJudgement], output_format: str) -> bytes:
+    """Render a report as bytes for stdout; `output_format` names a module of `compliance.reports`.
 
     Text that UTF-8 cannot encode, as in file names in another encoding, is escaped.
     """
-    render = getattr(import_module(f"compliance.reports.{form}"), f"render_{form}_report")
+    render = getattr(
+        import_module(f"compliance.reports.{output_format}"), f"render_{output_format}_report"
+    )
     text: str = render(results)
     return text.encode("utf-8", "backslashreplace")

@@ -30,7 +30,7 @@ def data(
     profile: str,
     config: Path | None,
     assignments: tuple[str, ...],
-    form: str,
+    output_format: str,
 ) -> None:
     """Check, count and hash a data set once, before any timed run.
 
@@ -46,5 +46,5 @@ def data(
         run_data_survey(
             workload,
             build_reading_options(Profile(profile), data, Path(folder), config, assignments),
-            form,
+            output_format,
         )

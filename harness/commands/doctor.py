@@ -17,7 +17,7 @@ from suite.console.screen import VERBOSE_OPTION
 )
 @build_format_option("text", "json")
 @VERBOSE_OPTION
-def doctor(workload: str | None, data: Path | None, form: str) -> None:
+def doctor(workload: str | None, data: Path | None, output_format: str) -> None:
     """Show versions, what this machine can run, and how to add what is missing; -v shows every
     reason.
 
@@ -26,4 +26,4 @@ def doctor(workload: str | None, data: Path | None, form: str) -> None:
     with report_missing_modules():
         from harness.doctor.report import print_readiness_report
 
-        print_readiness_report(workload, data, form)
+        print_readiness_report(workload, data, output_format)

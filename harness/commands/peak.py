@@ -56,7 +56,7 @@ def peak(
     options: RunOptions,
     scenario: str,
     checkpoint: Path | None,
-    form: str,
+    output_format: str,
     **values: Any,
 ) -> None:
     """Find the highest rate at which WORKLOAD meets a latency bound, proven by VALID LoadGen runs.
@@ -72,5 +72,9 @@ def peak(
         from harness.serving.peak.command import measure_peak as search
 
         search(
-            workload, options, PeakOptions(scenario=Scenario(scenario), **values), checkpoint, form
+            workload,
+            options,
+            PeakOptions(scenario=Scenario(scenario), **values),
+            checkpoint,
+            output_format,
         )

@@ -20,7 +20,7 @@ from suite.console.parameters import PATH_TYPE
 )
 @build_format_option("text", "json")
 @click.pass_context
-def power(context: click.Context, root: Path | None, form: str) -> None:
+def power(context: click.Context, root: Path | None, output_format: str) -> None:
     """List the power sources of this machine: a reading, grade and scope for each, or why it cannot
     be read.
 
@@ -31,7 +31,7 @@ def power(context: click.Context, root: Path | None, form: str) -> None:
             from harness.machine.power.report import print_power_sources
             from harness.machine.power.selection import resolve_power_root
 
-            print_power_sources(root or resolve_power_root(), form)
+            print_power_sources(root or resolve_power_root(), output_format)
 
 
 @power.command("import", short_help="Copy a session of MLPerf Power beside its run.")

@@ -16,7 +16,9 @@ from suite.console.parameters import WORKLOAD_TYPE
 @add_run_options(*RUN_OPTIONS)
 @CHECKPOINT_OPTION
 @build_format_option("text", "json")
-def precision(workload: str, options: RunOptions, checkpoint: Path | None, form: str) -> None:
+def precision(
+    workload: str, options: RunOptions, checkpoint: Path | None, output_format: str
+) -> None:
     """Compare accuracy and speed of every available engine and precision for WORKLOAD.
 
     --engine and --precision restrict the comparison to one engine or precision.
@@ -35,5 +37,5 @@ def precision(workload: str, options: RunOptions, checkpoint: Path | None, form:
             options,
             engine=options.engine if named else None,
             checkpoint=checkpoint,
-            form=form,
+            output_format=output_format,
         )

@@ -89,7 +89,7 @@ class MachineResources:
     short_of: tuple[str, ...]
 
 
-def print_readiness_report(workload: str | None, data: Path | None, form: str) -> None:
+def print_readiness_report(workload: str | None, data: Path | None, output_format: str) -> None:
     """Print what can run; MissingError if the named workload cannot, RequestError if its data is
     unusable.
     """
@@ -109,7 +109,7 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
     )
     inputs = list(examine_inputs(resources.device))
     problem = find_data_problem(workload, data) if workload and data else None
-    if form == "json":
+    if output_format == "json":
         looked = (
             {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
         )
@@ -134,7 +134,7 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
         finding.state in (ReadinessState.READY, ReadinessState.UNTRIED) for finding in findings
     ):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
-    if data and form == "text":
+    if data and output_format == "text":
         click.echo(f"data       {data} can be used by {workload}")
 
 

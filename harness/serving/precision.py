@@ -72,7 +72,12 @@ class PrecisionRow:
 
 
 def compare_precisions(
-    workload: str, options: RunOptions, *, engine: str | None, checkpoint: Path | None, form: str
+    workload: str,
+    options: RunOptions,
+    *,
+    engine: str | None,
+    checkpoint: Path | None,
+    output_format: str,
 ) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError if
     a row is not compliant.
@@ -89,7 +94,7 @@ def compare_precisions(
             f"{workload}: no engine on this machine supports the request; podium doctor {workload}"
             " says why"
         )
-    with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
+    with redirect_stdout(sys.stderr if output_format == "json" else sys.stdout):
         rows = compare_with_fp32([measure_combination(request, chosen, *pair) for pair in wanted])
     path = options.results / f"precision-{workload}.json"
     document = {
@@ -99,7 +104,7 @@ def compare_precisions(
         "rows": [asdict(row) for row in rows],
     }
     write_json(path, document)
-    print_precision_table(rows, document, path, form)
+    print_precision_table(rows, document, path, output_format)
     if bad := [f"{row.engine} {row.precision}: {row.why}" for row in rows if not row.compliant]:
         raise JudgedError("; ".join(bad))
 
@@ -400,10 +405,10 @@ def compare_precision_rows(row: PrecisionRow, base: PrecisionRow) -> PrecisionRo
 
 
 def print_precision_table(
-    rows: Sequence[PrecisionRow], document: Mapping[str, object], path: Path, form: str
+    rows: Sequence[PrecisionRow], document: Mapping[str, object], path: Path, output_format: str
 ) -> None:
     """Print the table, or the document alone."""
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps(document))
         return
     from rich.console import Console

@@ -30,7 +30,7 @@ STUDY_ROWS_NOTE: Final = (
 )
 
 
-def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
+def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -> None:
     """Print the costs of results and of rows of studies, then raise JudgedError if one could not be
     read, is not compliant, or has no price.
     """
@@ -44,7 +44,7 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         if is_study_path(path)
         for row in compute_study_costs(path, prices, problems)
     ]
-    print_cost_rows(rows, prices, form)
+    print_cost_rows(rows, prices, output_format)
     problems += [
         f"{format_result_name(side)} is not compliant" for side in sides if not side.score.compliant
     ]
@@ -56,10 +56,10 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         )
 
 
-def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
+def print_cost_rows(rows: Sequence[Cost], prices: Prices, output_format: str) -> None:
     """Print the costs in the requested format."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
-    if form == "json":
+    if output_format == "json":
         click.echo(
             json.dumps(
                 {
@@ -70,7 +70,7 @@ def print_cost_rows(rows: Sequence[Cost], prices: Prices, form: str) -> None:
                 indent=2,
             )
         )
-    elif form == "csv":
+    elif output_format == "csv":
         click.echo(format_cost_csv(rows), nl=False)
         click.echo(describe_cost_prices(rows, prices), err=True)
     elif rows:

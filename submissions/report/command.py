@@ -19,16 +19,23 @@ HTML_FORM: Final = "html"
 
 
 def write_results_report(
-    paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool
+    paths: Sequence[Path],
+    *,
+    output: Path | None,
+    against: Sequence[Path],
+    output_format: str,
+    show: bool,
 ) -> None:
     """Write the report on some paths, then raise JudgedError if one is not valid; the page states
     that too.
     """
-    target = output or (choose_report_path(paths) if form == HTML_FORM else None)
+    target = output or (choose_report_path(paths) if output_format == HTML_FORM else None)
     if target is not None:
         check_output_target("-o", target, [*paths, *against])
     document, problems = build.judge_and_build_report(paths, against)
-    text = DOCUMENT_FORMATTERS[form](parse_document_data(convert_document_to_data(document)))
+    text = DOCUMENT_FORMATTERS[output_format](
+        parse_document_data(convert_document_to_data(document))
+    )
     if target is None:
         click.echo(text, nl=False)
     else:

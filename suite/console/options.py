@@ -53,10 +53,10 @@ def build_profile_option(text: str, default: Profile = Profile.SMOKE) -> OptionD
 
 
 def build_format_option(*formats: str, default: str = "text") -> OptionDecorator:
-    """Return the option --format, which a command gets as `form`."""
+    """Return the option --format, which a command gets as `output_format`."""
     return click.option(
         "--format",
-        "form",
+        "output_format",
         type=click.Choice(formats),
         default=default,
         show_default=True,

@@ -93,7 +93,7 @@ def measure_peak(
     options: RunOptions,
     peak_options: PeakOptions,
     checkpoint: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
     one full run.
@@ -106,7 +106,7 @@ def measure_peak(
         with (
             raise_signals_in_block(),
             lock_results_folder(serving_setup.entry.results),
-            redirect_stdout(sys.stderr if form == "json" else sys.stdout),
+            redirect_stdout(sys.stderr if output_format == "json" else sys.stdout),
         ):
             serving_setup = replace(serving_setup, description=described).copy_with_threads(
                 resolve_thread_count(
@@ -123,7 +123,7 @@ def measure_peak(
         raise type(error)(
             f"{workload}: {error}; what was measured is kept, and the same command continues"
         ) from error
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps(asdict(found), indent=2))
     else:
         click.echo(f"{format_peak_summary(found)}\nsaved in {study_folder}")
@@ -132,7 +132,7 @@ def measure_peak(
             "no full run was VALID" if found.answer.runs else "the budget ended before a full run"
         )
     if (
-        form != "json"
+        output_format != "json"
         and found.sought.of_round
         and study_folder == build_peak_study_path(serving_setup, ROUND_PEAK_OPTIONS)
         and peak_options.tolerance == ROUND_PEAK_OPTIONS.tolerance

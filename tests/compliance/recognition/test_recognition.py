@@ -13,7 +13,7 @@ from corpus import CORPUS, needs_corpus
 from dialects import ANSWERS, DETAIL, NEW, OLD, SUMMARY, TEXT
 from examples import EXAMPLES
 
-from compliance.commands import check_paths
+from compliance.commands import run_check_command
 from compliance.judge import Judge
 from compliance.recognition import evidence
 from compliance.recognition.path_kind import PathKind, find_judgeable_parts, recognise_path
@@ -581,7 +581,7 @@ def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
 
 def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
     assert (
-        check_paths(
+        run_check_command(
             [str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))],
             None,
             None,

@@ -57,7 +57,7 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
-        self.find_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
+        self.match_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
             match_organisation_folder
         )
         self.judge_once = cache(self.judge_target)
@@ -66,7 +66,7 @@ class Judge:
 
     def judge_path(self, given: str) -> PathJudgement:
         """Judge one PATH as given; every problem becomes a finding."""
-        target = recognise_path(Path(given), self.find_organisation_folder)
+        target = recognise_path(Path(given), self.match_organisation_folder)
         if target.kind is PathKind.TREES:
             return self.judge_parts(find_judgeable_parts(target.path), target, given)
         recognised = self.recognise_round(target)

@@ -108,7 +108,7 @@ def serve_scenarios(
     if not serving_setup.server_description:
         check_serving_precision(serving_setup)
     for scenario in scenarios:
-        serving_setup.resolve_run_count(scenario)
+        serving_setup.check_run_count(scenario)
     try:
         with raise_signals_in_block(), lock_results_folder(serving_setup.entry.results):
             problems = list(

@@ -132,17 +132,20 @@ class ServingSetup:
             )
         return self.row.scenarios[scenario]
 
-    def resolve_run_count(self, scenario: Scenario) -> int:
-        """Return the performance runs of a scenario; RequestError for fewer than the round
-        requires.
-        """
+    def check_run_count(self, scenario: Scenario) -> None:
+        """Raise RequestError if fewer performance runs were requested than the round requires."""
         least = self.require_scenario_rules(scenario).runs
         if self.requested_runs is not None and self.requested_runs < least:
             raise RequestError(
                 f"--runs {self.requested_runs}: {scenario.label} of profile {self.request.profile}"
                 f" needs {least}"
             )
-        return self.requested_runs or least
+
+    def resolve_run_count(self, scenario: Scenario) -> int:
+        """Return the performance runs of a scenario: as many as were requested, or as the round
+        requires.
+        """
+        return self.requested_runs or self.require_scenario_rules(scenario).runs
 
 
 def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) -> ServingSetup:

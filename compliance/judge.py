@@ -13,7 +13,7 @@ from compliance.recognition.parts import has_several_rounds, split_by_round
 from compliance.recognition.path_kind import (
     PathKind,
     RecognisedPath,
-    find_separate_results,
+    find_judgeable_parts,
     find_studies,
     recognise_path,
 )
@@ -79,7 +79,7 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
-        self.find_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
+        self.match_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
             match_organisation_folder
         )
         self.judge_once = cache(self.judge_target)
@@ -88,9 +88,9 @@ class Judge:
 
     def judge_path(self, given: str) -> PathJudgement:
         """Judge one PATH as given; every problem becomes a finding."""
-        target = recognise_path(Path(given), self.find_organisation_folder)
+        target = recognise_path(Path(given), self.match_organisation_folder)
         if target.kind is PathKind.TREES:
-            return self.judge_parts(find_separate_results(target.path), target, given)
+            return self.judge_parts(find_judgeable_parts(target.path), target, given)
         recognised = self.recognise_round(target)
         if apart := split_by_round(target, recognised.evidence, self.resolve_round_name):
             return self.judge_parts(apart, target, given)
@@ -170,7 +170,7 @@ class Judge:
         from compliance.judges.bundles import judge_bundle
         from compliance.judges.podium import PodiumJudge
 
-        judge = self.get_round_judge(round_name)
+        judge = self.load_round_judge(round_name)
         with TemporaryDirectory(prefix="podium-") as folder:
             inside = Path(folder) / "bundle"
             found = list(
@@ -234,11 +234,11 @@ class Judge:
 
     def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> JudgedTarget:
         """Judge a path by one round."""
-        judge = self.get_round_judge(round_name)
+        judge = self.load_round_judge(round_name)
         findings = tuple(judge.judge_target(recognised.target))
         return JudgedTarget(findings, judge.recorder.take_results())
 
-    def get_round_judge(self, round_name: str) -> RoundJudge:
+    def load_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read
         once.
         """

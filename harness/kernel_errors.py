@@ -65,7 +65,7 @@ def describe_missing_kernel(workload: str, precision: Precision, error: BaseExce
     )
 
 
-def explain_child_error(
+def write_traceback_and_explain(
     workload: str, precision: Precision, error: PodiumError, folder: Path
 ) -> PodiumError:
     """Add the traceback's path to a child's failure, and advice to a kernel error; other errors

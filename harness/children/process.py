@@ -24,7 +24,7 @@ from harness.children.template import ForkedChild, ForkTemplate
 from harness.failures import describe_exception, describe_machine_error
 from harness.kernel_errors import KernelError, format_first_sentence, is_kernel_missing
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.process.signals import raised_signals
+from suite.process.signals import raise_signals_in_block
 
 T = TypeVar("T")
 J = TypeVar("J")
@@ -96,9 +96,9 @@ def run_in_child(
     )
     interpreter = context.Process(target=run_child_task, args=(jobs, sender))
     process: SpawnProcess | ForkedChild = interpreter
-    with raised_signals() as signals, receiver, teller:
+    with raise_signals_in_block() as signals, receiver, teller:
         try:
-            with signals.postponed():
+            with signals.postpone():
                 process = fork_from_template(
                     jobs, sender, signals.raise_received
                 ) or start_interpreter(interpreter)

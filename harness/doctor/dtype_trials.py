@@ -140,7 +140,7 @@ def collect_trial_results(
 
 def run_trial_child(attempts: Sequence[PrecisionTrial], device: str, sender: Connection) -> None:
     """Run the trials one after another; discard what libraries print."""
-    garbage.collect_garbage_seldom()
+    garbage.reduce_garbage_collection()
     threading.Thread(target=end_with_parent, daemon=True).start()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

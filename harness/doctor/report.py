@@ -100,7 +100,7 @@ class MachineResources:
     short_of: tuple[str, ...]
 
 
-def print_readiness_report(workload: str | None, data: Path | None, form: str) -> None:
+def print_readiness_report(workload: str | None, data: Path | None, output_format: str) -> None:
     """Print what can run; MissingError if the named workload cannot, RequestError if its data is
     unusable.
     """
@@ -120,7 +120,7 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
     )
     inputs = list(examine_inputs(resources.device))
     problem = find_data_problem(workload, data) if workload and data else None
-    if form == "json":
+    if output_format == "json":
         looked = (
             {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
         )
@@ -148,7 +148,7 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
     if resources.cache_problem and not has_cache_content(resources.cache):
         # one that holds data may hold all that is needed, and reading it needs no lock
         raise MissingError(resources.cache_problem)
-    if data and form == "text":
+    if data and output_format == "text":
         click.echo(f"data       {data} can be used by {workload}")
 
 

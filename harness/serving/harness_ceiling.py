@@ -82,15 +82,14 @@ class HostCeiling(msgspec.Struct, frozen=True, kw_only=True):
 HOST_CEILING_DECODER: Final = msgspec.json.Decoder(HostCeiling)
 
 
-def get_harness_ceiling(
-    cache: Path, scenario: Scenario, reached_rate: float = 0.0, instances: int = 0
+def resolve_harness_ceiling(
+    cache: Path, scenario: Scenario, *, reached_rate: float = 0.0, instances: int = 0
 ) -> float | None:
-    """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate
-    tried.
+    """Read this host's harness ceiling from the cache, or measure it with LoadGen runs and store it
+    there; return it in samples/s, or None if the host holds not even the lowest rate tried.
 
     `reached_rate` is the rate that a run reached: a ceiling below it is measured again.
-    `instances`:
-    processes that serve, 0 for LoadGen's own.
+    `instances`: processes that serve, 0 for LoadGen's own.
     """
     path = cache / f"harness-ceiling-{format_host_key(instances)}.json"
     cached = read_cached_ceiling(path)

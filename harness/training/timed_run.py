@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-from harness.data_survey import add_findings_on_ranks
+from harness.data_survey import add_survey_results_on_ranks
 from harness.distributed import RankFailure
 from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
@@ -35,7 +35,7 @@ from suite.errors import (
 )
 from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL_SUFFIX, STATE_FOLDER
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.process import garbage
 from suite.process.signals import Interrupted
 from suite.rounds import Division, HyperValue
@@ -51,12 +51,12 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
     path = job.get_log_path(index)
     fresh = job.ranks.share_value(not list_checkpoint_numbers(job.get_state_folder(index)))
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: nothing to resume
-        supersede(
-            job.entry.results,
+        move_to_superseded(
             [path.with_name(path.name + PARTIAL_SUFFIX)],
-            job.working_entry.results,
+            results=job.entry.results,
+            relative_to=job.working_entry.results,
         )
-    run = add_findings_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
+    run = add_survey_results_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
     with MllogWriter(path if job.ranks.leads else None) as log, ExitStack() as stack:
         with handle_setup_failures(job, index, log, fresh):
             observation = stack.enter_context(observe_training_run(job, index, fresh))
@@ -71,7 +71,7 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
             progress = announce_training_run(job, training)
         with (
             handle_timed_failures(job, campaign, index, log, observation),
-            job.signals.postponed(),
+            job.signals.postpone(),
             progress,
         ):
             goal = TrainingGoal(targets=job.training.row.target, metrics=job.request.row.metrics)
@@ -179,7 +179,7 @@ def handle_setup_failures(
         yield
     except BaseException as error:
         if fresh and job.ranks.leads:
-            with job.signals.postponed():  # torchrun ends the other ranks as soon as one has failed
+            with job.signals.postpone():  # torchrun ends the other ranks as soon as one has failed
                 log.close()
                 log.partial.unlink(missing_ok=True)
         if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
@@ -214,13 +214,13 @@ def handle_timed_failures(
     except (LogError, TemporaryError):
         raise
     except (Exception, Interrupted) as error:
-        with job.signals.postponed():
+        with job.signals.postpone():
             # a rank that fails says so first; it breaks the others' collectives, and torchrun
             # signals them
             failure = job.ranks.find_failure()
         if failure is None and not isinstance(error, Interrupted):
             failure = job.ranks.find_cause(error)
-        with job.signals.postponed():
+        with job.signals.postpone():
             end_broken_run(job, campaign, index, log, error, failure)
         raise
 

@@ -254,7 +254,7 @@ def compute_bound_seed(nonce: str, checkpoint_sha256: str) -> int:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
+def replace_atomically(path: Path) -> Iterator[Path]:
     """Yield a `.partial` path to write to; on success it is synced and renamed to its final name,
     on failure removed. The OSError of a full disk names it.
     """

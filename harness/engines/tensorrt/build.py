@@ -18,7 +18,7 @@ from harness.engines.tensorrt import plan
 from harness.engines.tensorrt.plan import EngineRequest
 from suite.errors import MissingError
 from suite.files.cache import fill_cache_entry
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 from suite.units import MIB
 
 MAX_TENSORRT_MESSAGE_LENGTH: Final = 300
@@ -91,7 +91,7 @@ def build_serialised_engine(
             f"network {request.network}: TensorRT {request.target.tensorrt} cannot build it in"
             f" {request.precision}: {format_last_errors(log)}"
         )
-    with written(timings) as partial:
+    with replace_atomically(timings) as partial:
         partial.write_bytes(memoryview(cache.serialize()))
     return bytes(memoryview(made))
 

@@ -38,7 +38,7 @@ from suite.errors import (
 )
 from suite.files.layout import compute_folder_sha256
 from suite.process import garbage
-from suite.process.signals import Terminated, raised_signals
+from suite.process.signals import Terminated, raise_signals_in_block
 from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
 
@@ -609,8 +609,10 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(
 @pytest.mark.slow
 def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     """The second would move the first one's live log aside."""
-    code = "import sys, time; from pathlib import Path; from suite.process.lock import exclusive"
-    code += "\nwith exclusive(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    code = "import sys, time; from pathlib import Path; from suite.process.lock import lock_results_folder"
+    code += (
+        "\nwith lock_results_folder(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -665,9 +667,9 @@ def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_co
     ranks = SimpleNamespace(world_size=2)
     with (
         pytest.raises(Terminated) as told,
-        raised_signals() as signals,
+        raise_signals_in_block() as signals,
         run_set.report_rank_failures(cast(Ranks, ranks), signals, "fake", options(tmp_path)),
-        signals.postponed(),
+        signals.postpone(),
     ):
         os.kill(os.getpid(), signal.SIGTERM)
         raise RankLost("another rank is gone")
@@ -687,7 +689,7 @@ def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: 
     ranks = cast(Ranks, SimpleNamespace(report_failure=fail))
     with (
         pytest.raises(AbortedError, match="^loss is not a number$"),
-        raised_signals() as signals,
+        raise_signals_in_block() as signals,
         run_set.report_rank_failures(ranks, signals, "fake", options(tmp_path)),
     ):
         raise AbortedError("loss is not a number")

@@ -14,7 +14,7 @@ from suite.files.layout import (
     fold_name,
     locate_checkpoint_folder,
     locate_state_folder,
-    written,
+    replace_atomically,
 )
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.rounds import Division
@@ -77,9 +77,9 @@ def test_bound_seed_is_63_bits_and_depends_on_both() -> None:
 def test_written_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
     """A full disk or Ctrl-C leaves nothing that looks whole."""
     path = tmp_path / "sub" / "f.txt"
-    with written(path) as partial:
+    with replace_atomically(path) as partial:
         partial.write_text("old")
-    with pytest.raises(OSError, match="full"), written(path) as partial:
+    with pytest.raises(OSError, match="full"), replace_atomically(path) as partial:
         partial.write_text("half")
         raise OSError("full")
     assert path.read_text() == "old"
@@ -112,7 +112,7 @@ def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
     try:
         with (
             pytest.raises(OSError, match="File too large") as caught,
-            written(tmp_path / "record") as partial,
+            replace_atomically(tmp_path / "record") as partial,
         ):
             partial.write_bytes(b"x" * 1000)
     finally:

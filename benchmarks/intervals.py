@@ -29,7 +29,7 @@ from typing import Final
 
 from common.figures import hardware
 
-from submissions.compare.compared_results import ComparisonSide, read_comparison_sides
+from submissions.compare.compared_results import ComparisonSide, judge_comparison_sides
 from submissions.compare.comparison import compare_results
 from submissions.compare.intervals import Interval, estimate_value_interval
 from submissions.metrics import TIME_TO_TRAIN, compute_olympic_mean
@@ -157,7 +157,7 @@ def measured(pool: Sequence[float], runs: int, draws: int) -> dict[str, float]:
 def compared(paths: Sequence[Path]) -> tuple[list[ComparisonSide], float]:
     """Read and compare everything; the seconds that it took."""
     begun = time.perf_counter()
-    sides = read_comparison_sides(paths, [])
+    sides = judge_comparison_sides(paths, [])
     compare_results(sides, [str(path) for path in paths])
     return sides, time.perf_counter() - begun
 

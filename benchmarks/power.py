@@ -28,7 +28,7 @@ from typing import Any, Final
 from common import power_alternatives as alternatives
 
 from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
-from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.process import sample_during_block
 from harness.request import locate_cache_folder
 from harness.serving.harness_ceiling import (
     build_null_schedule,
@@ -110,7 +110,7 @@ def square_wave(seconds: float) -> dict[str, Any]:
         os.environ[REHEARSAL_VARIABLE] = name
         try:
             chosen = choose_power_sources("rapl", None, {})
-            with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
+            with sample_during_block(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 time.sleep(0.5)
                 others = {
                     each: alternatives.begun(each, powercap(Path(name)), begun)
@@ -153,7 +153,7 @@ def alignment(seconds: float) -> dict[str, Any]:
         chosen = choose_power_sources(
             "off", f"podium meter fake --profile {profile} --period-ms 10", {}
         )
-        with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
+        with sample_during_block(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
             time.sleep(0.5)
             begin = step(profile, 50)
             time.sleep(seconds)
@@ -199,7 +199,7 @@ def ceilings(pairs: int) -> dict[str, Any]:
             os.environ[REHEARSAL_VARIABLE] = name
             chosen = choose_power_sources("rapl", "podium meter fake", {})
             del os.environ[REHEARSAL_VARIABLE]
-            with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
+            with sample_during_block(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 with_.append(ceiling(cache))
     ratio = statistics.median(with_) / statistics.median(without)
     return {"with": with_, "without": without, "ratio": ratio, "n": pairs}

@@ -13,7 +13,7 @@ import sys
 
 LOAD = "import torch"
 SIDES = {
-    "seldom": f"from suite.process import garbage; garbage.collect_garbage_seldom(); {LOAD}",
+    "seldom": f"from suite.process import garbage; garbage.reduce_garbage_collection(); {LOAD}",
     "usual": f"from suite.process import garbage; {LOAD}",
 }
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from common.figures import arguments, compare, show
 
 from harness.children.process import Abort, run_in_child
-from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.process import sample_during_block
 from harness.serving.harness_ceiling import build_null_schedule, build_null_system
 from harness.serving.loadgen import session
 from harness.serving.loadgen.batching import COMPLETION_CHUNK_SIZE, QueryGatherer, WorkerThreads
@@ -97,7 +97,7 @@ def without(job: LoadGenJob, abort: Abort) -> LoadGenOutcome:
 
 def sampled(job: LoadGenJob) -> None:
     """Run LoadGen with records, and the sampler beside it."""
-    with sampling(job.folder / TELEMETRY_FILE, "cpu") as sampler:
+    with sample_during_block(job.folder / TELEMETRY_FILE, "cpu") as sampler:
         run_in_child(run_loadgen, job)
     assert not sampler.lost, sampler.lost
 
@@ -129,7 +129,7 @@ def pair(scenario: Scenario, cache: Path, turned: bool) -> tuple[float, float]:
 def sampler_share(folder: Path) -> float:
     """Let a sampler work for a while; give its share of one core."""
     path = folder / TELEMETRY_FILE
-    with sampling(path, "cpu"):
+    with sample_during_block(path, "cpu"):
         time.sleep(ALONE_S)
     first, *_, last = map(json.loads, path.read_text().splitlines())
     return float(

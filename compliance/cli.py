@@ -20,7 +20,7 @@ def list_rule_ids() -> list[str]:
 
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
 @click.option(
     "--round",
     "round_name",
@@ -48,7 +48,10 @@ def list_rule_ids() -> list[str]:
 @click.option(
     "--strict",
     is_flag=True,
-    help="Count warnings about the form as errors: for a result that is about to be submitted.",
+    help=(
+        "Count warnings about the form (file layout and log format) as errors: for a result that is"
+        " about to be submitted."
+    ),
 )
 @VERBOSE_OPTION
 @build_format_option(*REPORT_FORMATS)
@@ -59,37 +62,41 @@ def check(
     config: Path | None,
     workload: str | None,
     strict: bool,
-    form: str,
+    output_format: str,
 ) -> int:
     """Check logs, result sets, entries, systems, organisations, results trees and bundles, each
     PATH separately.
 
     podium detects the round: Training v0.6 to v6.1, Inference v0.5 to v6.1, or podium-v1. Results
-    of any other round are reported as unknown, neither valid nor invalid. In a published round an
-    error is about the number (score, quality, rules or identity); form is a warning.
+    of any other round are reported as unknown, neither valid nor invalid. In a published
+    round, only findings that affect the result (its score, quality, rules or identity) are errors;
+    findings about its form (file layout and log format) are warnings.
 
     The report lists the results found in each PATH, and what of them could not be checked. -v
     shows every place of a finding. --format github also adds a summary to the file
     that GITHUB_STEP_SUMMARY names.
 
-    Exit code 0: every PATH is valid. 1: a PATH is invalid, unreadable, or of an unknown round. 3:
-    the package of a workload is not installed.
+    Without --config, at least one PATH is required. Exit code 0: every PATH is valid. 1: a PATH is
+    invalid, unreadable, missing, or of an unknown round. 2: the request is wrong. 3: all other
+    PATHs are valid, but the package of a workload is not installed.
 
     Example: podium check results --format json
     """
-    from compliance.commands import check_config, check_paths
+    from compliance.commands import run_check_command, run_config_check_command
 
     if config is not None:
-        return check_config([config, *map(Path, paths)], workload, round_name, form)
+        return run_config_check_command(
+            [config, *map(Path, paths)], workload, round_name, output_format
+        )
     if not paths:
         raise click.UsageError("nothing to judge: name a PATH")
-    return check_paths(paths, round_name, truth, form, strict=strict)
+    return run_check_command(paths, round_name, truth, output_format, strict=strict)
 
 
 @click.command()
 @click.argument("rule", required=False, type=NameType(list_rule_ids), metavar="[RULE]")
 @build_format_option("text", "json")
-def explain(rule: str | None, form: str) -> None:
+def explain(rule: str | None, output_format: str) -> None:
     """Explain what RULE requires, its source, and how to fix a violation; without RULE, list all
     rules.
 
@@ -97,4 +104,6 @@ def explain(rule: str | None, form: str) -> None:
     """
     from compliance.commands import explain_rule, format_rule_list
 
-    click.echo(format_rule_list(form) if rule is None else explain_rule(rule, form))
+    click.echo(
+        format_rule_list(output_format) if rule is None else explain_rule(rule, output_format)
+    )

@@ -36,11 +36,11 @@ MAX_SUGGESTED_RULES: Final = 3
 """Suggestions for a misspelt rule."""
 
 
-def check_paths(
+def run_check_command(
     paths: Sequence[str],
     round_name: str | None,
     truth: Path | None,
-    form: str,
+    output_format: str,
     *,
     strict: bool = False,
 ) -> int:
@@ -62,11 +62,11 @@ def check_paths(
     if all(each.verdict is Verdict.VALID for each in results):
         results = list(map(name_final_paths, results))
     screen, disturbances = get_screen(), ""
-    if screen.inner and form == "text":
+    if screen.inner and output_format == "text":
         results = omit_editing_advice(results)
         if not screen.verbose:
             results, disturbances = fold_disturbances(results)
-    code = print_judge_report(results, form)
+    code = print_judge_report(results, output_format)
     if disturbances:
         click.echo(disturbances)
     return code
@@ -84,20 +84,23 @@ def name_final_paths(judgement: PathJudgement) -> PathJudgement:
     return replace(named, path=convert_to_final_path(named.path), results=tuple(results))
 
 
-def check_config(
-    configs: Sequence[Path], workload: str | None, round_name: str | None, form: str
+def run_config_check_command(
+    configs: Sequence[Path], workload: str | None, round_name: str | None, output_format: str
 ) -> int:
     """Check hyperparameter files against the closed division; return 0 if all are legal, else 1."""
     from compliance.hyperparameter_check import judge_config
 
-    return print_judge_report([judge_config(path, workload, round_name) for path in configs], form)
+    return print_judge_report(
+        [judge_config(path, workload, round_name) for path in configs], output_format
+    )
 
 
-def print_judge_report(results: Sequence[PathJudgement], form: str) -> int:
+def print_judge_report(results: Sequence[PathJudgement], output_format: str) -> int:
     """Print a report and return the exit code."""
-    report = render.render_judge_report(results, form, verbose=get_screen().verbose)
-    click.echo(report, nl=False)
-    if form == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
+    report = render.render_judge_report(results, output_format, verbose=get_screen().verbose)
+    # programs read the other formats, which are UTF-8 whatever the terminal shows
+    click.echo(report.decode() if output_format == "text" else report, nl=False)
+    if output_format == "github" and (summary := os.environ.get(SUMMARY_VARIABLE)):
         write_step_summary(results, Path(summary))
     if all(result.verdict is Verdict.VALID or result.lacks_workload for result in results):
         return MissingError.exit_code if any(result.lacks_workload for result in results) else 0
@@ -117,10 +120,10 @@ def write_step_summary(results: Sequence[PathJudgement], file: Path) -> None:
         click.echo(f"{SUMMARY_VARIABLE}={file}: {error.strerror}; no summary is written", err=True)
 
 
-def format_rule_list(form: str) -> str:
+def format_rule_list(output_format: str) -> str:
     """List all rules: one line each, or in full as JSON."""
     rules = [rule for _, rule in sorted(load_rules().items())]
-    if form == "json":
+    if output_format == "json":
         return json.dumps({"rules": [build_rule_record(rule) for rule in rules]}, indent=2)
     width = max(len(rule.id) for rule in rules)
     lines = [
@@ -150,7 +153,7 @@ def build_rule_record(rule: Rule[Any]) -> dict[str, object]:
     }
 
 
-def explain_rule(id: str, form: str = "text") -> str:
+def explain_rule(id: str, output_format: str = "text") -> str:
     """Explain a rule in full, also by its former id; for an unknown id, RequestError suggests the
     nearest.
     """
@@ -165,7 +168,7 @@ def explain_rule(id: str, form: str = "text") -> str:
             else "podium check names the rules that a result violates"
         )
         raise RequestError(f"unknown rule '{id}'; {hint}")
-    if form == "json":
+    if output_format == "json":
         return json.dumps(build_rule_record(rules[id]), indent=2)
     return "\n".join(
         textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False)

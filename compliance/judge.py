@@ -13,7 +13,8 @@ from compliance.recognition.parts import has_several_rounds, split_by_round
 from compliance.recognition.path_kind import (
     PathKind,
     RecognisedPath,
-    find_separate_results,
+    find_judgeable_parts,
+    find_studies,
     recognise_path,
 )
 from compliance.recognition.result import RecognisedResult, recognise_target
@@ -78,7 +79,7 @@ class Judge:
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
         self.judges: dict[str, RoundJudge] = {}
-        self.find_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
+        self.match_organisation_folder = lru_cache(maxsize=MAX_CACHED_FOLDERS)(
             match_organisation_folder
         )
         self.judge_once = cache(self.judge_target)
@@ -87,9 +88,9 @@ class Judge:
 
     def judge_path(self, given: str) -> PathJudgement:
         """Judge one PATH as given; every problem becomes a finding."""
-        target = recognise_path(Path(given), self.find_organisation_folder)
+        target = recognise_path(Path(given), self.match_organisation_folder)
         if target.kind is PathKind.TREES:
-            return self.judge_parts(find_separate_results(target.path), target, given)
+            return self.judge_parts(find_judgeable_parts(target.path), target, given)
         recognised = self.recognise_round(target)
         if apart := split_by_round(target, recognised.evidence, self.resolve_round_name):
             return self.judge_parts(apart, target, given)
@@ -169,7 +170,7 @@ class Judge:
         from compliance.judges.bundles import judge_bundle
         from compliance.judges.podium import PodiumJudge
 
-        judge = self.get_round_judge(round_name)
+        judge = self.load_round_judge(round_name)
         with TemporaryDirectory(prefix="podium-") as folder:
             inside = Path(folder) / "bundle"
             found = list(
@@ -203,10 +204,8 @@ class Judge:
         """
         seen = recognised.evidence
         if seen is None:
-            podiums = recognised.target.kind in PODIUM_KINDS
-            return SettledRound(
-                round=self.round_name or (registry.DEFAULT_ROUND if podiums else UNKNOWN_ROUND)
-            )
+            own = registry.DEFAULT_ROUND if is_podium_result(recognised.target) else UNKNOWN_ROUND
+            return SettledRound(round=self.round_name or own)
         if len(recognised.candidates) < 2 or seen.round is None:
             return SettledRound(round=seen.round or UNKNOWN_ROUND, indicated_by=seen.indicated_by)
         others = [name for name in recognised.candidates if name != seen.round]
@@ -235,11 +234,11 @@ class Judge:
 
     def judge_by_round(self, recognised: RecognisedResult, round_name: str) -> JudgedTarget:
         """Judge a path by one round."""
-        judge = self.get_round_judge(round_name)
+        judge = self.load_round_judge(round_name)
         findings = tuple(judge.judge_target(recognised.target))
         return JudgedTarget(findings, judge.recorder.take_results())
 
-    def get_round_judge(self, round_name: str) -> RoundJudge:
+    def load_round_judge(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read
         once.
         """
@@ -271,6 +270,15 @@ def build_round_judge(round_name: str, truth: Path | None) -> RoundJudge:
             from compliance.judges.podium import PodiumJudge
 
             return PodiumJudge(registry.load_round(round_name), truth)
+
+
+def is_podium_result(target: RecognisedPath) -> bool:
+    """Return whether podium alone writes such a result: a bundle, a checkpoint, a study, and a
+    folder of studies.
+    """
+    return target.kind in PODIUM_KINDS or (
+        target.kind is PathKind.TREE and any(find_studies(target.path))
+    )
 
 
 def resolve_without_links(given: str) -> Path:

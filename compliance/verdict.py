@@ -185,10 +185,10 @@ def change_findings(
 
 def judge_strictly(judged: PathJudgement) -> PathJudgement:
     """Turn warnings about the form into errors, for a result that is about to be submitted."""
-    return change_findings(judged, weigh_form_as_error)
+    return change_findings(judged, escalate_form_warnings)
 
 
-def weigh_form_as_error(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def escalate_form_warnings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Turn warnings about the form into errors."""
     return tuple(
         replace(each, severity=Severity.ERROR)

@@ -88,7 +88,7 @@ def make_studies(page: Any, studies: Sequence[Path], out: Path) -> None:
 
 def reported(paths: Sequence[Path]) -> Document:
     """Make the report of these results."""
-    document, problems = build.build_report_document(paths)
+    document, problems = build.judge_and_build_report(paths)
     if problems:
         sys.exit("; ".join(problems))
     return document

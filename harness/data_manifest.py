@@ -10,13 +10,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from suite.dataset import DataSet, StaleError, Survey
-from suite.errors import RequestError
+from suite.files.cache import build_cache_error
 from suite.files.foreign_names import is_foreign_name
 from suite.files.json_files import write_json
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
@@ -77,7 +78,9 @@ def build_manifest_path(cache: Path, workload: str, data_set: DataSet) -> Path:
 def write_data_manifest(
     path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, FolderStamp]
 ) -> DataManifest:
-    """Write a manifest atomically; RequestError if the cache is not writable."""
+    """Write a manifest atomically, unless it is there; PodiumError if the cache cannot be
+    written.
+    """
     manifest = DataManifest(
         workload=workload,
         root=str(data_set.root.resolve()),
@@ -92,12 +95,18 @@ def write_data_manifest(
             msgspec.json.encode(manifest)
         )  # as it will be read back: lists for tuples
         manifest = msgspec.structs.replace(manifest, sha256=manifest.seal)
-        write_json(path, msgspec.to_builtins(manifest))
+        if not is_manifest_kept(path, manifest):
+            write_json(path, msgspec.to_builtins(manifest))
     except OSError as error:
-        raise RequestError(
-            f"{path}: {error.strerror}; set PODIUM_CACHE to a writable folder"
-        ) from error
+        raise build_cache_error(path.parent, error) from error
     return manifest
+
+
+def is_manifest_kept(path: Path, manifest: DataManifest) -> bool:
+    """Return whether the file holds this manifest: a cache that can only be read is as good."""
+    with suppress(StaleError):
+        return find_data_manifest(path, manifest.workload) == manifest
+    return False
 
 
 def parse_data_manifest(content: bytes) -> DataManifest:
@@ -110,13 +119,15 @@ def parse_data_manifest(content: bytes) -> DataManifest:
 
 def find_data_manifest(path: Path, workload: str) -> DataManifest | None:
     """Read a manifest; None if there is none, StaleError if it is damaged, edited or another
-    workload's.
+    workload's, PodiumError if the cache cannot be read.
     """
     try:
         manifest = read_untrusted_file(path, parse_data_manifest, MAX_DATA_MANIFEST_BYTES)
     except UnreadableError as error:
         if error.missing:
             return None
+        if isinstance(error.__cause__, OSError):
+            raise build_cache_error(path.parent, error.__cause__) from error
         raise StaleError(f"{path}: not a dataset manifest ({error.reason})") from error
     if manifest.workload != workload:
         raise StaleError(f"{path}: a manifest of {manifest.workload}, not of {workload}")

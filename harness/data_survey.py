@@ -1,5 +1,5 @@
 """`podium data`, and the same step before training and serving: surveys a data set once and passes
-the findings to runs.
+the results to runs.
 
 MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7,
 Run Results); what must be known before that, counts and names of classes, comes from the manifest
@@ -7,6 +7,7 @@ that the survey writes.
 """
 
 import json
+import os
 import shlex
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -23,14 +24,15 @@ from suite.cli import RunOptions
 from suite.console.screen import ACTIVITY
 from suite.dataset import DataSet, StaleError
 from suite.errors import RequestError
+from suite.files.cache import check_cache_writable
 from suite.rounds import Profile
 from suite.terms import Precision
 from suite.units import MIB
 from suite.workload import Run
 
 
-def add_survey_findings(request: RunRequest, run: Run) -> Run:
-    """Add the data survey's findings to a run; survey the data now, with a message, if that was not
+def add_survey_results(request: RunRequest, run: Run) -> Run:
+    """Add the data survey's results to a run; survey the data now, with a message, if that was not
     done yet.
     """
     data_set = request.workload.build_data_set(run)
@@ -49,18 +51,18 @@ def add_survey_findings(request: RunRequest, run: Run) -> Run:
     return replace(run, found=manifest.found)
 
 
-def add_findings_on_ranks(request: RunRequest, run: Run, ranks: Ranks) -> Run:
-    """Add the findings on each rank; the first rank of each machine surveys the data if needed,
-    since each machine has its own cache.
+def add_survey_results_on_ranks(request: RunRequest, run: Run, ranks: Ranks) -> Run:
+    """Add the survey's results on each rank; the first rank of each machine surveys the data if
+    needed, since each machine has its own cache.
     """
     first = ranks.local_rank == 0
-    informed_run = add_survey_findings(request, run) if first else run
+    informed_run = add_survey_results(request, run) if first else run
     ranks.wait_for_ranks()
-    return informed_run if first else add_survey_findings(request, run)
+    return informed_run if first else add_survey_results(request, run)
 
 
 def find_earlier_survey(request: RunRequest, data_set: DataSet, path: Path) -> DataManifest | None:
-    """Read the findings of an earlier survey, or None; StaleError if the data set has changed
+    """Read the results of an earlier survey, or None; StaleError if the data set has changed
     since.
     """
     manifest = data_manifest.find_data_manifest(path, request.name)
@@ -77,6 +79,8 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
     """Survey a data set, with a message; RequestError if it changes meanwhile, or a split has no
     usable sample.
     """
+    if not os.access(path, os.R_OK):  # before a survey that may take minutes
+        check_cache_writable(path.parent)
     surveying = f"{request.name}: surveying the data in {data_set.root}"
     click.echo(f"{surveying}, once")
     ACTIVITY.mark_shown(surveying)
@@ -99,7 +103,7 @@ def create_survey_manifest(request: RunRequest, data_set: DataSet, path: Path) -
 
 
 def format_survey_summary(manifest: DataManifest) -> str:
-    """Summarise the findings in a few words."""
+    """Summarise the survey's results in a few words."""
     samples = ", ".join(f"{count:,} {split}" for split, count in manifest.samples.items())
     return (
         f"{samples} samples in {count_data_files(manifest):,} files,"
@@ -126,8 +130,8 @@ def format_survey_command(request: RunRequest) -> str:
     return shlex.join(["podium", "data", request.name, *words])
 
 
-def run_data_survey(workload: str, options: RunOptions, form: str) -> None:
-    """Survey a data set, even if that was done before, and print the findings; RequestError if no
+def run_data_survey(workload: str, options: RunOptions, output_format: str) -> None:
+    """Survey a data set, even if that was done before, and print the results; RequestError if no
     run could use it.
     """
     request = resolve_request(options, workload)
@@ -136,15 +140,15 @@ def run_data_survey(workload: str, options: RunOptions, form: str) -> None:
     if data_set is None:
         raise RequestError(f"{workload} has no dataset to survey")
     path = data_manifest.build_manifest_path(run.cache, workload, data_set)
-    with redirect_stdout(sys.stderr) if form == "json" else nullcontext():
+    with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
         manifest = create_survey_manifest(request, data_set, path)
-    print_survey(manifest, path, options.profile, form)
+    print_survey(manifest, path, options.profile, output_format)
     data_set.check(manifest.found)
 
 
-def print_survey(manifest: DataManifest, path: Path, profile: Profile, form: str) -> None:
-    """Print the findings."""
-    if form == "json":
+def print_survey(manifest: DataManifest, path: Path, profile: Profile, output_format: str) -> None:
+    """Print the survey's results."""
+    if output_format == "json":
         counted = {
             "samples": manifest.samples,
             "files": count_data_files(manifest),

@@ -305,7 +305,7 @@ class RankWatch:
 
 
 @contextmanager
-def launched(device: str) -> Iterator[tuple[Ranks, RankWatch | None]]:
+def join_launched_ranks(device: str) -> Iterator[tuple[Ranks, RankWatch | None]]:
     """Join the ranks that torchrun started, with this rank's device; without torchrun, this process
     alone. RequestError if its variables are invalid.
     """

@@ -2,11 +2,10 @@
 to the user.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.failures import write_traceback
+from harness.failures import iterate_error_causes, write_traceback
 from suite.errors import MissingError, PodiumError
 from suite.terms import Precision
 
@@ -48,15 +47,6 @@ def is_kernel_missing(error: BaseException) -> bool:
     )
 
 
-def iterate_error_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and its causes."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        yield error
-        seen.append(error)
-        error = error.__cause__
-
-
 def format_first_sentence(error: BaseException) -> str:
     """Return the first sentence of an exception, with its type."""
     text = " ".join(str(error).split()).partition(". ")[0][:MAX_ERROR_EXCERPT]
@@ -75,7 +65,7 @@ def describe_missing_kernel(workload: str, precision: Precision, error: BaseExce
     )
 
 
-def explain_child_error(
+def write_traceback_and_explain(
     workload: str, precision: Precision, error: PodiumError, folder: Path
 ) -> PodiumError:
     """Add the traceback's path to a child's failure, and advice to a kernel error; other errors

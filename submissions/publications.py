@@ -26,7 +26,12 @@ PUBLISHED_COLUMN_GAP: Final = "  "
 
 
 def print_published_results(
-    workload: str | None, round: str | None, org: str | None, form: str, *, best_first: bool = False
+    workload: str | None,
+    round: str | None,
+    org: str | None,
+    output_format: str,
+    *,
+    best_first: bool = False,
 ) -> None:
     """Print the requested rows, in the order of their files or sorted by value; RequestError if
     there is no such round, workload or organisation.
@@ -41,13 +46,13 @@ def print_published_results(
     found = list(filter_published_rows(rows, workload, org))
     if best_first:
         found.sort(key=rank_published_row)
-    if form == "json":
+    if output_format == "json":
         click.echo(
             json.dumps(
                 {"published": [asdict(row) for row in found], "legend": PUBLISHED_LEGEND}, indent=2
             )
         )
-    elif form == "csv":
+    elif output_format == "csv":
         click.echo(format_published_csv(found), nl=False)
         click.echo("\n".join(PUBLISHED_LEGEND), err=True)
     else:

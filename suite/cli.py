@@ -4,6 +4,7 @@ The group's help shows one-line texts without loading a command. If the import o
 podium prints one sentence and exits with code 3.
 """
 
+import io
 import os
 import sys
 from collections import Counter
@@ -21,7 +22,7 @@ from suite.console.screen import QUIET_OPTION, VERBOSE_OPTION
 from suite.errors import MissingError, PodiumError
 from suite.files.layout import DISK_FULL_ERRORS
 from suite.process import garbage, openmp
-from suite.process.signals import Interrupted, exit_without_waiting, raised_signals
+from suite.process.signals import Interrupted, kill_children_and_exit, raise_signals_in_block
 from suite.terms import Precision, Profile
 
 P = ParamSpec("P")
@@ -147,14 +148,15 @@ def group(context: click.Context) -> None:
 
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError becomes one sentence and its exit code, Ctrl-C 130."""
-    garbage.collect_garbage_seldom()
+    garbage.reduce_garbage_collection()
+    replace_unencodable_output()
     openmp.limit_openmp_spinning(
         os.environ
         # here, since no command has loaded a framework yet; ranks and LoadGen's processes inherit
         # it
     )
     try:
-        with raised_signals():
+        with raise_signals_in_block():
             code = command.main(prog_name="podium", standalone_mode=False) or 0
         sys.exit(code)
     except click.NoSuchOption as error:
@@ -170,15 +172,23 @@ def main(command: click.Command = group) -> None:
     except (click.Abort, KeyboardInterrupt):
         exit_with_error("interrupted; finished work is kept", 130)
     except Interrupted as error:
-        exit_without_waiting(str(error), error.exit_code)
+        kill_children_and_exit(str(error), error.exit_code)
     except PodiumError as error:
         exit_with_error(str(error), error.exit_code)
     except OSError as error:
         if error.errno not in DISK_FULL_ERRORS:
             raise
-        exit_without_waiting(
+        kill_children_and_exit(
             f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code
         )
+
+
+def replace_unencodable_output() -> None:
+    """Let standard output show `?` for a letter that its encoding lacks: names come from anywhere,
+    and a terminal may be Latin-1 or GBK.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def exit_with_error(sentence: str, code: int) -> None:
@@ -203,7 +213,7 @@ class RunOptions:
     precision: Precision | None
     """None: the workload's own for training, fp32 for serving."""
     threads: int
-    """0: all idle cores."""
+    """0: the cores that other programs leave idle, at least half of all."""
     config: Path | None
     assignments: tuple[str, ...]
     org: str

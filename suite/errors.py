@@ -5,6 +5,7 @@ PodiumError
 |   +-- AbortedError
 +-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
 +-- MissingError    3  something needed is missing on this machine
+    +-- MachineError
 """
 
 import difflib
@@ -38,6 +39,10 @@ class MissingError(PodiumError):
     """Something needed is missing on this machine."""
 
     exit_code = 3
+
+
+class MachineError(MissingError):
+    """The machine lacked something in the midst of a run, whatever signals came meanwhile."""
 
 
 class TemporaryError(PodiumError):

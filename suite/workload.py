@@ -74,7 +74,7 @@ class Run:
     --set.
     """
     found: Mapping[str, Any] | None = None
-    """Findings of the data set's survey (suite.dataset.Survey.found); None: the workload inspects
+    """Results of the data set's survey (suite.dataset.Survey.found); None: the workload inspects
     the data itself when constructed.
     """
     rank: int = 0
@@ -256,7 +256,7 @@ class Workload:
     """
     data_set: str | None = None
     """Function of (run) that returns a DataSet (suite.dataset): the data are then surveyed once,
-    before any clock starts, and each run receives the findings as `Run.found`.
+    before any clock starts, and each run receives the results as `Run.found`.
     """
     trial: Part | None = None
     """Function of (device) that returns a Trial: doctor then tries each number format before it

@@ -133,7 +133,7 @@ def verified(path: Path) -> object:
 
 def compared(root: Path, path: Path) -> object:
     """Score a tree, and hold it against itself."""
-    found = compared_results.read_comparison_sides([root, root], [])
+    found = compared_results.judge_comparison_sides([root, root], [])
     return score.score_paths([root], []), comparison.compare_results(found, [str(root)])
 
 

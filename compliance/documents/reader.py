@@ -86,19 +86,24 @@ class DocumentLibrary:
 
     def read_set(self, folder: Path, place: TreePosition | None) -> TrainingSet:
         """Read a training set."""
-        logs = [self.read_log(path, place) for path in list_training_logs(folder)]
         return TrainingSet(
             folder=folder,
-            logs=logs,
+            logs=self.remember_set_logs(folder, place),
             unfinished=tuple(list_unfinished_results(folder)),
             unexpected_files=tuple(unjudged_files.find_unexpected_set_files(folder)),
             place=place,
         )
 
-    def read_conditions(self, folder: Path) -> Iterator[tuple[SourceFile, RunConditions | None]]:
+    def remember_set_logs(self, folder: Path, place: TreePosition | None) -> list[TrainingLog]:
+        """Read the logs of a training set, and keep them for documents that refer to them."""
+        return [self.read_log(path, place) for path in list_training_logs(folder)]
+
+    def read_set_telemetry(
+        self, group: TrainingSet
+    ) -> Iterator[tuple[SourceFile, RunConditions | None]]:
         """Read the telemetry of a set, one per run and node; None if no log has that number."""
-        logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
-        for path in list_training_telemetry(folder):
+        logs = {log.number: log for log in group.logs}
+        for path in list_training_telemetry(group.folder):
             source = SourceFile(path, leniency=dict.fromkeys(ParseErrorKind, Severity.WARNING))
             self.sources[path] = [source]
             match = TRAINING_TELEMETRY_PATTERN.fullmatch(path.name)

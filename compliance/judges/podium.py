@@ -176,7 +176,7 @@ class PodiumJudge:
         is_unknown = any(
             self.is_unknown_workload(log.find_value(events.WORKLOAD)) for log in group.logs
         )
-        for source, conditions in self.library.read_conditions(group.folder):
+        for source, conditions in self.library.read_set_telemetry(group):
             yield from self.judge_files([source])
             yield from self.apply_rules(conditions) if conditions and not is_unknown else ()
         for powered in self.library.read_run_powers(group):
@@ -346,7 +346,7 @@ class PodiumJudge:
         for home in list_tree_organisations(folder.parents[2]):
             for system in list_subfolders(home / "results"):
                 for benchmark in list_subfolders(system):
-                    self.library.read_set(
+                    self.library.remember_set_logs(
                         benchmark,
                         parse_tree_position(home, ("results", system.name, benchmark.name)),
                     )

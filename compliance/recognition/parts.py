@@ -26,15 +26,15 @@ MAX_SYSTEM_LOGS: Final = 4
 
 
 def split_by_round(
-    target: RecognisedPath, evidence: RoundEvidence | None, find_round: RoundLookup
+    target: RecognisedPath, evidence: RoundEvidence | None, resolve_round_name: RoundLookup
 ) -> Sequence[Path]:
     """Return the paths to be judged one by one instead of a tree or organisation; none if all of
     its results belong to one round.
 
     Args:
         target: the tree or organisation.
-        seen: its round as a whole, and the evidence.
-        round_of: returns the round of a part.
+        evidence: its round as a whole, and what indicates it; None if there is nothing.
+        resolve_round_name: returns the round of a part.
     """
     if target.kind not in MULTI_ROUND_KINDS or evidence is None:
         return ()
@@ -45,13 +45,13 @@ def split_by_round(
         sets = [each for home in organisations for each in list_training_sets(home)]
         return (
             (organisations if target.kind is PathKind.TREE else sets)
-            if has_several_rounds(sets, find_round)
+            if has_several_rounds(sets, resolve_round_name)
             else ()
         )
     if not (evidence.round or "").startswith(INFERENCE_ROUND_PREFIX):
         return ()
     if target.kind is PathKind.TREE and (
-        has_several_rounds(organisations, find_round)
+        has_several_rounds(organisations, resolve_round_name)
         or any(map(has_several_seed_rounds, organisations))
     ):
         return organisations
@@ -63,9 +63,9 @@ def split_by_round(
     )
 
 
-def has_several_rounds(paths: Sequence[Path], find_round: RoundLookup) -> bool:
+def has_several_rounds(paths: Sequence[Path], resolve_round_name: RoundLookup) -> bool:
     """Return whether paths belong to more than one round."""
-    return len({find_round(recognise_path(path)) for path in paths}) > 1
+    return len({resolve_round_name(recognise_path(path)) for path in paths}) > 1
 
 
 def list_training_sets(organisation_folder: Path) -> list[Path]:

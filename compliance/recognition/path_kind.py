@@ -234,12 +234,12 @@ def recognise_content_kind(path: Path) -> PathKind:
         for folder in list_subfolders(path)
     ):
         return PathKind.SYSTEM
-    if any(find_separate_results(path)):
+    if any(find_judgeable_parts(path)):
         return PathKind.TREES
     return PathKind.EMPTY if is_empty_folder(path) else PathKind.UNKNOWN
 
 
-def find_separate_results(path: Path) -> Iterator[Path]:
+def find_judgeable_parts(path: Path) -> Iterator[Path]:
     """Yield the outermost results trees and organisations in a folder; if it has none, the systems
     in the folder or in its `results`.
     """

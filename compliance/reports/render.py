@@ -7,13 +7,17 @@ from compliance.verdict import PathJudgement
 
 
 def render_judge_report(
-    results: Sequence[PathJudgement], form: str, *, verbose: bool = False
+    results: Sequence[PathJudgement], output_format: str, *, verbose: bool = False
 ) -> bytes:
     """Render a report as bytes for stdout; `form` names a module of `compliance.reports`. If
     `verbose`, the text lists everything; the other formats list what programs read.
 
     Text that UTF-8 cannot encode, as in file names in another encoding, is escaped.
     """
-    render = getattr(import_module(f"compliance.reports.{form}"), f"render_{form}_report")
-    text: str = render(results, verbose=True) if verbose and form == "text" else render(results)
+    render = getattr(
+        import_module(f"compliance.reports.{output_format}"), f"render_{output_format}_report"
+    )
+    text: str = (
+        render(results, verbose=True) if verbose and output_format == "text" else render(results)
+    )
     return text.encode("utf-8", "backslashreplace")

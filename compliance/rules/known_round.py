@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from compliance.rules import rule
-from compliance.verdict import About, Fault, Verdict
+from compliance.verdict import About, Fault, Finding, Verdict
 from suite import registry
 
 
@@ -37,6 +37,11 @@ def known(result: UnjudgedPath) -> Iterator[Fault]:
         required=result.required
         or f"a known round: {', '.join(format_round_ranges(registry.list_round_names()))}",
     )
+
+
+def report_unknown_round(result: UnjudgedPath) -> tuple[Finding, ...]:
+    """Return the finding that the round of a path is not known."""
+    return tuple(known(result))
 
 
 def format_round_ranges(names: Sequence[str]) -> Iterator[str]:

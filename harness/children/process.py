@@ -16,13 +16,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
 from harness.children.starting import end_with_parent, start_child_process
 from harness.children.template import ForkedChild, ForkTemplate
+from harness.failures import describe_exception, describe_machine_error
 from harness.kernel_errors import KernelError, format_first_sentence, is_kernel_missing
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.process.signals import raised_signals
+from suite.process.signals import raise_signals_in_block
 
 T = TypeVar("T")
 J = TypeVar("J")
@@ -94,9 +96,9 @@ def run_in_child(
     )
     interpreter = context.Process(target=run_child_task, args=(jobs, sender))
     process: SpawnProcess | ForkedChild = interpreter
-    with raised_signals() as signals, receiver, teller:
+    with raise_signals_in_block() as signals, receiver, teller:
         try:
-            with signals.postponed():
+            with signals.postpone():
                 process = fork_from_template(
                     jobs, sender, signals.raise_received
                 ) or start_interpreter(interpreter)
@@ -174,12 +176,15 @@ class ChildReporter:
 
     def __init__(self, sender: Connection) -> None:
         self.sender = sender
+        self.folder: Path | None = None
+        """Where the job writes, if it says so."""
         self.turn = threading.Lock()
 
     def run_task(self, jobs: Connection) -> None:
         """Receive a task and its job, run it, and send its result."""
         try:
             task, job = jobs.recv()
+            self.folder = getattr(job, "folder", None)
             answer = task(job, self.report_and_exit)
         except BaseException as error:
             self.report_and_exit(error)
@@ -192,12 +197,12 @@ class ChildReporter:
         """
         with self.turn:  # the first failure wins, and is sent whole
             sys.stderr.flush()
-            self.sender.send(describe_child_failure(error))
+            self.sender.send(describe_child_failure(error, self.folder))
             os._exit(1)
 
 
-def describe_child_failure(error: BaseException) -> ChildFailure:
-    """Describe an exception in one sentence."""
+def describe_child_failure(error: BaseException, folder: Path | None = None) -> ChildFailure:
+    """Describe an exception in one sentence; the job writes to `folder`."""
     if isinstance(error, PodiumError):
         return ChildFailure(exit_code=error.exit_code, sentence=str(error))
     trace = "".join(traceback.format_exception(error))
@@ -208,10 +213,9 @@ def describe_child_failure(error: BaseException) -> ChildFailure:
             kernel=True,
             trace=trace,
         )
+    machine = describe_machine_error(error, folder=folder)
     return ChildFailure(
-        exit_code=1,
-        sentence=(
-            f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}"
-        ),
+        exit_code=MissingError.exit_code if machine else 1,
+        sentence=f"the system under test failed: {describe_exception(error, folder=folder)}",
         trace=trace,
     )

@@ -22,12 +22,12 @@ def start_child_process(process: SpawnProcess) -> None:
     unblock SIGINT.
     """
     resource_tracker.ensure_running()
-    with interrupts_blocked(), main_module.hidden_main_module():
+    with block_interrupts(), main_module.hide_main_module():
         process.start()
 
 
 @contextmanager
-def interrupts_blocked() -> Iterator[None]:
+def block_interrupts() -> Iterator[None]:
     """Block SIGINT in this thread and in processes started meanwhile."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -154,7 +154,7 @@ def serve_forks(pipe: Connection, modules: Sequence[str]) -> None:
     with suppress(OSError):
         PROCESS_NAME_FILE.write_text(TEMPLATE_PROCESS_NAME)
     before = frozenset(os.environ)
-    garbage.collect_garbage_seldom()
+    garbage.reduce_garbage_collection()
     import_modules(modules)
     garbage.freeze_loaded_objects()  # no child looks through what all of them share
     own = {name: value for name, value in os.environ.items() if name not in before}

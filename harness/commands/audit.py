@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.audits.names import AUDIT_RULE_NAMES, AuditTest
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
@@ -12,8 +12,8 @@ from suite.console.options import (
     DATA_OPTIONS,
     ENGINE_OPTIONS,
     FILING_OPTIONS,
-    MACHINE_OPTIONS,
     MODEL_OPTIONS,
+    SERVING_MACHINE_OPTIONS,
 )
 from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.loadgen.scenario import parse_scenarios
@@ -21,7 +21,9 @@ from suite.loadgen.scenario import parse_scenarios
 
 @click.command("audit")
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *MACHINE_OPTIONS, *FILING_OPTIONS)
+@add_run_options(
+    *MODEL_OPTIONS, *ENGINE_OPTIONS, *DATA_OPTIONS, *SERVING_MACHINE_OPTIONS, *FILING_OPTIONS
+)
 @click.option(
     "--scenario",
     type=SCENARIO_TYPE,
@@ -59,7 +61,7 @@ def audit_command(
 
     Example: podium audit resnet50 --scenario offline --test TEST04
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.audits.command import audit_workload
 
         audit_workload(

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.console.options import (
     CONFIG_OPTION,
     DATA_OPTION,
@@ -30,21 +30,21 @@ def data(
     profile: str,
     config: Path | None,
     assignments: tuple[str, ...],
-    form: str,
+    output_format: str,
 ) -> None:
     """Check, count and hash a data set once, before any timed run.
 
-    train, run and infer reuse the result, or survey the data themselves. Run it again after the
-    data change.
+    train, run and infer reuse the result, or check the data themselves if there is none. Run it
+    again after the data change.
 
     Example: podium data resnet50 --data /data/imagenet --profile full
     """
-    with installed(), TemporaryDirectory() as folder:
+    with report_missing_modules(), TemporaryDirectory() as folder:
         from harness.data_survey import run_data_survey
         from harness.request import build_reading_options
 
         run_data_survey(
             workload,
             build_reading_options(Profile(profile), data, Path(folder), config, assignments),
-            form,
+            output_format,
         )

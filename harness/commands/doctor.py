@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
 from suite.console.screen import VERBOSE_OPTION
@@ -17,13 +17,13 @@ from suite.console.screen import VERBOSE_OPTION
 )
 @build_format_option("text", "json")
 @VERBOSE_OPTION
-def doctor(workload: str | None, data: Path | None, form: str) -> None:
+def doctor(workload: str | None, data: Path | None, output_format: str) -> None:
     """Show versions, what this machine can run, and how to add what is missing; -v shows every
     reason.
 
     Example: podium doctor resnet50
     """
-    with installed():
+    with report_missing_modules():
         from harness.doctor.report import print_readiness_report
 
-        print_readiness_report(workload, data, form)
+        print_readiness_report(workload, data, output_format)

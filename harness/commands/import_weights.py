@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import DATA_OPTIONS, MODEL_OPTIONS
 from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE
@@ -25,7 +25,7 @@ def import_command(workload: str, file: Path, options: RunOptions) -> None:
 
     Example: podium import resnet50 resnet50-11ad3fa6.pth --profile full --data /data/imagenet
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.weights.importing import import_weights
 
         import_weights(workload, file, options)

@@ -10,16 +10,16 @@ from harness.commands.endpoint_options import (
     build_endpoint_options,
     resolve_infer_scenarios,
 )
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import CHECKPOINT_OPTION, RUN_OPTIONS
+from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS
 from suite.console.parameters import SCENARIO_TYPE, WORKLOAD_TYPE
 from suite.errors import RequestError
 
 
 @click.command()
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*RUN_OPTIONS)
+@add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(
     "--scenario",
     type=SCENARIO_TYPE,
@@ -52,8 +52,8 @@ from suite.errors import RequestError
     "--peak",
     is_flag=True,
     help=(
-        "Search for Server's highest rate within the round's latency bound; the best run is the"
-        " result."
+        "Search for Server's highest rate within the round's latency bound; the best run of the"
+        " search becomes the first performance run."
     ),
 )
 @add_endpoint_options
@@ -68,7 +68,8 @@ def infer(
 ) -> None:
     """Serve WORKLOAD under LoadGen: measure its performance and check its accuracy.
 
-    The slowest performance run counts. Three or more runs give comparisons a confidence interval.
+    Of several performance runs, the slowest counts. Three or more give comparisons a confidence
+    interval. With --peak, the best run of the search becomes the first performance run of Server.
     With --endpoint, podium measures servers, in the scenarios Offline and Server.
 
     Example: podium infer resnet50 --scenario offline
@@ -78,7 +79,7 @@ def infer(
     if weights and (checkpoint or peak or mode == "accuracy"):
         other = "--checkpoint" if checkpoint else "--peak" if peak else "--mode accuracy"
         raise RequestError(f"--weights measures speed only; omit {other}")
-    with installed():
+    with report_missing_modules():
         from harness.progress import Heartbeat
         from harness.serving.infer import serve_workload
         from harness.serving.peak.command import search_round_peak

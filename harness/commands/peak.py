@@ -5,16 +5,16 @@ from typing import Any
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
-from suite.console.options import CHECKPOINT_OPTION, RUN_OPTIONS, build_format_option
+from suite.console.options import CHECKPOINT_OPTION, SERVING_RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE, FiniteRange
 from suite.loadgen.scenario import Scenario
 
 
 @click.command()
 @click.argument("workload", type=WORKLOAD_TYPE, metavar="WORKLOAD")
-@add_run_options(*RUN_OPTIONS)
+@add_run_options(*SERVING_RUN_OPTIONS)
 @click.option(
     "--scenario",
     type=click.Choice(["server", "multi-stream"]),
@@ -44,7 +44,10 @@ from suite.loadgen.scenario import Scenario
     type=FiniteRange(min=0.001, max=0.5),
     default=0.02,
     show_default=True,
-    help="Stop when the highest VALID and lowest INVALID rates are this close.",
+    help=(
+        "Stop when the lowest INVALID rate is at most this share above the highest VALID rate: 0.02"
+        " is 2 %."
+    ),
 )
 @CHECKPOINT_OPTION
 @build_format_option("text", "json")
@@ -53,20 +56,25 @@ def peak(
     options: RunOptions,
     scenario: str,
     checkpoint: Path | None,
-    form: str,
+    output_format: str,
     **values: Any,
 ) -> None:
     """Find the highest rate at which WORKLOAD meets a latency bound, proven by VALID LoadGen runs.
 
-    Short probes find a bracket. Full runs follow, and the best VALID run is the result. To resume
-    an interrupted search, run the same command again.
+    Short probes find a bracket. Full runs follow, and the best VALID run is the answer. The search
+    is a study, not a result; podium infer --peak adopts its best run as one. To resume an
+    interrupted search, run the same command again.
 
     Example: podium peak resnet50
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.peak.command import PeakOptions
         from harness.serving.peak.command import measure_peak as search
 
         search(
-            workload, options, PeakOptions(scenario=Scenario(scenario), **values), checkpoint, form
+            workload,
+            options,
+            PeakOptions(scenario=Scenario(scenario), **values),
+            checkpoint,
+            output_format,
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.console.options import build_format_option
 from suite.console.parameters import PATH_TYPE
 
@@ -13,22 +13,25 @@ from suite.console.parameters import PATH_TYPE
 @click.option(
     "--root",
     type=PATH_TYPE,
-    help="Root of the sysfs tree; anything other than / marks the readings as a rehearsal.",
+    help=(
+        "Root of the sysfs tree. Readings below any other than / are marked as a rehearsal: not"
+        " measured on this machine."
+    ),
 )
 @build_format_option("text", "json")
 @click.pass_context
-def power(context: click.Context, root: Path | None, form: str) -> None:
+def power(context: click.Context, root: Path | None, output_format: str) -> None:
     """List the power sources of this machine: a reading, grade and scope for each, or why it cannot
     be read.
 
     Example: podium power --format json
     """
     if context.invoked_subcommand is None:
-        with installed():
+        with report_missing_modules():
             from harness.machine.power.report import print_power_sources
             from harness.machine.power.selection import resolve_power_root
 
-            print_power_sources(root or resolve_power_root(), form)
+            print_power_sources(root or resolve_power_root(), output_format)
 
 
 @power.command("import", short_help="Copy a session of MLPerf Power beside its run.")
@@ -43,7 +46,7 @@ def import_session(session: Path, run: Path) -> None:
     Example: podium power import 2026-11-22_10-00-00_resnet50
     results/open/acme/results/box/resnet50/Offline/performance/run_1
     """
-    with installed():
+    with report_missing_modules():
         from harness.machine.power.session_import import import_power_session
 
         import_power_session(session, run)
@@ -64,7 +67,7 @@ def export_power(logs: tuple[Path, ...], target: Path) -> None:
 
     Example: podium power export results/open/acme/results/box/resnet/result_0.txt -o power-logs
     """
-    with installed():
+    with report_missing_modules():
         from harness.training.power_export import export_node_power
 
         export_node_power(logs, target)

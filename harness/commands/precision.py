@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import CHECKPOINT_OPTION, RUN_OPTIONS, build_format_option
 from suite.console.parameters import WORKLOAD_TYPE
@@ -16,7 +16,9 @@ from suite.console.parameters import WORKLOAD_TYPE
 @add_run_options(*RUN_OPTIONS)
 @CHECKPOINT_OPTION
 @build_format_option("text", "json")
-def precision(workload: str, options: RunOptions, checkpoint: Path | None, form: str) -> None:
+def precision(
+    workload: str, options: RunOptions, checkpoint: Path | None, output_format: str
+) -> None:
     """Compare accuracy and speed of every available engine and precision for WORKLOAD.
 
     The rows are a study in <results>/studies; results stay as they are, and their runs are used
@@ -25,7 +27,7 @@ def precision(workload: str, options: RunOptions, checkpoint: Path | None, form:
 
     Example: podium precision resnet50 --format json
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.precision.command import compare_precisions
 
         named = (
@@ -37,5 +39,5 @@ def precision(workload: str, options: RunOptions, checkpoint: Path | None, form:
             options,
             engine=options.engine if named else None,
             checkpoint=checkpoint,
-            form=form,
+            output_format=output_format,
         )

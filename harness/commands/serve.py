@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     CHECKPOINT_OPTION,
@@ -61,7 +61,7 @@ def serve_command(
 
     Example: podium serve resnet50 --listen 0.0.0.0:8001
     """
-    with installed():
+    with report_missing_modules():
         from harness.serving.network.command import serve_over_network
 
         serve_over_network(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions
 from suite.console.options import (
     CONFIG_OPTION,
@@ -163,7 +163,9 @@ def parse_sweep_batch_sizes(_: click.Context, __: click.Parameter, text: str) ->
     help="Seed for the measuring order.",
 )
 @build_format_option("text", "json", "csv")
-def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **values: Any) -> None:
+def sweep(
+    workloads: tuple[str, ...], networks: tuple[str, ...], output_format: str, **values: Any
+) -> None:
     """Measure throughput and latency of WORKLOADS and bare networks for each batch size, engine and
     precision.
 
@@ -175,10 +177,10 @@ def sweep(workloads: tuple[str, ...], networks: tuple[str, ...], form: str, **va
     """
     if not workloads and not networks:
         raise click.UsageError("nothing to measure: name workloads, or networks with --network")
-    with installed():
+    with report_missing_modules():
         from harness.serving.sweep.command import run_sweep
 
-        run_sweep(*build_sweep_request(workloads, networks, values), form)
+        run_sweep(*build_sweep_request(workloads, networks, values), output_format)
 
 
 def build_sweep_request(

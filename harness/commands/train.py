@@ -3,7 +3,7 @@
 import click
 from click.core import ParameterSource
 
-from harness.installed import installed
+from harness.missing_modules import report_missing_modules
 from suite.cli import RunOptions, add_run_options
 from suite.console.options import (
     DATA_OPTIONS,
@@ -79,7 +79,7 @@ def train(
 
     Example: podium train resnet50 --seed 1
     """
-    with installed():
+    with report_missing_modules():
         from harness.training.run_set import train_run_set
 
         context = click.get_current_context()

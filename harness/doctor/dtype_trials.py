@@ -5,13 +5,15 @@ in child processes that may crash.
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from harness.children.process import describe_process_end, end_child
@@ -20,8 +22,8 @@ from harness.kernel_errors import format_first_sentence
 from harness.request import RunRequest
 from suite import registry
 from suite.engine import Engine, Network, Plan
-from suite.errors import MissingError, RequestError
-from suite.files.cache import locate_cache_folder
+from suite.errors import MissingError, PodiumError, RequestError
+from suite.files.cache import check_cache_writable, locate_cache_folder
 from suite.process import garbage
 from suite.terms import Precision
 
@@ -138,7 +140,7 @@ def collect_trial_results(
 
 def run_trial_child(attempts: Sequence[PrecisionTrial], device: str, sender: Connection) -> None:
     """Run the trials one after another; discard what libraries print."""
-    garbage.collect_garbage_seldom()
+    garbage.reduce_garbage_collection()
     threading.Thread(target=end_with_parent, daemon=True).start()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -200,14 +202,30 @@ def run_network_once(
     engine: Engine[Any], network: Network[Any], precision: Precision, device: str
 ) -> None:
     """Compile a network, and run it once."""
-    plan: Plan[Any] = Plan(
-        device=device,
-        precision=precision,
-        threads=1,
-        max_batch=len(network.inputs[0]),
-        cache=locate_cache_folder() / "engines",
-    )
-    engine.compile(network, plan).open()(*network.inputs)
+    with open_trial_cache() as cache:
+        plan: Plan[Any] = Plan(
+            device=device,
+            precision=precision,
+            threads=1,
+            max_batch=len(network.inputs[0]),
+            cache=cache,
+        )
+        engine.compile(network, plan).open()(*network.inputs)
+
+
+@contextmanager
+def open_trial_cache() -> Iterator[Path]:
+    """Yield the engines' cache, or a temporary folder if it cannot be written: a precision may run
+    all the same.
+    """
+    try:
+        cache = locate_cache_folder() / "engines"
+        check_cache_writable(cache)
+    except PodiumError:
+        with TemporaryDirectory(prefix="podium-trial-") as folder:
+            yield Path(folder)
+    else:
+        yield cache
 
 
 def check_training_precision(request: RunRequest) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -17,7 +17,12 @@ import click
 from harness.doctor.dtype_trials import WorkloadHalf
 from harness.doctor.findings import ReadinessFinding, ReadinessState, confirm_findings
 from harness.engine_choice import describe_missing_calibration
-from harness.failures import describe_exception
+from harness.failures import (
+    SHARED_MEMORY,
+    SHARED_MEMORY_ADVICE,
+    describe_exception,
+    read_shared_memory_mib,
+)
 from harness.machine import system_description
 from harness.machine.device import resolve_device, resolve_serving_devices
 from harness.machine.gpus import list_gpus
@@ -28,7 +33,7 @@ from harness.request import build_reading_options, resolve_request
 from suite import registry
 from suite.console.screen import get_screen
 from suite.errors import MissingError, PodiumError, RequestError, build_unknown_name_error
-from suite.files.cache import locate_cache_folder
+from suite.files.cache import check_cache_writable, locate_cache_folder
 from suite.files.layout import find_existing_parent
 from suite.process.devices import CUDA, format_number_list
 from suite.process.installation import (
@@ -38,12 +43,15 @@ from suite.process.installation import (
     format_install_command,
 )
 from suite.rounds import Profile
+from suite.rounds.settings import resolve_settings
 from suite.terms import Precision
 from suite.units import GIB
 
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
 # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
 DISK_NEEDED_GIB: Final = 3.0
+# house rule: what docker gives a container, in which the embedded data's batches fit
+SHARED_MEMORY_NEEDED_MIB: Final = 64.0
 DEFAULT_FRAMEWORK: Final = "torch"
 """Default training framework of a workload."""
 DEVELOPER_EXTRAS: Final = frozenset({"test", "dev"})
@@ -69,7 +77,10 @@ class MachineResources:
     memory_gib: float | None
     """None if psutil is missing."""
     memory_free_gib: float | None
-    cache: str
+    cache: str | None
+    """None if the user has no home folder."""
+    cache_problem: str
+    """Why the cache cannot be written; empty if it can."""
     disk_free_gib: float
     instances: tuple[str, ...]
     """Cores of each instance where there is one for each NUMA node, at least two: `--set
@@ -89,7 +100,7 @@ class MachineResources:
     short_of: tuple[str, ...]
 
 
-def print_readiness_report(workload: str | None, data: Path | None, form: str) -> None:
+def print_readiness_report(workload: str | None, data: Path | None, output_format: str) -> None:
     """Print what can run; MissingError if the named workload cannot, RequestError if its data is
     unusable.
     """
@@ -101,15 +112,15 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
         raise build_unknown_name_error(
             "workload", workload, registry.list_entry_points(registry.WORKLOAD_GROUP)
         )
-    resources = inspect_machine()
     names = [workload] if workload else list(registry.list_entry_points(registry.WORKLOAD_GROUP))
+    resources = inspect_machine(names)
     findings = confirm_findings(
         [finding for name in names for finding in examine_workload(name, resources.device)],
         resources.device,
     )
     inputs = list(examine_inputs(resources.device))
     problem = find_data_problem(workload, data) if workload and data else None
-    if form == "json":
+    if output_format == "json":
         looked = (
             {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
         )
@@ -134,26 +145,31 @@ def print_readiness_report(workload: str | None, data: Path | None, form: str) -
         finding.state in (ReadinessState.READY, ReadinessState.UNTRIED) for finding in findings
     ):
         raise MissingError(f"{workload} cannot run here: {findings[0].why}")
-    if data and form == "text":
+    if resources.cache_problem and not has_cache_content(resources.cache):
+        # one that holds data may hold all that is needed, and reading it needs no lock
+        raise MissingError(resources.cache_problem)
+    if data and output_format == "text":
         click.echo(f"data       {data} can be used by {workload}")
 
 
-def inspect_machine() -> MachineResources:
-    """Inspect processor, memory, disk and GPUs."""
+def inspect_machine(workloads: Iterable[str] = ()) -> MachineResources:
+    """Inspect processor, memory, disk and GPUs, and what these workloads need of them."""
     total_gib, free_gib = read_memory_gib()
-    cache = locate_cache_folder()
-    disk_gib = shutil.disk_usage(find_existing_parent(cache)).free / GIB
+    cache, cache_problem = inspect_cache()
+    place = cache or Path.cwd()
+    disk_gib = shutil.disk_usage(find_existing_parent(place)).free / GIB
     device = resolve_default_device()
     have = {
         "memory": (free_gib, MEMORY_NEEDED_GIB),
-        f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB),
+        f"disk at {place}": (disk_gib, DISK_NEEDED_GIB),
     }
     return MachineResources(
         processor=system_description.read_cpu_model(),
         cores=len(os.sched_getaffinity(0)),
         memory_gib=total_gib,
         memory_free_gib=free_gib,
-        cache=str(cache),
+        cache=None if cache is None else str(cache),
+        cache_problem=cache_problem,
         disk_free_gib=round(disk_gib, 1),
         instances=tuple(map(format_number_list, choose_default_core_groups())),
         loadgen_core=min(os.sched_getaffinity(0)),
@@ -161,12 +177,60 @@ def inspect_machine() -> MachineResources:
         gpus=tuple(gpu.name for gpu in list_gpus()),
         device=device,
         power=tuple(list_readable_channels(resolve_power_root())),
-        short_of=tuple(
-            f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}"
-            for what, (free, need) in have.items()
-            if free is not None and free < need
+        short_of=(
+            *(
+                f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}"
+                for what, (free, need) in have.items()
+                if free is not None and free < need
+            ),
+            *filter(None, (cache_problem, find_shared_memory_problem(workloads))),
         ),
     )
+
+
+def find_shared_memory_problem(workloads: Iterable[str]) -> str:
+    """Return why the data workers of these workloads lack shared memory, or ""."""
+    sizes = read_shared_memory_mib()
+    if not any(map(has_data_workers, workloads)) or (
+        sizes is not None and sizes[1] >= SHARED_MEMORY_NEEDED_MIB
+    ):
+        return ""
+    free = f"{sizes[1]:,.4g} MiB free" if sizes else "does not exist"
+    return (
+        f"{SHARED_MEMORY}: {free}, data workers need {SHARED_MEMORY_NEEDED_MIB:.0f} MiB;"
+        f" {SHARED_MEMORY_ADVICE}"
+    )
+
+
+def has_data_workers(workload: str) -> bool:
+    """Return whether a workload's training decodes its data in other processes."""
+    round = registry.load_round()
+    row = round.benchmarks.get(workload)
+    return row is not None and any(
+        resolve_settings(round, workload, profile, {}).get("data.workers")
+        for profile in row.training
+    )
+
+
+def inspect_cache() -> tuple[Path | None, str]:
+    """Return the cache folder and why it cannot be written, or ""."""
+    try:
+        cache = locate_cache_folder()
+    except RequestError as error:
+        return None, str(error)
+    try:
+        check_cache_writable(cache)
+    except PodiumError as error:
+        return cache, str(error)
+    return cache, ""
+
+
+def has_cache_content(cache: str | None) -> bool:
+    """Return whether a cache folder can be read and holds anything."""
+    try:
+        return cache is not None and any(Path(cache).iterdir())
+    except OSError:
+        return False
 
 
 def read_memory_gib() -> tuple[float | None, float | None]:

@@ -68,7 +68,7 @@ def print_readiness(
     click.echo(
         f"power      {', '.join(resources.power) or 'no watts can be read here (podium power)'}"
     )
-    click.echo(f"cache      {resources.cache} ({resources.disk_free_gib} GiB free)")
+    click.echo(f"cache      {resources.cache or 'none'} ({resources.disk_free_gib} GiB free)")
     for shortage in resources.short_of:
         click.echo(f"short of   {shortage}")
     click.echo("\n" + "\n".join(line.rstrip() for line in format_readiness_rows(findings)))

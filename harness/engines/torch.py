@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from harness.engines.outputs import convert_outputs_to_tuple, wrap_with_memory_report
 from suite.errors import MissingError, RequestError
+from suite.files.cache import is_cache_writable
 from suite.process.installation import RUN_EXTRA, format_install_command
 from suite.terms import Precision
 
@@ -103,9 +104,9 @@ class TorchExecutable:
             lower_module_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE_OPTION))
         packed = 0 if self.compiled else onednn_packing.pack_linear_layers(module)
-        if (
-            self.compiled
-        ):  # each LoadGen run is a new process, which finds there what an earlier one has built
+        # each LoadGen run is a new process, which finds there what an earlier one has built; where
+        # the cache can only be read, PyTorch keeps its own folder for temporary files
+        if self.compiled and is_cache_writable(plan.cache / "inductor"):
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
         mode = str(plan.options.get(COMPILE_MODE_OPTION, DEFAULT_COMPILE_MODE))
         self.recorded = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from harness.serving.attempts import record_attempt
-from harness.serving.harness_ceiling import get_harness_ceiling
+from harness.serving.harness_ceiling import resolve_harness_ceiling
 from harness.serving.loadgen.session import move_finished_run
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from harness.serving.run_record import read_run_record
@@ -22,7 +22,7 @@ from suite.records import write_record
 from suite.studies.rates import RATE_ATTEMPT_FILE
 
 
-def copy_searched_run(
+def adopt_searched_run(
     serving_setup: ServingSetup, found: SearchedRun, schedule: LoadGenSchedule
 ) -> None:
     """Copy a run of the search to its place in the results, with what the search proved;
@@ -38,11 +38,11 @@ def copy_searched_run(
         record = read_run_record(partial)
         if record is None:
             raise JudgedError(f"{found.folder}: no readable {RUN_RECORD}")
-        ceiling = get_harness_ceiling(
+        ceiling = resolve_harness_ceiling(
             locate_cache_folder(),
             schedule.scenario,
-            record.value,
-            len(serving_setup.system.placement),
+            reached_rate=record.value,
+            instances=len(serving_setup.system.placement),
         )
         is_above_ceiling = (
             ceiling is not None

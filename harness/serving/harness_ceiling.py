@@ -31,6 +31,7 @@ from harness.serving.loadgen.session import LoadGenJob, SystemUnderTest, run_loa
 from harness.serving.loadgen.test_settings import LoadGenSchedule
 from suite import registry
 from suite.files import untrusted_files
+from suite.files.cache import build_cache_error
 from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug
 from suite.files.untrusted_files import UnreadableError
@@ -81,15 +82,14 @@ class HostCeiling(msgspec.Struct, frozen=True, kw_only=True):
 HOST_CEILING_DECODER: Final = msgspec.json.Decoder(HostCeiling)
 
 
-def get_harness_ceiling(
-    cache: Path, scenario: Scenario, reached_rate: float = 0.0, instances: int = 0
+def resolve_harness_ceiling(
+    cache: Path, scenario: Scenario, *, reached_rate: float = 0.0, instances: int = 0
 ) -> float | None:
-    """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate
-    tried.
+    """Read this host's harness ceiling from the cache, or measure it with LoadGen runs and store it
+    there; return it in samples/s, or None if the host holds not even the lowest rate tried.
 
     `reached_rate` is the rate that a run reached: a ceiling below it is measured again.
-    `instances`:
-    processes that serve, 0 for LoadGen's own.
+    `instances`: processes that serve, 0 for LoadGen's own.
     """
     path = cache / f"harness-ceiling-{format_host_key(instances)}.json"
     cached = read_cached_ceiling(path)
@@ -103,7 +103,10 @@ def get_harness_ceiling(
             busy=busy,
             samples_per_second=dict(measure_scenario_ceilings(cache, instances)),
         ).merge_with_earlier(cached)
-        write_json(path, msgspec.to_builtins(cached))
+        try:
+            write_json(path, msgspec.to_builtins(cached))
+        except OSError as error:  # it holds for this run all the same
+            click.echo(f"  the ceiling cannot be kept: {build_cache_error(cache, error)}")
         if busy > BUSY_SHARE:
             click.echo(
                 f"  others use {busy:.0%} of the cores: it will be measured again when they are"

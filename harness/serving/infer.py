@@ -13,7 +13,7 @@ import click
 
 from harness.children.process import run_in_child
 from harness.distributed import SingleRank
-from harness.kernel_errors import explain_child_error
+from harness.kernel_errors import write_traceback_and_explain
 from harness.machine.power.selection import has_readable_power
 from harness.machine.system_description import describe_system
 from harness.progress import WaitProgress
@@ -56,7 +56,7 @@ from harness.serving.staging import (
     finish_interrupted_move,
     is_every_run_valid,
     move_staged_runs_aside,
-    read_earlier_threads,
+    read_other_modes_thread_count,
     replace_earlier_runs,
 )
 from harness.thread_count import resolve_thread_count
@@ -67,8 +67,8 @@ from suite.files.json_files import write_json
 from suite.files.layout import STATE_FOLDER, ResultsEntry, compute_folder_sha256
 from suite.ledger.steps import AttemptKind
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.workload import Mode
 
 
@@ -142,12 +142,12 @@ def serve_plan(
     if not serving_setup.server_description:
         check_serving_precision(serving_setup)
     for scenario in plan:
-        serving_setup.resolve_run_count(scenario)
+        serving_setup.check_run_count(scenario)
     try:
-        with raised_signals(), exclusive(serving_setup.entry.results):
+        with raise_signals_in_block(), lock_results_folder(serving_setup.entry.results):
             return list(run_scenarios(serving_setup, plan, search))
     except PodiumError as error:
-        raise explain_child_error(
+        raise write_traceback_and_explain(
             workload, serving_setup.precision, error, serving_setup.entry.results / STATE_FOLDER
         ) from error
     except OSError as error:
@@ -174,7 +174,7 @@ def run_scenarios(
     threads = resolve_thread_count(
         serving_setup.request.options.threads,
         SingleRank(),
-        read_earlier_threads(serving_setup, plan),
+        read_other_modes_thread_count(serving_setup, plan),
     )
     serving_setup = replace(
         serving_setup, description=description, idle_scenario=idle_scenario

@@ -8,10 +8,10 @@ from typing import Final
 import click
 
 from harness.progress import WaitProgress
-from harness.serving.adoption import copy_searched_run
+from harness.serving.adoption import adopt_searched_run
 from harness.serving.attempts import record_attempt
 from harness.serving.energy import compute_loadgen_energy, describe_measured_energy
-from harness.serving.harness_ceiling import get_harness_ceiling
+from harness.serving.harness_ceiling import resolve_harness_ceiling
 from harness.serving.loadgen.probe import ProbeResult
 from harness.serving.loadgen.result_files import read_detail_log
 from harness.serving.loadgen.session import LoadGenJob, run_loadgen_in_child
@@ -35,7 +35,7 @@ from harness.serving.staging import (
     VALID_RUN,
 )
 from suite.files.cache import locate_cache_folder
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.ledger.steps import AttemptKind
 from suite.loadgen.advice import (
     EARLY_STOPPING_RULE,
@@ -88,7 +88,7 @@ def measure_performance(
     if serving_setup.searched_run and scenario is Scenario.SERVER:
         changed = {SERVER_RATE_SETTING: serving_setup.searched_run.rate}
         if number == 1:
-            copy_searched_run(
+            adopt_searched_run(
                 serving_setup,
                 serving_setup.searched_run,
                 build_mode_schedule(
@@ -113,14 +113,14 @@ def measure_performance(
         click.echo(
             f"{scenario.label} performance: repeating with {settings or 'the same settings'}"
         )
-        supersede(
-            serving_setup.request.options.results.absolute(),
+        move_to_superseded(
             [
                 serving_setup.entry.locate_performance_run(
                     serving_setup.request.row.inference_name, scenario, number
                 )
             ],
-            serving_setup.entry.results,
+            results=serving_setup.request.options.results.absolute(),
+            relative_to=serving_setup.entry.results,
         )
         serving_setup.ledger.settle()
         verdict = run_performance_once(
@@ -186,7 +186,7 @@ def run_performance_once(
         power=serving_setup.power,
         idle_s=idle_s,
     )
-    ceiling = get_harness_ceiling(
+    ceiling = resolve_harness_ceiling(
         locate_cache_folder(), schedule.scenario, instances=len(serving_setup.system.placement)
     )
     title, what = f"{schedule.scenario.label} performance", AttemptKind.PERFORMANCE
@@ -205,11 +205,11 @@ def run_performance_once(
             idle=idle_s > 0,
         )
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
-            ceiling = get_harness_ceiling(
+            ceiling = resolve_harness_ceiling(
                 locate_cache_folder(),
                 schedule.scenario,
-                verdict.rate,
-                len(serving_setup.system.placement),
+                reached_rate=verdict.rate,
+                instances=len(serving_setup.system.placement),
             )
         above = (
             ceiling is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.children.process import load_ahead
-from harness.data_survey import add_survey_findings
+from harness.data_survey import add_survey_results
 from harness.doctor.dtype_trials import PrecisionTrial, WorkloadHalf, check_precision_runs
 from harness.engine_choice import check_serving_engine, resolve_serving_request
 from harness.machine.placement import (
@@ -132,17 +132,20 @@ class ServingSetup:
             )
         return self.row.scenarios[scenario]
 
-    def resolve_run_count(self, scenario: Scenario) -> int:
-        """Return the performance runs of a scenario; RequestError for fewer than the round
-        requires.
-        """
+    def check_run_count(self, scenario: Scenario) -> None:
+        """Raise RequestError if fewer performance runs were requested than the round requires."""
         least = self.require_scenario_rules(scenario).runs
         if self.requested_runs is not None and self.requested_runs < least:
             raise RequestError(
                 f"--runs {self.requested_runs}: {scenario.label} of profile {self.request.profile}"
                 f" needs {least}"
             )
-        return self.requested_runs or least
+
+    def resolve_run_count(self, scenario: Scenario) -> int:
+        """Return the performance runs of a scenario: as many as were requested, or as the round
+        requires.
+        """
+        return self.requested_runs or self.require_scenario_rules(scenario).runs
 
 
 def set_up_serving(workload: str, options: RunOptions, checkpoint: Path | None) -> ServingSetup:
@@ -184,7 +187,7 @@ def prepare_serving_run(
     """Build the run record with the data findings, and load what serves the networks, and
     `modules`, before anything forks.
     """
-    run = add_survey_findings(request, request.build_run(checkpoint.record.seed, request.precision))
+    run = add_survey_results(request, request.build_run(checkpoint.record.seed, request.precision))
     load_ahead((*request.workload.served_by.get(request.framework, ()), *modules))
     return run
 

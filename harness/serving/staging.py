@@ -28,10 +28,10 @@ from suite.files.layout import (
     locate_staged_runs,
     sync_to_disk,
 )
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.process.signals import raised_signals
+from suite.process.signals import raise_signals_in_block
 from suite.records import RunRecord
 from suite.workload import Mode
 
@@ -79,7 +79,7 @@ def find_replaced_runs(
     checkpoint left in the same place.
     """
     places = [
-        (each, mode, get_mode_folder(serving_setup, each, mode))
+        (each, mode, locate_mode_folder(serving_setup, each, mode))
         for each in Scenario
         for mode in Mode
     ]
@@ -118,7 +118,7 @@ def find_stale_audits(serving_setup: ServingSetup, replaced_runs: Sequence[Path]
     return [folder for folder in dict.fromkeys(folders) if folder.exists()]
 
 
-def get_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mode) -> Path:
+def locate_mode_folder(serving_setup: ServingSetup, scenario: Scenario, mode: Mode) -> Path:
     """Return the folder of a mode's runs."""
     name = serving_setup.request.row.inference_name
     return (
@@ -139,12 +139,12 @@ def has_other_checkpoint(serving_setup: ServingSetup, folder: Path) -> bool:
     )
 
 
-def read_earlier_threads(serving_setup: ServingSetup, plan: ServingPlan) -> int:
+def read_other_modes_thread_count(serving_setup: ServingSetup, plan: ServingPlan) -> int:
     """Return the CPU threads of the existing runs in the other mode of a scenario; 0 if there are
     none, or they differ.
     """
     folders = [
-        get_mode_folder(serving_setup, scenario, mode)
+        locate_mode_folder(serving_setup, scenario, mode)
         for scenario, modes in plan.items()
         for mode in Mode
         if mode not in modes
@@ -172,9 +172,9 @@ def iterate_run_records(folder: Path) -> Iterator[RunRecord | None]:
 
 def move_staged_runs_aside(serving_setup: ServingSetup, staging: ResultsEntry) -> Path:
     """Keep runs that do not replace the earlier ones; return their folder."""
-    moved = supersede(
-        serving_setup.entry.results,
+    moved = move_to_superseded(
         [staging.organisation_folder / "results", staging.organisation_folder / "measurements"],
+        results=serving_setup.entry.results,
     )
     return moved.pairs[0][1]
 
@@ -190,14 +190,14 @@ def replace_earlier_runs(
         home=str(serving_setup.entry.organisation_folder.relative_to(results)),
         standing=tuple(str(path.relative_to(results)) for path in replaced_runs),
     )
-    with raised_signals() as signals, signals.postponed():
+    with raise_signals_in_block() as signals, signals.postpone():
         write_json(staging.results / COMPLETE_RUNS_FILE, msgspec.to_builtins(complete_runs))
         move_complete_runs(results, staging.results, complete_runs)
 
 
 def finish_interrupted_move(serving_setup: ServingSetup, staging: ResultsEntry) -> None:
     """Finish the move that an interrupted command began; discard its incomplete runs."""
-    with raised_signals() as signals, signals.postponed():
+    with raise_signals_in_block() as signals, signals.postpone():
         with suppress(UnreadableError):
             move_complete_runs(
                 serving_setup.entry.results,
@@ -219,7 +219,7 @@ def move_complete_runs(results: Path, staging_folder: Path, complete_runs: Compl
     """Move aside what is in the way, then move the complete runs from staging."""
     source, target = staging_folder / complete_runs.home, results / complete_runs.home
     if not complete_runs.displaced:
-        supersede(results, [results / path for path in complete_runs.standing])
+        move_to_superseded([results / path for path in complete_runs.standing], results=results)
         write_json(
             staging_folder / COMPLETE_RUNS_FILE,
             msgspec.to_builtins(msgspec.structs.replace(complete_runs, displaced=True)),

@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.failures import describe_exception, write_traceback
+from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.request import RunRequest
 from harness.training.energy import log_run_energy
 from harness.training.loop import RunEnding, TrainingOutcome
@@ -21,7 +21,7 @@ from harness.training.state import attempts
 from harness.training.state.set_state import TrainingSetState, get_run_state_folder
 from suite import __version__, events
 from suite.console.screen import ACTIVITY
-from suite.errors import JudgedError, PodiumError, RequestError
+from suite.errors import JudgedError, MachineError, PodiumError, RequestError
 from suite.files.json_files import write_json
 from suite.files.layout import (
     CHECKPOINT_RECORD,
@@ -120,8 +120,10 @@ def score_exported_weights(request: RunRequest, exported: Path, seed: int) -> Sc
     except PodiumError:
         raise
     except Exception as error:
-        raise JudgedError(
-            f"{request.name}: the checkpoint could not be scored: {describe_exception(error)};"
+        machine = describe_machine_error(error, folder=exported)
+        raise (MachineError if machine else JudgedError)(
+            f"{request.name}: the checkpoint could not be scored:"
+            f" {describe_exception(error, folder=exported)};"
             f" {write_traceback(exported.parent, 0, error)}"
         ) from error
     if not all(math.isfinite(value) for value in reference.values()):

@@ -20,7 +20,7 @@ from harness.training.energy import NS_PER_MS, read_run_clock
 from harness.training.mllog_writer import INTERVAL_END, INTERVAL_START, POINT_IN_TIME
 from suite.errors import JudgedError, RequestError
 from suite.events import TOKEN
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 from suite.files.untrusted_files import UnreadableError, replace_unprintable
 from suite.measurement import power_readings
 from suite.measurement.power_readings import PowerTrack
@@ -48,7 +48,7 @@ def export_node_power(logs: Sequence[Path], target: Path) -> None:
             if path.exists():
                 raise RequestError(f"{path} is there already: choose another folder with -o")
             path.parent.mkdir(parents=True, exist_ok=True)
-            with written(path) as partial:
+            with replace_atomically(path) as partial:
                 partial.write_text("".join(format_power_lines(track, *times, node)), "utf-8")
             click.echo(replace_unprintable(f"{path}: {track.name}, {track.grade}"))
 

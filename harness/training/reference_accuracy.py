@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from harness.data_survey import add_survey_findings
+from harness.data_survey import add_survey_results
 from harness.request import RunRequest
 from suite import registry
 from suite.engine import Precision
@@ -22,7 +22,7 @@ def score_reference_accuracy(request: RunRequest, checkpoint: Path, seed: int) -
     """Score a checkpoint on the accuracy set with the framework's own engine; metric -> 0-1, for
     the metrics that the row checks.
     """
-    run = add_survey_findings(request, request.build_run(seed, Precision.FP32))
+    run = add_survey_results(request, request.build_run(seed, Precision.FP32))
     run = replace(run, settings={**run.settings, **EAGER_SETTINGS})
     system = request.workload.build_inference(run, checkpoint, registry.load_engine(run.framework))
     with closing(system), TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.distributed import RankFailed, Ranks, launched
+from harness.distributed import RankFailed, Ranks, join_launched_ranks
 from harness.doctor.dtype_trials import check_training_precision
 from harness.failures import describe_exception
 from harness.machine.power.chosen import ChosenPower
@@ -40,8 +40,8 @@ from suite.console.screen import convert_to_user_path, get_screen, print_progres
 from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.files.superseded import SupersededFiles
 from suite.ledger.steps import find_challenge_fault
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, Signals, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, Signals, raise_signals_in_block
 
 
 def train_run_set(
@@ -70,15 +70,15 @@ def train_run_set(
     training = resolve_training_request(workload, options)
     request, entry = training.request, training.entry
     with (
-        raised_signals() as signals,
-        launched(request.device) as (ranks, watch),
+        raise_signals_in_block() as signals,
+        join_launched_ranks(request.device) as (ranks, watch),
         report_rank_failures(ranks, signals, workload, options),
         Heartbeat(silent=not ranks.leads),
     ):
         if ranks.leads:
             announce_preparation(training)
             check_training_precision(request)
-        with exclusive(entry.results) if ranks.leads else nullcontext():
+        with lock_results_folder(entry.results) if ranks.leads else nullcontext():
             check_shared_results_folder(entry.results, ranks)
             threads_at_start = (
                 find_resumed_thread_count(entry, workload, ranks.restarts)
@@ -148,7 +148,7 @@ def train_remaining_runs(
             raise
         fresh = False
     if job.ranks.leads and job.working_entry != job.entry:
-        with job.signals.postponed():
+        with job.signals.postpone():
             place_complete_set(job, campaign)
             job.ledger.settle()
     if job.ranks.leads:
@@ -231,7 +231,7 @@ def report_rank_failures(
             f"{workload}: {reason}; to go on: {format_resume_command(ranks, workload, options)}"
         ) from error
     except BaseException as error:
-        with signals.postponed():  # the error says more than a signal behind it
+        with signals.postpone():  # the error says more than a signal behind it
             ranks.report_failure(describe_exception(error))
         raise
 

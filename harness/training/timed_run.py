@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 
 import click
 
-from harness.data_survey import add_findings_on_ranks
+from harness.data_survey import add_survey_results_on_ranks
 from harness.distributed import RankFailure
-from harness.failures import describe_exception, write_traceback
+from harness.failures import describe_exception, describe_machine_error, write_traceback
 from harness.kernel_errors import KernelError, describe_missing_kernel, is_kernel_missing
 from harness.progress import Progress
 from harness.training import seeds
@@ -25,10 +25,17 @@ from harness.training.state.checkpointing import CheckpointKeeper, list_checkpoi
 from harness.training.state.set_state import TrainingSetState, record_run_ending
 from suite import events
 from suite.console.screen import print_progress_note
-from suite.errors import AbortedError, JudgedError, PodiumError, RequestError, TemporaryError
+from suite.errors import (
+    AbortedError,
+    JudgedError,
+    MachineError,
+    PodiumError,
+    RequestError,
+    TemporaryError,
+)
 from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL_SUFFIX, STATE_FOLDER
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.process import garbage
 from suite.process.signals import Interrupted
 from suite.rounds import Division, HyperValue
@@ -44,12 +51,12 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
     path = job.get_log_path(index)
     fresh = job.ranks.share_value(not list_checkpoint_numbers(job.get_state_folder(index)))
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: nothing to resume
-        supersede(
-            job.entry.results,
+        move_to_superseded(
             [path.with_name(path.name + PARTIAL_SUFFIX)],
-            job.working_entry.results,
+            results=job.entry.results,
+            relative_to=job.working_entry.results,
         )
-    run = add_findings_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
+    run = add_survey_results_on_ranks(job.request, job.build_run(campaign.seed + index), job.ranks)
     with MllogWriter(path if job.ranks.leads else None) as log, ExitStack() as stack:
         with handle_setup_failures(job, index, log, fresh):
             observation = stack.enter_context(observe_training_run(job, index, fresh))
@@ -64,7 +71,7 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
             progress = announce_training_run(job, training)
         with (
             handle_timed_failures(job, campaign, index, log, observation),
-            job.signals.postponed(),
+            job.signals.postpone(),
             progress,
         ):
             goal = TrainingGoal(targets=job.training.row.target, metrics=job.request.row.metrics)
@@ -72,8 +79,27 @@ def run_timed_training(job: TrainingJob, campaign: TrainingSetState, index: int)
         if job.ranks.leads and outcome.ending is RunEnding.NOT_A_NUMBER:
             attempts.record_run_end(job, campaign, index, log, outcome.ending)
         elif job.ranks.leads:
-            export_weights(training, outcome, log, job.get_state_folder(index))
+            try:
+                export_weights(training, outcome, log, job.get_state_folder(index))
+            except PodiumError:
+                raise
+            except Exception as error:
+                raise build_failed_step_error(
+                    job, index, "the weights could not be saved", error
+                ) from error
     return outcome
+
+
+def build_failed_step_error(
+    job: TrainingJob, index: int, what: str, error: Exception
+) -> PodiumError:
+    """Build the error for a step outside the clock that failed: the machine's or the workload's."""
+    machine = describe_machine_error(error, folder=job.entry.results)
+    return (MachineError if machine else JudgedError)(
+        f"{job.name}: {what}:"
+        f" {describe_exception(error, job.request.settings, job.entry.results)};"
+        f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
+    )
 
 
 def announce_training_run(job: TrainingJob, training: Training) -> Progress:
@@ -153,7 +179,7 @@ def handle_setup_failures(
         yield
     except BaseException as error:
         if fresh and job.ranks.leads:
-            with job.signals.postponed():  # torchrun ends the other ranks as soon as one has failed
+            with job.signals.postpone():  # torchrun ends the other ranks as soon as one has failed
                 log.close()
                 log.partial.unlink(missing_ok=True)
         if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
@@ -165,10 +191,7 @@ def handle_setup_failures(
                 f"{describe_missing_kernel(job.name, job.request.precision, error)};"
                 f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
             ) from error
-        raise JudgedError(
-            f"{job.name}: could not be set up: {describe_exception(error)};"
-            f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
-        ) from error
+        raise build_failed_step_error(job, index, "could not be set up", error) from error
 
 
 @contextmanager
@@ -191,13 +214,13 @@ def handle_timed_failures(
     except (LogError, TemporaryError):
         raise
     except (Exception, Interrupted) as error:
-        with job.signals.postponed():
+        with job.signals.postpone():
             # a rank that fails says so first; it breaks the others' collectives, and torchrun
             # signals them
             failure = job.ranks.find_failure()
         if failure is None and not isinstance(error, Interrupted):
             failure = job.ranks.find_cause(error)
-        with job.signals.postponed():
+        with job.signals.postpone():
             end_broken_run(job, campaign, index, log, error, failure)
         raise
 
@@ -219,7 +242,11 @@ def end_broken_run(
         raise job.signals.received from error
     if failure and failure.lost:
         raise failure.build_error() from error
-    reason = failure.sentence if failure else describe_exception(error)
+    reason = (
+        failure.sentence
+        if failure
+        else describe_exception(error, job.request.settings, job.entry.results)
+    )
     if not failure:
         job.ranks.report_failure(
             reason
@@ -232,7 +259,8 @@ def end_broken_run(
             f"{describe_missing_kernel(job.name, job.request.precision, error)};"
             f" {write_traceback(job.entry.results / STATE_FOLDER, job.ranks.rank, error)}"
         ) from error
-    raise AbortedError(
+    machine = describe_machine_error(error, folder=job.entry.results)
+    raise (MachineError if machine else AbortedError)(
         f"{job.name}: run {index} aborted: {reason};"
         f" {write_traceback(job.get_state_folder(index), job.ranks.rank, error)}"
     ) from error

@@ -35,9 +35,9 @@ from suite.files.layout import (
     locate_state_folder,
     sync_to_disk,
 )
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
-from suite.process.signals import raised_signals
+from suite.process.signals import raise_signals_in_block
 
 CAMPAIGN_MOVE_FILE: Final = "whole.json"
 UNFINISHED_SET_PATTERNS: Final = (
@@ -75,7 +75,7 @@ def settle_campaign(results_folder: Path, workload: str) -> bool:
     """
     staged_folder = locate_staged_campaign(results_folder, workload)
     try:
-        with raised_signals() as signals, signals.postponed():
+        with raise_signals_in_block() as signals, signals.postpone():
             moved = apply_campaign_state(results_folder, staged_folder, workload)
             attempts.settle_ledgers(results_folder, workload)
     except OSError as error:
@@ -89,7 +89,7 @@ def apply_campaign_state(results_folder: Path, staged_folder: Path, workload: st
     if move is None and state is None:
         with suppress(OSError):  # missing, or not empty
             staged_folder.rmdir()
-        supersede(results_folder, [staged_folder])
+        move_to_superseded([staged_folder], results=results_folder)
         return False
     if move is None and state is not None:
         if state.stage is CampaignStage.RUNNING:
@@ -222,7 +222,7 @@ def merge_complete_folders(paths: list[Path]) -> list[Path]:
 
 def set_campaign_aside(results_folder: Path, staged_folder: Path, workload: str) -> None:
     """Set aside a campaign that does not replace the earlier one."""
-    ((_, retained_folder),) = supersede(results_folder, [staged_folder]).pairs
+    ((_, retained_folder),) = move_to_superseded([staged_folder], results=results_folder).pairs
     why = (
         "the judge accepts the earlier result, which stays"
         if find_results(retained_folder)
@@ -244,7 +244,9 @@ def move_campaign_into_place(
         )  # the weights are the same: only the record is new
         move_campaign_part(results_folder, weights / record, target / record)
     if not move.displaced:
-        supersede(results_folder, [results_folder / path for path in move.standing])
+        move_to_superseded(
+            [results_folder / path for path in move.standing], results=results_folder
+        )
         write_json(
             staged_folder / CAMPAIGN_MOVE_FILE,
             msgspec.to_builtins(msgspec.structs.replace(move, displaced=True)),
@@ -254,7 +256,11 @@ def move_campaign_into_place(
             folder.rmdir()
     for part in list_campaign_parts(results_folder, staged_folder):
         move_campaign_part(results_folder, part, results_folder / part.relative_to(staged_folder))
-    supersede(results_folder, [staged_folder / STATE_FOLDER / "superseded"], staged_folder)
+    move_to_superseded(
+        [staged_folder / STATE_FOLDER / "superseded"],
+        results=results_folder,
+        relative_to=staged_folder,
+    )
     for state in (
         locate_state_folder(staged_folder, workload) / "campaign.json",
         locate_campaign_state(staged_folder, workload),
@@ -311,7 +317,7 @@ def move_campaign_part(results_folder: Path, part: Path, target: Path) -> None:
     if not part.exists():  # it was already moved with another part
         return
     if target.is_dir():
-        supersede(results_folder, [target])
+        move_to_superseded([target], results=results_folder)
     while not target.parent.exists():
         part, target = part.parent, target.parent
     part.replace(target)

@@ -22,8 +22,8 @@ from suite.console.screen import get_screen, print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
 from suite.ledger.steps import find_challenge_fault
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
 
 RESUME_NOTE: Final = "finished steps are kept; run the same command to resume"
 LOADGEN_VALID: Final = "VALID"
@@ -54,12 +54,12 @@ def run_campaigns(
     failures: list[PodiumError] = []
     for each in names:
         try:
-            with raised_signals() as signals:
+            with raise_signals_in_block() as signals:
                 registry.load_workload(
                     each
                 )  # validated before a results folder exists: a rejected request writes nothing
                 requested_options.parse_requested_options(each, options, seed, runs, challenge)
-                with exclusive(options.results):
+                with lock_results_folder(options.results):
                     bundles.append(
                         run_single_campaign(
                             each, options, seed, runs, challenge, audit=audit, peak=peak

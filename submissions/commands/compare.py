@@ -16,7 +16,7 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     metavar="PATH|SYSTEM",
     help=(
         "Results that the others are compared with: one of the paths, or a system in them "
-        "(default: the first result of each kind)."
+        "(default: the first result of each workload and scenario)."
     ),
 )
 @click.option(
@@ -61,8 +61,8 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
     """Compare results folders or bundles. Prints ratios with confidence intervals and verdicts, or
     why two results are not comparable.
 
-    A verdict is faster, slower, not separable or not tested. A test requires three runs on each
-    side. A ratio in brackets was not tested.
+    The verdict is faster, slower or not separable if both sides have three runs; otherwise it is
+    not tested, and the ratio is in brackets.
 
     Example: podium compare mine.tar.zst theirs.tar.zst --baseline theirs.tar.zst
     """

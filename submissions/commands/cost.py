@@ -18,9 +18,9 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
     help="TOML file of prices, each with its source.",
 )
 @build_format_option("text", "json", "csv")
-def cost(paths: tuple[Path, ...], prices: Path, form: str) -> None:
-    """Compute the cost of a million samples and of a training run at your prices. It is a derived
-    figure, never part of a score.
+def cost(paths: tuple[Path, ...], prices: Path, output_format: str) -> None:
+    """Compute the cost of a million samples and of a training run at your prices. The cost
+    is a derived figure, never part of a score.
 
     Energy counts only if the result contains measured power. Latencies have no cost. Rows of a
     sweep are marked; the sweep must pass podium check.
@@ -29,4 +29,4 @@ def cost(paths: tuple[Path, ...], prices: Path, form: str) -> None:
     """
     from submissions.cost.command import report_costs
 
-    report_costs(paths, prices, form)
+    report_costs(paths, prices, output_format)

@@ -23,7 +23,7 @@ from suite.console.options import build_format_option
 )
 @build_format_option("text", "json", "csv")
 def published(
-    workload: str | None, round: str | None, org: str | None, order: str, form: str
+    workload: str | None, round: str | None, org: str | None, order: str, output_format: str
 ) -> None:
     """List the published results of WORKLOAD, or of all workloads, each with its source.
 
@@ -31,4 +31,4 @@ def published(
     """
     from submissions.publications import print_published_results
 
-    print_published_results(workload, round, org, form, best_first=order == "value")
+    print_published_results(workload, round, org, output_format, best_first=order == "value")

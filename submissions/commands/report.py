@@ -27,7 +27,11 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 )
 @build_format_option("html", "json", "markdown", "trace", default="html")
 def report(
-    paths: tuple[Path, ...], output: Path | None, show: bool, against: tuple[Path, ...], form: str
+    paths: tuple[Path, ...],
+    output: Path | None,
+    show: bool,
+    against: tuple[Path, ...],
+    output_format: str,
 ) -> None:
     """Write a report page about results folders or bundles: verdict, figures, examples of the
     model's answers, findings and provenance.
@@ -41,4 +45,6 @@ def report(
     """
     from submissions.report import command
 
-    command.write_results_report(paths, output=output, against=against, form=form, show=show)
+    command.write_results_report(
+        paths, output=output, against=against, output_format=output_format, show=show
+    )

@@ -23,7 +23,9 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
 @add_run_options(*RUN_OPTIONS)
 @VERBOSE_OPTION
 @click.option(
-    "--seed", type=int, help="Seed of the first run (default: drawn at random and logged)."
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Seed of the first run (default: drawn at random and logged).",
 )
 @click.option(
     "--runs",
@@ -49,7 +51,7 @@ def refuse_scenario(context: click.Context, __: click.Parameter, name: str | Non
     is_flag=True,
     help=(
         "Search for the highest rate of the Server scenario within the round's latency bound; the "
-        "best run is the result."
+        "best run of the search becomes the first performance run."
     ),
 )
 @click.option("--scenario", hidden=True, expose_value=False, callback=refuse_scenario)
@@ -62,7 +64,8 @@ def run(
     audit: bool,
     peak: bool,
 ) -> None:
-    """Run the whole campaign for WORKLOAD, or for all workloads: train, infer, check, pack.
+    """Run the whole campaign for WORKLOAD, or for every workload if it is `all`: train, infer,
+    check, pack.
 
     Finished steps are skipped, so the same command resumes an interrupted campaign.
 

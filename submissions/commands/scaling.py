@@ -54,7 +54,7 @@ from suite.console.parameters import PATH_TYPE, WORKLOAD_TYPE, FiniteRange
 )
 @build_format_option("text", "json")
 def scaling(
-    workload: str, devices: int, batch: int, results: Path | None, form: str, **node: Any
+    workload: str, devices: int, batch: int, results: Path | None, output_format: str, **node: Any
 ) -> None:
     """Predict the time of a training step of WORKLOAD on many devices, with a model that is fitted
     to published ResNet-50 trainings.
@@ -68,5 +68,7 @@ def scaling(
 
     document = predict_training_step(workload, devices, batch, results, **node)
     click.echo(
-        json.dumps(document, indent=1) if form == "json" else format_scaling_tables(document)
+        json.dumps(document, indent=1)
+        if output_format == "json"
+        else format_scaling_tables(document)
     )

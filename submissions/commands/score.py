@@ -11,7 +11,7 @@ from suite.console.parameters import RESULT_PATH_TYPE
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=RESULT_PATH_TYPE, metavar="PATH...")
 @build_format_option("text", "json", "csv")
-def score(paths: tuple[Path, ...], form: str) -> None:
+def score(paths: tuple[Path, ...], output_format: str) -> None:
     """Score results folders, parts of them, or bundles: the minutes of each training set and the
     metric of each scenario.
 
@@ -23,4 +23,4 @@ def score(paths: tuple[Path, ...], form: str) -> None:
     """
     from submissions.score.score import run_score_command
 
-    run_score_command(paths, form)
+    run_score_command(paths, output_format)

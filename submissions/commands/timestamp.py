@@ -31,10 +31,11 @@ from suite.console.parameters import PATH_TYPE, RESULT_PATH_TYPE
 def timestamp(
     bundle: Path, query: Path | None, reply: Path | None, authorities: Path | None
 ) -> None:
-    """Time-stamp BUNDLE (RFC 3161), which proves that it existed at that time.
+    """Write a time-stamp request for BUNDLE (RFC 3161), or append an authority's reply, which
+    proves that BUNDLE existed at the stated time.
 
     First write the request with --query, and send it to an authority; podium sends nothing. Then
-    add the authority's answer with --reply and --ca.
+    append the reply with --reply and --ca.
 
     Example: podium timestamp mine.tar.zst --query q.tsq
     """

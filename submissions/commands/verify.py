@@ -41,7 +41,7 @@ def verify(
     revoked: Path | None,
     authorities: Path | None,
     require: str | None,
-    form: str,
+    output_format: str,
 ) -> int:
     """Verify that BUNDLE is unchanged since it was sealed and that its results pass podium check;
     show its signers.
@@ -52,4 +52,4 @@ def verify(
     """
     from submissions.signatures.command import run_verify_command
 
-    return run_verify_command(bundle, signers, revoked, authorities, require, form)
+    return run_verify_command(bundle, signers, revoked, authorities, require, output_format)

@@ -14,7 +14,7 @@ import click
 from submissions.compare.compared_results import (
     ComparisonSide,
     apply_convergence_factor,
-    read_comparison_sides,
+    judge_comparison_sides,
 )
 from submissions.compare.comparison import (
     ComparedResult,
@@ -65,7 +65,7 @@ MISSING_INPUTS: Final = {
 class CompareOptions:
     """Command-line options."""
 
-    form: str
+    output_format: str
     baseline: str | None
     confidence: float
     runs_for: str | None
@@ -84,13 +84,13 @@ def run_compare_command(paths: Sequence[Path], options: CompareOptions) -> None:
         paths, options
     )  # rejects an invalid request before anything is read
     problems: list[str] = []
-    sides = [apply_convergence_factor(each) for each in read_comparison_sides(paths, problems)]
+    sides = [apply_convergence_factor(each) for each in judge_comparison_sides(paths, problems)]
     check_baseline_name(options.baseline, paths, sides)
     found = compare_results(sides, [str(path) for path in paths], request)
     scaled = build_scalings(found) if options.scaling else []
     if found:
         check_derived_figures(found, scaled, request, options.scaling)
-    print_comparison_output(found, scaled, request, options.form)
+    print_comparison_output(found, scaled, request, options.output_format)
     problems += [
         f"{format_result_name(each)} is not compliant" for each in sides if not each.score.compliant
     ]
@@ -215,11 +215,14 @@ def is_undecided_verdict(verdict: SpeedVerdict | None) -> bool:
 
 
 def print_comparison_output(
-    found: Sequence[Comparison], scaled: Sequence[Scaling], request: CompareRequest, form: str
+    found: Sequence[Comparison],
+    scaled: Sequence[Scaling],
+    request: CompareRequest,
+    output_format: str,
 ) -> None:
     """Print the comparison in the requested format."""
     legend = build_comparison_legend(found, request)
-    if form == "json":
+    if output_format == "json":
         document = {
             "confidence": request.significance.confidence,
             "comparisons": [asdict(each) for each in found],
@@ -230,7 +233,7 @@ def print_comparison_output(
                 indent=2,
             )
         )
-    elif form == "markdown":
+    elif output_format == "markdown":
         from submissions.compare.tables import render_comparison_tables
 
         click.echo("\n\n".join([*render_comparison_tables(found, scaled), *legend]))

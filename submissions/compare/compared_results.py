@@ -247,7 +247,7 @@ def select_data_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_comparison_sides(paths: Iterable[Path], problems: list[str]) -> list[ComparisonSide]:
+def judge_comparison_sides(paths: Iterable[Path], problems: list[str]) -> list[ComparisonSide]:
     """Read all results below some paths; add those that cannot be read to `problems`."""
     sides: list[ComparisonSide] = []
     for path in paths:

@@ -44,7 +44,7 @@ class CompareRequest:
     """Request for a comparison."""
 
     baseline: str | None = None
-    """Path of the baseline results; None: the first result of each kind."""
+    """Path or system of the baseline; None: the first result of each workload and scenario."""
     significance: SignificanceSettings = SignificanceSettings()
     per: FigureRequest | None = None
     references: tuple[PublishedRow, ...] = ()

@@ -16,7 +16,7 @@ from typing import Final
 import click
 
 from submissions.compare.command import format_result_name
-from submissions.compare.compared_results import read_comparison_sides
+from submissions.compare.compared_results import judge_comparison_sides
 from submissions.cost.costs import Cost, compute_result_cost, explain_missing_cost
 from submissions.cost.formula import Money
 from submissions.cost.prices import Prices, read_prices
@@ -41,13 +41,13 @@ class WithoutCost:
     reason: str
 
 
-def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
+def report_costs(paths: Sequence[Path], prices_file: Path, output_format: str) -> None:
     """Print the costs of results and of rows of studies, then raise JudgedError if one could not be
     read, is not compliant, or has no price.
     """
     prices = read_prices(prices_file)  # rejects invalid prices before anything is read
     problems: list[str] = []
-    sides = read_comparison_sides([path for path in paths if not is_study_path(path)], problems)
+    sides = judge_comparison_sides([path for path in paths if not is_study_path(path)], problems)
     rows = [row for side in sides if (row := compute_result_cost(side, prices, problems))]
     rows += [
         row
@@ -66,7 +66,7 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
         for side in sides
         if (reason := explain_missing_cost(side))
     ]
-    print_cost_rows(rows, without, prices, form)
+    print_cost_rows(rows, without, prices, output_format)
     problems += [
         f"{format_result_name(side)} is not compliant" for side in sides if not side.score.compliant
     ]
@@ -79,11 +79,11 @@ def report_costs(paths: Sequence[Path], prices_file: Path, form: str) -> None:
 
 
 def print_cost_rows(
-    rows: Sequence[Cost], without: Sequence[WithoutCost], prices: Prices, form: str
+    rows: Sequence[Cost], without: Sequence[WithoutCost], prices: Prices, output_format: str
 ) -> None:
     """Print the costs in the requested format."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
-    if form == "json":
+    if output_format == "json":
         click.echo(
             json.dumps(
                 {
@@ -95,7 +95,7 @@ def print_cost_rows(
                 indent=2,
             )
         )
-    elif form == "csv":
+    elif output_format == "csv":
         click.echo(format_cost_csv(rows), nl=False)
         for line in [*map(format_missing_cost, without), describe_cost_prices(rows, prices)]:
             click.echo(line, err=True)

@@ -15,7 +15,7 @@ from submissions.pack.seal import inspect_bundle, write_bundle
 from submissions.result_index import find_results, open_results, select_named_results
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, MANIFEST_FILE, written
+from suite.files.layout import DISK_FULL_ERRORS, MANIFEST_FILE, replace_atomically
 from suite.files.untrusted_files import replace_unprintable
 from suite.terms import Profile
 
@@ -65,7 +65,7 @@ def pack_results(
         raise JudgedError(f"{results}: contains no results")
     try:
         manifest, sources = build_bundle_manifest(found)
-        with written(bundle.absolute()) as partial:
+        with replace_atomically(bundle.absolute()) as partial:
             write_bundle(partial, manifest, sources)
             check_new_bundle(partial, results)
     except OSError as error:

@@ -173,7 +173,7 @@ def read_site_entry(path: Path, signers: TrustedSigners) -> tuple[bool, SiteEntr
     an entry with the reasons.
     """
     try:
-        document, problems = build.build_report_document([path], published=False)
+        document, problems = build.judge_and_build_report([path], published=False)
     except JudgedError as error:
         return False, SiteEntry(name=path.name, path=path, problems=(str(error),))
     part = document.parts[0]

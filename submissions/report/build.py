@@ -77,7 +77,7 @@ class ReportSubject:
         self.problems += [] if problem in self.problems else [problem]
 
 
-def build_report_document(
+def judge_and_build_report(
     paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True
 ) -> tuple[Document, list[str]]:
     """Build the report on some paths; return it with one sentence per path that is not valid.

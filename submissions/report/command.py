@@ -13,22 +13,29 @@ from submissions.pack.bundle import BUNDLE_SUFFIX
 from submissions.report import build, exports
 from submissions.report.document import Document, convert_document_to_data, parse_document_data
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, written
+from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
 
 HTML_FORM: Final = "html"
 
 
 def write_results_report(
-    paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool
+    paths: Sequence[Path],
+    *,
+    output: Path | None,
+    against: Sequence[Path],
+    output_format: str,
+    show: bool,
 ) -> None:
     """Write the report on some paths, then raise JudgedError if one is not valid; the page states
     that too.
     """
-    target = output or (choose_report_path(paths) if form == HTML_FORM else None)
+    target = output or (choose_report_path(paths) if output_format == HTML_FORM else None)
     if target is not None:
         check_output_target("-o", target, [*paths, *against])
-    document, problems = build.build_report_document(paths, against)
-    text = DOCUMENT_FORMATTERS[form](parse_document_data(convert_document_to_data(document)))
+    document, problems = build.judge_and_build_report(paths, against)
+    text = DOCUMENT_FORMATTERS[output_format](
+        parse_document_data(convert_document_to_data(document))
+    )
     if target is None:
         click.echo(text, nl=False)
     else:
@@ -43,7 +50,7 @@ def write_results_report(
 def write_bundle_report(bundle: Path) -> Path:
     """Write a bundle's report next to it; return the report's path."""
     target = bundle.with_name(bundle.name.removesuffix(BUNDLE_SUFFIX) + ".html")
-    document, _ = build.build_report_document([bundle])
+    document, _ = build.judge_and_build_report([bundle])
     write_report_file(
         target, render_document_html(parse_document_data(convert_document_to_data(document)))
     )
@@ -65,7 +72,7 @@ def write_report_file(target: Path, text: str) -> None:
     permitted.
     """
     try:
-        with written(target) as partial:
+        with replace_atomically(target) as partial:
             partial.write_text(text, "utf-8")
     except OSError as error:
         kind = MissingError if error.errno in DISK_FULL_ERRORS else RequestError

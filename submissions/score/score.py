@@ -273,13 +273,13 @@ def score_paths(paths: Iterable[Path], problems: list[str]) -> list[Score]:
     return rows
 
 
-def run_score_command(paths: Iterable[Path], form: str) -> None:
+def run_score_command(paths: Iterable[Path], output_format: str) -> None:
     """Print the scores, then raise JudgedError if something could not be read."""
     problems: list[str] = []
     rows = score_paths(paths, problems)
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps({"scores": [asdict(row) for row in rows]}, indent=2))
-    elif form == "csv":
+    elif output_format == "csv":
         from submissions.score.csv_table import format_scores_csv
 
         click.echo(format_scores_csv(rows), nl=False)

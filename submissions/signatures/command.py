@@ -30,7 +30,7 @@ def run_verify_command(
     revoked: Path | None,
     authorities: Path | None,
     require: str | None,
-    form: str,
+    output_format: str,
 ) -> int:
     """Print the verification of a bundle; 0 if it is undamaged, valid and meets all requirements,
     else 1.
@@ -65,7 +65,7 @@ def run_verify_command(
         )
     click.echo(
         json.dumps(build_verification_document(bundle, answer), indent=2)
-        if form == "json"
+        if output_format == "json"
         else format_verification_text(bundle, answer)
     )
     return int(not answer.is_whole or bool(answer.unmet))

@@ -16,7 +16,7 @@ from submissions.signatures import armor, bundled, ssh_keygen, statement, time_s
 from submissions.signatures.bundled import SignedStatement
 from submissions.signatures.ssh_keygen import SignatureStatus, TrustedSigners
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import DISK_FULL_ERRORS, written
+from suite.files.layout import DISK_FULL_ERRORS, replace_atomically
 
 
 def sign_bundle(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
@@ -107,7 +107,7 @@ def append_trailer_frame(bundle: Path, frame: TrailerFrame) -> Path:
             f" {trailer.MAX_FRAME_CONTENT_BYTES} may follow the seal"
         )
     file = bundle.resolve()
-    with written(file) as partial:
+    with replace_atomically(file) as partial:
         shutil.copyfile(file, partial)
         shutil.copymode(file, partial)
         with partial.open("ab") as stream:
@@ -124,7 +124,7 @@ def write_detached_signature(bundle: Path, made: SignedStatement) -> Path:
             f"contain {trailer.MAX_TRAILER_FRAMES} signatures"
         )
     for path, content in ((text, made.text), (signature, made.signature)):
-        with written(path) as partial:
+        with replace_atomically(path) as partial:
             partial.write_bytes(content)
     return signature
 

@@ -21,7 +21,7 @@ from submissions.signatures.time_stamps import (
 )
 from suite.errors import MissingError, RequestError
 from suite.files import untrusted_files
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 
 
 def write_time_stamp_request(bundle: Path, file: Path) -> Path:
@@ -32,7 +32,7 @@ def write_time_stamp_request(bundle: Path, file: Path) -> Path:
         raise MissingError(f"time-stamp request not written: {OPENSSL_MISSING}")
     check_output_target("--query", file, [bundle])
     digest = require_intact_bundle(bundle).digest
-    with convert_write_errors(file), written(file) as partial:
+    with convert_write_errors(file), replace_atomically(file) as partial:
         done = run_openssl_ts(
             ["-query", "-digest", digest.hex(), "-sha256", "-cert", "-out", str(partial)]
         )

@@ -15,7 +15,7 @@ from suite.terms import Profile
 @build_format_option("text", "json")
 @click.pass_context
 def list_command(
-    context: click.Context, what: str | None, workload: str | None, profile: str, form: str
+    context: click.Context, what: str | None, workload: str | None, profile: str, output_format: str
 ) -> None:
     """List workloads, engines, input pipelines and rounds.
 
@@ -32,9 +32,9 @@ def list_command(
         context.invoke(
             registry.load_entry_point(registry.COMMAND_GROUP, "command", "explain"),
             rule=None,
-            form=form,
+            output_format=output_format,
         )
     elif what == "settings" and workload is not None:
-        click.echo(listing.format_settings_list(workload, Profile(profile), form))
+        click.echo(listing.format_settings_list(workload, Profile(profile), output_format))
     else:
-        click.echo(listing.format_installed_parts(form))
+        click.echo(listing.format_installed_parts(output_format))

@@ -18,7 +18,7 @@ MAX_LISTING_WIDTH: Final = 100
 MIN_LISTING_WIDTH: Final = 60
 
 
-def format_installed_parts(form: str) -> str:
+def format_installed_parts(output_format: str) -> str:
     """List what is installed, as text or JSON."""
     rows = {
         name: registry.load_round().benchmarks[name]
@@ -31,7 +31,7 @@ def format_installed_parts(form: str) -> str:
         "inputs": sorted(registry.list_entry_points(registry.INPUT_GROUP)),
         "rounds": list(registry.list_round_names()),
     }
-    if form == "json":
+    if output_format == "json":
         return json.dumps(
             {**found, "details": {name: describe_workload_row(row) for name, row in rows.items()}}
         )
@@ -49,8 +49,8 @@ def format_installed_parts(form: str) -> str:
         "",
     ]
     measurement_note = (
-        "Times and memory: about, smoke, the whole `podium run` on two free CPU cores; each"
-        " workload's page says what was measured."
+        "Times and memory: about, smoke, the whole `podium run` on two CPU cores; each workload's"
+        " README says on which machine, and beside which load, they were measured."
     )
     return "\n".join([*lines, measurement_note, "More: podium list settings WORKLOAD"])
 
@@ -109,14 +109,14 @@ def is_engine_missing(engine: str) -> bool:
     return False
 
 
-def format_settings_list(workload: str, profile: Profile, form: str) -> str:
+def format_settings_list(workload: str, profile: Profile, output_format: str) -> str:
     """List the settings that `--set` and `--config` accept, with their values under a profile."""
     row = registry.load_round().benchmark(workload)
     known = collect_workload_settings(registry.load_round(), row)
     values = resolve_settings(
         registry.load_round(), workload, profile, {}, serving=profile not in row.training
     )
-    if form == "json":
+    if output_format == "json":
         descriptions = {
             key: describe_setting(setting, values.get(key))
             for key, setting in sorted(known.items())

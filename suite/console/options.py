@@ -35,8 +35,8 @@ def require_available_threads(_: click.Context, __: click.Parameter, threads: in
     """Refuse more threads than there are cores: they would only wait for one another."""
     if threads > (cores := len(os.sched_getaffinity(0))):
         raise click.BadParameter(
-            f"{threads} is more than the {cores} CPU cores available to podium; 0 uses all idle"
-            " cores"
+            f"{threads} is more than the {cores} CPU cores available to podium; 0 uses the"
+            " idle ones"
         )
     return threads
 
@@ -53,10 +53,10 @@ def build_profile_option(text: str, default: Profile = Profile.SMOKE) -> OptionD
 
 
 def build_format_option(*formats: str, default: str = "text") -> OptionDecorator:
-    """Return the option --format, which a command gets as `form`."""
+    """Return the option --format, which a command gets as `output_format`."""
     return click.option(
         "--format",
-        "form",
+        "output_format",
         type=click.Choice(formats),
         default=default,
         show_default=True,
@@ -83,6 +83,14 @@ SET_OPTION: Final = click.option(
 ENGINE_OPTION: Final = click.option(
     "--engine", type=ENGINE_TYPE, help="Inference engine (default: the framework's own)."
 )
+LATER_ENGINE_OPTION: Final = click.option(
+    "--engine",
+    type=ENGINE_TYPE,
+    help=(
+        "Engine that will serve the checkpoint; train only checks that it can (default: the"
+        " framework's own)."
+    ),
+)
 PRECISION_OPTION: Final = click.option(
     "--precision",
     type=click.Choice(list(map(str, Precision))),
@@ -97,7 +105,9 @@ INPUT_OPTION: Final = click.option(
     "--input", type=INPUT_TYPE, default="default", show_default=True, help="Input pipeline."
 )
 DATA_OPTION: Final = click.option(
-    "--data", type=PATH_TYPE, help="Folder of the real data set (default: the embedded data)."
+    "--data",
+    type=PATH_TYPE,
+    help="Folder of the real data set; required for quick and full (smoke: the embedded data).",
 )
 RESULTS_OPTION: Final = click.option(
     "--results",
@@ -110,9 +120,15 @@ DEVICE_OPTION: Final = click.option(
     "--device",
     default="auto",
     show_default=True,
+    help="cpu, cuda, cuda:1, or auto: a GPU if there is one.",
+)
+SERVING_DEVICES_OPTION: Final = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
     help=(
-        "cpu, cuda, cuda:1, or auto: a GPU if there is one. infer also accepts several GPUs:"
-        " cuda:0-7,9 or cuda:all."
+        "cpu, cuda, cuda:1, or auto: a GPU if there is one; or several GPUs: cuda:0-7,9 or"
+        " cuda:all."
     ),
 )
 THREADS_OPTION: Final = click.option(
@@ -120,7 +136,7 @@ THREADS_OPTION: Final = click.option(
     type=click.IntRange(min=0),
     default=0,
     callback=require_available_threads,
-    help="CPU threads; 0 uses all idle cores.",
+    help="CPU threads; 0 uses the cores that other programs leave idle, at least half of all.",
 )
 ORGANISATION_OPTION: Final = click.option(
     "--org",
@@ -161,6 +177,8 @@ ENGINE_OPTIONS: Final = (ENGINE_OPTION, PRECISION_OPTION, INPUT_OPTION)
 """How the network runs and how its samples are read."""
 DATA_OPTIONS: Final = (DATA_OPTION, RESULTS_OPTION)
 MACHINE_OPTIONS: Final = (DEVICE_OPTION, THREADS_OPTION)
+SERVING_MACHINE_OPTIONS: Final = (SERVING_DEVICES_OPTION, THREADS_OPTION)
+"""For commands whose system under test may have several GPUs."""
 SYSTEM_OPTIONS: Final = (SYSTEM_OPTION, SYSTEM_FILE_OPTION)
 FILING_OPTIONS: Final = (ORGANISATION_OPTION, *SYSTEM_OPTIONS)
 """Where the results are filed, and how their system is described."""
@@ -174,3 +192,23 @@ RUN_OPTIONS: Final = (
     *POWER_OPTIONS,
 )
 """All of them: for commands that measure and file results."""
+SERVING_RUN_OPTIONS: Final = (
+    *MODEL_OPTIONS,
+    *ENGINE_OPTIONS,
+    *DATA_OPTIONS,
+    *SERVING_MACHINE_OPTIONS,
+    *FILING_OPTIONS,
+    *POWER_OPTIONS,
+)
+"""The same, for several GPUs."""
+TRAINING_RUN_OPTIONS: Final = (
+    *MODEL_OPTIONS,
+    LATER_ENGINE_OPTION,
+    PRECISION_OPTION,
+    INPUT_OPTION,
+    *DATA_OPTIONS,
+    *MACHINE_OPTIONS,
+    *FILING_OPTIONS,
+    *POWER_OPTIONS,
+)
+"""The same, for a command that trains and leaves serving to others."""

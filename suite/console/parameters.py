@@ -51,31 +51,25 @@ class FiniteRange(click.FloatRange):
 
 class PathType(click.Path):
     """A path as the user typed it; an empty path, which would mean the current folder, is
-    refused.
+    refused. If it is a result's, so is an archive, in which no command looks for one: RequestError.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, result: bool = False) -> None:
         super().__init__(path_type=Path)
+        self.result = result
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse an empty path: a shell variable that is not set."""
         if value == "":
             self.fail("the path is empty; use . for the current folder", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class ResultPathType(PathType):
-    """The path of a result; an archive, in which no command looks for one, is refused."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an archive: RequestError."""
         path = super().convert(value, param, ctx)
-        refuse_archive(Path(path))
+        if self.result:
+            refuse_archive(Path(value))
         return path
 
 
 PATH_TYPE: Final = PathType()
-RESULT_PATH_TYPE: Final = ResultPathType()
+RESULT_PATH_TYPE: Final = PathType(result=True)
 WORKLOAD_TYPE: Final = NameType(lambda: registry.list_entry_points(registry.WORKLOAD_GROUP))
 WORKLOAD_OR_ALL_TYPE: Final = NameType(
     lambda: [*registry.list_entry_points(registry.WORKLOAD_GROUP), "all"]

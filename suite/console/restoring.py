@@ -11,8 +11,8 @@ from suite.errors import JudgedError, RequestError
 from suite.files import restoring
 from suite.files.layout import LEDGER_FOLDER
 from suite.ledger.book import Ledger
-from suite.process.lock import exclusive
-from suite.process.signals import raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import raise_signals_in_block
 from suite.terms import Division
 
 
@@ -39,7 +39,7 @@ def restore_result(results: Path, number: int) -> None:
     if not folder.is_dir():
         raise RequestError(f"--results {results}: no such folder; name the one with the results")
     try:
-        with exclusive(folder), raised_signals() as signals, signals.postponed():
+        with lock_results_folder(folder), raise_signals_in_block() as signals, signals.postpone():
             if restoring.complete_restoring(folder):
                 record_restored_files(folder)
             places = restoring.restore_superseded_result(folder, number)

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from suite.files.layout import written
+from suite.files.layout import replace_atomically
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
     """Write a JSON document atomically: sorted keys, synced, renamed."""
-    with written(path) as partial:
+    with replace_atomically(path) as partial:
         partial.write_text(
             json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8"
         )

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from os import O_RDONLY, close, fsync
+from os import F_OK, O_RDONLY, access, close, fsync
 from os import open as open_descriptor
 from pathlib import Path
 from typing import Final
@@ -200,8 +200,12 @@ def is_inside_folder(path: str) -> bool:
 
 
 def find_existing_parent(path: Path) -> Path:
-    """Return the path if it exists, else its nearest existing parent."""
-    return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
+    """Return the path if it exists, else its nearest existing parent; what may not be looked at
+    counts as missing.
+    """
+    return next(
+        folder for folder in (path.absolute(), *path.absolute().parents) if access(folder, F_OK)
+    )
 
 
 def convert_to_slug(text: str) -> str:
@@ -250,9 +254,9 @@ def compute_bound_seed(nonce: str, checkpoint_sha256: str) -> int:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
+def replace_atomically(path: Path) -> Iterator[Path]:
     """Yield a `.partial` path to write to; on success it is synced and renamed to its final name,
-    on failure removed.
+    on failure removed. The OSError of a full disk names it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL_SUFFIX)
@@ -261,8 +265,10 @@ def written(path: Path) -> Iterator[Path]:
         sync_to_disk(partial)
         partial.replace(path)
         sync_to_disk(path.parent)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS and not error.filename:
+            error.filename = str(partial)  # a write knows its descriptor only
         raise
 
 

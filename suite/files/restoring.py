@@ -23,7 +23,7 @@ from suite.files.layout import (
     is_inside_folder,
     sync_to_disk,
 )
-from suite.files.superseded import SUPERSEDED_FOLDER, supersede
+from suite.files.superseded import SUPERSEDED_FOLDER, move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.terms import Division
@@ -233,7 +233,7 @@ def complete_restoring(results: Path) -> bool:
     except UnreadableError:
         return False
     if not journal.displaced:
-        supersede(results, [results / each for each in journal.standing])
+        move_to_superseded([results / each for each in journal.standing], results=results)
         journal = msgspec.structs.replace(journal, displaced=True)
         write_restore_journal(results, journal)
     for source, target in journal.moves:

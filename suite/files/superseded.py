@@ -31,11 +31,13 @@ class SupersededFiles:
             print("earlier results put back")
 
 
-def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> SupersededFiles:
-    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and
-    report moved results; `root` defaults to `results`.
+def move_to_superseded(
+    paths: Iterable[Path], *, results: Path, relative_to: Path | None = None
+) -> SupersededFiles:
+    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below relative_to>`,
+    and print where results went; `relative_to` defaults to `results`.
     """
-    root = root or results
+    root = relative_to or results
     found = [path for path in dict.fromkeys(paths) if path.exists()]
     if not found:
         return SupersededFiles()

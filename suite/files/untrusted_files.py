@@ -23,6 +23,7 @@ MAX_DOCUMENT_BYTES: Final = 4 << 20
 """Size limit in bytes of a document that is read whole; records, states and descriptions have a few
 thousand.
 """
+READ_PIECE_BYTES: Final = 1 << 20
 MAX_SETTINGS_BYTES: Final = 64 << 10
 """Size limit in bytes of a TOML file written by a user."""
 MAX_DOTS_PER_LINE: Final = 256
@@ -46,6 +47,8 @@ MAX_MESSAGE_CHARACTERS: Final = 200
 """Characters of a parser's message that are passed on."""
 UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16, which Windows' editors and shells write."""
+WHOLE_DECIMALS: Final = re.compile(r"\.0*$")
+"""Decimals of a whole number, which JSON and spreadsheets write as 1.0."""
 DECIMAL_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -74,9 +77,11 @@ def read_untrusted_file(
     """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected
     by `parse`.
     """
+    size = 0
     try:
         with open_regular_file(path) as stream:
-            content = stream.read(limit + 1)
+            size = os.fstat(stream.fileno()).st_size
+            content = read_in_pieces(stream, limit + 1)
         if len(content) > limit:
             raise UnreadableError(path, f"larger than {limit} bytes")
         return parse(content)
@@ -86,8 +91,21 @@ def read_untrusted_file(
             error.strerror or str(error),
             missing=isinstance(error, FileNotFoundError | NotADirectoryError),
         ) from error
-    except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+    except MemoryError as error:
+        raise UnreadableError(
+            path, f"no memory left for reading a file of {size:,} bytes"
+        ) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
         raise UnreadableError(path, describe_parse_failure(error)) from error
+
+
+def read_in_pieces(stream: BufferedReader, limit: int) -> bytes:
+    """Read at most `limit` bytes; one read of as many would reserve them all at once."""
+    pieces: list[bytes] = []
+    while limit and (piece := stream.read(min(limit, READ_PIECE_BYTES))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
 
 
 def read_untrusted_text(
@@ -184,5 +202,9 @@ def parse_digits(text: str) -> int | None:
 
 
 def parse_document_count(value: object) -> int | None:
-    """Read a count from a document, given as a number or as its digits; None for anything else."""
-    return parse_digits(str(value)) if type(value) in (int, str) else None
+    """Read a count from a document, given as a whole number, also with a decimal point and zeros,
+    or as its digits; None for anything else.
+    """
+    if type(value) not in (int, float, str):
+        return None
+    return parse_digits(WHOLE_DECIMALS.sub("", str(value).strip()))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from suite.errors import JudgedError
+from suite.errors import JudgedError, MissingError
 from suite.files.layout import (
     CHECKPOINT_RECORD,
     CHECKPOINTS_FOLDER,
@@ -53,6 +53,12 @@ MAX_CACHED_HASHES: Final = 16_384
 
 class LedgerError(JudgedError):
     """A ledger that cannot be read or written; without it no result counts."""
+
+
+class UnwritableLedgerError(LedgerError):
+    """A ledger that this machine cannot write."""
+
+    exit_code = MissingError.exit_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +118,7 @@ class Ledger:
             if not text:
                 sync_to_disk(self.path.parent)
         except OSError as error:
-            raise LedgerError(
+            raise UnwritableLedgerError(
                 f"{self.path}: {error.strerror}; no attempt counts without its line"
             ) from error
 

@@ -18,8 +18,8 @@ thirty looks.
 USUAL_THRESHOLDS: Final = gc.get_threshold()
 
 
-def collect_garbage_seldom() -> None:
-    """Collect garbage more rarely than usual, and not at the end: objects in circles are not
+def reduce_garbage_collection() -> None:
+    """Have garbage collected more rarely than usual, and not at the end: objects in circles are not
     finalised then, and the system takes the memory.
     """
     gc.set_threshold(SELDOM_THRESHOLD)

@@ -4,11 +4,12 @@ an index.
 
 import json
 import shlex
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION_NAME: Final = "podium-suite"
@@ -22,7 +23,9 @@ PINS_FILE: Final = "constraints.txt"
 
 
 def format_install_command(*extras: str) -> str:
-    """Return the command that installs extras; quoted, since brackets are special to a shell."""
+    """Return the command that installs extras, into an editable installation as editable; quoted,
+    since brackets are special to a shell.
+    """
     clone, wanted = find_source_folder(), ",".join(extras)
     if clone is None:
         address = read_install_origin()
@@ -31,7 +34,8 @@ def format_install_command(*extras: str) -> str:
         )
     here = Path() if clone == Path.cwd() else clone
     pins = f"-c {shlex.quote(str(here / PINS_FILE))} " if (clone / PINS_FILE).is_file() else ""
-    return f"{INSTALL_PREFIX}{pins}{shlex.quote(f'{here}[{wanted}]')}"
+    edit = "-e " if is_installation_editable() else ""
+    return f"{INSTALL_PREFIX}{pins}{edit}{shlex.quote(f'{here}[{wanted}]')}"
 
 
 def describe_missing_module(module: str) -> str:
@@ -47,15 +51,27 @@ def describe_missing_module(module: str) -> str:
 
 
 @cache
-def read_install_origin() -> str:
-    """Return the URL that podium was installed from (PEP 610); empty if it came from an index, or
-    was not installed.
+def read_install_record() -> Mapping[str, Any]:
+    """Return the record of where podium was installed from (PEP 610); empty if it came from an
+    index, or was not installed.
     """
     try:
         text = distribution(DISTRIBUTION_NAME).read_text("direct_url.json")
     except PackageNotFoundError:
-        return ""
-    record = json.loads(text) if text else {}
+        return {}
+    return dict(json.loads(text)) if text else {}
+
+
+def is_installation_editable() -> bool:
+    """Return whether podium runs from its clone: an installation over it would be of a copy."""
+    return bool(read_install_record().get("dir_info", {}).get("editable"))
+
+
+def read_install_origin() -> str:
+    """Return the URL that podium was installed from; empty if it came from an index, or was not
+    installed.
+    """
+    record = read_install_record()
     scheme = f"{record['vcs_info']['vcs']}+" if "vcs_info" in record else ""
     return scheme + str(record.get("url", ""))
 

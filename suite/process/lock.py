@@ -28,7 +28,7 @@ SCENARIO_FOLDER_DEPTH: Final = 5
 
 
 @contextmanager
-def exclusive(results: Path) -> Iterator[None]:
+def lock_results_folder(results: Path) -> Iterator[None]:
     """Lock the results folder, reentrant within this process; RequestError if another process holds
     it.
 

@@ -15,7 +15,7 @@ SCRIPT_NAME: Final = "podium"
 
 
 @contextmanager
-def hidden_main_module() -> Iterator[None]:
+def hide_main_module() -> Iterator[None]:
     """Start children without a main module if it is podium's command line, to which no job refers;
     one of another program may define what is sent.
     """

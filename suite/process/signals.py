@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import ClassVar, Final, NoReturn
 
-from suite.errors import AbortedError
+from suite.errors import AbortedError, MachineError
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME_INTERRUPT_S: Final = 0.25
@@ -68,7 +68,7 @@ class Signals:
     """Received signals, and whether the main thread may be interrupted right now."""
 
     current: ClassVar["Signals | None"] = None
-    """The active object of this process, inside `raised_signals`."""
+    """The active object of this process, inside `raise_signals_in_block`."""
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -101,7 +101,7 @@ class Signals:
             raise self.received
 
     @contextmanager
-    def postponed(self) -> Iterator[None]:
+    def postpone(self) -> Iterator[None]:
         """Let the block check `received` at safe points; inside it, the signal is raised only after
         POSTPONED_GRACE_S.
         """
@@ -112,8 +112,8 @@ class Signals:
             self._postponed = before
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Inside `postponed`: raise pending and new signals in this block immediately."""
+    def raise_at_once(self) -> Iterator[None]:
+        """Inside `postpone`: raise pending and new signals in this block immediately."""
         before, self._postponed = self._postponed, False
         try:
             self.raise_received()
@@ -232,9 +232,9 @@ def kill_children() -> None:
         child.kill()
 
 
-def exit_without_waiting(sentence: str, code: int) -> NoReturn:
-    """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a
-    traceback.
+def kill_children_and_exit(sentence: str, code: int) -> NoReturn:
+    """Print why, kill the child processes, and leave without waiting for threads and loaders:
+    another Ctrl-C there would be a traceback.
     """
     with suppress(OSError):
         print(f"podium: {sentence}", file=sys.stderr, flush=True)
@@ -254,19 +254,19 @@ os.register_at_fork(after_in_child=detach_forked_child)
 
 
 @contextmanager
-def raised_signals() -> Iterator[Signals]:
-    """Raise signals inside the block, at its end at the latest; a nested block reuses the outer
-    one.
+def raise_signals_in_block() -> Iterator[Signals]:
+    """Raise signals inside the block, at its end at the latest, and yield what receives them; a
+    nested block reuses the outer one.
 
     Outside the main thread, where Python allows no handlers, nothing is ever received.
     """
     if Signals.current is not None or threading.current_thread() is not threading.main_thread():
-        with received_signal_first(Signals.current or UnheardSignals()) as signals:
+        with raise_received_signal_first(Signals.current or UnheardSignals()) as signals:
             yield signals
         return
     signals = Signals.current = Signals()
     try:
-        with received_signal_first(signals):
+        with raise_received_signal_first(signals):
             yield signals
     finally:
         Signals.current = None
@@ -274,13 +274,13 @@ def raised_signals() -> Iterator[Signals]:
 
 
 @contextmanager
-def received_signal_first(signals: Signals) -> Iterator[Signals]:
+def raise_received_signal_first(signals: Signals) -> Iterator[Signals]:
     """Raise a received signal at the block's end, and instead of an error behind it, which it
     caused: a pipe, a child, an import, a collective.
     """
     try:
         yield signals
-    except AbortedError:
+    except (AbortedError, MachineError):
         raise
     except Exception as error:
         if signals.received is not None:

@@ -230,9 +230,9 @@ class Benchmark:
     data: str = ""
     """Description of what the user's `--data DIR` must contain."""
     smoke_minutes: float | None = None
-    """Minutes of the whole campaign in `smoke`, on two free CPU cores."""
+    """Minutes of the whole campaign in `smoke`, on two CPU cores."""
     smoke_memory_gb: float | None = None
-    """Memory of its largest process, in GB."""
+    """Memory of its largest process, or of all together, as the source states; in GB."""
 
     @property
     def scored_metrics(self) -> tuple[str, ...]:

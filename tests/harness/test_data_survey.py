@@ -21,12 +21,12 @@ from podium_fakes.drive import events, log_path, options
 from harness import data_manifest, data_survey
 from harness.commands.data import data as command
 from harness.commands.infer import infer
-from harness.data_survey import add_findings_on_ranks, add_survey_findings
+from harness.data_survey import add_survey_results, add_survey_results_on_ranks
 from harness.request import resolve_request
 from harness.training.run_set import train_run_set
 from suite.cli import group
 from suite.dataset import StaleError, Survey
-from suite.errors import PodiumError, RequestError
+from suite.errors import MissingError, PodiumError, RequestError
 from suite.files import layout
 from suite.process.signals import Interrupted
 from suite.terms import Precision
@@ -89,7 +89,7 @@ def looked(root: Path, *words: str) -> Any:
 
 def told(root: Path, **changes: Any) -> Run:
     request = resolve_request(options(root.parent / "results", data=root, **changes), "fake")
-    return add_survey_findings(request, request.build_run(1, Precision.FP32))
+    return add_survey_results(request, request.build_run(1, Precision.FP32))
 
 
 def test_a_look_is_printed_and_kept(root: Path):
@@ -285,9 +285,11 @@ def test_a_manifest_that_is_not_what_was_written_is_refused(root: Path, spoil: A
     assert looked(root).exit_code == 0 and told(root).found
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.EROFS, RequestError), (errno.ENOSPC, MissingError)]
+)
 def test_a_cache_that_cannot_be_written_is_told(
-    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+    root: Path, number: int, kind: type[PodiumError], monkeypatch: pytest.MonkeyPatch
 ):
     """A disk that is read-only or full: one sentence, which names the way out."""
 
@@ -295,9 +297,7 @@ def test_a_cache_that_cannot_be_written_is_told(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(data_manifest, "write_json", refused)
-    with pytest.raises(
-        RequestError, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"
-    ):
+    with pytest.raises(kind, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"):
         told(root)
     assert not manifests(root)
 
@@ -398,9 +398,9 @@ def test_the_first_rank_of_each_machine_looks(root: Path):
             local_rank=local_rank,
             wait_for_ranks=lambda: order.append(f"waited after {Words.looks}"),
         )
-        assert add_findings_on_ranks(request, replace(run, local_rank=local_rank), ranks).found == {
-            "words": ["one", "two", "three"]
-        }
+        assert add_survey_results_on_ranks(
+            request, replace(run, local_rank=local_rank), ranks
+        ).found == {"words": ["one", "two", "three"]}
     assert order == ["waited after 1"] * 2
 
 
@@ -410,7 +410,7 @@ def test_a_workload_without_a_data_set_is_told_nothing(
     """A third party's need not have one; the command says so."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     request = resolve_request(options(tmp_path / "results"), "fake")
-    assert add_survey_findings(request, request.build_run(1, Precision.FP32)).found is None
+    assert add_survey_results(request, request.build_run(1, Precision.FP32)).found is None
     done = CliRunner().invoke(command, ["fake"])
     assert isinstance(done.exception, RequestError) and done.exception.exit_code == 2
 

@@ -290,6 +290,22 @@ def test_little_memory_and_disk_are_told(
     assert "has no int4" not in told and "podium doctor -v says why" in told
 
 
+def test_little_shared_memory_is_told_where_data_workers_need_it(monkeypatch: pytest.MonkeyPatch):
+    """A container has 64 MiB of /dev/shm unless it is given more."""
+    for sizes, told in (
+        ((64.0, 63.0), "/dev/shm: 63 MiB free, data workers need 64 MiB; --set"),
+        (
+            None,
+            "/dev/shm: does not exist, data workers need 64 MiB; --set data.workers=0, or give",
+        ),
+    ):
+        monkeypatch.setattr(report, "read_shared_memory_mib", lambda sizes=sizes: sizes)
+        assert report.find_shared_memory_problem(["resnet50"]).startswith(told)
+    assert not report.find_shared_memory_problem([])
+    monkeypatch.setattr(report, "read_shared_memory_mib", lambda: (64.0, 64.0))
+    assert not report.find_shared_memory_problem(["resnet50"])
+
+
 def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once(
     capsys: pytest.CaptureFixture[str],
 ):
@@ -457,3 +473,22 @@ def test_input_pipelines_are_told_with_where_they_work(
 def test_the_default_input_pipeline_is_ready_everywhere(fake: dict[str, Any]):
     """The one that a user who names none gets."""
     assert {"name": "default", "place": "cpu", "state": "ready", "why": ""} in fake["inputs"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_cache_that_cannot_be_written_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: bool
+):
+    """It is listed; the exit code is 3 unless the cache holds something, which may be all that is
+    needed.
+    """
+    cache = Path("/proc/self" if filled else tmp_path / "afile/cache")
+    (tmp_path / "afile").touch()
+    monkeypatch.setenv("PODIUM_CACHE", str(cache))
+    done = CliRunner().invoke(command, ["fake", "--format", "json"])
+    said = json.loads(done.stdout)
+    assert said["machine"]["cache_problem"] in said["machine"]["short_of"]
+    assert "; set PODIUM_CACHE to a writable folder" in said["machine"]["cache_problem"]
+    assert any(each["state"] == "ready" for each in said["workloads"])
+    assert isinstance(done.exception, MissingError) != filled, done.exception

@@ -446,17 +446,17 @@ def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(
     }
 
 
-@pytest.mark.parametrize("moment", ["supersede", "write_json"])
+@pytest.mark.parametrize("moment", ["move_to_superseded", "write_json"])
 def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(
     served: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ):
     """The earlier runs were aside, and the new ones were cleaned away as if they were not whole."""
     original, calls = getattr(staging, moment), iter(range(100))
 
-    def disturbed(*given: object) -> object:
+    def disturbed(*given: object, **named: object) -> object:
         turn = next(calls)
-        found = original(*given)
-        if moment == "supersede":
+        found = original(*given, **named)
+        if moment == "move_to_superseded":
             os.kill(os.getpid(), signal.SIGINT)
         elif turn == 1:
             raise OSError(28, "No space left on device")
@@ -481,17 +481,17 @@ def test_two_misses_and_a_stop_between_them_say_nothing_false(
     miss = "data.shuffle_labels=true"
     with pytest.raises(JudgedError):
         train_run_set("fake", options(tmp_path, miss), seed=1)
-    moving = set_state.supersede
+    moving = set_state.move_to_superseded
 
-    def killed(results: Path, paths: object, *rest: object) -> object:
-        moving(results, paths, *rest)  # type: ignore[arg-type]
+    def killed(paths: object, **named: object) -> object:
+        moving(paths, **named)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         real = set_state.move_set_into_results
 
         def take_place(*given: object) -> None:
-            patch.setattr(set_state, "supersede", killed)
+            patch.setattr(set_state, "move_to_superseded", killed)
             real(*given)  # type: ignore[arg-type]
 
         patch.setattr(set_state, "move_set_into_results", take_place)

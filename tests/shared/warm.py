@@ -158,7 +158,7 @@ def serve(modules: Sequence[str]) -> None:
     from suite import registry
     from suite.process import garbage
 
-    garbage.collect_garbage_seldom()
+    garbage.reduce_garbage_collection()
     for module in modules:
         import_module(module)
     registry.load_round()

@@ -206,6 +206,30 @@ def test_help_names_the_choices(podium: Podium) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "pieces", "absent"),
+    [
+        ("train", ["train only checks that it can"], ["several GPUs", "Inference engine"]),
+        ("import", ["a GPU if there is one"], ["several GPUs"]),
+        ("precision", ["a GPU if there is one"], ["several GPUs"]),
+        ("infer", ["several GPUs: cuda:0-7,9", "becomes the first performance run"], []),
+        ("peak", ["several GPUs: cuda:0-7,9", "0.02 is 2 %"], ["is the result"]),
+        ("audit", ["several GPUs: cuda:0-7,9"], []),
+        ("serve", ["several GPUs: cuda:0-7,9"], []),
+        ("run", ["if it is `all`", "[x>=0]"], ["several GPUs"]),
+        ("data", ["required for quick and full"], []),
+        ("check", ["[PATH...]", "2: the request is wrong"], []),
+    ],
+)
+def test_help_is_about_the_command_itself(
+    podium: Podium, command: str, pieces: list[str], absent: list[str]
+) -> None:
+    """`train` explained what `infer` accepts, and `check` required a PATH that --config does not."""
+    told = " ".join(podium(command, "--help").stdout.split())
+    assert [piece for piece in pieces if piece not in told] == []
+    assert [piece for piece in absent if piece in told] == []
+
+
+@pytest.mark.parametrize(
     ("error", "code"),
     [
         (JudgedError("j"), 1),

@@ -19,9 +19,9 @@ CLONE = Path(installation.__file__).parents[2]
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Where podium comes from is looked up once a process."""
-    installation.read_install_origin.cache_clear()
+    installation.read_install_record.cache_clear()
     yield
-    installation.read_install_origin.cache_clear()
+    installation.read_install_record.cache_clear()
 
 
 class Installed:
@@ -34,20 +34,27 @@ class Installed:
         return self.text if name == "direct_url.json" else None
 
 
+@pytest.mark.parametrize("editable", [False, True])
 def test_from_a_clone_it_is_the_clone_that_is_installed_with_its_pins(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editable: bool
 ) -> None:
     """`podium-suite[run]` is on no index that a newcomer has, and zsh takes brackets for a
-    pattern.
+    pattern. An editable installation stays one.
     """
+    record = {"url": CLONE.as_uri(), "dir_info": {"editable": True} if editable else {}}
+    monkeypatch.setattr(installation, "distribution", lambda name: Installed(**record))
     monkeypatch.chdir(CLONE)
-    assert installation.format_install_command("run") == "pip install -c constraints.txt '.[run]'"
+    edit = ["-e"] if editable else []
+    assert installation.format_install_command("run") == " ".join(
+        ["pip install -c constraints.txt", *edit, "'.[run]'"]
+    )
     monkeypatch.chdir(tmp_path)
     assert shlex.split(installation.format_install_command("run", "onnx")) == [
         "pip",
         "install",
         "-c",
         str(CLONE / "constraints.txt"),
+        *edit,
         f"{CLONE}[run,onnx]",
     ]
 

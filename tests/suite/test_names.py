@@ -16,7 +16,7 @@ CEILINGS: Final = {"shared": 4, "participles": 0, "prepositions": 2, "one word":
 SLACK: Final = 5
 """How far a count may fall before its ceiling has to be lowered."""
 NOT_VERB_PHRASES: Final = re.compile(
-    r"property|setter|rule\(|contextmanager|click|command|group|overload|abstractmethod"
+    r"property|setter|rule\(|click|command|group|overload|abstractmethod"
 )
 """Decorators of functions that are named by what they are."""
 PARTICIPLES: Final = frozenset(
@@ -145,3 +145,26 @@ def test_names_that_need_their_body_read_become_fewer(
     found = counted[kind]
     assert len(found) <= CEILINGS[kind], f"{kind}: {sorted(found)}"
     assert len(found) >= CEILINGS[kind] - SLACK, f"{kind}: lower the ceiling to {len(found)}"
+
+
+def list_documented_arguments(function: Function) -> list[str]:
+    _, _, section = (ast.get_docstring(function) or "").partition("\nArgs:\n")
+    return re.findall(r"^ {4}(\w+):", section.partition("\n\n")[0], re.MULTILINE)
+
+
+def test_a_docstring_describes_the_parameters_that_there_are() -> None:
+    """One described `seen` and `round_of`, which had long had other names."""
+    described = [
+        (
+            path,
+            function.name,
+            name,
+            {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)},
+        )
+        for path, module in list_modules()
+        for function in ast.walk(module)
+        if isinstance(function, Function)
+        for name in list_documented_arguments(function)
+    ]
+    assert described
+    assert [place for *place, name, parameters in described if name not in parameters] == []

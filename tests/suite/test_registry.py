@@ -13,7 +13,7 @@ import pytest
 
 from suite import plugins, registry
 from suite.errors import MissingError, RequestError
-from suite.process.signals import Terminated, raised_signals
+from suite.process.signals import Terminated, raise_signals_in_block
 from suite.rounds import RoundKind
 
 CACHED = (
@@ -129,7 +129,7 @@ def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(
         point("made", "stopped_when_made:Far", registry.ENGINE_GROUP),
     )
     for name in ("far", "made"):
-        with pytest.raises(Terminated), raised_signals(), pytest.raises(Terminated):
+        with pytest.raises(Terminated), raise_signals_in_block(), pytest.raises(Terminated):
             registry.build_plugin_object(registry.ENGINE_GROUP, "engine", name)
 
 

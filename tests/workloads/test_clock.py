@@ -144,6 +144,6 @@ def test_the_guard_sees_an_album_that_is_read_too_early(
     """The negative control: a workload that is not told what is in its data reads them before the
     clock.
     """
-    monkeypatch.setattr(timed_run, "add_findings_on_ranks", lambda request, run, ranks: run)
+    monkeypatch.setattr(timed_run, "add_survey_results_on_ranks", lambda request, run, ranks: run)
     with pytest.raises(JudgedError, match="was opened before the clock"):
         run_set.train_run_set("resnet50", asked("resnet50", small / "results"), seed=1, runs=1)

@@ -1,22 +1,17 @@
 """Embedded data, generated once into the cache."""
 
-import fcntl
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from suite.files.cache import fill_cache_entry
+
 
 def create_cached_folder(cache: Path, name: str, write_content: Callable[[Path], None]) -> Path:
-    """Return the folder `name` of the cache, written at first use; safe for concurrent
-    processes.
+    """Return the folder `name` of the cache, written at first use; safe for concurrent processes.
+    PodiumError if the cache cannot be written.
     """
-    cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
-    with (cache / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released with its process, however that ends
-        if not folder.is_dir():
-            partial = folder.with_name(f"{name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
+    with fill_cache_entry(folder) as partial:
+        if partial is not None:
             write_content(partial)
-            partial.rename(folder)
     return folder

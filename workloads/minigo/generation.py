@@ -114,7 +114,7 @@ class GenerationSettings:
 
 def play_selfplay_group(games: GenerationSettings, group: int) -> SelfPlayExamples:
     """Play a group of games of a network against itself."""
-    with one_thread():
+    with use_one_thread():
         group_of_games = SelfPlayGroup(
             build_board_geometry(games.board),
             games.rules,
@@ -133,7 +133,7 @@ def play_evaluation_group(games: GenerationSettings, group: int) -> PlayedMatch:
         build_board_geometry(games.board),
         games.opponent_settings or games.player_settings,
     )
-    with one_thread():
+    with use_one_thread():
         opponent = (
             games.apply_pass_last(games.opponent.build_player(games.device))
             if games.opponent
@@ -154,7 +154,7 @@ def play_evaluation_group(games: GenerationSettings, group: int) -> PlayedMatch:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Compute with one thread, so that sums do not depend on the number of threads, and processes
     can share the cores.
     """

@@ -2,7 +2,6 @@
 for every framework.
 """
 
-import fcntl
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.errors import RequestError
+from suite.files.cache import fill_shared_entry
 from suite.workload import Run
 from workloads.common.embedded_cache import create_cached_folder
 from workloads.common.inputs import batches
@@ -153,18 +153,13 @@ def ensure_vocabulary_file(
     """Return the vocabulary next to the data, built from both languages at first use; safe for
     concurrent processes.
     """
-    if path.is_file():
-        return path
     try:
-        with path.with_name(f"{path.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not path.is_file():
+        with fill_shared_entry(path) as partial:
+            if partial is not None:
                 training_text = read_corpus()
-                partial = path.with_name(f"{path.name}.partial")
                 subwords.build_subtoken_vocabulary(
                     (*training_text.sources, *training_text.targets), size
                 ).write_vocabulary(partial)
-                partial.rename(path)
     except OSError as error:
         raise RequestError(
             f"vocabulary {path}: does not exist, and cannot be written ({error.strerror})"

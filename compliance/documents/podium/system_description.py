@@ -37,14 +37,14 @@ class SystemDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     division: str
     status: str
     system_name: str
-    number_of_nodes: int | str | None
-    host_processors_per_node: int | str | None
+    number_of_nodes: int | float | str | None
+    host_processors_per_node: int | float | str | None
     host_processor_model_name: str | None
-    host_processor_core_count: int | str | None
+    host_processor_core_count: int | float | str | None
     host_memory_capacity: str | None
     host_storage_type: str | None
     host_storage_capacity: str | None
-    accelerators_per_node: int | str | None
+    accelerators_per_node: int | float | str | None
     accelerator_model_name: str | None
     accelerator_memory_configuration: str | None
     accelerator_memory_capacity: str | None

@@ -10,6 +10,7 @@ from typing import Final
 from compliance.documents.training.evaluations import PublishedEvaluation, parse_run_progress
 from compliance.documents.training.log import GLOBAL_BATCH_KEY, PublishedLog
 from compliance.documents.training.values import is_plain_finite_number
+from compliance.rules.training.log_identity import find_other_result_event
 from compliance.verdict import About, Fault
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark
@@ -172,7 +173,11 @@ def check_missing_evaluation(
 
 
 def check_unfinished_evaluations(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
-    """Yield a log in which evaluations end without a result."""
+    """Yield a log in which evaluations end without a result, unless it has their results under
+    another name, which log.present tells.
+    """
+    if find_other_result_event(log):
+        return
     results = len(log.list_records(events.EVAL_ACCURACY))
     ended = len(
         {parse_run_progress(record, row.progress) for record in log.list_records(events.EVAL_STOP)}

@@ -4,6 +4,7 @@ folder.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from compliance.documents.organisation_name import is_organisation_name, mark_code_points
@@ -39,6 +40,15 @@ ALTERNATIVE_EVENTS: Final = (
 """A log since v1.0 has one of these. Source: mlcommons/logging, training_1.0.0 to training_6.1.0,
 common.yaml, AT_LEAST_ONE_OR.
 """
+OTHER_RESULT_EVENTS: Final = (
+    "eval_error",
+    "eval_loss",
+    "eval_score",
+    "eval_metric",
+    "eval_perplexity",
+    "eval_result",
+)
+"""Names under which a program may log the result of an evaluation instead of eval_accuracy."""
 DECISIVE_EVENTS: Final = frozenset(
     {events.RUN_START, events.RUN_STOP, events.EVAL_ACCURACY, TEXT_FORM_BATCH_KEY}
 )
@@ -202,7 +212,17 @@ def present(log: PublishedLog) -> Iterator[Fault]:
     for key in wanted:
         if not log.counts.get(key):
             about = None if key in DECISIVE_EVENTS else About.FORM
-            yield log.build_fault(f"no {key}", "a record", about=about)
+            other = find_other_result_event(log) if key == events.EVAL_ACCURACY else None
+            fault = log.build_fault(f"no {key}", "a record", about=about)
+            yield (
+                replace(
+                    fault,
+                    found=f"no {key}; found {other} {log.counts[other]} times",
+                    advice=f"log the result of each evaluation as {key}, whatever its metric is.",
+                )
+                if other
+                else fault
+            )
     started = log.row and (log.row.strict or (log.free and log.row.data_set))
     for one, other, where in (
         ALTERNATIVE_EVENTS[: len(ALTERNATIVE_EVENTS) if log.free else 1] if started else ()
@@ -211,6 +231,16 @@ def present(log: PublishedLog) -> Iterator[Fault]:
             yield log.build_fault(
                 f"neither {one} nor {other}", f"one of them when {where}", about=About.FORM
             )
+
+
+def find_other_result_event(log: PublishedLog) -> str | None:
+    """Return the event under which a log without eval_accuracy has the results of its evaluations;
+    None if it has none.
+    """
+    if log.counts.get(events.EVAL_ACCURACY):
+        return None
+    found = [key for key in OTHER_RESULT_EVENTS if log.counts.get(key)]
+    return max(found, key=log.counts.__getitem__, default=None)
 
 
 @rule("log.event_type", PublishedLog)

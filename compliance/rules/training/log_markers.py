@@ -21,7 +21,7 @@ from compliance.rules.training.log_clock import (
     format_ns_as_seconds,
     list_early_records,
 )
-from compliance.rules.training.log_identity import format_short_value
+from compliance.rules.training.log_identity import find_other_result_event, format_short_value
 from compliance.verdict import Fault
 from suite import events
 
@@ -109,7 +109,7 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         starts, stops = log.list_records(start), log.list_records(stop)
         if starts and stops:
             yield from check_pairs(log, starts, stops)
-        elif starts and start != events.EPOCH_START:
+        elif starts and start != events.EPOCH_START and not find_other_result_event(log):
             yield log.build_fault(
                 f"{len(starts)} {start} without any {stop}", "an end of each", starts[0].line
             )

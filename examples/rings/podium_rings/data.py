@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from suite.errors import RequestError
-from suite.files.layout import written
+from suite.files.cache import fill_cache_entry
 from suite.workload import Run
 
 CLASSES: Final = 3
@@ -50,8 +50,8 @@ def draw(folder: Path) -> Path:
         distance = ring + 1 + NOISE * generator.standard_normal(count)
         angle = generator.uniform(0, 2 * np.pi, count)
         rows = np.stack([distance * np.cos(angle), distance * np.sin(angle), ring], axis=1)
-        if not (folder / f"{part}.csv").exists():
-            with written(folder / f"{part}.csv") as partial:
+        with fill_cache_entry(folder / f"{part}.csv") as partial:
+            if partial is not None:
                 partial.write_text(
                     "".join(f"{x:.6f},{y:.6f},{int(label)}\n" for x, y, label in rows), "ascii"
                 )

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from click import unstyle
 
-from harness.engines.cache import lock_cached_file
 from harness.engines.onnx.example_sizes import (
     build_export_inputs,
     choose_larger_sizes,
@@ -28,7 +27,7 @@ from harness.engines.onnx.example_sizes import (
 )
 from harness.engines.outputs import convert_outputs_to_tuple
 from suite.errors import MissingError
-from suite.files.layout import written
+from suite.files.cache import fill_cache_entry
 
 if TYPE_CHECKING:
     import onnx
@@ -61,10 +60,9 @@ def ensure_onnx_export(network: Network[torch.Tensor], cache: Path) -> Path:
     differs from its source.
     """
     path = cache / "onnx" / f"{compute_export_key(network)}.onnx"
-    with lock_cached_file(path):
-        if not path.exists():
-            with written(path) as partial:
-                export_to_onnx(network, partial)
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
+            export_to_onnx(network, partial)
     return path
 
 

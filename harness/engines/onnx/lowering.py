@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.cache import lock_cached_file
 from harness.engines.onnx import quantization
 from harness.engines.onnx.export import read_onnx_model
 from suite.engine import RANGE
 from suite.errors import MissingError
-from suite.files.layout import written
+from suite.files.cache import fill_cache_entry
 from suite.terms import Precision
 
 if TYPE_CHECKING:
@@ -85,10 +84,9 @@ def ensure_derived_onnx(
     import onnx
 
     path = source.with_name(f"{source.stem}-{name}.onnx")
-    with lock_cached_file(path):
-        if not path.exists():
-            with written(path) as partial:
-                onnx.save(change(read_onnx_model(source)), partial)
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
+            onnx.save(change(read_onnx_model(source)), partial)
     return path
 
 

@@ -16,11 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.cache import lock_cached_file
 from harness.machine.system_description import read_cpu_fields
 from suite.engine import RANGE
 from suite.errors import RequestError
-from suite.files.layout import written
+from suite.files.cache import fill_cache_entry
 
 if TYPE_CHECKING:
     import onnx
@@ -86,12 +85,9 @@ def ensure_int8_onnx(
             f"network {network.name}: the calibration list {calibration.list_name} is empty"
         )
     path = source.with_name(f"{compute_int8_key(source, calibration, form)}.onnx")
-    with lock_cached_file(path):
-        if not path.exists():
-            with (
-                written(path) as partial,
-                redirect_stdout(io.StringIO()),
-            ):  # the library prints to stdout
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
+            with redirect_stdout(io.StringIO()):  # the library prints to stdout
                 write_int8_onnx(network, source, calibration, form, partial)
     return path
 
@@ -233,12 +229,11 @@ def ensure_fp16_onnx(source: Path) -> Path:
     from onnxruntime.transformers.onnx_model import OnnxModel
 
     path = source.with_name(f"{source.stem}-fp16.onnx")
-    with lock_cached_file(path):
-        if not path.exists():
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
             half = OnnxModel(convert_float_to_float16(onnx.load(source), keep_io_types=True))
             half.topological_sort()  # required by ONNX; the converter appends its casts at the end
-            with written(path) as partial:
-                onnx.save(half.model, partial)
+            onnx.save(half.model, partial)
     return path
 
 

@@ -15,12 +15,11 @@ from contextlib import suppress
 from dataclasses import is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.engines.cache import lock_cached_file
 from harness.engines.onnx.export import EXPORT_TOLERANCE, MIN_OUTPUT_SCALE
 from suite.errors import MissingError
+from suite.files.cache import fill_cache_entry
 from suite.files.layout import sync_to_disk
 
 if TYPE_CHECKING:
@@ -34,15 +33,11 @@ def ensure_saved_model(network: Network[Any], cache: Path) -> Path:
     source.
     """
     path = cache / "tensorflow" / compute_saved_model_key(network)
-    with lock_cached_file(path):
-        if not path.is_dir():
-            with TemporaryDirectory(dir=path.parent) as folder:
-                partial = Path(folder) / "model"
-                write_frozen_model(network, partial)
-                for each in (*partial.rglob("*"), partial):
-                    sync_to_disk(each)
-                partial.rename(path)
-                sync_to_disk(path.parent)
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
+            write_frozen_model(network, partial)
+            for each in partial.rglob("*"):
+                sync_to_disk(each)
     return path
 
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.engines.cache import lock_cached_file
 from harness.engines.tensorrt import plan
 from harness.engines.tensorrt.plan import EngineRequest
 from suite.errors import MissingError
-from suite.files.layout import written
+from suite.files.cache import fill_cache_entry
+from suite.files.layout import replace_atomically
 from suite.units import MIB
 
 MAX_TENSORRT_MESSAGE_LENGTH: Final = 300
@@ -58,11 +58,10 @@ def load_tensorrt_engine(
     An engine must not outlive its runtime.
     """
     path = cache / "tensorrt" / f"{request.key}.engine"
-    with lock_cached_file(path):
-        if not path.exists():
+    with fill_cache_entry(path) as partial:
+        if partial is not None:
             made = build_serialised_engine(trt, log, source, request, path.parent)
-            with written(path) as partial:
-                plan.write_engine_file(partial, request, made)
+            plan.write_engine_file(partial, request, made)
     engine = runtime.deserialize_cuda_engine(plan.read_engine_file(path, request))
     if engine is None:
         raise MissingError(
@@ -92,7 +91,7 @@ def build_serialised_engine(
             f"network {request.network}: TensorRT {request.target.tensorrt} cannot build it in"
             f" {request.precision}: {format_last_errors(log)}"
         )
-    with written(timings) as partial:
+    with replace_atomically(timings) as partial:
         partial.write_bytes(memoryview(cache.serialize()))
     return bytes(memoryview(made))
 

@@ -18,12 +18,12 @@ COUNTER_INTERVAL_S: Final = 0.2
 MICRO_PER_UNIT: Final = 1e6
 
 
-def print_power_sources(root: Path, form: str) -> None:
+def print_power_sources(root: Path, output_format: str) -> None:
     """Print all sources."""
     found = [
         probe_power_source(name, root) for name in registry.list_entry_points(registry.POWER_GROUP)
     ]
-    if form == "json":
+    if output_format == "json":
         click.echo(
             json.dumps({"root": str(root), "rehearsal": root != ROOT, "sources": found}, indent=2)
         )

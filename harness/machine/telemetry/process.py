@@ -241,7 +241,9 @@ def plan_sampling(
 
 
 @contextmanager
-def sampling(path: Path, device: str, more: Sequence[SourceOpening] = ()) -> Iterator[RunSampler]:
+def sample_during_block(
+    path: Path, device: str, more: Sequence[SourceOpening] = ()
+) -> Iterator[RunSampler]:
     """Sample while the block runs; an exception in the block discards the samples."""
     sampler = RunSampler(plan_sampling(path, device, more))
     try:

@@ -23,11 +23,11 @@ from suite.audits.rules import require_audit_rules
 from suite.cli import RunOptions
 from suite.errors import JudgedError
 from suite.files.layout import PARTIAL_SUFFIX, compute_file_sha256, sync_to_disk
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.ledger.steps import AttemptKind, StepKind
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.records import AuditRecord
 
 AUDIT_VERDICTS: Final = {True: "passed", False: "failed"}
@@ -51,7 +51,7 @@ def audit_workload(
     tests = [each for each in require_audit_rules(rules).tests if test in ("all", each)]
     serving_setup = set_up_serving(workload, options, checkpoint)
     try:
-        with raised_signals(), exclusive(serving_setup.entry.results):
+        with raise_signals_in_block(), lock_results_folder(serving_setup.entry.results):
             failed = list(
                 run_compliance_tests(
                     serving_setup,
@@ -160,9 +160,9 @@ def store_compliance_test(
         .as_posix(): compute_file_sha256(path)
         for path in paths
     }
-    with raised_signals() as signals, signals.postponed():
+    with raise_signals_in_block() as signals, signals.postpone():
         ledger_attempt.record_end(StepKind.SERVED, hashed, verdict)
-        supersede(results, [ledger_attempt.folder])
+        move_to_superseded([ledger_attempt.folder], results=results)
         partial.rename(ledger_attempt.folder)
         sync_to_disk(ledger_attempt.folder.parent)
         serving_setup.ledger.settle()

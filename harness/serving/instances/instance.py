@@ -92,7 +92,7 @@ def run_instance_process(
         threads
     )  # read when a framework is loaded, which the first message does
     threading.Thread(target=end_with_parent, daemon=True).start()
-    garbage.collect_garbage_seldom()
+    garbage.reduce_garbage_collection()
     try:
         instance = Instance(number, pipe.recv())
         while True:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.children.process import Abort, ChildFailure, describe_process_end
-from harness.children.starting import interrupts_blocked
+from harness.children.starting import block_interrupts
 from harness.machine.placement import InstancePlacement
 from harness.serving.instances.instance import InstanceReport, SystemBuilder, run_instance_process
 from suite.errors import JudgedError
@@ -47,7 +47,7 @@ class InstanceProcess:
         self.process = context.Process(
             target=run_instance_process, args=(number, placement, threads, theirs), daemon=True
         )
-        with interrupts_blocked(), main_module.hidden_main_module():
+        with block_interrupts(), main_module.hide_main_module():
             self.process.start()
         theirs.close()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from suite.files.layout import QUERY_RECORD_FILE, written
+from suite.files.layout import QUERY_RECORD_FILE, replace_atomically
 from suite.loadgen.query_record import MAX_QUERY_RECORD_ROWS, QUERY_RECORD_FIELDS
 from suite.loadgen.scenario import Scenario
 
@@ -90,7 +90,10 @@ def write_query_times(
     import numpy
 
     try:
-        with written(folder / QUERY_RECORD_FILE) as partial, partial.open("wb") as stream:
+        with (
+            replace_atomically(folder / QUERY_RECORD_FILE) as partial,
+            partial.open("wb") as stream,
+        ):
             numpy.save(stream, build_query_table(scenario, issued, workers), allow_pickle=False)
     except (OSError, MemoryError) as error:
         return (

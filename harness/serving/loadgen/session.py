@@ -273,9 +273,11 @@ def run_with_telemetry(job: LoadGenJob, tick: Callable[[], None] | None) -> Load
     """
     if job.schedule.mode is Mode.ACCURACY:
         return run_in_child(run_loadgen, job, tick)
-    from harness.machine.telemetry.process import sampling
+    from harness.machine.telemetry.process import sample_during_block
 
-    with sampling(job.folder / TELEMETRY_FILE, job.system.device, job.power.openings) as sampler:
+    with sample_during_block(
+        job.folder / TELEMETRY_FILE, job.system.device, job.power.openings
+    ) as sampler:
         time.sleep(job.idle_s)
         outcome = run_in_child(run_loadgen, job, tick)
         time.sleep(job.power.linger_s)  # LoadGen's clock has stopped

@@ -28,7 +28,7 @@ from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.errors import RequestError
 from suite.process import garbage
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.workload import PayloadInference
 
 TRITON_CHOICE: Final = "triton"
@@ -71,7 +71,7 @@ def serve_over_network(
     service.start()
     garbage.freeze_loaded_objects()
     facts = describe_served_system(serving_setup, recorder, server)
-    with raised_signals():
+    with raise_signals_in_block():
         run_server_until_signal(facts, service, address, credentials)
 
 

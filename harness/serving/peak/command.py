@@ -37,8 +37,8 @@ from suite.files.json_files import write_json
 from suite.files.layout import convert_to_slug, find_owning_results
 from suite.loadgen.early_stopping import compute_queries_needed
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.records import SearchRecord
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.peak_search import NextRun
@@ -94,7 +94,7 @@ def measure_peak(
     options: RunOptions,
     peak_options: PeakOptions,
     checkpoint: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
     one full run.
@@ -105,9 +105,9 @@ def measure_peak(
     study_folder = build_peak_study_path(serving_setup, peak_options)
     try:
         with (
-            raised_signals(),
-            exclusive(serving_setup.entry.results),
-            redirect_stdout(sys.stderr if form == "json" else sys.stdout),
+            raise_signals_in_block(),
+            lock_results_folder(serving_setup.entry.results),
+            redirect_stdout(sys.stderr if output_format == "json" else sys.stdout),
         ):
             serving_setup = replace(serving_setup, description=described).copy_with_threads(
                 resolve_thread_count(
@@ -124,7 +124,7 @@ def measure_peak(
         raise type(error)(
             f"{workload}: {error}; what was measured is kept, and the same command continues"
         ) from error
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps(asdict(found), indent=2))
     else:
         click.echo(f"{format_peak_summary(found)}\nsaved in {study_folder}")
@@ -133,7 +133,7 @@ def measure_peak(
             "no full run was VALID" if found.answer.runs else "the budget ended before a full run"
         )
     if (
-        form != "json"
+        output_format != "json"
         and found.sought.of_round
         and study_folder == build_peak_study_path(serving_setup, ROUND_PEAK_OPTIONS)
         and peak_options.tolerance == ROUND_PEAK_OPTIONS.tolerance

@@ -23,7 +23,7 @@ from harness.serving.setup import ServingSetup
 from suite.errors import JudgedError
 from suite.files.json_files import write_json
 from suite.files.layout import DETAIL_LOG, PARTIAL_SUFFIX, QUERY_RECORD_FILE
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.advice import EXPECTED_LATENCY_SHARE
 from suite.loadgen.headline import HEADLINE_METRICS
@@ -96,7 +96,7 @@ def recover_earlier_trials(session: SearchSession) -> list[RateAttempt]:
         else:
             trials.append(record.trial)
     table = [] if trials else [session.study_folder / STUDY_FILE]
-    supersede(session.study_folder.parents[1], [*strange, *table])
+    move_to_superseded([*strange, *table], results=session.study_folder.parents[1])
     return trials
 
 

@@ -45,11 +45,11 @@ from suite.cli import RunOptions
 from suite.console.screen import print_progress_note
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.json_files import write_json
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.files.untrusted_files import UnreadableError, read_untrusted_file
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import Interrupted, raise_signals_in_block
 from suite.studies.documents import STUDIES_FOLDER, STUDY_FILE
 from suite.studies.precision import (
     OFFLINE_RATE_KEY,
@@ -109,7 +109,12 @@ class ComparedSystem:
 
 
 def compare_precisions(
-    workload: str, options: RunOptions, *, engine: str | None, checkpoint: Path | None, form: str
+    workload: str,
+    options: RunOptions,
+    *,
+    engine: str | None,
+    checkpoint: Path | None,
+    output_format: str,
 ) -> None:
     """Measure every combination that this machine can run, print and save the table; JudgedError if
     a row is not compliant.
@@ -125,9 +130,9 @@ def compare_precisions(
     study_folder = build_precision_study_path(options.results, workload)
     try:
         with (
-            raised_signals(),
-            exclusive(options.results.absolute()),
-            redirect_stdout(sys.stderr if form == "json" else sys.stdout),
+            raise_signals_in_block(),
+            lock_results_folder(options.results.absolute()),
+            redirect_stdout(sys.stderr if output_format == "json" else sys.stdout),
         ):
             threads = options.threads or choose_row_threads(request, chosen, wanted, study_folder)
             request = replace(request, options=replace(request.options, threads=threads))
@@ -139,7 +144,7 @@ def compare_precisions(
         raise type(error)(
             f"{workload}: {error}; what was measured is kept; continue with: {command}"
         ) from error
-    print_precision_table(study, study_folder, form)
+    print_precision_table(study, study_folder, output_format)
     own = [row for row in study.rows if (row.engine, row.precision) in wanted]
     if bad := [f"{row.engine} {row.precision}: {row.why}" for row in own if not row.compliant]:
         raise JudgedError("; ".join(bad))
@@ -216,7 +221,7 @@ def begin_precision_study(
     )
     earlier = read_precision_study(study_folder)
     if earlier is None or replace(earlier, finished=False, rows=()) != begun:
-        supersede(request.options.results.absolute(), [study_folder.absolute()])
+        move_to_superseded([study_folder.absolute()], results=request.options.results.absolute())
         return begun
     kept = tuple(row for row in earlier.rows if (row.engine, row.precision) not in wanted)
     if kept:

@@ -13,7 +13,7 @@ from harness.serving.setup import ServingSetup
 from harness.serving.staging import NO_LOADGEN_VERDICT, VALID_RUN, ServingPlan, copy_ground_truth
 from suite import __version__
 from suite.files.layout import PARTIAL_SUFFIX, ResultsEntry, sync_to_disk
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord
 from suite.rounds import HyperValue, ScenarioRow
@@ -144,7 +144,7 @@ def copy_earlier_runs(serving_setup: ServingSetup, results: Path) -> bool:
             locate_row_run(each.entry, serving_setup, scenario, mode)
             for each in (source, serving_setup)
         )
-        supersede(serving_setup.entry.results, [target])
+        move_to_superseded([target], results=serving_setup.entry.results)
         copy_run_folder(run_folder, target)
     return bool(taken)
 

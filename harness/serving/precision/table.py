@@ -10,9 +10,9 @@ from suite.studies.precision import SHOWN_PERCENTILES, PrecisionStudy
 from suite.units import NS_PER_MS
 
 
-def print_precision_table(study: PrecisionStudy, study_folder: Path, form: str) -> None:
+def print_precision_table(study: PrecisionStudy, study_folder: Path, output_format: str) -> None:
     """Print the table, or the document alone."""
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps(msgspec.to_builtins(study)))
         return
     from rich.console import Console

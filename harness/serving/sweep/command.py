@@ -34,8 +34,8 @@ from suite import registry
 from suite.cli import RunOptions
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
-from suite.process.lock import exclusive
-from suite.process.signals import raised_signals
+from suite.process.lock import lock_results_folder
+from suite.process.signals import raise_signals_in_block
 from suite.studies.documents import (
     POINT_FILE,
     SAMPLES_LIST_FILE,
@@ -52,12 +52,12 @@ REPEATED_POINT_SUFFIX: Final = "again"
 """Suffix of the folder of a repeated point."""
 
 
-def run_sweep(request: SweepOptions, options: RunOptions, form: str) -> None:
+def run_sweep(request: SweepOptions, options: RunOptions, output_format: str) -> None:
     """Measure, print and save; JudgedError if no point could be measured."""
     with (
-        raised_signals(),
-        exclusive(options.results.absolute()),
-        redirect_stdout(sys.stderr if form != "text" else sys.stdout),
+        raise_signals_in_block(),
+        lock_results_folder(options.results.absolute()),
+        redirect_stdout(sys.stderr if output_format != "text" else sys.stdout),
     ):
         every = [SweepSeries(swept) for swept in set_up_sweep_subjects(options, request)]
         sweep_tables = begin_sweep_tables(every, request, options.results)
@@ -67,7 +67,7 @@ def run_sweep(request: SweepOptions, options: RunOptions, form: str) -> None:
             every[0].identity.device,
         )
         studies = measure_sweep(sweep_tables, every)
-    print_studies(studies, options, form)
+    print_studies(studies, options, output_format)
     if not any(row.samples_per_second for study in studies for row in study.rows):
         raise JudgedError("no point could be measured")
 
@@ -209,11 +209,11 @@ def run_sweep_accuracy(
         write_sweep_document(made / POINT_FILE, identity)
 
 
-def print_studies(studies: Sequence[Study], options: RunOptions, form: str) -> None:
+def print_studies(studies: Sequence[Study], options: RunOptions, output_format: str) -> None:
     """Print in the requested form."""
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps({"studies": msgspec.to_builtins(studies)}, indent=2))
-    elif form == "csv":
+    elif output_format == "csv":
         click.echo(tables.format_sweep_csv(studies), nl=False)
     else:
         click.echo("\n\n".join(tables.format_sweep_text(study) for study in studies))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.machine.power.chosen import ChosenPower
 from harness.machine.power.selection import has_readable_power
-from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.process import sample_during_block
 from harness.progress import WaitProgress
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
@@ -26,7 +26,10 @@ def measure_idle_power(study_folders: Sequence[Path], power: ChosenPower, device
     if all(path.exists() for path in (first, *others)) or not has_readable_power(power):
         return
     first.parent.mkdir(parents=True, exist_ok=True)
-    with WaitProgress("idle power", IDLE_POWER_S), sampling(first, device, power.openings):
+    with (
+        WaitProgress("idle power", IDLE_POWER_S),
+        sample_during_block(first, device, power.openings),
+    ):
         time.sleep(IDLE_POWER_S)
     for path in others if first.exists() else ():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from harness.serving.sweep.study_files import (
 )
 from harness.serving.sweep.subjects import SweepOptions, SweptSubject, build_study_path
 from suite.files.layout import PARTIAL_SUFFIX
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 from suite.studies.documents import (
     IDLE_TELEMETRY_FILE,
     STUDY_ACCURACY_FOLDER,
@@ -250,7 +250,9 @@ def begin_sweep_tables(
         unfinished = [path for path in strange if path.name.endswith(PARTIAL_SUFFIX)]
         for path in unfinished:  # of a killed run: never a result
             shutil.rmtree(path)
-        supersede(results.absolute(), [path for path in strange if path not in unfinished])
+        move_to_superseded(
+            [path for path in strange if path not in unfinished], results=results.absolute()
+        )
         made.append(
             SweepTable(
                 study_folder=study_folder,

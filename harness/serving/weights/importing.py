@@ -27,7 +27,7 @@ from suite.cli import RunOptions
 from suite.console.screen import convert_to_user_path, print_progress_note
 from suite.errors import RequestError
 from suite.files.layout import compute_file_sha256
-from suite.process.lock import exclusive
+from suite.process.lock import lock_results_folder
 
 EXPORTED_WEIGHTS_FILE: Final = "model.safetensors"
 SAFETENSORS_SUFFIX: Final = ".safetensors"
@@ -58,7 +58,7 @@ def import_weights(workload: str, file: Path, options: RunOptions) -> None:
     """
     known = read_weight_layouts(workload)
     state = read_state_dict(file)
-    with exclusive(options.results.absolute()):
+    with lock_results_folder(options.results.absolute()):
         made = create_scratch_folder(options, workload)
         try:
             request = export_initial_weights(workload, options, made)

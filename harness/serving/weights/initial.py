@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness.data_survey import add_survey_findings
+from harness.data_survey import add_survey_results
 from harness.request import RunRequest, resolve_request
 from harness.serving.checkpoint_selection import EXPORTED_CHECKPOINT_DECODER
 from suite import __version__
@@ -40,7 +40,7 @@ def export_initial_weights(workload: str, options: RunOptions, folder: Path) -> 
     if START_WEIGHTS_SETTING in settings:
         settings[START_WEIGHTS_SETTING] = NO_START_WEIGHTS
     run = replace(
-        add_survey_findings(request, request.build_run(UNTRAINED_SEED, Precision.FP32)),
+        add_survey_results(request, request.build_run(UNTRAINED_SEED, Precision.FP32)),
         settings=settings,
     )
     request.workload.build_training(run).export(folder)

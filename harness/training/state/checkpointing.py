@@ -196,7 +196,7 @@ class CheckpointKeeper:
             yield
             return
         try:
-            with self._signals.at_once():
+            with self._signals.raise_at_once():
                 yield
         except Interrupted as error:
             self.save(training, position)

@@ -30,7 +30,7 @@ from suite.files.layout import (
     locate_state_folder,
     sync_to_disk,
 )
-from suite.files.superseded import SupersededFiles, supersede
+from suite.files.superseded import SupersededFiles, move_to_superseded
 from suite.files.untrusted_files import UnreadableError
 from suite.ledger.steps import NONCE_RANDOM_BYTES, compute_campaign_nonce
 
@@ -137,14 +137,16 @@ def begin_training_set(
     logs = entry.locate_benchmark(training_name)
     if any(logs.glob(LOG_PATTERN)):
         place = get_staging_entry(entry, workload)
-        moved = supersede(entry.results, [place.results])
+        moved = move_to_superseded([place.results], results=entry.results)
     else:
         place = entry
         elsewhere = list_unfinished_logs(entry.results, workload)
         state = locate_state_folder(
             entry.results, workload
         )  # first: without it, the rest cannot be mistaken for a set to resume
-        moved = supersede(entry.results, [state, *list_set_files(logs), *elsewhere])
+        moved = move_to_superseded(
+            [state, *list_set_files(logs), *elsewhere], results=entry.results
+        )
     write_set_state(
         place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results)))
     )
@@ -200,9 +202,9 @@ def move_set_into_results(
     if not campaign.displacing:
         write_set_state(place.results, workload, replace(campaign, chosen=True))
         logs = entry.results / campaign.logs
-        supersede(
-            entry.results,
+        move_to_superseded(
             [path for path in state.iterdir() if path != place.results] + list_set_files(logs),
+            results=entry.results,
         )
         write_set_state(place.results, workload, replace(campaign, chosen=True, displacing=True))
     for path in sorted(
@@ -220,7 +222,7 @@ def move_set_into_results(
 
 def set_training_aside(entry: ResultsEntry, place: ResultsEntry) -> Path:
     """Keep a set that does not replace the earlier one; return its folder."""
-    ((_, target),) = supersede(entry.results, [place.results]).pairs
+    ((_, target),) = move_to_superseded([place.results], results=entry.results).pairs
     return target
 
 

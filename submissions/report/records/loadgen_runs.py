@@ -20,31 +20,31 @@ from submissions.score import log_values
 from submissions.score.score import Score
 from suite import registry
 from suite.files.layout import DETAIL_LOG, SUMMARY_LOG
+from suite.loadgen.headline import (
+    FIRST_TOKEN_KEY,
+    OUTPUT_TOKEN_KEY,
+    SUMMARY_VERDICT_NAME,
+    VERDICT_KEY,
+    build_percentile_keys,
+    build_percentile_summary_names,
+)
 from suite.rounds import RoundKind
 from suite.units import NS_PER_MS
 from suite.workload import Mode
 
 PERCENTILE_LOG_KEYS: Final = {
-    percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", ""))
-    for percent in LOADGEN_PERCENTILES
+    percent: build_percentile_keys(percent) for percent in LOADGEN_PERCENTILES
 }
-"""Keys of LoadGen's detail log: MultiStream has one set for queries, which gives its result, and
-one for samples. Source: mlcommons/inference, loadgen/results.cc.
-"""
 PERCENTILE_SUMMARY_NAMES: Final = {
-    percent: tuple(f"{of}{percent:.2f} percentile latency" for of in ("query ", ""))
-    for percent in LOADGEN_PERCENTILES
+    percent: build_percentile_summary_names(percent) for percent in LOADGEN_PERCENTILES
 }
-"""The same in the summaries before v1.0, which have no numbers in the detail log."""
-SUMMARY_VERDICT_NAME: Final = "Result is"
-VERDICT_KEY: Final = "result_validity"
 FIRST_TOKEN_NAME: Final = "time to first token (TTFT)"
 OUTPUT_TOKEN_NAME: Final = "time per output token (TPOT)"
 TOKEN_LATENCY_KEYS: Final = {
-    FIRST_TOKEN_NAME: "result_first_token_{:.2f}_percentile_latency_ns",
-    OUTPUT_TOKEN_NAME: "result_time_per_output_token_{:.2f}_percentile_ns",
+    FIRST_TOKEN_NAME: FIRST_TOKEN_KEY,
+    OUTPUT_TOKEN_NAME: OUTPUT_TOKEN_KEY,
 }
-"""Name of a token's latency -> its key in the detail log, by percentile. Source: as above."""
+"""Name of a token's latency -> its key in the detail log, by percentile."""
 NO_VERDICT: Final = "-"
 
 

@@ -13,7 +13,7 @@ from compliance.verdict import (
     Severity,
     Verdict,
     compute_verdict,
-    weigh_form_as_error,
+    escalate_form_warnings,
 )
 from suite.rounds import RoundKind
 
@@ -71,7 +71,7 @@ def test_strict_counts_form_alone() -> None:
         check
     ).build_finding(FAULT, published=True)
     note = rule("test.note", int, severity=Severity.INFO)(check).build_finding(FAULT)
-    weighed = weigh_form_as_error([form, score, note])
+    weighed = escalate_form_warnings([form, score, note])
     assert [each.severity for each in weighed] == [Severity.ERROR, Severity.WARNING, Severity.INFO]
     assert compute_verdict(weighed) is Verdict.BROKEN
 

@@ -94,10 +94,18 @@ def test_the_text_tells_what_to_fix_first() -> None:
 
 def test_many_findings_of_a_rule_do_not_push_the_others_off_the_screen(tmp_path: Path) -> None:
     path = tmp_path / "result_0.txt"
-    path.write_text((BASE / "log" / "result_0.txt").read_text() + ":::MLLOG {\n" * 50)
+    cut = "".join(f":::MLLOG {{ {number}\n" for number in range(50))
+    path.write_text((BASE / "log" / "result_0.txt").read_text() + cut)
     text = run(str(path)).stdout
     assert "and 45 more" in text
     assert len(text.splitlines()) < 20
+
+
+def test_many_equal_defects_are_said_once_with_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "result_0.txt"
+    path.write_text((BASE / "log" / "result_0.txt").read_text() + ":::MLLOG {\n" * 150)
+    text = run(str(path)).stdout
+    assert text.count(":::MLLOG") + text.count("(150 lines)") == 1
 
 
 @pytest.mark.parametrize(

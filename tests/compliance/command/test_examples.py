@@ -17,7 +17,7 @@ from compliance.verdict import (
     Severity,
     Verdict,
     compute_verdict,
-    weigh_form_as_error,
+    escalate_form_warnings,
 )
 
 OURS = sorted(
@@ -49,7 +49,7 @@ def test_the_invalid_example_is_found_out(rule: str) -> None:
         return
     if is_published_round(result.round) and made.about is About.FORM:
         assert {finding.severity for finding in found} != {Severity.INFO}
-        assert compute_verdict(weigh_form_as_error(found)) is not Verdict.VALID
+        assert compute_verdict(escalate_form_warnings(found)) is not Verdict.VALID
     else:
         assert result.verdict is not Verdict.VALID
 

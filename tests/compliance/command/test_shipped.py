@@ -181,7 +181,7 @@ def test_a_command_that_a_page_shows_is_one(page: str, line: str) -> None:
 
 def test_the_page_names_every_format_and_input() -> None:
     page = (ROOT / "docs" / "JUDGE.md").read_text()
-    choices = next(option.type for option in check.params if option.name == "form")
+    choices = next(option.type for option in check.params if option.name == "output_format")
     assert isinstance(choices, click.Choice)
     for name in (
         *choices.choices,

@@ -60,6 +60,7 @@ def test_a_folder_that_is_no_division_is_told(tmp_path: Path, name: str) -> None
         ("number_of_nodes", "-1", ["error"]),
         ("number_of_nodes", "two", ["warning"]),
         ("number_of_nodes", "1", []),
+        ("number_of_nodes", 1.0, []),
         ("host_processors_per_node", 0, ["error"]),
         ("host_processor_core_count", "0", ["error"]),
         ("host_processor_core_count", "-", ["warning"]),

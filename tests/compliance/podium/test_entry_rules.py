@@ -440,6 +440,7 @@ def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record:
         ({"number_of_nodes": 0}, "system.counts"),
         ({"host_processor_core_count": "two"}, "system.counts"),
         ({"accelerators_per_node": -1}, "system.counts"),
+        ({"number_of_nodes": 1.5}, "system.counts"),
         ({"accelerators_per_node": "\uff18"}, "system.counts"),
     ],
 )
@@ -451,7 +452,7 @@ def test_a_system_is_described_as_it_is_filed(
     assert rule in errors(tree)
 
 
-@pytest.mark.parametrize("count", [2, "2", None])
+@pytest.mark.parametrize("count", [2, 2.0, "2", "2.0", None])
 def test_a_count_may_be_text_and_may_be_unknown(tree: Path, count: object) -> None:
     """What cannot be read from a machine is null."""
     put(host_processor_core_count=count)(tree / SYSTEM)

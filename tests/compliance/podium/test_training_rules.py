@@ -18,7 +18,7 @@ from compliance.documents.podium.training import (
 from compliance.judge import Judge
 from compliance.rules.podium.training import hyperparameters
 from compliance.rules.podium.training.quality import list_due_epochs
-from compliance.verdict import Severity, Verdict
+from compliance.verdict import Finding, Severity, Verdict
 from suite import registry
 from suite.terms import Profile
 
@@ -31,6 +31,13 @@ def broken(tmp_path: Path, events: Sequence[Event]) -> set[str]:
     """The rules that a log breaks, warnings too."""
     path = write_log(tmp_path / "result_0.txt", events)
     return {finding.rule for finding in Judge().judge_path(str(path)).findings}
+
+
+def missed(tmp_path: Path, events: Sequence[Event]) -> Finding:
+    """The finding on a run that did not converge."""
+    path = write_log(tmp_path / "result_0.txt", events)
+    findings = Judge().judge_path(str(path)).findings
+    return next(finding for finding in findings if finding.rule == "training.converged")
 
 
 def aborted(events: Sequence[Event]) -> list[Event]:
@@ -346,6 +353,16 @@ def test_an_aborted_run_may_end_in_the_middle_of_an_epoch(tmp_path: Path) -> Non
         and (event.metadata or {}).get("first_epoch_num") not in (2, 3)
     ]
     assert broken(tmp_path, once) == {"training.converged"}
+
+
+def test_a_run_that_was_broken_off_is_advised_no_other_seed(tmp_path: Path) -> None:
+    """Before its first evaluation nothing is known of its quality; behind one it is a miss."""
+    events = [event for event in aborted(training_events()) if not event.key.startswith("eval_")]
+    early = missed(tmp_path, events)
+    assert "broken off by an error of the machine or program, not by its quality" in early.found
+    assert "seed" not in early.advice
+    late = missed(tmp_path, aborted(training_events()))
+    assert "broken off" not in late.found and "another seed" in late.advice
 
 
 @pytest.mark.parametrize(

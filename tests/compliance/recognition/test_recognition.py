@@ -13,10 +13,10 @@ from corpus import CORPUS, needs_corpus
 from dialects import ANSWERS, DETAIL, NEW, OLD, SUMMARY, TEXT
 from examples import EXAMPLES
 
-from compliance.commands import check_paths
+from compliance.commands import run_check_command
 from compliance.judge import Judge
 from compliance.recognition import evidence
-from compliance.recognition.path_kind import PathKind, find_separate_results, recognise_path
+from compliance.recognition.path_kind import PathKind, find_judgeable_parts, recognise_path
 from compliance.recognition.round import decide_round_by_files, recognise_path_round
 from compliance.verdict import Verdict
 from suite import registry
@@ -428,7 +428,7 @@ def test_a_folder_of_systems_is_judged_system_by_system(tmp_path: Path) -> None:
     path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
     for folder in (path.parents[2], path.parents[3]):
         assert recognise_path(folder).kind is PathKind.TREES
-        assert list(find_separate_results(folder)) == [path.parents[1]]
+        assert list(find_judgeable_parts(folder)) == [path.parents[1]]
 
 
 def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:
@@ -588,7 +588,7 @@ def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
 
 def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
     assert (
-        check_paths(
+        run_check_command(
             [str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))],
             None,
             None,

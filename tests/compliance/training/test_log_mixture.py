@@ -145,3 +145,12 @@ def test_what_stands_around_every_record_is_said_once(
     }
     assert {each.found for each in result.findings} == {f"{found} ({len(lines)} lines)"}
     assert len(result.findings) == 10
+
+
+@pytest.mark.parametrize("name", ["eval_error", "eval_loss"])
+def test_results_under_another_name_are_told_in_one_finding(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "result_0.txt"
+    text = new(measured(evaluations=14), LATE_MS)
+    path.write_text(text.replace('"eval_accuracy"', f'"{name}"'))
+    (told,) = list_serious(path, "training-v5.1")
+    assert told.found == f"no eval_accuracy; found {name} 14 times"

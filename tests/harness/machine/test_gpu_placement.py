@@ -224,6 +224,7 @@ def test_doctor_tells_which_cores_each_gpu_gets(
         "memory_free_gib": 1,
         "cache": "",
         "disk_free_gib": 1,
+        "cache_problem": "",
         "short_of": (),
     }
     here = SimpleNamespace(

@@ -7,7 +7,7 @@ import pytest
 
 from harness.engines.null import NULL_ANSWER, NullEngine, NullInference
 from harness.serving import harness_ceiling
-from harness.serving.harness_ceiling import format_host_key, get_harness_ceiling
+from harness.serving.harness_ceiling import format_host_key, resolve_harness_ceiling
 from suite.errors import MissingError
 from suite.loadgen.scenario import Scenario
 
@@ -44,11 +44,11 @@ def test_it_is_measured_once_and_kept(
 ):
     """Seconds, once a host; a file that was torn, or of an earlier form, is made anew."""
     assert (
-        get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0
+        resolve_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0
         and "of this host, once\n" in capsys.readouterr().out
     )
     assert (
-        get_harness_ceiling(tmp_path, Scenario.SERVER) is None
+        resolve_harness_ceiling(tmp_path, Scenario.SERVER) is None
         and capsys.readouterr().out == ""
         and (host.measured, host.looks) == (1, 1)
     )
@@ -56,13 +56,15 @@ def test_it_is_measured_once_and_kept(
         (b'{"offline": ', b'{"offline": 5.0}', b"[]", b'{"measured": "\xff"}', b"[" * 100_000), 2
     ):
         (tmp_path / f"harness-ceiling-{format_host_key()}.json").write_bytes(text)
-        assert get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
+        assert (
+            resolve_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
+        )
 
 
 def test_what_is_kept_says_when_and_how_busy_the_host_was(tmp_path: Path, host: Host):
     """Whoever wonders about a figure finds out where it comes from."""
     host.busy = 0.125
-    get_harness_ceiling(tmp_path, Scenario.OFFLINE)
+    resolve_harness_ceiling(tmp_path, Scenario.OFFLINE)
     kept = harness_ceiling.read_cached_ceiling(
         tmp_path / f"harness-ceiling-{format_host_key()}.json"
     )
@@ -83,26 +85,29 @@ def test_a_figure_from_a_busy_host_is_measured_again_when_the_host_is_free(
     """
     host.busy = 0.8
     assert (
-        get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0
+        resolve_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0
         and "others use 80% of the cores" in capsys.readouterr().out
     )
-    assert get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == 1
+    assert resolve_harness_ceiling(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == 1
     host.busy, host.offline, host.server = 0.1, 9.0, 3.0
     assert (
-        get_harness_ceiling(tmp_path, Scenario.OFFLINE) == 9.0
+        resolve_harness_ceiling(tmp_path, Scenario.OFFLINE) == 9.0
         and "again: others used 80% of the cores on 20" in capsys.readouterr().out
     )
-    assert get_harness_ceiling(tmp_path, Scenario.SERVER) == 3.0 and host.measured == 2
+    assert resolve_harness_ceiling(tmp_path, Scenario.SERVER) == 3.0 and host.measured == 2
 
 
 def test_a_busy_moment_later_does_not_lower_a_good_figure(tmp_path: Path, host: Host):
     """Being busy only ever lowers it: the higher figure counts, and a quiet measurement stays a
     quiet one.
     """
-    get_harness_ceiling(tmp_path, Scenario.OFFLINE)
+    resolve_harness_ceiling(tmp_path, Scenario.OFFLINE)
     host.busy, host.offline, host.server = 0.9, 2.0, 7.0
-    assert get_harness_ceiling(tmp_path, Scenario.OFFLINE, 6.0) == 5.0 and host.measured == 2
-    assert get_harness_ceiling(tmp_path, Scenario.SERVER) == 7.0 and host.measured == 2
+    assert (
+        resolve_harness_ceiling(tmp_path, Scenario.OFFLINE, reached_rate=6.0) == 5.0
+        and host.measured == 2
+    )
+    assert resolve_harness_ceiling(tmp_path, Scenario.SERVER) == 7.0 and host.measured == 2
     kept = harness_ceiling.read_cached_ceiling(
         tmp_path / f"harness-ceiling-{format_host_key()}.json"
     )
@@ -124,9 +129,9 @@ def test_a_run_that_did_better_has_it_measured_again(
     """A ceiling that something went through is none; where no rate could be held there is none to
     go through.
     """
-    get_harness_ceiling(tmp_path, Scenario.OFFLINE)
+    resolve_harness_ceiling(tmp_path, Scenario.OFFLINE)
     capsys.readouterr()
-    get_harness_ceiling(tmp_path, Scenario(scenario), seen)
+    resolve_harness_ceiling(tmp_path, Scenario(scenario), reached_rate=seen)
     told = capsys.readouterr().out
     assert (
         "again: a run reached 5 samples/s, and the ceiling was 5" in told

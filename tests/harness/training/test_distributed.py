@@ -39,7 +39,7 @@ from harness.distributed import (
     RankLost,
     RankWatch,
     SingleRank,
-    launched,
+    join_launched_ranks,
 )
 from harness.training import timed_run
 from harness.training.loop import RunEnding
@@ -47,7 +47,7 @@ from harness.training.seeds import compute_rank_seed
 from harness.training.state.checkpointing import list_checkpoint_numbers
 from suite.errors import AbortedError, RequestError
 from suite.process.launcher import read_launcher_variable
-from suite.process.signals import Terminated, raised_signals
+from suite.process.signals import Terminated, raise_signals_in_block
 
 RANKS = (
     "--nproc-per-node",
@@ -164,7 +164,7 @@ def test_one_process_agrees_with_itself():
     ranks.wait_for_ranks()
     ranks.report_failure("x")
     assert ranks.share_value(5) == 5 and ranks.leads and ranks.find_failure() is None
-    with launched("cpu") as (found, watch):
+    with join_launched_ranks("cpu") as (found, watch):
         assert isinstance(found, SingleRank) and watch is None
 
 
@@ -275,7 +275,7 @@ def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(
     RankGroup(store, 1, 1, 2).report_failure("broken on purpose", lost=lost)
     nothing: Any = None
     reason = "interrupted" if lost else "run 0 aborted: rank 1: broken on purpose"
-    with pytest.raises(ended, match=reason), raised_signals() as job.signals:  # noqa: SIM117
+    with pytest.raises(ended, match=reason), raise_signals_in_block() as job.signals:  # noqa: SIM117
         with timed_run.handle_timed_failures(job, nothing, 0, nothing):
             raise Terminated("interrupted by SIGTERM")
     assert ends == ([] if lost else [RunEnding.BROKEN] * 2)

@@ -25,9 +25,9 @@ from harness.training.request import TrainingRequest, resolve_training_request
 from harness.training.run_context import TrainingJob
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.cache import locate_cache_folder
-from suite.files.superseded import SupersededFiles, supersede
+from suite.files.superseded import SupersededFiles, move_to_superseded
 from suite.process import lock
-from suite.process.lock import exclusive
+from suite.process.lock import lock_results_folder
 from suite.process.signals import UnheardSignals
 from suite.terms import Division, Precision, Profile
 
@@ -45,7 +45,7 @@ def test_what_makes_room_keeps_its_path(tmp_path: Path, capsys: pytest.CaptureFi
     said.
     """
     old = fill(tmp_path / "open" / "acme" / "run.json", "old")
-    moved = supersede(tmp_path, [old, tmp_path / "never", old])
+    moved = move_to_superseded([old, tmp_path / "never", old], results=tmp_path)
     kept = tmp_path / ".podium" / "superseded" / "1" / "open" / "acme" / "run.json"
     assert (
         not old.exists()
@@ -60,7 +60,7 @@ def test_what_makes_room_keeps_its_path(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_nothing_to_move_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A first run has no history, and no folder for one."""
-    assert supersede(tmp_path, [tmp_path / "never"]) == SupersededFiles()
+    assert move_to_superseded([tmp_path / "never"], results=tmp_path) == SupersededFiles()
     assert capsys.readouterr().out == "" and not (tmp_path / ".podium").exists()
 
 
@@ -69,14 +69,14 @@ def test_state_of_an_unfinished_run_moves_without_a_word(
 ):
     """ "earlier results moved" for results that never were sends people searching."""
     state = fill(tmp_path / ".podium" / "fake" / "campaign.json", "{}")
-    supersede(tmp_path, [state]).move_back()
+    move_to_superseded([state], results=tmp_path).move_back()
     assert state.exists() and capsys.readouterr().out == ""
 
 
 def test_each_time_has_a_folder_of_its_own(tmp_path: Path):
     """The second history must not overwrite the first."""
     for number in ("first", "second", "third"):
-        supersede(tmp_path, [fill(tmp_path / "run", number)])
+        move_to_superseded([fill(tmp_path / "run", number)], results=tmp_path)
     kept = [
         (tmp_path / ".podium" / "superseded" / str(place) / "run").read_text()
         for place in (1, 2, 3)
@@ -92,7 +92,7 @@ def test_a_refused_run_gives_back_what_made_room_for_it(
         fill(tmp_path / "set" / "result_0.txt", "good").parent,
         fill(tmp_path / "state.json", "good"),
     )
-    moved = supersede(tmp_path, [folder, file])
+    moved = move_to_superseded([folder, file], results=tmp_path)
     fill(folder / "result_0.txt.partial", "half")
     moved.move_back()
     assert file.read_text() == "good" and [path.name for path in folder.iterdir()] == [
@@ -109,7 +109,7 @@ def test_a_refused_run_gives_back_what_made_room_for_it(
 def hold(results: Path, answer: "multiprocessing.connection.Connection") -> None:
     """Try to hold a results folder, in another process."""
     try:
-        with exclusive(results):
+        with lock_results_folder(results):
             answer.send("held")
     except RequestError as error:
         answer.send(str(error))
@@ -131,7 +131,7 @@ def test_a_second_command_is_refused_while_the_first_is_at_work(tmp_path: Path):
     """Two would move each other's logs aside; when the first has ended, however, the next may
     work.
     """
-    with exclusive(tmp_path):
+    with lock_results_folder(tmp_path):
         assert "another podium command is using it" in elsewhere(tmp_path)
     assert elsewhere(tmp_path) == "held"
 
@@ -153,7 +153,7 @@ def test_a_file_system_without_locks_is_named(
             RequestError,
             match=r"its file system gives no locks \(.*\); use a folder on another one",
         ),
-        exclusive(tmp_path),
+        lock_results_folder(tmp_path),
     ):
         raise AssertionError
 
@@ -161,7 +161,7 @@ def test_a_file_system_without_locks_is_named(
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_an_error_inside_lets_the_folder_go(tmp_path: Path):
     """A failed run must not lock the folder for ever."""
-    with pytest.raises(JudgedError), exclusive(tmp_path):
+    with pytest.raises(JudgedError), lock_results_folder(tmp_path):
         raise JudgedError("broken")
     assert elsewhere(tmp_path) == "held"
 
@@ -174,7 +174,7 @@ def test_a_request_that_is_refused_leaves_the_folder_as_it_was(tmp_path: Path):
     for there in (tmp_path, benchmark.parents[4], benchmark.parents[1]):
         there.mkdir(parents=True, exist_ok=True)
         before = sorted(tmp_path.rglob("*"))
-        with pytest.raises(RequestError), exclusive(benchmark.parents[4]):
+        with pytest.raises(RequestError), lock_results_folder(benchmark.parents[4]):
             benchmark.mkdir(parents=True)
             raise RequestError("refused")
         assert sorted(tmp_path.rglob("*")) == before
@@ -182,7 +182,7 @@ def test_a_request_that_is_refused_leaves_the_folder_as_it_was(tmp_path: Path):
 
 def test_what_a_failed_command_has_left_stays(tmp_path: Path):
     """State of an unfinished run is what the next command goes on with."""
-    with pytest.raises(JudgedError), exclusive(tmp_path / "results"):
+    with pytest.raises(JudgedError), lock_results_folder(tmp_path / "results"):
         state = fill(tmp_path / "results" / ".podium" / "fake" / "campaign.json", "{}")
         log = fill(
             tmp_path
@@ -212,7 +212,7 @@ def test_a_lock_that_was_taken_away_locks_nobody_out_and_nobody_in(
         path.unlink()
 
     monkeypatch.setattr(lock.fcntl, "lockf", late)
-    with exclusive(tmp_path):
+    with lock_results_folder(tmp_path):
         assert path.exists() and "another podium command is using it" in elsewhere(tmp_path)
 
 

@@ -28,10 +28,17 @@ from harness.training.run_context import TrainingJob
 from harness.training.run_set import announce_preparation, train_run_set
 from harness.training.timed_run import check_data_sizes
 from suite import registry
-from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
+from suite.errors import (
+    AbortedError,
+    JudgedError,
+    MachineError,
+    MissingError,
+    PodiumError,
+    RequestError,
+)
 from suite.files.layout import compute_folder_sha256
 from suite.process import garbage
-from suite.process.signals import Terminated, raised_signals
+from suite.process.signals import Terminated, raise_signals_in_block
 from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
 
@@ -203,6 +210,17 @@ def test_an_exception_in_the_clock_is_an_aborted_run(tmp_path: Path, fault: str)
         and not partial(log_path(tmp_path)).exists()
     )
     assert "broken on purpose" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+
+
+def test_memory_that_runs_out_is_exit_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An error of the machine is no run that missed its target; the batch is named."""
+    monkeypatch.setattr(fake, "KERNEL", "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0")
+    with pytest.raises(
+        MachineError, match=r"run 0 aborted: memory does not suffice .*--set global_batch_size=N; "
+    ) as caught:
+        train_run_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
+    assert caught.value.exit_code == 3
+    assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted"
 
 
 def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):
@@ -591,8 +609,10 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(
 @pytest.mark.slow
 def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     """The second would move the first one's live log aside."""
-    code = "import sys, time; from pathlib import Path; from suite.process.lock import exclusive"
-    code += "\nwith exclusive(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    code = "import sys, time; from pathlib import Path; from suite.process.lock import lock_results_folder"
+    code += (
+        "\nwith lock_results_folder(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
@@ -647,9 +667,9 @@ def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_co
     ranks = SimpleNamespace(world_size=2)
     with (
         pytest.raises(Terminated) as told,
-        raised_signals() as signals,
+        raise_signals_in_block() as signals,
         run_set.report_rank_failures(cast(Ranks, ranks), signals, "fake", options(tmp_path)),
-        signals.postponed(),
+        signals.postpone(),
     ):
         os.kill(os.getpid(), signal.SIGTERM)
         raise RankLost("another rank is gone")
@@ -669,7 +689,7 @@ def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: 
     ranks = cast(Ranks, SimpleNamespace(report_failure=fail))
     with (
         pytest.raises(AbortedError, match="^loss is not a number$"),
-        raised_signals() as signals,
+        raise_signals_in_block() as signals,
         run_set.report_rank_failures(ranks, signals, "fake", options(tmp_path)),
     ):
         raise AbortedError("loss is not a number")

@@ -9,7 +9,7 @@ from podium_fakes.drive import entry, log_path, partial
 from harness.training.seeds import seed_generators
 from harness.training.state import set_state
 from suite.errors import RequestError
-from suite.files.superseded import supersede
+from suite.files.superseded import move_to_superseded
 
 SAME = {"profile": "smoke", "setting x": [1, 2]}
 
@@ -89,11 +89,13 @@ def test_unfinished_logs_of_another_system_are_moved_with_their_state(tmp_path: 
 
 def test_what_is_moved_aside_keeps_its_path(tmp_path: Path):
     """Numbers go up, nothing is overwritten, and nothing at all is no folder."""
-    assert supersede(tmp_path, [tmp_path / "nothing"]).pairs == ()
+    assert move_to_superseded([tmp_path / "nothing"], results=tmp_path).pairs == ()
     for number in ("1", "2"):
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "b").write_text(number)
-        ((_, target),) = supersede(tmp_path, [tmp_path / "a" / "b", tmp_path / "a" / "b"]).pairs
+        ((_, target),) = move_to_superseded(
+            [tmp_path / "a" / "b", tmp_path / "a" / "b"], results=tmp_path
+        ).pairs
         assert (
             target == tmp_path / ".podium" / "superseded" / number / "a" / "b"
             and target.read_text() == number
@@ -108,7 +110,7 @@ def test_what_was_moved_aside_comes_back(tmp_path: Path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "old").write_text("old")
     (tmp_path / "log").write_text("old")
-    moved = supersede(tmp_path, [tmp_path / "state", tmp_path / "log"])
+    moved = move_to_superseded([tmp_path / "state", tmp_path / "log"], results=tmp_path)
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "new").write_text("new")
     moved.move_back()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from submissions.compare.machines import build_compared_machine
 
 from submissions.commands.compare import compare
 from submissions.pack.bundle import pack_results
@@ -123,6 +124,13 @@ def describe(tree: Path, accelerators: int) -> None:
             "number_of_nodes": 1,
         }
         path.write_text(json.dumps(json.loads(path.read_text()) | told))
+
+
+@pytest.mark.parametrize("nodes", [1, 1.0, "1"])
+def test_one_node_is_one_node_however_it_is_written(nodes: object) -> None:
+    fields = {"number_of_nodes": nodes, "accelerators_per_node": 8.0}
+    machine = build_compared_machine(fields)
+    assert (machine.nodes, machine.accelerators) == (1, 8)
 
 
 def test_scaling_holds_speed_against_accelerators(

@@ -42,7 +42,7 @@ def page(recorded: Path, tmp_path: Path) -> Path:
     target.write_text(
         render_document_html(
             parse_document_data(
-                convert_document_to_data(build.build_report_document([recorded])[0])
+                convert_document_to_data(build.judge_and_build_report([recorded])[0])
             )
         ),
         "utf-8",

@@ -69,7 +69,7 @@ def test_a_game_is_drawn_with_its_estimates_and_the_metric_over_generations(tree
 
 def test_the_page_shows_every_move_without_a_script(tree: Path) -> None:
     """As pictures in the page, which a mail reader shows too."""
-    document, found = build.build_report_document([tree])[0], drawn(tree, "minigo", GAME)
+    document, found = build.judge_and_build_report([tree])[0], drawn(tree, "minigo", GAME)
     assert found
     part = replace(document.parts[0], sections=(*document.parts[0].sections, found))
     page = render_document_html(

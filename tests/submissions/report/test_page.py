@@ -56,7 +56,7 @@ def parsed(page: str) -> Tags:
 
 
 def made(path: Path) -> Document:
-    return parse_document_data(convert_document_to_data(build.build_report_document([path])[0]))
+    return parse_document_data(convert_document_to_data(build.judge_and_build_report([path])[0]))
 
 
 def all_charts(document: Document) -> list[str]:
@@ -153,7 +153,7 @@ def test_ids_are_unique(recorded: Path) -> None:
 def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path) -> None:
     """A run before a change and one after it: a figure had the description of the other one's."""
     other = Path(shutil.copytree(recorded, tmp_path / "other"))
-    document, _ = build.build_report_document([recorded, other])
+    document, _ = build.judge_and_build_report([recorded, other])
     page = render_document_html(document)
     ids = [str(attributes["id"]) for _, attributes in parsed(page).found if "id" in attributes]
     assert sorted(set(ids)) == sorted(ids) and len(ids) > 20
@@ -168,7 +168,7 @@ def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_every_number_of_a_figure_is_in_the_json(recorded: Path) -> None:
     """The page is made from the JSON: whoever has the one must have the other."""
-    document, _ = build.build_report_document([recorded])
+    document, _ = build.judge_and_build_report([recorded])
     again = parse_document_data(json.loads(format_document_json(document)))
     assert render_document_html(again) == render_document_html(
         parse_document_data(convert_document_to_data(document))
@@ -185,7 +185,7 @@ def test_the_json_fits_its_published_schema(recorded: Path) -> None:
     """After a change of the document: `python -m submissions.report` writes the schema anew."""
     assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(build_document_schema()))
     jsonschema.Draft202012Validator(build_document_schema()).validate(
-        json.loads(format_document_json(build.build_report_document([recorded])[0]))
+        json.loads(format_document_json(build.judge_and_build_report([recorded])[0]))
     )
 
 
@@ -269,7 +269,7 @@ def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path
     content[len(content) // 2] ^= 1
     broken = tmp_path / "broken.tar.zst"
     broken.write_bytes(content)
-    document, problems = build.build_report_document([broken])
+    document, problems = build.judge_and_build_report([broken])
     assert problems and document.parts[0].verdict == "Broken"
     assert "nothing in it can be relied on" in render_document_html(
         parse_document_data(convert_document_to_data(document))
@@ -282,7 +282,7 @@ def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, len
     its problem is one, and was listed three times.
     """
     (tmp_path / "cut.tar.zst").write_bytes(bundle.read_bytes()[:length])
-    document, problems = build.build_report_document([tmp_path / "cut.tar.zst"])
+    document, problems = build.judge_and_build_report([tmp_path / "cut.tar.zst"])
     text = render_document_markdown(parse_document_data(convert_document_to_data(document)))
     assert problems == [f"{tmp_path / 'cut.tar.zst'}: broken"]
     assert (
@@ -310,7 +310,7 @@ def test_markdown_escapes_each_letter_once(text: str, written: str) -> None:
 
 
 def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:
-    document, _ = build.build_report_document([bundle], [tree])
+    document, _ = build.judge_and_build_report([bundle], [tree])
     assert [section.id for section in document.sections if section.id == "comparison"] == [
         "comparison"
     ]
@@ -320,7 +320,7 @@ def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:
 
 
 def test_markdown_holds_the_verdict_and_no_markup_of_others(tree: Path) -> None:
-    document, _ = build.build_report_document([tree])
+    document, _ = build.judge_and_build_report([tree])
     text = render_document_markdown(parse_document_data(convert_document_to_data(document)))
     assert "Valid" in text and "| Time to train, box-torch-bf16 |" in text
     assert "&#60;" not in text

@@ -279,7 +279,7 @@ def test_long_telemetry_is_thinned_without_losing_its_mean(tmp_path: Path) -> No
 
 def test_attempts_are_those_of_the_ledger() -> None:
     """A result of the third attempt must not look like the first."""
-    found, _ = build.build_report_document(
+    found, _ = build.judge_and_build_report(
         [Path(__file__).resolve().parents[2] / "examples" / "base" / "ledger"]
     )
     assert {each.scenario: each.attempts for each in found.parts[0].headlines} == {
@@ -378,7 +378,7 @@ def test_percentiles_are_taken_where_loadgen_takes_them(tmp_path: Path) -> None:
 
 
 def charts_of(path: Path) -> dict[str, list[Chart]]:
-    found, _ = build.build_report_document([path])
+    found, _ = build.judge_and_build_report([path])
     drawn = [
         chart
         for section in found.parts[0].sections
@@ -443,14 +443,14 @@ def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
     """No chart of the temperature could mean a cool machine; a bundle that does not tell must say
     so.
     """
-    found, _ = build.build_report_document([recorded])
+    found, _ = build.judge_and_build_report([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     (part,) = [each for each in section.parts if each.charts]
     told = [note.text for note in (*section.notes, *part.notes)]
     assert told == ["Clocks, temperature and power: unknown, since the machine did not report it."]
     (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY_FILE}")
     path.unlink()
-    found, _ = build.build_report_document([recorded])
+    found, _ = build.judge_and_build_report([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     assert [note.text.partition(":")[0] for note in section.notes] == ["There is no telemetry"]
 

@@ -1,5 +1,6 @@
 """Paths are MLCommons' own, and a file is whole or not there."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from suite.files.layout import (
     fold_name,
     locate_checkpoint_folder,
     locate_state_folder,
-    written,
+    replace_atomically,
 )
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.rounds import Division
@@ -76,9 +77,9 @@ def test_bound_seed_is_63_bits_and_depends_on_both() -> None:
 def test_written_keeps_the_old_file_when_the_block_fails(tmp_path: Path) -> None:
     """A full disk or Ctrl-C leaves nothing that looks whole."""
     path = tmp_path / "sub" / "f.txt"
-    with written(path) as partial:
+    with replace_atomically(path) as partial:
         partial.write_text("old")
-    with pytest.raises(OSError, match="full"), written(path) as partial:
+    with pytest.raises(OSError, match="full"), replace_atomically(path) as partial:
         partial.write_text("half")
         raise OSError("full")
     assert path.read_text() == "old"
@@ -102,3 +103,19 @@ def test_scenarios_as_typed() -> None:
     )
     with pytest.raises(Exception, match="did you mean 'offline'"):
         parse_scenarios("ofline")
+
+
+def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    """A write knows its descriptor only; the size of files is limited here as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with (
+            pytest.raises(OSError, match="File too large") as caught,
+            replace_atomically(tmp_path / "record") as partial,
+        ):
+            partial.write_bytes(b"x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.filename == str(tmp_path / "record.partial")
+    assert not list(tmp_path.iterdir())

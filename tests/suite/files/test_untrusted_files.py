@@ -14,6 +14,7 @@ from suite.files.untrusted_files import (
     UnreadableError,
     is_nested_too_deep,
     parse_digits,
+    parse_document_count,
     read_untrusted_file,
     read_untrusted_text,
     read_untrusted_toml,
@@ -142,3 +143,50 @@ def test_toml_in_utf_16_is_told(tmp_path: Path, encoding: str):
 def test_only_plain_digits_are_a_number(text: str, number: int | None):
     """str.isdigit takes a superscript two, and int does not."""
     assert parse_digits(text) == number
+
+
+@pytest.mark.parametrize(
+    ("stated", "count"),
+    [
+        (1, 1),
+        (1.0, 1),
+        ("1", 1),
+        ("1.0", 1),
+        (" 8 ", 8),
+        (0, 0),
+        (1.5, None),
+        ("1.5", None),
+        (-1.0, None),
+        (1e300, None),
+        (float("nan"), None),
+        (True, None),
+        (None, None),
+        ("two", None),
+    ],
+)
+def test_a_count_may_be_written_as_a_whole_decimal(stated: object, count: int | None):
+    """Spreadsheets and pandas write one node as 1.0, which was no count."""
+    assert parse_document_count(stated) == count
+
+
+def test_a_small_file_needs_no_more_memory_than_it_has_bytes(tmp_path: Path) -> None:
+    """Whatever the limit is: a process with little memory left reads 2 kB."""
+    path = tmp_path / "record.json"
+    path.write_bytes(b"x" * 2000)
+    tracemalloc.start()
+    try:
+        assert read_untrusted_file(path, len, 64 << 20) == 2000
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_that_runs_out_is_no_fault_of_a_small_file(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_bytes(b"x" * 2000)
+
+    def exhausted(content: bytes) -> None:
+        raise MemoryError
+
+    with pytest.raises(UnreadableError, match="no memory left for reading a file of 2,000 bytes"):
+        read_untrusted_file(path, exhausted)

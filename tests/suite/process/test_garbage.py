@@ -54,7 +54,7 @@ def test_nothing_that_was_loaded_is_looked_through_first_when_a_clock_runs() -> 
 
 
 @pytest.mark.parametrize(
-    ("call", "looked"), [("garbage.collect_garbage_seldom()", False), ("", True)]
+    ("call", "looked"), [("garbage.reduce_garbage_collection()", False), ("", True)]
 )
 def test_what_is_there_at_the_end_is_left_to_the_system(call: str, looked: bool) -> None:
     """Only a look finds an object in a circle."""

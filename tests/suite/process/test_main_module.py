@@ -18,7 +18,7 @@ from suite.process import main_module
 {more}
 print("main module", flush=True)
 if __name__ == "__main__":
-    with main_module.hidden_main_module():
+    with main_module.hide_main_module():
         child = multiprocessing.get_context("spawn").Process(target=print, args=("child",))
         child.start()
     child.join()

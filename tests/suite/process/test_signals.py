@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from suite.errors import JudgedError
-from suite.process.signals import HungUp, Interrupted, Terminated, raised_signals
+from suite.process.signals import HungUp, Interrupted, Terminated, raise_signals_in_block
 
 KINDS = [
     (signal.SIGINT, Interrupted, 130),
@@ -28,7 +28,7 @@ def test_a_signal_is_raised_once(number: signal.Signals, kind: type[Interrupted]
     gets it, must not cut that off.
     """
     before = signal.getsignal(number)
-    with pytest.raises(kind, match=number.name) as outer, raised_signals() as signals:
+    with pytest.raises(kind, match=number.name) as outer, raise_signals_in_block() as signals:
         with pytest.raises(kind, match=number.name) as caught:
             os.kill(os.getpid(), number)
             time.sleep(1)
@@ -41,14 +41,19 @@ def test_a_signal_that_was_swallowed_is_raised_at_the_end_of_the_block():
     """A finalizer, a C callback or a broad `except` may take the exception; the campaign went on to
     its end then.
     """
-    with pytest.raises(Terminated), raised_signals(), suppress(Interrupted), raised_signals():
+    with (
+        pytest.raises(Terminated),
+        raise_signals_in_block(),
+        suppress(Interrupted),
+        raise_signals_in_block(),
+    ):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(1)
 
 
 def test_what_handles_errors_does_not_take_a_signal_for_one():
     """It was told as a broken package, unreadable data, a result with a problem."""
-    with pytest.raises(Terminated), raised_signals():
+    with pytest.raises(Terminated), raise_signals_in_block():
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
@@ -58,7 +63,7 @@ def test_what_handles_errors_does_not_take_a_signal_for_one():
 
 def test_what_breaks_after_a_signal_broke_by_it():
     """A child that the same signal ended must not be told as a fault of the system under test."""
-    with pytest.raises(Terminated), raised_signals():
+    with pytest.raises(Terminated), raise_signals_in_block():
         with suppress(Interrupted):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
@@ -67,16 +72,16 @@ def test_what_breaks_after_a_signal_broke_by_it():
 
 def test_a_block_that_settles_its_state_looks_itself():
     """Training saves at the next step: the signal may not tear the step that is being made."""
-    with pytest.raises(Terminated), raised_signals() as signals, signals.postponed():
+    with pytest.raises(Terminated), raise_signals_in_block() as signals, signals.postpone():
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.1)
         assert isinstance(signals.received, Terminated)
-        with pytest.raises(Terminated), signals.at_once():
+        with pytest.raises(Terminated), signals.raise_at_once():
             pytest.fail("what has come is raised first")
 
 
 def run(body: str, *signals: tuple[float, signal.Signals]) -> tuple[int, str, float]:
-    """Run a program under `raised_signals`, send it signals at times after it is ready; exit code, stderr,
+    """Run a program under `raise_signals_in_block`, send it signals at times after it is ready; exit code, stderr,
     seconds after the first signal.
     """
     code = (
@@ -106,7 +111,7 @@ SLOW_END = """
 """
 POSTPONED = """
     signals.POSTPONED_GRACE_S = 0.5
-    with signals.raised_signals() as seen, seen.postponed():
+    with signals.raise_signals_in_block() as seen, seen.postpone():
         print('ready', flush=True)
         while True:
             time.sleep(0.01)
@@ -164,7 +169,7 @@ def test_a_loaders_worker_ends_quietly():
     """Forked workers have our handler: Ctrl-C reaches them too, and their parent ends them by
     SIGTERM; torch reports any status but 0.
     """
-    with raised_signals() as signals:
+    with raise_signals_in_block() as signals:
         child = os.fork()
         if child == 0:
             os.kill(os.getpid(), signal.SIGINT)  # passes
@@ -180,7 +185,7 @@ def test_outside_the_main_thread_handlers_stay():
     before, seen = signal.getsignal(signal.SIGTERM), []
 
     def work() -> None:
-        with raised_signals() as signals:
+        with raise_signals_in_block() as signals:
             seen.append((signal.getsignal(signal.SIGTERM), signals.received))
 
     thread = threading.Thread(target=work)
@@ -191,13 +196,13 @@ def test_outside_the_main_thread_handlers_stay():
 
 IN_CALLBACK = """
 import os, signal, weakref
-from suite.process.signals import Interrupted, raised_signals
+from suite.process.signals import Interrupted, raise_signals_in_block
 class A: pass
 def called(_):
     {body}
     return None
 try:
-    with raised_signals():
+    with raise_signals_in_block():
         a = A()
         watched = weakref.ref(a, called)
         del a

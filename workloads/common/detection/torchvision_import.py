@@ -91,7 +91,7 @@ def _declare_operator_schemas() -> torch.library.Library | None:
 
 
 @contextmanager
-def _compiler_left_out() -> Iterator[None]:
+def _leave_compiler_out() -> Iterator[None]:
     """Avoid the import of torch's compiler, a second of CPU time in every serving process:
     torchvision needs only one of its functions.
 
@@ -120,7 +120,7 @@ DECLARED_OPERATORS: Final = (
     _declare_operator_schemas()
 )  # kept alive: the schemas disappear with the library object
 
-with _compiler_left_out():
+with _leave_compiler_out():
     import torchvision  # its import needs the schemas above
 
 __all__ = ["DECLARED_OPERATORS", "OPERATOR_SCHEMAS", "torchvision"]

@@ -24,6 +24,12 @@ MAX_COUNTED_SAMPLES: Final = 10_000_000
 """Maximum number of samples at which a logged share distinguishes single samples."""
 SAMPLE_ROUNDING_SHARE: Final = 1e-7
 """Share: the rounding error of single precision."""
+BROKEN_OFF: Final = (
+    "the run was broken off by an error of the machine or program, not by its quality"
+)
+BROKEN_OFF_ADVICE: Final = (
+    "remove the cause that podium train named when it ended, and repeat the run."
+)
 MAX_REFERENCE_FALL: Final = 0.05
 """Share by which the reference accuracy may be below the last evaluation: bf16 compared with fp32,
 training's decoding with serving's.
@@ -198,6 +204,15 @@ def converged(log: TrainingLog) -> Iterator[Fault]:
     Advice: repeat the run with another seed, or train longer.
     """
     if log.list_records(events.RUN_STOP) and not log.succeeded:
+        stop = log.find_line(events.RUN_STOP)
+        if is_broken_off(log):
+            yield log.build_fault(
+                f"status {log.status} before the first evaluation: {BROKEN_OFF}",
+                "status success",
+                stop,
+                BROKEN_OFF_ADVICE,
+            )
+            return
         last = list(log.iterate_evaluations())[-1:]
         scores = (
             ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items())
@@ -205,10 +220,15 @@ def converged(log: TrainingLog) -> Iterator[Fault]:
             else "no evaluation"
         )
         yield log.build_fault(
-            f"status {log.status}, last evaluation: {scores}",
-            "status success",
-            log.find_line(events.RUN_STOP),
+            f"status {log.status}, last evaluation: {scores}", "status success", stop
         )
+
+
+def is_broken_off(log: TrainingLog) -> bool:
+    """Return whether a run was aborted before its first evaluation, so that its quality was never
+    measured.
+    """
+    return log.status == events.ABORTED and not log.list_records(events.EVAL_ACCURACY)
 
 
 @rule("training.status", TrainingLog, About.QUALITY)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from compliance.rules.podium.training.hyperparameters import (
     SAMPLE_COUNT_EVENTS,
     select_logged_settings,
 )
+from compliance.rules.podium.training.quality import BROKEN_OFF_ADVICE, is_broken_off
 from compliance.verdict import About, Fault, Severity, Verdict
 from suite import events
 from suite.terms import Profile
@@ -181,11 +183,14 @@ def converged(group: TrainingSet) -> Iterator[Fault]:
         rules.not_converged_allowed if rules and len(group.logs) >= rules.olympic_from_runs else 0
     )
     if len(missed) > allowed:
-        yield group.build_fault(
-            f"{len(missed)} of {len(group.logs)} runs did not converge",
+        broken = [log for log in missed if is_broken_off(log)]
+        reasons = f" ({len(broken)} broken off before the first evaluation)" if broken else ""
+        fault = group.build_fault(
+            f"{len(missed)} of {len(group.logs)} runs did not converge{reasons}",
             f"at most {allowed}",
             missed[-1].path,
         )
+        yield replace(fault, advice=BROKEN_OFF_ADVICE) if broken == missed else fault
 
 
 @rule("set.overlap", TrainingSet, About.SCORE, severity=Severity.WARNING)

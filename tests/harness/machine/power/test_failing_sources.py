@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.machine.power.selection import REHEARSAL_VARIABLE, choose_power_sources
-from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.process import sample_during_block
 from harness.serving.energy import compute_loadgen_energy
 from harness.serving.loadgen.result_files import DetailLog
 from suite.loadgen.scenario import Scenario
@@ -47,7 +47,7 @@ def test_a_counter_that_fails_in_the_middle_gives_no_energy(
         (zone / name).write_text(f"{value}\n")
     monkeypatch.setenv(REHEARSAL_VARIABLE, str(tmp_path / "tree"))
     chosen = choose_power_sources("rapl", None, {"power.period_ms": 50})
-    with sampling(tmp_path / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
+    with sample_during_block(tmp_path / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
         begin = time.time_ns()
         time.sleep(0.6)
         fail(zone / "energy_uj")

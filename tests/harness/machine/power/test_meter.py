@@ -25,7 +25,7 @@ from harness.machine.power.selection import (
     parse_power_option,
     resolve_power_period,
 )
-from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.process import sample_during_block
 from suite.errors import MissingError, RequestError
 from suite.measurement.power_readings import MeasuredWork, build_energy_records, read_power_readings
 
@@ -76,7 +76,7 @@ def energy_of(
     are none.
     """
     chosen = choose_power_sources("off", address, {})
-    with sampling(folder / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
+    with sample_during_block(folder / "telemetry.jsonl", "cpu", chosen.openings) as sampler:
         begin = time.time_ns()
         time.sleep(seconds)
         end = time.time_ns()
@@ -153,7 +153,7 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
     chosen = choose_power_sources(
         "off", f"podium meter fake --profile {profile} --period-ms 10", {}
     )
-    with sampling(tmp_path / "telemetry.jsonl", "cpu", chosen.openings):
+    with sample_during_block(tmp_path / "telemetry.jsonl", "cpu", chosen.openings):
         begin = time.time_ns() + 1_000_000_000
         end = begin + 3_000_000_000
         with profile.open(

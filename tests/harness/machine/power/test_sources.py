@@ -20,7 +20,7 @@ from harness.machine.power.rails import Rails
 from harness.machine.power.rapl import Rapl
 from harness.machine.power.sampled import AbsentSource, SourceChannels, open_source
 from harness.machine.power.tegrastats import Tegrastats, parse_rail_powers
-from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.process import sample_during_block
 from harness.machine.telemetry.sampled import SourceOpening
 from suite.energy import ChannelReadings, compute_window_energy
 from suite.measurement.power_readings import compute_channel_energies, read_power_readings
@@ -378,7 +378,7 @@ def test_tegrastats_gives_energy(tmp_path: Path) -> None:
     options = {"name": "tegrastats", "root": str(tmp_path / "root"), "period_ms": 20, "asked": True}
     opening = SourceOpening(function="harness.machine.power.sampled:open_source", options=options)
     start = time.time_ns()
-    with sampling(tmp_path / "telemetry.jsonl", "cpu", (opening,)):
+    with sample_during_block(tmp_path / "telemetry.jsonl", "cpu", (opening,)):
         time.sleep(0.3)
         begin = time.time_ns()
         time.sleep(1.5)

@@ -24,7 +24,7 @@ from harness.machine.telemetry.process import (
     RunSampler,
     collect_inherited_state,
     plan_sampling,
-    sampling,
+    sample_during_block,
 )
 from harness.machine.telemetry.sampled import SamplingPlan, SourceOpening
 from suite.files.layout import PARTIAL_SUFFIX
@@ -57,7 +57,7 @@ def test_the_host_is_sampled_from_channels_to_end(tmp_path: Path):
     are 0-1.
     """
     path = tmp_path / "telemetry.jsonl"
-    with sampling(path, "cpu") as sampler:
+    with sample_during_block(path, "cpu") as sampler:
         until(lambda: partial(path).exists() and b'"host":{' in partial(path).read_bytes())
     head, *states, foot = lines(path)
     assert sampler.lost == () and list(tmp_path.iterdir()) == [path]
@@ -318,7 +318,7 @@ def test_a_folder_that_is_gone_costs_the_telemetry_alone(tmp_path: Path):
 
 def test_an_exception_of_the_run_takes_its_telemetry_along(tmp_path: Path):
     """A run that failed leaves nothing that could be read as a result's record."""
-    with pytest.raises(ZeroDivisionError), sampling(tmp_path / "telemetry.jsonl", "cpu"):
+    with pytest.raises(ZeroDivisionError), sample_during_block(tmp_path / "telemetry.jsonl", "cpu"):
         raise ZeroDivisionError
     assert not list(tmp_path.iterdir())
 

@@ -196,8 +196,9 @@ def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
 )
 def test_whatever_breaks_ends_the_run_and_leaves_nothing(tmp_path: Path, fault: str, words: str):
     """LoadGen would wait for ever, or leave files that read as a result."""
-    with pytest.raises(JudgedError, match=words):
+    with pytest.raises(PodiumError, match=words) as caught:
         do(job(tmp_path, Scenario.OFFLINE, facts=Served(fault=fault)))
+    assert caught.value.exit_code == (3 if fault == "open" else 1)
     assert [path.name for path in tmp_path.iterdir()] == ["sut"]
 
 

@@ -92,7 +92,7 @@ def compared(
     results: Path, *assignments: str, form: str = "text", **changes: Any
 ) -> list[dict[str, Any]]:
     asked = options(results, *assignments, **{"precision": None, **changes})
-    module.compare_precisions("fake", asked, engine=None, checkpoint=None, form=form)
+    module.compare_precisions("fake", asked, engine=None, checkpoint=None, output_format=form)
     return study_of(results)["rows"]
 
 

@@ -12,7 +12,7 @@ import pytest
 BODY = """
 import sys, time
 import torch
-from suite.process.signals import Interrupted, exit_without_waiting, raised_signals
+from suite.process.signals import Interrupted, kill_children_and_exit, raise_signals_in_block
 from workloads.common.inputs.batches import BatchLoader
 
 class Numbers(torch.utils.data.Dataset):
@@ -23,7 +23,7 @@ class Numbers(torch.utils.data.Dataset):
 if __name__ == "__main__":
     loader = BatchLoader(Numbers(), list, 1, pinned=False)
     try:
-        with raised_signals() as signals, signals.postponed():
+        with raise_signals_in_block() as signals, signals.postpone():
             batches = iter(loader.read([[number] for number in range(60)]))
             next(batches)
             print("ready", flush=True)
@@ -31,7 +31,7 @@ if __name__ == "__main__":
                 next(batches)
             print("saved after", next(batches), flush=True)
     except Interrupted as error:
-        exit_without_waiting(str(error), error.exit_code)  # as the command does: at a plain end torch waits for the worker for 15 s
+        kill_children_and_exit(str(error), error.exit_code)  # as the command does: at a plain end torch waits for the worker for 15 s
 """
 
 

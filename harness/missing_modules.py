@@ -8,7 +8,7 @@ from suite.process import installation
 
 
 @contextmanager
-def installed() -> Iterator[None]:
+def report_missing_modules() -> Iterator[None]:
     """Turn a package that is not installed into one sentence."""
     try:
         yield
